@@ -1,0 +1,246 @@
+"""attnviz's attention inside a transformers model, and a record of what passes through it.
+
+One concept: the forward pass. The function here is registered as an attention implementation of
+transformers under the name "attnviz", so that a model loaded with it runs on `attnviz.attention`.
+What is recorded lives in a context variable, never on the model: one process serves many people.
+
+Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+from attnviz.attention import attention_output, expand_heads
+from attnviz.errors import CaptureError, UnsupportedArchitectureError
+from attnviz.records import Kind, LayerAttention
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+IMPLEMENTATION = "attnviz"
+
+# Arguments of a family's attention that leave the numbers as they are, or are accounted for
+# elsewhere: masks and positions have been applied by then, dropout is off, caches are not used.
+_HARMLESS = frozenset(
+    {
+        "is_causal",
+        "sliding_window",
+        "position_ids",
+        "cache_position",
+        "deterministic",
+        "output_attentions",
+        "output_hidden_states",
+        "use_cache",
+        "return_dict",
+        "cu_seq_lens_q",
+        "cu_seq_lens_k",
+        "max_length_q",
+        "max_length_k",
+        "num_items_in_batch",
+    }
+)
+
+
+@dataclass(slots=True)
+class _Recording:
+    """The attention calls of one forward pass, in the order in which they were made."""
+
+    encoder_modules: frozenset[int] | None
+    """ids of the modules of an encoder-decoder model's encoder; None for any other model."""
+    calls: dict[Kind, list[LayerAttention]] = field(default_factory=dict)
+    masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = field(default_factory=dict)
+    """Masks already split, by id. Layers are handed the same one, so a trace keeps it once."""
+
+    def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        if id(mask) not in self.masks:
+            self.masks[id(mask)] = (mask, *_split_mask(mask))  # holding the mask keeps its id its own
+        return self.masks[id(mask)][1:]
+
+    def kind_of(self, module: nn.Module) -> Kind:
+        is_causal = bool(getattr(module, "is_causal", False))
+        if self.encoder_modules is None:
+            return "decoder" if is_causal else "encoder"
+        if id(module) in self.encoder_modules:
+            return "encoder"
+        return "decoder" if is_causal else "cross"
+
+    def add(
+        self,
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scale: float,
+        allowed: Tensor | None,
+        bias: Tensor | None,
+    ) -> None:
+        kind = self.kind_of(module)
+        calls = self.calls.setdefault(kind, [])
+        calls.append(
+            LayerAttention(
+                kind=kind,
+                layer=len(calls),  # some families name no layer, and ALBERT calls one module for each
+                query=_array(query),
+                key=_array(key),
+                value=_array(value),
+                scale=scale,
+                allowed=None if allowed is None else _array(allowed),
+                bias=None if bias is None else _array(bias),
+            )
+        )
+
+
+_recording: ContextVar[_Recording | None] = ContextVar("attnviz_recording", default=None)
+
+
+def attnviz_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    position_bias: Tensor | None = None,
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """Attention as transformers calls it, computed by `attnviz.attention`.
+
+    Args:
+        query: [batch, head, query, d_head].
+        key, value: [batch, kv_head, key, d_head].
+        attention_mask: [batch, 1 or head, query, key], added to the scaled scores: 0 where a key is
+            allowed and the dtype's lowest number where not.
+        scaling: factor on q . k; 1 / sqrt(d_head) when None.
+        position_bias: [1, head, query, key], added to the scaled scores (T5).
+
+    Returns:
+        [batch, query, head, d_value], and None in place of the weights.
+
+    Raises:
+        UnsupportedArchitectureError: the family adds a term that attnviz does not know, or trains
+            with dropout.
+    """
+    unknown = sorted(name for name, given in others.items() if given is not None and name not in _HARMLESS)
+    if unknown or dropout:
+        term = ", ".join(unknown) if unknown else f"dropout {dropout}"
+        raise UnsupportedArchitectureError(
+            f"{type(module).__name__} calls its attention with {term}, which attnviz does not know; "
+            "its numbers could differ from the model's. Pick a model of another family."
+        )
+    scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+    recording = _recording.get()
+    allowed, bias = None, position_bias
+    if attention_mask is not None:
+        split = _split_mask if recording is None else recording.split_mask
+        allowed, rest = split(attention_mask)
+        if rest is not None:
+            bias = rest if bias is None else bias + rest
+    if recording is not None:
+        recording.add(module, query, key, value, scale, allowed, bias)
+    n_head = query.shape[1]
+    output = attention_output(
+        query,
+        expand_heads(key, n_head),
+        expand_heads(value, n_head),
+        scale,
+        allowed=allowed,
+        bias=bias,
+    )
+    return output.transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(IMPLEMENTATION, attnviz_attention)
+AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+
+
+@contextmanager
+def _recorded(network: "PreTrainedModel") -> Iterator[_Recording]:
+    encoder_modules = None
+    if network.config.is_encoder_decoder:
+        encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
+    recording = _Recording(encoder_modules)
+    token = _recording.set(recording)
+    try:
+        yield recording
+    finally:
+        _recording.reset(token)
+
+
+def record_forward(
+    network: "PreTrainedModel", **inputs: Tensor
+) -> tuple[dict[Kind, tuple[LayerAttention, ...]], Tensor]:
+    """Runs a model on one input and returns its attention calls by kind, and its last hidden state.
+
+    Args:
+        network: a model loaded with ``attn_implementation="attnviz"``, in evaluation mode.
+        inputs: what its forward takes; a batch of one.
+
+    Returns:
+        Calls in the order of the layers, and [token, d_model].
+
+    Raises:
+        CaptureError: the number of calls is not the number of layers.
+        UnsupportedArchitectureError: the family does not call attnviz's attention, or not with terms
+            that attnviz knows.
+    """
+    with _recorded(network) as recording, torch.inference_mode():
+        output = network(**inputs)
+    if not recording.calls:
+        raise UnsupportedArchitectureError(
+            f"{type(network).__name__} does not let its attention be replaced, so attnviz cannot show "
+            "or check it. Pick a model of another family, such as BERT, RoBERTa or GPT-2."
+        )
+    for kind, calls in recording.calls.items():
+        expected = _layer_count(network, kind)
+        if len(calls) != expected:
+            raise CaptureError(
+                f"{type(network).__name__} has {expected} layers with {kind} attention, but {len(calls)} passed "
+                "through attnviz's attention. Report this model; its numbers are not shown."
+            )
+    return {kind: tuple(calls) for kind, calls in recording.calls.items()}, output.last_hidden_state[0]
+
+
+def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:
+    """Layers with this kind of attention, as the model's configuration says."""
+    config = network.config
+    if config.is_encoder_decoder and kind != "encoder":
+        for name in ("decoder_layers", "num_decoder_layers"):
+            if hasattr(config, name):
+                return int(getattr(config, name))
+    return int(config.num_hidden_layers)
+
+
+def _split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """What a mask forbids, and what else it adds to the scores; None where it does nothing.
+
+    transformers writes "not allowed" as the dtype's lowest number; anything near it is taken as such.
+    """
+    if mask.dtype == torch.bool:
+        allowed, rest = mask, None
+    else:
+        allowed = mask > torch.finfo(mask.dtype).min / 2
+        rest = mask.masked_fill(~allowed, 0.0)
+    return (
+        None if bool(allowed.all()) else allowed,
+        None if rest is None or not bool(rest.any()) else rest,
+    )
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """The one element of a batch as a numpy array on the same memory, in float32 unless boolean."""
+    if tensor.shape[0] != 1:
+        raise CaptureError(
+            f"A batch of {tensor.shape[0]} was being recorded; a trace holds one text. Record one at a time."
+        )
+    one = tensor[0] if tensor.dtype == torch.bool else tensor[0].float()
+    return one.numpy()

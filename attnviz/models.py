@@ -1,0 +1,239 @@
+"""Loading: a name from the catalogue, a Hub id on disk or a folder becomes a Model that can trace a text.
+
+One concept: the loaded model. Nothing here reaches the network; downloads are in `attnviz.download`.
+"""
+
+import pickle
+import threading
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from attnviz.capture import IMPLEMENTATION, record_forward
+from attnviz.catalogue import CONFIG_FILE, Location, default_model, locate, resolve
+from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
+from attnviz.records import Provenance, Tokens
+from attnviz.tokenization import tokenize
+from attnviz.trace import Trace
+from attnviz.verification import make_reference
+
+_NO_LIMIT = 10**6  # tokenizers without a limit of their own say 10^30
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A transformers model running on attnviz's attention, its tokenizer, and its reference.
+
+    Safe to use from several threads: nothing that a call learns is kept on it.
+    """
+
+    name: str
+    revision: str
+    tokenizer: PreTrainedTokenizerBase
+    network: PreTrainedModel
+    """Runs on attnviz's attention."""
+    reference: PreTrainedModel
+    """The same parameters on transformers' eager attention."""
+    _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens that the model reads at once, special ones included; None when there is no limit."""
+        limits = [_position_limit(self.network), self.tokenizer.model_max_length]
+        return min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
+
+    @property
+    def provenance(self) -> Provenance:
+        """What to cite beside a number of this model."""
+        return Provenance(
+            model=self.name,
+            revision=self.revision,
+            dtype=str(self.network.dtype).removeprefix("torch."),
+            versions={
+                "attnviz": version("attnviz"),
+                "torch": torch.__version__,
+                "transformers": transformers.__version__,
+            },
+        )
+
+    def tokenize(self, text: str, text_pair: str | None = None, *, cut: bool = False) -> Tokens:
+        """Tokens as this model reads them; raises as `attnviz.tokenization.tokenize`."""
+        with self._tokenizer_lock:  # tokenizers keep their truncation settings on themselves
+            return tokenize(self.tokenizer, text, text_pair, max_tokens=self.max_tokens, cut=cut)
+
+    def trace(self, text: str, text_pair: str | None = None, *, cut: bool = False) -> Trace:
+        """What passes through every attention of the model while it reads a text.
+
+        Args:
+            text_pair: the second sentence of a pair; for an encoder-decoder model, what its decoder
+                has written so far (nothing but its start token when None).
+            cut: leave out what is over `max_tokens` instead of refusing it.
+
+        Raises:
+            EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.tokenization.tokenize`.
+            CaptureError, UnsupportedArchitectureError: as `attnviz.capture.record_forward`.
+        """
+        target = None
+        if self.network.config.is_encoder_decoder:
+            tokens = self.tokenize(text, cut=cut)
+            target = self._decoder_tokens(text_pair, cut=cut)
+        else:
+            tokens = self.tokenize(text, text_pair, cut=cut)
+        layers, last_hidden_state = record_forward(self.network, **self.inputs(tokens, target))
+        return Trace(
+            tokens=tokens,
+            target_tokens=target,
+            layers=layers,
+            last_hidden_state=last_hidden_state.float().numpy(),
+            provenance=self.provenance,
+        )
+
+    def inputs(self, tokens: Tokens, target: Tokens | None = None) -> dict[str, Any]:
+        """Arguments of the network's forward for these tokens: a batch of one, caches off."""
+        ids = torch.tensor(tokens.ids)[None]
+        inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if "token_type_ids" in self.tokenizer.model_input_names:
+            inputs["token_type_ids"] = torch.tensor(tokens.segment)[None]
+        if target is not None:
+            inputs["decoder_input_ids"] = torch.tensor(target.ids)[None]
+        if hasattr(self.network.config, "use_cache"):
+            inputs["use_cache"] = False
+        return inputs
+
+    def _decoder_tokens(self, text: str | None, *, cut: bool) -> Tokens:
+        """What the decoder reads: its start token, then the text without its end token."""
+        start = _decoder_start(self.network)
+        label = self.tokenizer.convert_ids_to_tokens(start)
+        if text is None:
+            return Tokens(
+                text="",
+                ids=np.array([start], dtype=np.int64),
+                labels=(label,),
+                is_special=np.array([True]),
+                segment=np.array([0]),
+                word=np.array([-1]),
+            )
+        tokens = self.tokenize(text, cut=cut)
+        kept = slice(None, -1) if tokens.is_special[-1] else slice(None)
+        return Tokens(
+            text=text,
+            ids=np.concatenate([[start], tokens.ids[kept]]),
+            labels=(label, *tokens.labels[kept]),
+            is_special=np.concatenate([[True], tokens.is_special[kept]]),
+            segment=np.concatenate([[0], tokens.segment[kept]]),
+            word=np.concatenate([[-1], tokens.word[kept]]),
+            unknown_id=tokens.unknown_id,
+            n_cut=tokens.n_cut,
+        )
+
+
+def load_model(name: str | None = None) -> Model:
+    """A model whose weights are on this disk, running on attnviz's attention, in float32 on the CPU.
+
+    Args:
+        name: a name on offer, any Hub id that has been downloaded, or a checkpoint folder. None for
+            bert-base-uncased where it is on disk, and the embedded all-MiniLM-L6-v2 otherwise.
+
+    Raises:
+        ModelNotAvailableError: no such model, not on disk, damaged, or not loadable without running
+            code that comes with it.
+        UnsupportedArchitectureError: its family does not let its attention be replaced.
+    """
+    offer = resolve(name or default_model())
+    location = locate(offer)
+    if location is None:
+        raise ModelNotAvailableError(
+            f"{offer.name} is not on this disk. Download it with `attnviz download {offer.repository}`."
+        )
+    return _load(offer.name, location)
+
+
+def _load(name: str, location: Location) -> Model:
+    if not (location.folder / CONFIG_FILE).is_file():
+        raise ModelNotAvailableError(
+            f"The folder of {name} has no {CONFIG_FILE}, so it is no checkpoint. Name a folder that "
+            "transformers' save_pretrained wrote, with its tokenizer."
+        )
+    tokenizer = _load_tokenizer(name, location.folder)
+    network = _load_network(name, location.folder)
+    model = Model(
+        name=name,
+        revision=location.revision,
+        tokenizer=tokenizer,
+        network=network,
+        reference=make_reference(network),
+    )
+    model.trace("a")  # an architecture that does not take our attention is refused here, not later
+    return model
+
+
+def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
+        raise ModelNotAvailableError(
+            f"The tokenizer of {name} cannot be read: {_first_line(error)} "
+            "Download the model again, or save its tokenizer beside it."
+        ) from None
+    if not tokenizer.is_fast:
+        raise UnsupportedArchitectureError(
+            f"The tokenizer of {name} has no tokenizer.json, which says which word each token belongs to. "
+            "Save it once with transformers' fast tokenizer."
+        )
+    return tokenizer
+
+
+def _load_network(name: str, folder: Path) -> PreTrainedModel:
+    try:
+        network, info = AutoModel.from_pretrained(
+            folder,
+            local_files_only=True,
+            attn_implementation=IMPLEMENTATION,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    except pickle.UnpicklingError:
+        raise ModelNotAvailableError(
+            f"The weights of {name} are a pickle with code in it, which attnviz does not run. "
+            "Convert them to safetensors, or pick a model that has them."
+        ) from None
+    except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
+        raise ModelNotAvailableError(
+            f"{name} cannot be loaded: {_first_line(error)} Download it again, or pick another model."
+        ) from None
+    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)  # not used by any attention
+    if missing:
+        raise ModelNotAvailableError(
+            f"The checkpoint of {name} lacks {len(missing)} of the model's tensors, such as {missing[0]}; "
+            "random numbers would stand in for them. Download it again, or pick another model."
+        )
+    return network.eval()
+
+
+def _first_line(error: Exception) -> str:
+    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return line if line.endswith((".", "!", "?")) else f"{line}."
+
+
+def _position_limit(network: PreTrainedModel) -> int | None:
+    """Positions that the model has, less those that RoBERTa and its kin keep for padding."""
+    limit = getattr(network.config, "max_position_embeddings", None)
+    positions = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
+    padding = getattr(positions, "padding_idx", None)
+    return limit if limit is None or padding is None else limit - padding - 1
+
+
+def _decoder_start(network: PreTrainedModel) -> int:
+    for config in (network.config, network.generation_config):
+        if (start := getattr(config, "decoder_start_token_id", None)) is not None:
+            return int(start)
+    raise UnsupportedArchitectureError(
+        f"The configuration of {type(network).__name__} does not say which token its decoder starts with. "
+        "Set decoder_start_token_id in its config.json."
+    )

@@ -1,0 +1,168 @@
+"""Text to Tokens: what a model will read, and clear refusals of what it cannot.
+
+One concept: the step from text to tokens. Works with any transformers tokenizer; imports no torch.
+"""
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.errors import EmptyTextError, InvalidTextError, TextTooLongError
+from attnviz.records import Tokens
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedTokenizerBase
+
+CHARACTER_LIMIT = 100_000
+"""Longest text handed to a tokenizer. No model offered reads a tenth of it, and it is tokenized in
+under a second."""
+
+SHOWN_CODES = 3  # code points named in a message before "and so on"
+
+
+def tokenize(
+    tokenizer: "PreTrainedTokenizerBase",
+    text: str,
+    text_pair: str | None = None,
+    *,
+    max_tokens: int | None,
+    cut: bool = False,
+) -> Tokens:
+    """Tokens of a text, or of a pair of texts as the model's own template joins them.
+
+    Args:
+        max_tokens: most tokens the model reads, special ones included; None for no limit.
+        cut: leave out tokens at the end of the longer text instead of refusing; how many is in
+            ``n_cut`` of the result.
+
+    Raises:
+        EmptyTextError: no token is left of a text but special ones.
+        TextTooLongError: over `CHARACTER_LIMIT` characters, or over ``max_tokens`` without ``cut``.
+        InvalidTextError: a lone surrogate, which is no character.
+    """
+    texts = (text,) if text_pair is None else (text, text_pair)
+    for one, name in zip(texts, ("text", "second text"), strict=False):
+        _check_characters(one, name)
+    encoding = tokenizer(*texts, return_special_tokens_mask=True, truncation=False, verbose=False)
+    full = _segments(encoding)
+    for segment, name in enumerate(("text", "second text")[: len(texts)]):
+        if not (full == segment).any():
+            raise EmptyTextError(_nothing_left(texts[segment], name))
+    length = len(full)
+    if max_tokens is not None and length > max_tokens:
+        if not cut:
+            raise TextTooLongError(
+                f"This text is {length:,} tokens long; the model reads at most {max_tokens:,}. "
+                "Shorten it, or cut it at the model's limit.",
+                length=length,
+                limit=max_tokens,
+                unit="tokens",
+            )
+        encoding = tokenizer(
+            *texts,
+            return_special_tokens_mask=True,
+            truncation="longest_first",
+            max_length=max_tokens,
+        )
+    kept = _segments(encoding)
+    # A special token belongs to the text before it, as in BERT's template: [CLS] a [SEP] b [SEP].
+    # Families without segment ids (RoBERTa) are treated alike.
+    segment = np.maximum.accumulate(np.where(kept < 0, 0, kept))
+    return Tokens(
+        text=text,
+        text_pair=text_pair,
+        ids=np.array(encoding["input_ids"], dtype=np.int64),
+        labels=_labels(tokenizer, encoding["input_ids"]),
+        is_special=np.array(encoding["special_tokens_mask"], dtype=bool),
+        segment=segment,
+        word=np.array([-1 if word is None else word for word in encoding.word_ids()], dtype=np.int64),
+        unknown_id=tokenizer.unk_token_id,
+        n_cut=tuple(int((full == one).sum() - (kept == one).sum()) for one in range(len(texts))),
+    )
+
+
+def remarks(tokens: Tokens) -> tuple[str, ...]:
+    """What a person should know about how their text was read, a sentence each; often nothing."""
+    found = []
+    n_unknown = int(tokens.is_unknown.sum())
+    if n_unknown:
+        label = tokens.labels[int(np.flatnonzero(tokens.is_unknown)[0])]
+        which = (
+            "Every token of this text is"
+            if n_unknown == (~tokens.is_special).sum()
+            else f"{n_unknown} of the tokens are"
+        )
+        found.append(
+            f"{which} {label}: the model's vocabulary has no entry for that piece of text, "
+            "so the model cannot tell such pieces apart."
+        )
+    characters = tokens.text + (tokens.text_pair or "")
+    if codes := _control_codes(characters):
+        found.append(f"Control characters ({codes}) are in the text; most tokenizers drop them unread.")
+    if any(unicodedata.bidirectional(one) in ("R", "AL") for one in characters):
+        found.append(
+            "Right-to-left text is shown token by token in the order the model reads it, first token first."
+        )
+    if any(tokens.n_cut):
+        found.append(
+            f"The text is cut at the model's limit: {sum(tokens.n_cut):,} tokens at its end are not read."
+        )
+    return tuple(found)
+
+
+def _check_characters(text: str, name: str) -> None:
+    if len(text) > CHARACTER_LIMIT:
+        raise TextTooLongError(
+            f"The {name} is {len(text):,} characters long; attnviz takes at most {CHARACTER_LIMIT:,}. "
+            "Paste a shorter passage.",
+            length=len(text),
+            limit=CHARACTER_LIMIT,
+            unit="characters",
+        )
+    if not text.strip():
+        raise EmptyTextError(f"The {name} is empty. Type a sentence.")
+    for index, character in enumerate(text):
+        if unicodedata.category(character) == "Cs":
+            raise InvalidTextError(
+                f"Character {index + 1} of the {name} is U+{ord(character):04X}, one half of a surrogate "
+                "pair and no character by itself. Delete it, or paste the text again."
+            )
+
+
+def _nothing_left(text: str, name: str) -> str:
+    codes = _control_codes(text)
+    made_of = f"control characters ({codes})" if codes else "characters that this model's tokenizer drops"
+    return f"The {name} holds no token, only {made_of}. Type a sentence."
+
+
+def _control_codes(text: str) -> str:
+    """Control characters of a text, named by code: "U+0000, U+0007"; "" when there are none."""
+    found = sorted({one for one in text if unicodedata.category(one) == "Cc" and one not in "\t\n\r"})
+    names = ", ".join(f"U+{ord(one):04X}" for one in found[:SHOWN_CODES])
+    return f"{names} and so on" if len(found) > SHOWN_CODES else names
+
+
+def _segments(encoding: "BatchEncoding") -> np.ndarray:
+    """For each token the number of the text it comes from; -1 for special tokens."""
+    added = np.array(encoding["special_tokens_mask"], dtype=bool)
+    found = np.array([-1 if one is None else one for one in encoding.sequence_ids()], dtype=np.int64)
+    return np.where(added, -1, found)
+
+
+def _labels(tokenizer: "PreTrainedTokenizerBase", ids: list[int]) -> tuple[str, ...]:
+    """What is shown for each token.
+
+    WordPiece tokens are shown as they are, "##" included. Byte-level and SentencePiece tokens spell
+    spaces and bytes in a code of their own, so they are decoded; a token that is only part of a
+    character keeps its code.
+    """
+    tokens = tokenizer.convert_ids_to_tokens(ids)
+    if type(tokenizer.backend_tokenizer.decoder).__name__ == "WordPiece":
+        return tuple(tokens)
+    special = set(tokenizer.all_special_tokens)
+    labels = []
+    for token in tokens:
+        decoded = "" if token in special else tokenizer.convert_tokens_to_string([token]).strip()
+        labels.append(decoded if decoded and "\N{REPLACEMENT CHARACTER}" not in decoded else token)
+    return tuple(labels)
