@@ -116,14 +116,12 @@ def resolve(name: str) -> Offer:
     for one in offers():
         if name in (one.name, one.repository):
             return one
-    if Path(name).is_dir():
+    if name and Path(name).is_dir():
         return _folder_offer(Path(name))
-    if _HUB_ID.fullmatch(name):
+    if _is_hub_id(name):
         return Offer(name=name, repository=name)
     return offer(name)
 
-
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 _BERT_OFFER = Offer(
     name=BERT,
@@ -149,12 +147,23 @@ def _from_operator(entry: str) -> Offer:
     looks_like_path = entry.startswith((".", "~", os.sep)) or Path(entry).is_dir()
     if looks_like_path:
         return _folder_offer(Path(entry).expanduser())
-    if not _HUB_ID.fullmatch(entry):
+    if not _is_hub_id(entry):
         raise ModelNotAvailableError(
             f"{MODELS_VARIABLE} lists {entry!r}, which is neither a folder nor a Hub id such as "
             "'google-bert/bert-base-cased'. Correct it."
         )
     return Offer(name=entry, repository=entry)
+
+
+def _is_hub_id(name: str) -> bool:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
 
 
 def _folder_offer(folder: Path) -> Offer:
