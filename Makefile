@@ -1,0 +1,79 @@
+# Everything that is done to attnviz, each with all the set-up it needs. `make` alone lists it.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 8501
+ADDRESS ?= localhost
+
+# Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
+PYTHON ?= python3 python3.13 python3.12 python3.11
+
+# Each stamp is newer than what it was made from, so nothing is installed twice.
+MADE := $(VENV)/.made
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install run check test app chromium browser bench clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+install: $(INSTALLED) ## Make .venv with what attnviz needs
+
+run: $(INSTALLED) ## Start attnviz and print its address (PORT=8501, ADDRESS=localhost)
+	@exec $(BIN)/python -m streamlit run app.py \
+		--server.headless true --server.address $(ADDRESS) --server.port $(PORT)
+
+check: $(INSTALLED_DEV) ## Formatting, lint and types
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+test: check chromium ## Everything: check, the examples in docstrings, and all tests
+	$(BIN)/python -m pytest --doctest-modules attnviz
+	$(BIN)/python -m pytest tests
+
+app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
+	$(BIN)/python -m pytest tests/app
+
+browser: chromium ## Only the tests in a real Chromium
+	$(BIN)/python -m pytest tests/browser
+
+chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
+	@$(BIN)/python tests/browser/find_chromium.py
+
+bench: $(INSTALLED_DEV) chromium ## Measure against the budgets
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove .venv and what the tools left
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis test-results *.egg-info
+
+$(MADE):
+	@chosen=; seen=; \
+	for python in $(PYTHON); do \
+		version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue; \
+		case $$version in 3.11|3.12|3.13) chosen=$$python; break;; *) seen="$$seen $$python is $$version;"; esac; \
+	done; \
+	if [ -z "$$chosen" ]; then \
+		echo "attnviz needs Python 3.11, 3.12 or 3.13. Tried: $(PYTHON).$${seen:+ Found:$$seen}" >&2; \
+		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12" >&2; \
+		exit 1; \
+	fi; \
+	if ! $$chosen -c 'import ensurepip, venv' 2>/dev/null; then \
+		echo "$$chosen has no venv module. On Debian and Ubuntu: apt-get install python$$version-venv" >&2; \
+		exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$chosen (Python $$version)"; \
+	$$chosen -m venv $(VENV)
+	@touch $@
+
+$(INSTALLED): requirements.txt pyproject.toml $(MADE)
+	$(BIN)/python -m pip install -r requirements.txt
+	$(BIN)/python -m pip install --no-deps -e .
+	@touch $@
+
+$(INSTALLED_DEV): requirements-dev.txt $(INSTALLED)
+	$(BIN)/python -m pip install -r requirements-dev.txt
+	@touch $@
