@@ -177,7 +177,7 @@ def _recorded(network: "PreTrainedModel") -> Iterator[_Recording]:
 
 
 def record_forward(
-    network: "PreTrainedModel", **inputs: Tensor
+    network: "PreTrainedModel", **inputs: Any
 ) -> tuple[dict[Kind, tuple[LayerAttention, ...]], Tensor]:
     """Runs a model on one input and returns its attention calls by kind, and its last hidden state.
 
@@ -237,10 +237,16 @@ def _split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    """The one element of a batch as a numpy array on the same memory, in float32 unless boolean."""
+    """The one element of a batch as a numpy array, in float32 unless boolean.
+
+    It is on the tensor's memory, unless that holds more than the tensor: some families compute query,
+    key and value in one product, and a view of the value alone would keep all three.
+    """
     if tensor.shape[0] != 1:
         raise CaptureError(
             f"A batch of {tensor.shape[0]} was being recorded; a trace holds one text. Record one at a time."
         )
     one = tensor[0] if tensor.dtype == torch.bool else tensor[0].float()
+    if one.untyped_storage().nbytes() > one.nbytes:
+        one = one.clone()
     return one.numpy()
