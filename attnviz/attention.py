@@ -21,8 +21,8 @@ def attention_scores(
     key: Float[Tensor, "*batch key d_head"],
     scale: float,
     *,
-    allowed: Bool[Tensor, "*#batch query key"] | None = None,
-    bias: Float[Tensor, "*#batch query key"] | None = None,
+    allowed: Bool[Tensor, "*#batch #query key"] | None = None,
+    bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
     """Scores ``scale * q_i . k_j + bias_ij``, with minus infinity where a key is not allowed.
 
@@ -58,8 +58,8 @@ def attention_weights(
     key: Float[Tensor, "*batch key d_head"],
     scale: float,
     *,
-    allowed: Bool[Tensor, "*#batch query key"] | None = None,
-    bias: Float[Tensor, "*#batch query key"] | None = None,
+    allowed: Bool[Tensor, "*#batch #query key"] | None = None,
+    bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
     """Softmax of the scores: how each query spreads its attention over the keys."""
     return softmax(attention_scores(query, key, scale, allowed=allowed, bias=bias))
@@ -71,8 +71,8 @@ def attention_output(
     value: Float[Tensor, "*batch key d_value"],
     scale: float,
     *,
-    allowed: Bool[Tensor, "*#batch query key"] | None = None,
-    bias: Float[Tensor, "*#batch query key"] | None = None,
+    allowed: Bool[Tensor, "*#batch #query key"] | None = None,
+    bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query d_value"]:
     """Weighted mean of the values for each query; zeros for a query with no allowed key.
 
