@@ -1,0 +1,80 @@
+"""Models that several tests use. Each is loaded once and never changed, so tests may share it."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import jaxtyping
+import numpy as np
+import pytest
+import torch
+from transformers.utils import logging
+
+import attnviz
+from attnviz.models import Model
+from attnviz.trace import Trace
+from tests import tiny
+
+logging.disable_progress_bar()
+
+
+@pytest.fixture(autouse=True)
+def _no_models_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ATTNVIZ_MODELS", raising=False)
+
+
+@pytest.fixture
+def types_unchecked() -> Iterator[None]:
+    """attnviz as users run it: shapes and types are checked in tests only, and would refuse first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Model:
+    """The embedded all-MiniLM-L6-v2: a trained BERT with 6 layers and 12 heads."""
+    return attnviz.load_model("all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="session")
+def door_trace(embedded: Model) -> Trace:
+    """The first screen's example: in layer 3, head 1 "it" attends to "door"."""
+    return embedded.trace("I was watching the door when it opened.")
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folder of a family's tiny checkpoint, written when first asked for."""
+    families = tiny.TEXT_FAMILIES | tiny.UNSUPPORTED_FAMILIES
+    root = tmp_path_factory.mktemp("checkpoints")
+    return cache(lambda name: tiny.save(families[name], root / name))
+
+
+@pytest.fixture(scope="session")
+def tiny_model(checkpoint: Callable[[str], Path]) -> Callable[[str], Model]:
+    """A family's tiny model, loaded by attnviz when first asked for."""
+    return cache(lambda name: attnviz.load_model(str(checkpoint(name))))
+
+
+@pytest.fixture(scope="session")
+def kept_bytes() -> Callable[[Trace], int]:
+    """Bytes of memory that a trace keeps alive: each buffer once, and whole where only a part is used."""
+    return lambda trace: sum(_buffers(trace).values())
+
+
+def _buffers(trace: Trace) -> dict[int, int]:
+    """Address of each buffer to its size in bytes."""
+    calls = [call for calls in trace.layers.values() for call in calls]
+    arrays = [getattr(call, name) for call in calls for name in ("query", "key", "value", "allowed", "bias")]
+    buffers = {}
+    for array in [*arrays, trace.last_hidden_state]:
+        if array is not None:
+            while isinstance(array.base, np.ndarray):
+                array = array.base
+            if isinstance(array.base, torch.Tensor):
+                storage = array.base.untyped_storage()
+                buffers[storage.data_ptr()] = storage.nbytes()
+            else:
+                buffers[array.__array_interface__["data"][0]] = array.nbytes
+    return buffers

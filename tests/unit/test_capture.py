@@ -1,0 +1,215 @@
+"""Recording: each context its own, nothing left on the model, and clear errors for what is not known."""
+
+import copy
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from attnviz import capture
+from attnviz.capture import attnviz_attention, record_forward
+from attnviz.errors import CaptureError, UnsupportedArchitectureError
+
+TEXTS = ("I was watching the door", "a cat sat on the mat .")
+
+
+@pytest.fixture
+def network(tiny_model):
+    return tiny_model("bert").network
+
+
+@pytest.fixture
+def inputs(tiny_model):
+    model = tiny_model("bert")
+    return model.inputs(model.tokenize(TEXTS[0]))
+
+
+class TestSeveralAtOnce:
+    def test_two_threads_that_meet_in_every_layer_each_record_their_own_text(self, tiny_model, monkeypatch):
+        model = tiny_model("bert")
+        alone = [model.trace(text) for text in TEXTS]
+        meeting = threading.Barrier(len(TEXTS), timeout=30)
+        output = capture.attention_output
+
+        def meet_and_attend(*args, **kwargs):
+            meeting.wait()  # both are inside the same layer of the same model now
+            return output(*args, **kwargs)
+
+        monkeypatch.setattr(capture, "attention_output", meet_and_attend)
+        with ThreadPoolExecutor(len(TEXTS)) as threads:
+            together = list(threads.map(model.trace, TEXTS))
+
+        for one, other in zip(together, alone, strict=True):
+            assert one.tokens.labels == other.tokens.labels
+            assert one.n_layers() == other.n_layers()
+            np.testing.assert_allclose(one.last_hidden_state, other.last_hidden_state, atol=1e-5)  # float32
+            for layer in range(one.n_layers()):
+                assert one.query(layer, 0).shape == other.query(layer, 0).shape
+                np.testing.assert_allclose(one.query(layer, 1), other.query(layer, 1), atol=1e-5)  # float32
+
+    def test_a_plain_forward_pass_in_another_thread_is_not_recorded(self, network, inputs, monkeypatch):
+        output = capture.attention_output
+        started = []
+
+        def attend_beside_another(*args, **kwargs):
+            if not started:
+                started.append(True)
+                with ThreadPoolExecutor(1) as thread:
+                    thread.submit(network, **inputs).result()
+            return output(*args, **kwargs)
+
+        monkeypatch.setattr(capture, "attention_output", attend_beside_another)
+        layers, _ = record_forward(network, **inputs)
+        assert started
+        assert len(layers["encoder"]) == 3
+
+    def test_the_same_text_twice_gives_two_traces_of_equal_numbers_in_memory_of_their_own(self, tiny_model):
+        one, other = (tiny_model("bert").trace(TEXTS[0]) for _ in range(2))
+        assert np.array_equal(one.query(0, 0), other.query(0, 0))
+        assert not np.shares_memory(one.query(0, 0), other.query(0, 0))
+
+
+class TestNothingIsLeft:
+    @staticmethod
+    def state(network: nn.Module) -> dict[str, tuple[dict[str, int], int]]:
+        """Of each module the identity of its attributes, and how many hooks it has."""
+        return {
+            name: (
+                {key: id(value) for key, value in vars(module).items()},
+                sum(len(value) for key, value in vars(module).items() if key.endswith("_hooks")),
+            )
+            for name, module in network.named_modules()
+        }
+
+    def test_on_the_model(self, network, inputs):
+        before = self.state(network)
+        record_forward(network, **inputs)
+        assert self.state(network) == before
+
+    def test_in_the_context(self, network, inputs):
+        record_forward(network, **inputs)
+        assert capture._recording.get() is None
+
+    def test_in_the_context_after_an_error(self, network):
+        with pytest.raises(IndexError):
+            record_forward(network, input_ids=torch.tensor([[10**6]]))
+        assert capture._recording.get() is None
+
+    def test_no_gradient_is_kept(self, network, inputs):
+        _, hidden = record_forward(network, **inputs)
+        assert not hidden.requires_grad
+        assert all(parameter.grad is None for parameter in network.parameters())
+
+
+class TestRefusals:
+    def test_a_batch_of_two(self, network, inputs):
+        twice = {name: torch.cat([one, one]) for name, one in inputs.items() if torch.is_tensor(one)}
+        with pytest.raises(CaptureError, match="A batch of 2 was being recorded; a trace holds one text"):
+            record_forward(network, **twice)
+
+    def test_a_batch_of_two_that_is_not_recorded_is_none_of_our_business(self, network, inputs):
+        twice = {name: torch.cat([one, one]) for name, one in inputs.items() if torch.is_tensor(one)}
+        with torch.inference_mode():
+            hidden = network(**twice).last_hidden_state
+        torch.testing.assert_close(hidden[0], hidden[1])
+
+    @pytest.mark.parametrize("promised", [2, 4])
+    def test_another_number_of_layers_than_the_configuration_says(self, promised, network, inputs):
+        wrong = copy.deepcopy(network)
+        wrong.config.num_hidden_layers = promised
+        with pytest.raises(CaptureError, match=f"has {promised} layers with encoder attention, but 3 passed"):
+            record_forward(wrong, **inputs)
+
+    def test_another_number_of_decoder_layers(self, tiny_model):
+        model = tiny_model("bart")
+        wrong = copy.deepcopy(model.network)
+        wrong.config.decoder_layers = 3
+        with pytest.raises(CaptureError, match="has 3 layers with decoder attention, but 4 passed"):
+            record_forward(
+                wrong,
+                input_ids=torch.tensor([[7, 8]]),
+                decoder_input_ids=torch.tensor([[7]]),
+                use_cache=False,
+            )
+
+    def test_a_model_that_does_not_run_on_our_attention(self, tiny_model, inputs):
+        with pytest.raises(
+            UnsupportedArchitectureError, match="BertModel does not let its attention be replaced"
+        ):
+            record_forward(tiny_model("bert").reference, **inputs)
+
+
+class TestArguments:
+    """attnviz_attention called as transformers calls it."""
+
+    query, key, value = (torch.randn(1, 2, n, 5) for n in (3, 4, 4))
+
+    def attend(self, **arguments) -> torch.Tensor:
+        return attnviz_attention(nn.Identity(), self.query, self.key, self.value, None, **arguments)[0]
+
+    def test_axes_and_default_scale(self):
+        expected = nn.functional.scaled_dot_product_attention(self.query, self.key, self.value)
+        assert self.attend().shape == (1, 3, 2, 5)
+        torch.testing.assert_close(self.attend(), expected.transpose(1, 2))
+
+    @pytest.mark.parametrize("name", ["s_aux", "softcap", "head_mask", "a_new_term"])
+    def test_a_term_that_is_not_known_is_refused_by_name(self, name):
+        with pytest.raises(
+            UnsupportedArchitectureError, match=f"Identity calls its attention with {name}, which"
+        ):
+            self.attend(**{name: torch.ones(2)})
+
+    def test_several_are_all_named(self):
+        with pytest.raises(UnsupportedArchitectureError, match="with a, b, which"):
+            self.attend(b=1, a=1)
+
+    def test_dropout_is_refused(self):
+        with pytest.raises(UnsupportedArchitectureError, match=r"dropout 0\.1"):
+            self.attend(dropout=0.1)
+
+    def test_a_term_that_is_not_given_is_let_through(self):
+        torch.testing.assert_close(self.attend(s_aux=None, softcap=None), self.attend())
+
+    def test_one_that_is_accounted_for_elsewhere_is_let_through(self):
+        torch.testing.assert_close(self.attend(is_causal=False, sliding_window=3), self.attend())
+
+    def test_a_mask_is_added_and_a_position_bias_too(self):
+        mask, bias = torch.randn(1, 1, 3, 4), torch.randn(1, 2, 3, 4)
+        mask[..., 1:, 2] = torch.finfo(torch.float32).min
+        expected = nn.functional.scaled_dot_product_attention(
+            self.query, self.key, self.value, attn_mask=mask + bias, scale=0.7
+        )
+        found, _ = attnviz_attention(
+            nn.Identity(), self.query, self.key, self.value, mask, scaling=0.7, position_bias=bias
+        )
+        torch.testing.assert_close(found.transpose(1, 2), expected)
+
+    def test_a_row_that_is_masked_whole_is_zero(self):
+        mask = torch.zeros(1, 1, 3, 4)
+        mask[..., 1, :] = torch.finfo(torch.float32).min
+        found, _ = attnviz_attention(nn.Identity(), self.query, self.key, self.value, mask)
+        assert found[0, 1].count_nonzero() == 0
+        assert found[0, 0].count_nonzero() == found[0, 0].numel()
+
+    def test_a_boolean_mask_says_what_is_allowed(self):
+        mask = torch.tensor([True, False, True, True]).expand(1, 1, 3, 4)
+        expected = nn.functional.scaled_dot_product_attention(
+            self.query, self.key, self.value, attn_mask=mask
+        )
+        found, _ = attnviz_attention(nn.Identity(), self.query, self.key, self.value, mask)
+        torch.testing.assert_close(found.transpose(1, 2), expected)
+
+
+def test_what_padding_hides_is_recorded_as_not_allowed(tiny_model):
+    model = tiny_model("bert")
+    inputs = model.inputs(model.tokenize(TEXTS[0])) | {
+        "attention_mask": torch.tensor([[1, 1, 1, 1, 1, 0, 0]])
+    }
+    layers, _ = record_forward(model.network, **inputs)
+    for call in layers["encoder"]:
+        assert call.allowed.shape == (1, 7, 7)
+        assert call.allowed[0].tolist() == [[True] * 5 + [False] * 2] * 7
+        assert call.bias is None

@@ -1,0 +1,294 @@
+"""Records: what they refuse, that they cannot be changed, and the arithmetic on them."""
+
+import math
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+
+from attnviz.errors import SelectionError, ShapeError
+from attnviz.records import (
+    AttentionPattern,
+    LayerAttention,
+    Projection,
+    Provenance,
+    Rung,
+    Tokens,
+    VerificationReport,
+    check_index,
+)
+
+PROVENANCE = Provenance(model="m", revision="r", dtype="float32", versions={"torch": "2"})
+
+
+def tokens(n: int = 4, **changes) -> Tokens:
+    """[CLS] 1 2 ... [SEP]"""
+    given = {
+        "text": "text",
+        "ids": np.arange(n),
+        "labels": tuple(map(str, range(n))),
+        "is_special": np.array([True, *[False] * (n - 2), True]),
+        "segment": np.zeros(n, dtype=int),
+        "word": np.arange(n) - 1,
+    }
+    return Tokens(**given | changes)
+
+
+def layer(**changes) -> LayerAttention:
+    """6 heads on 2 shared keys and values, 3 queries, 5 keys."""
+    given = {
+        "kind": "cross",
+        "layer": 0,
+        "query": np.zeros((6, 3, 7), dtype=np.float32),
+        "key": np.zeros((2, 5, 7), dtype=np.float32),
+        "value": np.zeros((2, 5, 11), dtype=np.float32),
+        "scale": 1.0,
+    }
+    return LayerAttention(**given | changes)
+
+
+def pattern(weights: list[list[float]], **changes) -> AttentionPattern:
+    n_query, n_key = np.shape(weights)
+    given = {
+        "kind": "encoder",
+        "layer": 0,
+        "head": 0,
+        "scores": np.arange(n_query * n_key, dtype=np.float32).reshape(n_query, n_key),
+        "weights": np.array(weights, dtype=np.float32),
+        "query_tokens": tokens(n_query),
+        "key_tokens": tokens(n_key),
+        "query_position": np.arange(n_query),
+        "key_position": np.arange(n_key),
+        "hidden_weight": np.zeros(n_query, dtype=np.float32),
+        "provenance": PROVENANCE,
+    }
+    return AttentionPattern(**given | changes)
+
+
+def projection(n_point: int = 6, **changes) -> Projection:
+    given = {
+        "points": np.zeros((n_point, 2), dtype=np.float32),
+        "role": ("query", "query", "query", "key", "key", "key"),
+        "position": np.array([0, 1, 2, 0, 1, 2]),
+        "query_tokens": tokens(3),
+        "key_tokens": tokens(3),
+        "kind": "encoder",
+        "layer": 0,
+        "head": 0,
+        "method": "tsne",
+        "parameters": {"seed": 0},
+        "neighbour_agreement": 1.0,
+        "order_correlation": -1.0,
+        "provenance": PROVENANCE,
+    }
+    return Projection(**given | changes)
+
+
+def report(weights: float = 0.0, output: float = 0.0, hidden: float = 0.0) -> VerificationReport:
+    def rung(difference: float) -> Rung:
+        return Rung(name="a rung", difference=difference, tolerance=1e-5, reason="float32")
+
+    return VerificationReport(
+        weight_errors={"encoder": np.array([[1.0, 2.0]]), "cross": np.array([[3.0]])},
+        output_errors={"encoder": np.zeros((1, 2)), "cross": np.zeros((1, 1))},
+        weight_rung=rung(weights),
+        output_rung=rung(output),
+        hidden_rung=rung(hidden),
+        provenance=PROVENANCE,
+    )
+
+
+@pytest.mark.usefixtures("types_unchecked")
+class TestFieldsThatDoNotFit:
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("labels", ("a", "b", "c")),
+            ("is_special", np.zeros(3, dtype=bool)),
+            ("segment", np.zeros(5, dtype=int)),
+            ("word", np.zeros(5, dtype=int)),
+        ],
+    )
+    def test_tokens(self, field, value):
+        with pytest.raises(ShapeError, match=f"4 ids, but {len(value)} entries in {field}"):
+            tokens(**{field: value})
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"key": np.zeros((2, 5, 8), np.float32)}, "queries have d_head 7, keys 8"),
+            ({"value": np.zeros((2, 4, 11), np.float32)}, "keys are 2 kv_head x 5 key, values 2 x 4"),
+            ({"value": np.zeros((3, 5, 11), np.float32)}, "keys are 2 kv_head x 5 key, values 3 x 5"),
+            ({"query": np.zeros((5, 3, 7), np.float32)}, "5 heads cannot share 2 key-value heads"),
+            ({"allowed": np.ones((2, 3, 5), bool)}, "allowed is"),
+            ({"allowed": np.ones((1, 5, 3), bool)}, "allowed is"),
+            ({"bias": np.zeros((6, 3, 4), np.float32)}, "bias is"),
+        ],
+    )
+    def test_a_layer(self, changes, message):
+        with pytest.raises(ShapeError, match=message):
+            layer(**changes)
+
+    @pytest.mark.parametrize("shape", [(1, 1, 5), (1, 3, 5), (6, 1, 5), (6, 3, 5)], ids=str)
+    def test_a_mask_may_be_shared_by_heads_and_queries(self, shape):
+        assert layer(allowed=np.ones(shape, bool), bias=np.zeros(shape, np.float32)).bias.shape == shape
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"scores": np.zeros((3, 4), np.float32)}, "scores"),
+            ({"query_position": np.arange(2)}, "query key are"),
+            ({"key_position": np.arange(2)}, "query key are"),
+            ({"hidden_weight": np.zeros(2, np.float32)}, "3 queries, but 2 hidden weights"),
+        ],
+    )
+    def test_a_pattern(self, changes, message):
+        with pytest.raises(ShapeError, match=message):
+            pattern([[1.0, 0.0, 0.0]] * 3, **changes)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"role": ("query",)}, {"position": np.arange(5)}, {"points": np.zeros((5, 2), np.float32)}],
+        ids=lambda changes: next(iter(changes)),
+    )
+    def test_a_projection(self, changes):
+        with pytest.raises(ShapeError, match="points"):
+            projection(**changes)
+
+    def test_the_message_names_the_record(self):
+        with pytest.raises(ShapeError, match=r"^Tokens: "):
+            tokens(labels=())
+
+
+class TestNothingCanBeChanged:
+    @pytest.mark.parametrize(
+        "array",
+        [
+            tokens().ids,
+            tokens().is_special,
+            layer().query,
+            layer(allowed=np.ones((1, 3, 5), bool)).allowed,
+            pattern([[1.0, 0.0]] * 2).weights,
+            projection().points,
+            report().weight_errors["encoder"],
+            report().output_errors["cross"],
+        ],
+        ids=lambda array: f"{array.dtype}{array.shape}",
+    )
+    def test_arrays(self, array):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+    @pytest.mark.parametrize("record", [tokens(), layer(), projection(), report(), PROVENANCE], ids=type)
+    def test_fields(self, record):
+        with pytest.raises(FrozenInstanceError):
+            setattr(record, fields(record)[0].name, None)
+
+    @pytest.mark.parametrize(
+        "mapping", [PROVENANCE.versions, projection().parameters, report().weight_errors], ids=list
+    )
+    def test_mappings(self, mapping):
+        with pytest.raises(TypeError):
+            mapping["new"] = 0
+
+    def test_a_mapping_does_not_follow_the_one_it_was_made_from(self):
+        versions = {"torch": "2"}
+        made = Provenance(model="m", revision="r", dtype="float32", versions=versions)
+        versions["torch"] = "3"
+        assert made.versions == {"torch": "2"}
+
+
+class TestWithoutSpecial:
+    weights = ((0.25, 0.5, 0.125, 0.125), (0.5, 0.25, 0.25, 0.0), (0.5, 0.0, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0))
+
+    def test_rows_and_columns_of_special_tokens_are_gone(self):
+        shown = pattern(self.weights).without_special(renormalise=False)
+        assert shown.weights.tolist() == [[0.25, 0.25], [0.0, 0.0]]
+        assert shown.scores.tolist() == [[5.0, 6.0], [9.0, 10.0]]
+        assert shown.query_position.tolist() == shown.key_position.tolist() == [1, 2]
+
+    @pytest.mark.parametrize("renormalise", [False, True])
+    def test_each_row_says_what_it_lost(self, renormalise):
+        assert pattern(self.weights).without_special(renormalise=renormalise).hidden_weight.tolist() == [
+            0.5,
+            1.0,
+        ]
+
+    def test_renormalised_rows_sum_to_one_and_a_row_that_lost_everything_is_zero(self):
+        shown = pattern(self.weights).without_special(renormalise=True)
+        assert shown.weights.tolist() == [[0.5, 0.5], [0.0, 0.0]]
+
+    def test_renormalised_by_hand(self):
+        first = (0.0, 0.0, 0.0, 0.0, 1.0)
+        row = (0.2, 0.1, 0.3, 0.2, 0.2)
+        shown = pattern([first, row, row, row, first]).without_special(renormalise=True)
+        np.testing.assert_allclose(shown.weights, [[1 / 6, 3 / 6, 2 / 6]] * 3, rtol=1e-6)
+        np.testing.assert_allclose(shown.hidden_weight, [0.4] * 3, rtol=1e-6)
+
+    def test_queries_and_keys_may_be_of_different_texts(self):
+        shown = pattern([[0.5, 0.5, 0.0, 0.0, 0.0]] * 3).without_special(renormalise=False)
+        assert shown.weights.shape == (1, 3)
+        assert shown.query_position.tolist() == [1]
+        assert shown.key_position.tolist() == [1, 2, 3]
+
+    def test_the_pattern_it_was_made_from_is_left_as_it_is(self):
+        whole = pattern(self.weights)
+        whole.without_special(renormalise=True)
+        assert whole.weights.tolist() == [list(row) for row in self.weights]
+        assert whole.hidden_weight.tolist() == [0.0] * 4
+
+
+class TestReport:
+    @pytest.mark.parametrize(
+        ("difference", "passed"), [(0.0, True), (1e-5, True), (1.1e-5, False), (math.inf, False)]
+    )
+    def test_a_rung_holds_up_to_its_tolerance(self, difference, passed):
+        rung = Rung(name="a rung", difference=difference, tolerance=1e-5, reason="float32")
+        assert rung.passed is passed
+
+    def test_not_a_number_fails(self):
+        assert report(weights=math.nan).weight_rung.passed is False
+        assert report(weights=math.nan).passed is False
+
+    @pytest.mark.parametrize("rung", ["weights", "output", "hidden"])
+    def test_one_failed_rung_fails_the_whole(self, rung):
+        assert report().passed
+        assert not report(**{rung: 1.0}).passed
+
+    def test_summary(self):
+        found = report(weights=0.5)
+        assert found.max_abs_error == 0.5
+        assert found.weight_error.tolist() == [[1.0, 2.0]]
+        assert found.rungs == (found.weight_rung, found.output_rung, found.hidden_rung)
+
+
+class TestUnknownTokens:
+    def test_are_marked(self):
+        assert tokens(unknown_id=2).is_unknown.tolist() == [False, False, True, False]
+
+    def test_a_vocabulary_without_an_unknown_token_has_none(self):
+        assert not tokens().is_unknown.any()
+
+
+def test_projection_rows_of_a_role():
+    assert projection().rows("query").tolist() == [0, 1, 2]
+    assert projection().rows("key").tolist() == [3, 4, 5]
+
+
+@pytest.mark.usefixtures("types_unchecked")
+class TestCheckIndex:
+    @pytest.mark.parametrize("found", [0, 2, np.int64(2)])
+    def test_an_index_in_range_is_given_back_as_an_int(self, found):
+        index = check_index("head", found, 3, "m")
+        assert index == found
+        assert type(index) is int
+
+    @pytest.mark.parametrize("found", [-1, 3, 10**20])
+    def test_one_out_of_range_is_refused_with_the_range(self, found):
+        with pytest.raises(SelectionError, match=rf"^Head {found} was asked for; m has heads 0 to 2\."):
+            check_index("head", found, 3, "m")
+
+    @pytest.mark.parametrize("found", [1.0, "1", True, None])
+    def test_what_is_no_whole_number_is_refused(self, found):
+        with pytest.raises(SelectionError):
+            check_index("head", found, 3, "m")

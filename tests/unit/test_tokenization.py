@@ -1,0 +1,265 @@
+"""Text to tokens: what a model reads, and one clear sentence for what it cannot."""
+
+import numpy as np
+import pytest
+
+from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, TextTooLongError
+from attnviz.records import Tokens
+from attnviz.tokenization import CHARACTER_LIMIT, remarks, tokenize
+from tests import tiny
+
+BERT = tiny.tokenizer("bert")
+BYTES = tiny.tokenizer("bytes")
+
+
+def read(text: str, text_pair: str | None = None, *, tokenizer=BERT, max_tokens=None, cut=False) -> Tokens:
+    return tokenize(tokenizer, text, text_pair, max_tokens=max_tokens, cut=cut)
+
+
+class TestSingleText:
+    def test_tokens(self):
+        tokens = read("The door opened, playing.")
+        assert tokens.labels == ("[CLS]", "the", "door", "opened", ",", "play", "##ing", ".", "[SEP]")
+        assert tokens.ids.tolist() == BERT.convert_tokens_to_ids(list(tokens.labels))
+        assert tokens.is_special.tolist() == [True, *[False] * 7, True]
+        assert tokens.segment.tolist() == [0] * 9
+        assert tokens.word.tolist() == [-1, 0, 1, 2, 3, 4, 4, 5, -1]
+        assert tokens.n_cut == (0,)
+        assert remarks(tokens) == ()
+
+    def test_two_equal_tokens_are_two_entries(self):
+        assert read("the cat the").labels[1:-1] == ("the", "cat", "the")
+
+    def test_without_special_tokens(self):
+        tokens = read("a b", tokenizer=BYTES)
+        assert not tokens.is_special.any()
+        assert tokens.unknown_id is None
+
+
+class TestPairs:
+    def test_bert_s_template(self):
+        tokens = read("the cat", "it sat on it")
+        assert tokens.labels == ("[CLS]", "the", "cat", "[SEP]", "it", "sat", "on", "it", "[SEP]")
+        assert tokens.segment.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1]
+        assert tokens.is_special.tolist() == [True, False, False, True, False, False, False, False, True]
+        assert tokens.word.tolist() == [-1, 0, 1, -1, 0, 1, 2, 3, -1]
+        assert (tokens.text, tokens.text_pair, tokens.n_cut) == ("the cat", "it sat on it", (0, 0))
+
+    def test_a_family_without_segment_ids_is_treated_alike(self):
+        tokens = read("the cat", "it sat", tokenizer=tiny.tokenizer("roberta"))
+        assert tokens.labels == ("<s>", "the", "cat", "</s>", "</s>", "it", "sat", "</s>")
+        assert tokens.segment.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\n\t  \r\n", "\N{NO-BREAK SPACE}", "\N{IDEOGRAPHIC SPACE}"], ids=ascii
+)
+class TestEmpty:
+    def test_text(self, text):
+        with pytest.raises(EmptyTextError, match=r"^The text is empty\. Type a sentence\.$"):
+            read(text)
+
+    def test_second_text(self, text):
+        with pytest.raises(EmptyTextError, match=r"^The second text is empty\. Type a sentence\.$"):
+            read("the cat", text)
+
+
+class TestTooManyTokens:
+    text = "a cat sat on the mat when the door opened ."  # 11 tokens, and 2 special ones
+
+    def test_exactly_the_limit_is_read(self):
+        tokens = read(self.text, max_tokens=13)
+        assert (len(tokens), tokens.n_cut) == (13, (0,))
+
+    def test_one_more_is_refused_with_both_numbers(self):
+        with pytest.raises(TextTooLongError, match="is 13 tokens long; the model reads at most 12") as found:
+            read(self.text, max_tokens=12)
+        assert (found.value.length, found.value.limit, found.value.unit) == (13, 12, "tokens")
+
+    def test_thousands_are_set_apart(self):
+        with pytest.raises(TextTooLongError, match="is 2,002 tokens long; the model reads at most 1,024"):
+            read("cat " * 2000, max_tokens=1024)
+
+    @pytest.mark.parametrize("limit", [3, 4, 12])
+    def test_cut_leaves_out_the_end_and_says_how_much(self, limit):
+        tokens = read(self.text, max_tokens=limit, cut=True)
+        whole = read(self.text)
+        assert tokens.labels == (*whole.labels[: limit - 1], "[SEP]")
+        assert tokens.n_cut == (13 - limit,)
+        assert tokens.text == self.text
+        assert any(f"{13 - limit} tokens at its end are not read" in one for one in remarks(tokens))
+
+    def test_cut_of_a_text_that_fits_cuts_nothing(self):
+        tokens = read(self.text, max_tokens=13, cut=True)
+        assert (len(tokens), tokens.n_cut) == (13, (0,))
+
+    def test_of_a_pair_the_longer_text_is_cut(self):
+        tokens = read(self.text, "it sat", max_tokens=10, cut=True)  # 7 of 11 + 2, beside 3 special ones
+        assert tokens.labels[6:] == ("[SEP]", "it", "sat", "[SEP]")
+        assert tokens.segment.tolist() == [0] * 7 + [1] * 3
+        assert tokens.n_cut == (6, 0)
+
+    def test_of_a_pair_each_text_says_what_it_lost(self):
+        tokens = read(self.text, self.text, max_tokens=13, cut=True)
+        assert len(tokens) == 13
+        assert tokens.n_cut == (6, 6)
+
+    def test_a_cut_does_not_stay_on_the_tokenizer(self):
+        read(self.text, max_tokens=5, cut=True)
+        assert len(read(self.text)) == 13
+        with pytest.raises(TextTooLongError, match="13 tokens"):
+            read(self.text, max_tokens=12)
+
+    def test_a_model_reads_as_many_as_it_promises(self, embedded):
+        assert embedded.max_tokens == 512
+        with pytest.raises(TextTooLongError, match="513 tokens long; the model reads at most 512"):
+            embedded.trace("door " * 511)
+        cut = embedded.trace("door " * 511, cut=True)
+        assert (len(cut.tokens), cut.tokens.n_cut) == (512, (1,))
+
+
+class TestAMegabyte:
+    @staticmethod
+    def untouchable(*_args, **_kwargs):
+        raise AssertionError("the tokenizer saw the text")
+
+    @pytest.mark.parametrize(
+        "text", ["a" * 2**20, " " * 2**20, "\ud800" * 2**20], ids=["a", "blank", "surrogates"]
+    )
+    def test_is_refused_before_the_tokenizer_sees_it(self, text):
+        with pytest.raises(TextTooLongError, match=r"1,048,576 characters long.* at most 100,000") as found:
+            tokenize.__wrapped__(self.untouchable, text, max_tokens=512, cut=True)
+        assert (found.value.length, found.value.limit, found.value.unit) == (2**20, 100_000, "characters")
+
+    def test_as_a_second_text_too(self):
+        with pytest.raises(TextTooLongError, match=r"^The second text is 1,048,576 characters long"):
+            tokenize.__wrapped__(self.untouchable, "a", "a" * 2**20, max_tokens=512)
+
+    def test_the_longest_text_is_still_counted_in_tokens(self):
+        with pytest.raises(TextTooLongError, match="100,002 tokens long"):
+            read("." * CHARACTER_LIMIT, max_tokens=512)
+
+
+class TestCharactersThatAreNotText:
+    def test_only_control_characters_are_named(self, embedded):
+        with pytest.raises(EmptyTextError, match=r"no token, only control characters \(U\+0000, U\+0007\)"):
+            embedded.tokenize("\a\x00\a")
+
+    def test_many_are_named_in_part(self, embedded):
+        with pytest.raises(EmptyTextError, match=r"U\+0000, U\+0001, U\+0002 and so on"):
+            embedded.tokenize("".join(map(chr, range(9))))
+
+    def test_within_a_text_they_are_remarked_on(self, embedded):
+        tokens = embedded.tokenize("the\x00 door\x07")
+        assert tokens.labels[1:-1] == ("the", "door")
+        assert any("Control characters (U+0000, U+0007)" in one for one in remarks(tokens))
+
+    def test_line_breaks_and_tabs_are_not(self):
+        assert remarks(read("the\tdoor\r\nopened")) == ()
+
+    @pytest.mark.parametrize("text", ["\u200b", "\u202e", "\ufeff"], ids=ascii)
+    def test_only_invisible_characters(self, text, embedded):
+        with pytest.raises(EmptyTextError, match="only characters that this model's tokenizer drops"):
+            embedded.tokenize(text)
+
+    def test_as_a_second_text(self, embedded):
+        with pytest.raises(EmptyTextError, match=r"^The second text holds no token"):
+            embedded.tokenize("the door", "\x00")
+
+    @pytest.mark.parametrize(
+        ("text", "place", "code"),
+        [("\ud83d", 1, "D83D"), ("the \udc80 door", 5, "DC80")],
+        ids=["alone", "within"],
+    )
+    def test_a_lone_surrogate_is_refused_with_its_place(self, text, place, code):
+        with pytest.raises(InvalidTextError, match=rf"^Character {place} of the text is U\+{code}"):
+            read(text)
+        with pytest.raises(InvalidTextError, match=rf"^Character {place} of the second text is U\+{code}"):
+            read("a", text)
+
+
+class TestOtherScripts:
+    def test_right_to_left_text_comes_in_the_order_of_reading(self, embedded):
+        tokens = embedded.tokenize("\u05e9\u05dc\u05d5\u05dd")
+        assert [one.removeprefix("##") for one in tokens.labels[1:-1]] == [
+            "\u05e9",
+            "\u05dc",
+            "\u05d5",
+            "\u05dd",
+        ]
+        assert any("Right-to-left" in one for one in remarks(tokens))
+
+    def test_chinese_is_one_token_a_character(self, embedded):
+        tokens = embedded.tokenize("中文 door")
+        assert tokens.labels[1:-1] == ("中", "文", "door")
+        assert tokens.word.tolist() == [-1, 0, 1, 2, -1]
+
+    def test_an_emoji_that_the_vocabulary_lacks_is_unknown(self, embedded):
+        tokens = embedded.tokenize("door \N{GRINNING FACE}")
+        assert tokens.labels[1:-1] == ("door", "[UNK]")
+        assert tokens.is_unknown.tolist() == [False, False, True, False]
+        assert any("1 of the tokens are [UNK]" in one for one in remarks(tokens))
+
+    def test_a_text_of_only_unknown_tokens_is_read_and_said_so(self, embedded):
+        tokens = embedded.tokenize("\N{GRINNING FACE} \N{PILE OF POO}")
+        assert tokens.is_unknown.tolist() == [False, True, True, False]
+        assert any(one.startswith("Every token of this text is [UNK]") for one in remarks(tokens))
+        weights = embedded.trace("\N{GRINNING FACE} \N{PILE OF POO}").weights(0, 0)
+        np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-6)  # float32
+
+    def test_bytes_of_one_character_keep_their_code_and_no_replacement_is_shown(self):
+        tokens = read("é\N{GRINNING FACE}", tokenizer=BYTES)
+        assert len(tokens) == 2 + 4
+        assert len(set(tokens.labels)) == 6
+        assert not any("\N{REPLACEMENT CHARACTER}" in one or not one for one in tokens.labels)
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<b>bold</b>",
+    "<a href='x'>y</a>",
+    "$x^2$",
+    "%{x}",
+    "**bold** _it_ `code` [y](z)",
+    "&lt; &amp;",
+    "{0} {x!r} %s",
+    "\\n \\u0041",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+class TestHostileText:
+    """Labels are the characters themselves; whoever shows them has to see to it that they stay so."""
+
+    def test_word_pieces(self, text, embedded):
+        labels = [one.removeprefix("##") for one in embedded.tokenize(text).labels[1:-1]]
+        assert "".join(labels) == text.lower().replace(" ", "")
+
+    def test_bytes(self, text):
+        labels = read(text, tokenizer=BYTES).labels
+        assert "".join(labels).replace("Ġ", " ") == text
+
+
+class TestSpecialTokensThatAreTyped:
+    def test_a_typed_mask_is_the_mask_token_and_part_of_the_text(self, embedded):
+        tokens = embedded.tokenize("the door when [MASK] opened.")
+        assert tokens.labels[4] == "[MASK]"
+        assert tokens.ids[4] == embedded.tokenizer.mask_token_id
+        assert tokens.is_special.tolist() == [True, *[False] * 6, True]
+
+    def test_a_typed_separator_does_not_start_a_second_text(self, embedded):
+        tokens = embedded.tokenize("the [SEP] door")
+        assert tokens.labels == ("[CLS]", "the", "[SEP]", "door", "[SEP]")
+        assert tokens.is_special.tolist() == [True, False, False, False, True]
+        assert tokens.segment.tolist() == [0] * 5
+
+    def test_a_text_of_only_a_mask_is_a_text(self, embedded):
+        assert embedded.tokenize("[MASK]").labels == ("[CLS]", "[MASK]", "[SEP]")
+
+
+@pytest.mark.parametrize(
+    "error", [EmptyTextError, InvalidTextError, TextTooLongError], ids=lambda error: error.__name__
+)
+def test_a_refused_text_is_a_value_error_too(error):
+    assert issubclass(error, ValueError)
+    assert issubclass(error, AttnvizError)
