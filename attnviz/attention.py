@@ -62,7 +62,8 @@ def attention_weights(
     bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
     """Softmax of the scores: how each query spreads its attention over the keys."""
-    return softmax(attention_scores(query, key, scale, allowed=allowed, bias=bias))
+    exponentials, total = _exponentials_(attention_scores(query, key, scale, allowed=allowed, bias=bias))
+    return exponentials.div_(total)
 
 
 def attention_output(

@@ -5,6 +5,8 @@ One concept: the loaded model. Nothing here reaches the network; downloads are i
 
 import pickle
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 import torch
 import transformers
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
 
 from attnviz.capture import IMPLEMENTATION, record_forward
 from attnviz.catalogue import CONFIG_FILE, Location, default_model, locate, resolve
@@ -23,6 +26,7 @@ from attnviz.tokenization import tokenize
 from attnviz.trace import Trace
 from attnviz.verification import make_reference
 
+_VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
 _NO_LIMIT = 10**6  # tokenizers without a limit of their own say 10^30
 
 
@@ -95,9 +99,12 @@ class Model:
         )
 
     def inputs(self, tokens: Tokens, target: Tokens | None = None) -> dict[str, Any]:
-        """Arguments of the network's forward for these tokens: a batch of one, caches off."""
-        ids = torch.tensor(tokens.ids)[None]
-        inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        """Arguments of the network's forward for these tokens: a batch of one, caches off.
+
+        One text needs no padding and so no mask of it; transformers' eager attention would add a matrix
+        of zeros to every score.
+        """
+        inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids)[None]}
         if "token_type_ids" in self.tokenizer.model_input_names:
             inputs["token_type_ids"] = torch.tensor(tokens.segment)[None]
         if target is not None:
@@ -160,8 +167,9 @@ def _load(name: str, location: Location) -> Model:
             f"The folder of {name} has no {CONFIG_FILE}, so it is no checkpoint. Name a folder that "
             "transformers' save_pretrained wrote, with its tokenizer."
         )
-    tokenizer = _load_tokenizer(name, location.folder)
-    network = _load_network(name, location.folder)
+    with _quiet():
+        network = _load_network(name, location.folder)
+        tokenizer = _load_tokenizer(name, location.folder)
     model = Model(
         name=name,
         revision=location.revision,
@@ -173,12 +181,30 @@ def _load(name: str, location: Location) -> Model:
     return model
 
 
-def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' progress bar and log: what matters of them is an error of attnviz."""
+    had_bar, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity(logging.CRITICAL)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if had_bar:
+            logging.enable_progress_bar()
+
+
+def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
+    if not any(any(folder.glob(pattern)) for pattern in _VOCABULARY_FILES):
+        raise ModelNotAvailableError(  # transformers would make up a tokenizer that knows no word
+            f"The folder of {name} has no tokenizer. Save it beside the model with its save_pretrained."
+        )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
         raise ModelNotAvailableError(
-            f"The tokenizer of {name} cannot be read: {_first_line(error)} "
+            f"The tokenizer of {name} cannot be read: {_said(error, name, folder)} "
             "Download the model again, or save its tokenizer beside it."
         ) from None
     if not tokenizer.is_fast:
@@ -194,18 +220,20 @@ def _load_network(name: str, folder: Path) -> PreTrainedModel:
         network, info = AutoModel.from_pretrained(
             folder,
             local_files_only=True,
+            trust_remote_code=False,  # left out, transformers asks on the terminal whether to run code
             attn_implementation=IMPLEMENTATION,
             dtype=torch.float32,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
         )
     except pickle.UnpicklingError:
         raise ModelNotAvailableError(
-            f"The weights of {name} are a pickle with code in it, which attnviz does not run. "
-            "Convert them to safetensors, or pick a model that has them."
+            f"The weights of {name} are a pickle with code in it, which attnviz does not run, or a damaged "
+            "one. Convert them to safetensors, or pick a model that has them."
         ) from None
     except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
         raise ModelNotAvailableError(
-            f"{name} cannot be loaded: {_first_line(error)} Download it again, or pick another model."
+            f"{name} cannot be loaded: {_said(error, name, folder)} Download it again, or pick another model."
         ) from None
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)  # not used by any attention
     if missing:
@@ -213,11 +241,18 @@ def _load_network(name: str, folder: Path) -> PreTrainedModel:
             f"The checkpoint of {name} lacks {len(missing)} of the model's tensors, such as {missing[0]}; "
             "random numbers would stand in for them. Download it again, or pick another model."
         )
+    mismatched = sorted(key for key, *_ in info["mismatched_keys"] if "pooler" not in key)
+    if mismatched:
+        raise ModelNotAvailableError(
+            f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
+            f"{CONFIG_FILE} says. Download it again, or pick another model."
+        )
     return network.eval()
 
 
-def _first_line(error: Exception) -> str:
-    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _said(error: Exception, name: str, folder: Path) -> str:
+    """First line of what a library says, as a sentence, with the model's name in place of its folder."""
+    line = str(error).strip().split("\n")[0].replace(str(folder), name).rstrip(" :") or type(error).__name__
     return line if line.endswith((".", "!", "?")) else f"{line}."
 
 

@@ -109,35 +109,29 @@ class Trace(Record):
         from attnviz.attention import attention_scores  # torch is slow to import
 
         call, head, kv_head = self._head(layer, head, kind)
-        scores = attention_scores(
-            _tensor(call.query[head]), _tensor(call.key[kv_head]), call.scale, **_mask(call, head)
-        )
-        return _read_only(scores)
+        query, key = _tensor(call.query[head]), _tensor(call.key[kv_head])
+        return _read_only(attention_scores(query, key, call.scale, **_mask(call, head)))
 
     def weights(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
         """Attention weights: rows sum to 1, or to 0 where a query may see no key."""
-        from attnviz.attention import softmax
+        from attnviz.attention import attention_weights
 
-        return _read_only(softmax(_tensor(self.scores(layer, head, kind))))
+        call, head, kv_head = self._head(layer, head, kind)
+        query, key = _tensor(call.query[head]), _tensor(call.key[kv_head])
+        return _read_only(attention_weights(query, key, call.scale, **_mask(call, head)))
 
     def output(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_value"]:
         """Output of one head: for each query the mean of the values, weighted by its attention."""
         from attnviz.attention import attention_output
 
         call, head, kv_head = self._head(layer, head, kind)
-        output = attention_output(
-            _tensor(call.query[head]),
-            _tensor(call.key[kv_head]),
-            _tensor(call.value[kv_head]),
-            call.scale,
-            **_mask(call, head),
+        query, key, value = (
+            _tensor(one) for one in (call.query[head], call.key[kv_head], call.value[kv_head])
         )
-        return _read_only(output)
+        return _read_only(attention_output(query, key, value, call.scale, **_mask(call, head)))
 
     def pattern(self, layer: int, head: int, kind: Kind | None = None) -> AttentionPattern:
         """Scores and weights of one head with the tokens of their rows and columns."""
-        from attnviz.attention import softmax
-
         scores = self.scores(layer, head, kind)
         n_query, n_key = scores.shape
         return AttentionPattern(
@@ -145,7 +139,7 @@ class Trace(Record):
             layer=layer,
             head=head,
             scores=scores,
-            weights=_read_only(softmax(_tensor(scores))),
+            weights=self.weights(layer, head, kind),
             query_tokens=self.query_tokens(kind),
             key_tokens=self.key_tokens(kind),
             query_position=np.arange(n_query),

@@ -73,14 +73,16 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
         weight_errors[kind] = np.empty((n_layer, n_head), dtype=np.float32)
         output_errors[kind] = np.empty((n_layer, n_head), dtype=np.float32)
         for layer in range(n_layer):
-            expected = _sdpa_output(trace.attention(layer, kind))
-            largest_value = float(np.abs(trace.attention(layer, kind).value).max())
+            call = trace.attention(layer, kind)
+            their_output = _sdpa_output(call)
+            largest_value = float(np.abs(call.value).max())
             for head in range(n_head):
-                ours = trace.weights(layer, head, kind)
-                weight_errors[kind][layer, head] = np.abs(ours - theirs[kind][layer][head].numpy()).max()
-                output = trace.output(layer, head, kind)
-                output_errors[kind][layer, head] = _relative(output - expected[head], largest_value)
-    hidden = np.abs(trace.last_hidden_state - their_hidden)
+                weights, output = trace.weights(layer, head, kind), trace.output(layer, head, kind)
+                their_weights = theirs[kind][layer][head].numpy()
+                weight_errors[kind][layer, head] = _largest_difference(weights, their_weights)
+                difference = _largest_difference(output, their_output[head])
+                output_errors[kind][layer, head] = _as_share(difference, largest_value)
+    hidden_difference = _largest_difference(trace.last_hidden_state, their_hidden)
     return VerificationReport(
         weight_errors=weight_errors,
         output_errors=output_errors,
@@ -98,7 +100,7 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
         ),
         hidden_rung=Rung(
             name="last hidden state",
-            difference=_relative(hidden, float(np.abs(their_hidden).max())),
+            difference=_as_share(hidden_difference, float(np.abs(their_hidden).max())),
             tolerance=HIDDEN_TOLERANCE,
             reason=HIDDEN_REASON,
         ),
@@ -159,10 +161,14 @@ def _sdpa_output(call: LayerAttention) -> Float[np.ndarray, "head query d_value"
     return output[0].numpy()
 
 
-def _relative(difference: Float[np.ndarray, "*any"], largest: float) -> float:
-    """Largest absolute difference as a share of the largest number compared; 0 for all zeros."""
-    found = float(np.abs(difference).max())
-    return found if found == 0.0 else found / largest
+def _largest_difference(ours: Float[np.ndarray, "*axes"], theirs: Float[np.ndarray, "*axes"]) -> float:
+    difference = np.subtract(ours, theirs)
+    return float(np.abs(difference, out=difference).max())
+
+
+def _as_share(difference: float, largest: float) -> float:
+    """A difference as a share of the largest number compared; 0 where both sides are all zeros."""
+    return difference if difference == 0.0 else difference / largest
 
 
 def _largest(errors: Iterable[np.ndarray]) -> float:

@@ -1,0 +1,62 @@
+"""The keys of one query, ranked by weight, as bars."""
+
+import numpy as np
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    TOKEN_FONT,
+    ThemeName,
+    base_layout,
+    token_label,
+    weight_text,
+)
+from attnviz.records import AttentionPattern
+
+MOST_BARS = 8
+_BAR, _REST = 21, 16  # px
+
+
+def draw_ranking(
+    pattern: AttentionPattern, query: int, *, picked_key: int | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """The `MOST_BARS` keys that a query gives most weight, strongest first.
+
+    Args:
+        query: position of the query's token; it must be among the pattern's rows.
+        picked_key: position of the key whose bar is outlined.
+    """
+    palette = THEMES[theme]
+    row = pattern.weights[int(np.flatnonzero(pattern.query_position == query)[0])]
+    order = np.argsort(-row, kind="stable")[:MOST_BARS]
+    positions = pattern.key_position[order]
+    figure = go.Figure(layout=base_layout(palette, height=_REST + _BAR * len(order)))
+    figure.add_trace(
+        go.Bar(
+            x=row[order],
+            y=[token_label(pattern.key_tokens.labels[position], position) for position in positions],
+            orientation="h",
+            marker={
+                "color": palette.key,
+                "line": {"color": palette.picked, "width": np.where(positions == picked_key, 2.5, 0)},
+            },
+            text=[weight_text(float(weight)) for weight in row[order]],
+            textposition="outside",
+            textfont={"size": SMALL_FONT_SIZE},
+            cliponaxis=False,
+            customdata=pattern.scores[int(np.flatnonzero(pattern.query_position == query)[0]), order],
+            hovertemplate="key %{y}<br>weight %{x:.4f}<br>score %{customdata:.4f}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(visible=False, range=[0, max(float(row.max()), 1e-9) * 1.15], fixedrange=True)
+    figure.update_yaxes(
+        type="category",
+        autorange="reversed",
+        automargin=True,
+        ticks="",
+        fixedrange=True,
+        tickfont={"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+    )
+    figure.update_layout(margin={"l": 8, "r": 24, "t": 8, "b": 8}, bargap=0.3)
+    return figure

@@ -1,0 +1,168 @@
+"""Every colour and font of attnviz, for the light and the dark theme, and text made safe for plotly.
+
+One concept: how things look. One meaning has one colour everywhere, always doubled by shape or place.
+"""
+
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+import numpy as np
+from plotly import graph_objects as go
+
+ThemeName = Literal["light", "dark"]
+
+FONT = '"Source Sans", "Source Sans 3", "Source Sans Pro", system-ui, sans-serif'
+TOKEN_FONT = '"Source Code", "Source Code VF", "Source Code Pro", ui-monospace, monospace'
+FONT_SIZE = 13
+SMALL_FONT_SIZE = 12
+"""Smallest text in a figure, px; still read from the back of a class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """The colours of one theme.
+
+    Query, key and value are blue, vermilion and green of Okabe and Ito 2008, "Color Universal Design",
+    which readers with any kind of colour blindness tell apart; lighter on the dark background.
+    """
+
+    background: str
+    text: str
+    quiet: str
+    """Axis titles, notes, lines that only help."""
+    grid: str
+    query: str
+    key: str
+    value: str
+    picked: str
+    edge: str
+    """Borders of chips and cells."""
+    strong: str
+    """The weight 1: the far end of the scale that starts at the background."""
+    failed: str
+
+
+LIGHT = Theme(
+    background="#ffffff",
+    text="#1f2430",
+    quiet="#5b6270",
+    grid="#e4e7ec",
+    query="#0072b2",
+    key="#d55e00",
+    value="#009e73",
+    picked="#b0208f",
+    edge="#c3c9d4",
+    strong="#0a2a5e",
+    failed="#b3261e",
+)
+DARK = Theme(
+    background="#0e1117",
+    text="#f1f3f7",
+    quiet="#a7afbd",
+    grid="#2b313c",
+    query="#56b4e9",
+    key="#ff8c42",
+    value="#2fc79b",
+    picked="#ff7ddb",
+    edge="#4a5261",
+    strong="#dcebff",
+    failed="#ff8a80",
+)
+THEMES: dict[ThemeName, Theme] = {"light": LIGHT, "dark": DARK}
+
+_SCALE_STEPS = 33
+_LOG_DECADES = 4  # a logarithmic scale tells weights of 0.0001 and more apart
+
+
+def weight_scale(theme: Theme, *, logarithmic: bool = False) -> list[tuple[float, str]]:
+    """Colour scale from the page's background (0) to a strong tone (1), even to the eye.
+
+    A straight line in OKLab, whose lightness is perceptually uniform. With ``logarithmic`` the tones are
+    set at equal ratios of the weight instead of equal steps, over four decades.
+    """
+    start, end = _to_oklab(theme.background), _to_oklab(theme.strong)
+    tones = np.linspace(0.0, 1.0, _SCALE_STEPS)
+    places = 10.0 ** (_LOG_DECADES * (tones - 1.0)) if logarithmic else tones
+    places[0] = 0.0
+    return [
+        (float(place), _from_oklab(start + tone * (end - start)))
+        for place, tone in zip(places, tones, strict=True)
+    ]
+
+
+# OKLab: Björn Ottosson 2020, "A perceptual color space for image processing", matrices M1 and M2;
+# sRGB's transfer curve: IEC 61966-2-1:1999.
+_LINEAR_TO_LMS = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_LMS_TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+
+
+def _to_oklab(colour: str) -> np.ndarray:
+    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    return np.asarray(_LMS_TO_LAB @ np.cbrt(_LINEAR_TO_LMS @ linear))
+
+
+def _from_oklab(lab: np.ndarray) -> str:
+    linear = np.linalg.solve(_LINEAR_TO_LMS, np.linalg.solve(_LMS_TO_LAB, lab) ** 3).clip(0, 1)
+    srgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in srgb)
+
+
+def literal(text: str) -> str:
+    """Text that plotly shows as it is: it would read tags and entities, and `$...$` as LaTeX."""
+    return escape(text, quote=False).replace("$", "&#36;")
+
+
+def token_label(label: str, position: int) -> str:
+    """A token with its position, so that two equal tokens stay two; safe for plotly.
+
+    >>> token_label("door", 5)
+    'door·5'
+    """
+    return f"{literal(label)}·{position}"
+
+
+def share_text(weight: float) -> str:
+    """A weight in words: "47.5 %"; "under 0.1 %" for what would read as nothing."""
+    if 0 < weight < 0.0005:
+        return "under 0.1 %"
+    return f"{100 * weight:.1f} %"
+
+
+def weight_text(weight: float) -> str:
+    """A weight as a label: ".475"."""
+    return f"{weight:.3f}".removeprefix("0") if weight < 0.9995 else "1"
+
+
+def base_layout(theme: Theme, *, height: int) -> go.Layout:
+    """What every figure has: transparent background, fonts, margins, a hover box that can be read."""
+    return go.Layout(
+        template=go.layout.Template(),  # plotly's own adds 7 kB to every figure
+        height=height,
+        font={"family": FONT, "size": FONT_SIZE, "color": theme.text},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        hoverlabel={
+            "bgcolor": theme.background,
+            "bordercolor": theme.quiet,
+            "font": {"family": FONT, "size": FONT_SIZE, "color": theme.text},
+            "align": "left",
+        },
+        title={"x": 0, "xanchor": "left", "font": {"size": 15, "color": theme.text}},
+        showlegend=False,
+        dragmode=False,
+    )

@@ -1,0 +1,64 @@
+"""The largest difference between ours and the model's, for every layer and head."""
+
+import numpy as np
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, weight_scale
+from attnviz.records import Kind, VerificationReport
+
+_SMALLEST = 1e-9  # float32 tells no smaller differences of weights apart; zero is drawn as this
+_CELL, _REST = 34, 90  # px
+
+
+def draw_errors(
+    report: VerificationReport,
+    *,
+    kind: Kind | None = None,
+    picked: tuple[int, int] | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Largest difference of attention weights, layers down and heads across, in logarithmic colours.
+
+    The scale ends at the tolerance, so that a cell of the strongest colour has failed.
+
+    Args:
+        picked: layer and head whose cell is outlined.
+    """
+    palette = THEMES[theme]
+    errors = report.weight_error if kind is None else report.weight_errors[kind]
+    n_layer, n_head = errors.shape
+    exponents = np.arange(np.log10(_SMALLEST), np.log10(report.weight_rung.tolerance) + 1)
+    figure = go.Figure(layout=base_layout(palette, height=_REST + _CELL * n_layer))
+    figure.add_trace(
+        go.Heatmap(
+            z=np.log10(np.maximum(errors, _SMALLEST)),
+            zmin=exponents[0],
+            zmax=exponents[-1],
+            customdata=errors,
+            colorscale=weight_scale(palette),
+            xgap=1,
+            ygap=1,
+            hovertemplate="layer %{y}, head %{x}<br>largest difference %{customdata:.2e}<extra></extra>",
+            colorbar={
+                "thickness": 10,
+                "outlinewidth": 0,
+                "tickvals": exponents,
+                "ticktext": [f"10<sup>{exponent:.0f}</sup>" for exponent in exponents],
+                "tickfont": {"size": SMALL_FONT_SIZE},
+            },
+        )
+    )
+    axis = {"showgrid": False, "zeroline": False, "ticks": "", "dtick": 1, "fixedrange": True}
+    figure.update_xaxes(**axis, title="head", side="top")
+    figure.update_yaxes(**axis, title="layer", autorange="reversed")
+    if picked is not None:
+        layer, head = picked
+        figure.add_shape(
+            type="rect",
+            x0=head - 0.5,
+            x1=head + 0.5,
+            y0=layer - 0.5,
+            y1=layer + 0.5,
+            line={"color": palette.picked, "width": 3},
+        )
+    return figure

@@ -1,0 +1,152 @@
+"""Is what is shown what the model computes? The ladder of checks for the sentence at hand."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures import draw_errors
+from ui import cache, state
+from ui.frame import View, frame
+from ui.presets import PRESETS
+from ui.text import literal, quoted
+from ui.verdict import headline
+from ui.words import power
+
+RUNGS = (
+    "Our weights against those the model returns, for every layer and head",
+    "Our head outputs against torch's scaled_dot_product_attention on the same queries, keys and values",
+    "What the whole model puts out when it runs on our attention, against its own",
+)
+
+
+def ladder(view: View) -> None:
+    """The three rungs with their differences, tolerances and reasons."""
+    report = cache.report(view.selection)
+    st.markdown(f"**{headline(report)}**")
+    st.table(
+        [
+            {
+                "check": f"{number}. {what}",
+                "largest difference": power(rung.difference),
+                "tolerance": power(rung.tolerance),
+                "passed": "yes" if rung.passed else "**no**",
+                "why this tolerance": rung.reason,
+            }
+            for number, (what, rung) in enumerate(zip(RUNGS, report.rungs, strict=True), start=1)
+        ]
+    )
+    source = report.provenance
+    st.caption(
+        f"{literal(source.model)}, revision {literal(source.revision)}, {source.dtype}; "
+        + ", ".join(f"{name} {literal(number)}" for name, number in source.versions.items())
+        + "."
+    )
+
+
+def grid(view: View) -> None:
+    """The largest weight difference of every layer and head."""
+    report = cache.report(view.selection)
+    errors = report.weight_errors[view.kind]
+    layer, head = (int(one) for one in np.unravel_index(errors.argmax(), errors.shape))
+    st.markdown(
+        f"**Of {errors.size} heads, layer {layer}, head {head} differs most: {power(float(errors.max()))}**"
+    )
+    st.plotly_chart(
+        draw_errors(
+            report, kind=view.kind, picked=(view.selection.layer, view.selection.head), theme=view.theme
+        ),
+        theme=None,
+        key="errors",
+        config={"displayModeBar": False},
+        alt="Largest difference of attention weights for every layer and head",
+    )
+    st.caption("Colours are powers of ten, up to the tolerance. The outlined cell is the picked head.")
+
+
+def row(view: View) -> None:
+    """The numbers of the picked query, from score to weight, ours and the model's side by side."""
+    selection, trace = view.selection, view.trace
+    pattern = trace.pattern(selection.layer, selection.head, view.kind)
+    query = selection.query or 0
+    theirs = cache.reference_weights(selection, view.kind)[query]
+    scores, ours = pattern.scores[query], pattern.weights[query]
+    exponentials = np.exp(scores - scores.max())
+    scale = trace.attention(selection.layer, view.kind).scale
+    st.markdown(
+        f"**The row of {quoted(pattern.query_tokens.labels[query])} (token {query}) in layer "
+        f"{selection.layer}, head {selection.head}, from scores to weights**"
+    )
+    st.latex(
+        r"\text{weight}_{ij} = \frac{e^{s_{ij} - m_i}}{\sum_k e^{s_{ik} - m_i}}, \qquad "
+        rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j, \qquad m_i = \max_j s_{{ij}}"
+    )
+    d_head = trace.query(selection.layer, selection.head, view.kind).shape[1]
+    factor = f"; {scale:.4g} is 1 / √{d_head}" if np.isclose(scale, d_head**-0.5) else ""
+    st.caption(
+        f"Here i = {query}, the largest score m is {scores.max():.4f}, the exponentials sum to "
+        f"{exponentials.sum():.4f} and the weights to {ours.sum():.6f}{factor}."
+    )
+    st.dataframe(
+        {
+            "key": [f"{position}  {label}" for position, label in enumerate(pattern.key_tokens.labels)],
+            "score s": scores,
+            "exponential": exponentials,
+            "weight, ours": ours,
+            "weight, the model's": theirs,
+            "difference": np.abs(ours - theirs),
+        },
+        hide_index=True,
+        column_config={
+            "score s": st.column_config.NumberColumn(format="%.4f"),
+            "exponential": st.column_config.NumberColumn(format="%.6f"),
+            "weight, ours": st.column_config.NumberColumn(format="%.7f"),
+            "weight, the model's": st.column_config.NumberColumn(format="%.7f"),
+            "difference": st.column_config.NumberColumn(format="%.1e"),
+        },
+        key="row",
+    )
+
+
+def every_preset(view: View) -> None:
+    """The ladder for each example sentence, on a button."""
+    if not st.button(
+        "Verify every preset",
+        icon=":material/fact_check:",
+        key="verify_presets",
+        help="Runs the three checks on each of the example sentences with this model.",
+    ):
+        return
+    progress = st.progress(0.0)
+    results = []
+    for number, preset in enumerate(PRESETS):
+        progress.progress(number / len(PRESETS), text=f"{literal(preset.name)} …")
+        chosen = state.Selection(model=view.selection.model, text=preset.text)
+        report = cache.report(chosen)
+        results.append(
+            {
+                "sentence": literal(preset.text),
+                "tokens": len(cache.trace(chosen).tokens),
+                "weights": power(report.weight_rung.difference),
+                "head outputs": power(report.output_rung.difference),
+                "last hidden state": power(report.hidden_rung.difference),
+                "passed": "yes" if report.passed else "**no**",
+            }
+        )
+    progress.progress(1.0, text=f"{sum(one['passed'] == 'yes' for one in results)} of {len(results)} passed.")
+    st.table(results)
+
+
+view = frame("Verification")
+st.markdown("#### Is what is shown what the model computes?")
+st.markdown(
+    "The model runs on attnviz's own scaled dot-product attention. The same model, with the same parameters, "
+    "runs once more on the attention that the transformers library has for it, and the two are compared."
+)
+st.latex(r"\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V")
+st.caption("Vaswani et al. 2017, arXiv:1706.03762, equation 1; $d_k$ is the number of entries of a query.")
+ladder(view)
+left, right = st.columns(2, gap="medium")
+with left:
+    grid(view)
+with right:
+    row(view)
+every_preset(view)

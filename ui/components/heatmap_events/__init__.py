@@ -1,0 +1,73 @@
+"""Clicks on the heatmap, and the cell under the pointer in words."""
+
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.theme import THEMES, ThemeName
+from attnviz.records import AttentionPattern
+from ui.components import register
+
+_mount = register("heatmap_events")
+
+
+def heatmap_events(
+    pattern: AttentionPattern,
+    *,
+    chart: str,
+    show: str,
+    picked: tuple[int, int],
+    on_pick: Callable[[int, int], None],
+    theme: ThemeName,
+) -> None:
+    """Connects the chart of this key; ``on_pick`` is called with the query and key of a clicked cell."""
+
+    def take() -> None:
+        query, key = st.session_state["heatmap_events"].pick
+        on_pick(int(query), int(key))
+
+    palette = THEMES[theme]
+    names = {
+        "queries": [f"{pattern.query_tokens.labels[one]}·{one}" for one in pattern.query_position],
+        "keys": [f"{pattern.key_tokens.labels[one]}·{one}" for one in pattern.key_position],
+    }
+    _mount(
+        key="heatmap_events",
+        data={
+            **names,
+            "chart": chart,
+            "show": show,
+            "queryPositions": pattern.query_position.tolist(),
+            "keyPositions": pattern.key_position.tolist(),
+            "normalisers": _normalisers(pattern),
+            "picked": _picked(pattern, picked),
+            "colour": palette.quiet,
+        },
+        on_pick_change=take,
+    )
+
+
+def _normalisers(pattern: AttentionPattern) -> list[float | None]:
+    """score - ln(weight) of each row, the same for all its cells; None for a row without weight."""
+    strongest = pattern.weights.argmax(axis=1)
+    rows = np.arange(len(strongest))
+    weights, scores = pattern.weights[rows, strongest], pattern.scores[rows, strongest]
+    return [
+        float(score - np.log(weight)) if weight > 0 else None
+        for score, weight in zip(scores, weights, strict=True)
+    ]
+
+
+def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
+    """The picked cell in words; empty while it is not shown."""
+    rows = np.flatnonzero(pattern.query_position == picked[0])
+    columns = np.flatnonzero(pattern.key_position == picked[1])
+    if not len(rows) or not len(columns):
+        return ""
+    cell = rows[0], columns[0]
+    query, key = pattern.query_tokens.labels[picked[0]], pattern.key_tokens.labels[picked[1]]
+    return (
+        f"query {query}·{picked[0]} → key {key}·{picked[1]}: "
+        f"weight {pattern.weights[cell]:.4f}, score {pattern.scores[cell]:.4f}"
+    )

@@ -1,0 +1,86 @@
+"""The tokens of a text as chips that can be picked."""
+
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from attnviz.figures.theme import THEMES, ThemeName, share_text
+from attnviz.records import Tokens
+from ui.components import register
+
+_mount = register("token_strip")
+
+
+def token_strip(
+    tokens: Tokens,
+    *,
+    query: int,
+    key: int,
+    weights: Float[np.ndarray, " key"] | None,
+    on_pick: Callable[[int], None],
+    theme: ThemeName,
+) -> None:
+    """Draws the chips; ``on_pick`` is called with the position of one that is clicked.
+
+    Args:
+        weights: weight of the picked query on each token, drawn as a bar in its chip; None where the
+            tokens are not the keys.
+    """
+    palette = THEMES[theme]
+
+    def take() -> None:
+        picked = st.session_state["token_strip"].pick
+        if isinstance(picked, int | float) and 0 <= picked < len(tokens):
+            on_pick(int(picked))
+
+    _mount(
+        key="token_strip",
+        data={
+            "name": "Tokens; pick one as the query",
+            "tokens": [
+                {
+                    "position": position,
+                    "label": label,
+                    "special": bool(tokens.is_special[position]),
+                    "joined": _is_joined(tokens, position),
+                    "query": position == query,
+                    "key": weights is not None and position == key,
+                    "weight": 0.0 if weights is None else float(weights[position]),
+                    "share": "no share" if weights is None else share_text(float(weights[position])),
+                    "cut": _cut_mark(tokens, position),
+                }
+                for position, label in enumerate(tokens.labels)
+            ],
+            "colours": {
+                "background": palette.background,
+                "text": palette.text,
+                "quiet": palette.quiet,
+                "edge": palette.edge,
+                "query": palette.query,
+                "key": palette.key,
+                "picked": palette.picked,
+                "failed": palette.failed,
+            },
+        },
+        on_pick_change=take,
+    )
+
+
+def _is_joined(tokens: Tokens, position: int) -> bool:
+    """Whether a token continues the word of the token before it."""
+    if position == 0 or tokens.word[position] < 0:
+        return False
+    same_word = tokens.word[position] == tokens.word[position - 1]
+    return bool(same_word and tokens.segment[position] == tokens.segment[position - 1])
+
+
+def _cut_mark(tokens: Tokens, position: int) -> str:
+    """What stands behind the last token of a text that was cut."""
+    segment = int(tokens.segment[position])
+    n_cut = tokens.n_cut[segment] if segment < len(tokens.n_cut) else 0
+    if not n_cut or tokens.is_special[position]:
+        return ""
+    of_segment = np.flatnonzero((tokens.segment == segment) & ~tokens.is_special)
+    return f"cut here: {n_cut:,} more tokens not read" if position == of_segment[-1] else ""

@@ -1,0 +1,15 @@
+"""Texts of people shown as they are, in places where Streamlit reads Markdown."""
+
+import re
+
+_MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&\"'^=%@/])")
+
+
+def literal(text: str) -> str:
+    """Markdown that shows this text and nothing else: no formatting, link, formula, icon or tag."""
+    return _MEANS_SOMETHING.sub(r"\\\1", " ".join(text.split()))
+
+
+def quoted(text: str) -> str:
+    """The text in quotation marks, shown as it is."""
+    return f"“{literal(text)}”"
