@@ -54,10 +54,10 @@ $(MADE):
 	@chosen=; seen=; \
 	for python in $(PYTHON); do \
 		version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue; \
-		case $$version in 3.11|3.12|3.13) chosen=$$python; break;; *) seen="$$seen $$python is $$version;"; esac; \
+		case $$version in 3.11|3.12|3.13) chosen=$$python; break;; *) seen="$${seen:+$$seen, }$$python is $$version"; esac; \
 	done; \
 	if [ -z "$$chosen" ]; then \
-		echo "attnviz needs Python 3.11, 3.12 or 3.13. Tried: $(PYTHON).$${seen:+ Found:$$seen}" >&2; \
+		echo "attnviz needs Python 3.11, 3.12 or 3.13. Tried: $(PYTHON).$${seen:+ Found: $$seen.}" >&2; \
 		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12" >&2; \
 		exit 1; \
 	fi; \

@@ -12,7 +12,7 @@ VARIABLE = "ATTNVIZ_CHROMIUM"
 """Environment variable with the path of the browser to use, before any other."""
 
 COMMANDS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-DEBIAN_PACKAGES = ("chromium", "fonts-liberation")
+DEBIAN_PACKAGES = ("chromium", "fonts-liberation", "libatomic1")  # the last is for Playwright's driver
 
 REMEDY = f"""\
 The browser tests need Chromium, and none was found. Do one of these, then run them again:
@@ -29,8 +29,6 @@ class ChromiumNotFoundError(Exception):
 def chromium_path() -> str:
     """The Chromium to drive: the one that ATTNVIZ_CHROMIUM names, one on the PATH, or Playwright's own.
 
-    Call it before Playwright is started: it asks Playwright where its own browser is.
-
     Raises:
         ChromiumNotFoundError: there is none that starts, or the one named does not.
     """
@@ -44,7 +42,7 @@ def chromium_path() -> str:
         if path and _starts(path):  # Ubuntu's chromium-browser may be a stub that only names a snap
             return path
     own = _playwrights_own()
-    if _starts(own):
+    if own and _starts(own):
         return own
     raise ChromiumNotFoundError(REMEDY)
 
@@ -87,11 +85,14 @@ def _starts(path: str) -> bool:
         return False
 
 
-def _playwrights_own() -> str:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        return playwright.chromium.executable_path
+def _playwrights_own() -> str | None:
+    """Where Playwright's own browser is or would be; None when Playwright itself does not run here."""
+    ask = (
+        "from playwright.sync_api import sync_playwright\n"
+        "with sync_playwright() as playwright: print(playwright.chromium.executable_path)"
+    )
+    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
+    return answer.stdout.strip() if answer.returncode == 0 else None
 
 
 def main() -> int:
