@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from logging import CRITICAL
 from pathlib import Path
 from typing import Any
 
@@ -185,14 +186,14 @@ def _load(name: str, location: Location) -> Model:
 def _quiet() -> Iterator[None]:
     """Without transformers' progress bar and log: what matters of them is an error of attnviz."""
     had_bar, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.set_verbosity(CRITICAL)
     try:
         yield
     finally:
         logging.set_verbosity(verbosity)
         if had_bar:
-            logging.enable_progress_bar()
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
@@ -232,6 +233,11 @@ def _load_network(name: str, folder: Path) -> PreTrainedModel:
             "one. Convert them to safetensors, or pick a model that has them."
         ) from None
     except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
+        if "trust_remote_code" in str(error):
+            raise ModelNotAvailableError(
+                f"{name} can only be loaded by running code that comes with it, which attnviz does not do. "
+                "Pick another model."
+            ) from None
         raise ModelNotAvailableError(
             f"{name} cannot be loaded: {_said(error, name, folder)} Download it again, or pick another model."
         ) from None
@@ -247,7 +253,8 @@ def _load_network(name: str, folder: Path) -> PreTrainedModel:
             f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
             f"{CONFIG_FILE} says. Download it again, or pick another model."
         )
-    return network.eval()
+    loaded: PreTrainedModel = network.eval()
+    return loaded
 
 
 def _said(error: Exception, name: str, folder: Path) -> str:
@@ -265,7 +272,7 @@ def _position_limit(network: PreTrainedModel) -> int | None:
 
 
 def _decoder_start(network: PreTrainedModel) -> int:
-    for config in (network.config, network.generation_config):
+    for config in (network.config, getattr(network, "generation_config", None)):
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:
             return int(start)
     raise UnsupportedArchitectureError(

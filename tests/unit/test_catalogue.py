@@ -1,0 +1,139 @@
+import os
+
+import huggingface_hub.constants
+import pytest
+
+from attnviz.catalogue import BERT, EMBEDDED, Offer, default_model, locate, offer, offers, resolve
+from attnviz.errors import ModelNotAvailableError
+from tests.hub import save_tiny_bert
+
+
+@pytest.fixture(autouse=True)
+def hub_cache(tmp_path, monkeypatch):
+    """A cache of this test's own, empty."""
+    cache = tmp_path / "hub"
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(cache))
+    return cache
+
+
+def put_in_cache(cache, one, files):
+    """A snapshot with these files, as huggingface_hub lays it out."""
+    repository = cache / f"models--{one.repository.replace('/', '--')}"
+    commit = one.revision or "f" * 40
+    snapshot = repository / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    for file in files:
+        (snapshot / file).write_text("{}")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    return snapshot
+
+
+def names():
+    return [one.name for one in offers()]
+
+
+def test_two_models_are_always_on_offer():
+    assert names() == [EMBEDDED, BERT]
+
+
+def test_the_embedded_model_is_on_disk_with_nothing_downloaded():
+    location = locate(offer(EMBEDDED))
+    assert (location.folder / "model.safetensors").is_file()
+    assert location.revision == "0.1.0"
+
+
+def test_bert_is_pinned_to_a_commit_and_not_on_disk():
+    assert offer(BERT).repository == "google-bert/bert-base-uncased"
+    assert len(offer(BERT).revision) == 40
+    assert locate(offer(BERT)) is None
+
+
+def test_the_default_is_bert_once_its_weights_are_on_disk(hub_cache):
+    assert default_model() == EMBEDDED
+    snapshot = put_in_cache(hub_cache, offer(BERT), ["config.json"])
+    assert default_model() == EMBEDDED  # the weights are missing
+    (snapshot / "model.safetensors").write_bytes(b"")
+    assert default_model() == BERT
+    assert locate(offer(BERT)).folder == snapshot
+    assert locate(offer(BERT)).revision == offer(BERT).revision
+
+
+@pytest.mark.parametrize(
+    "weights", ["model.safetensors", "model-00001-of-00002.safetensors", "pytorch_model.bin"]
+)
+def test_weights_of_either_kind_count(hub_cache, weights):
+    one = Offer(name="a/b", repository="a/b")
+    snapshot = put_in_cache(hub_cache, one, ["config.json", weights])
+    assert locate(one).folder == snapshot
+    assert locate(one).revision == "f" * 40
+
+
+@pytest.mark.parametrize("files", [["config.json", "flax_model.msgpack"], ["model.safetensors"], []])
+def test_a_snapshot_without_config_or_weights_is_not_on_disk(hub_cache, files):
+    one = Offer(name="a/b", repository="a/b")
+    put_in_cache(hub_cache, one, files)
+    assert locate(one) is None
+
+
+def test_the_operator_adds_hub_ids_and_folders(tmp_path, monkeypatch):
+    folder = tmp_path / "my checkpoint"
+    folder.mkdir()
+    monkeypatch.setenv("ATTNVIZ_MODELS", f"google-bert/bert-base-cased, {folder},\n roberta-base ,,")
+    assert names() == [EMBEDDED, BERT, "google-bert/bert-base-cased", "my checkpoint", "roberta-base"]
+    cased, mine = offer("google-bert/bert-base-cased"), offer("my checkpoint")
+    assert (cased.repository, cased.folder) == ("google-bert/bert-base-cased", None)
+    assert (mine.repository, mine.folder) == (None, folder)
+    assert locate(mine).revision == "local folder"
+
+
+def test_a_folder_of_the_operator_that_does_not_exist_is_still_offered_under_its_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", f"{tmp_path / 'gone'}")
+    assert names()[-1] == "gone"
+
+
+def test_no_name_or_description_holds_a_path(tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ATTNVIZ_MODELS", f"{tmp_path / 'one'},./two,~/three,{tmp_path}/four/")
+    assert names()[2:] == ["one", "two", "three", "four"]
+    for one in offers():
+        assert str(tmp_path) not in one.name + one.description
+        assert os.sep not in one.name + one.description
+
+
+@pytest.mark.parametrize("entry", ["roberta-base,roberta-base", BERT, "/x/a,/y/a"])
+def test_two_models_of_one_name_are_refused(entry, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", entry)
+    with pytest.raises(ModelNotAvailableError, match="there is one of that name already"):
+        offers()
+
+
+@pytest.mark.parametrize("entry", ["a b", "a/b/c", "a--b", "https://huggingface.co/a/b"])
+def test_an_entry_that_is_neither_folder_nor_id_is_refused(entry, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", entry)
+    with pytest.raises(ModelNotAvailableError, match="neither a folder nor a Hub id"):
+        offers()
+
+
+def test_a_visitor_can_name_only_what_is_offered(tmp_path):
+    for name in (str(tmp_path), "roberta-base", "../etc", ""):
+        with pytest.raises(ModelNotAvailableError, match=f"Pick one of {EMBEDDED}, {BERT}, or list it"):
+            offer(name)
+
+
+def test_a_script_can_name_an_offer_a_hub_id_or_a_folder(tmp_path):
+    folder = save_tiny_bert(tmp_path)
+    assert resolve(BERT) == resolve("google-bert/bert-base-uncased") == offer(BERT)
+    assert resolve("roberta-base") == Offer(name="roberta-base", repository="roberta-base")
+    assert resolve(str(folder)).folder == folder
+    assert resolve(str(folder)).name == folder.name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a..b", "a--b", "-a", "a.git", "a/b/c", "a" * 200, "no such model", "a\0b"]
+)
+def test_a_name_that_is_none_of_these_is_unknown(name):
+    with pytest.raises(ModelNotAvailableError, match="There is no model called"):
+        resolve(name)

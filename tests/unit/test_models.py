@@ -1,0 +1,175 @@
+import io
+import json
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers.utils import logging
+
+import attnviz
+from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
+from tests import tiny
+from tests.hub import save_tiny_bert
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A checkpoint that a test may break."""
+    path = tmp_path / "mine"
+    path.mkdir()
+    return save_tiny_bert(path)
+
+
+def change_config(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def refusal(folder):
+    """What loading this folder is refused with: one line that names the model and not its path."""
+    with pytest.raises((ModelNotAvailableError, UnsupportedArchitectureError)) as caught:
+        attnviz.load_model(str(folder))
+    message = str(caught.value)
+    assert "mine" in message
+    assert str(folder) not in message
+    assert "\n" not in message
+    return message
+
+
+def test_a_folder_loads_under_its_own_name(folder):
+    model = attnviz.load_model(str(folder))
+    assert model.name == "mine"
+    assert model.revision == "local folder"
+    assert attnviz.verify(model, model.trace("it was a door")).passed
+
+
+def test_a_folder_without_config_is_no_checkpoint(folder):
+    (folder / "config.json").unlink()
+    assert "has no config.json, so it is no checkpoint" in refusal(folder)
+
+
+@pytest.mark.parametrize("content", [b"{not json", b"", b"[]", b"\xff\xfe\x00"])
+def test_garbage_in_place_of_the_config(folder, content):
+    (folder / "config.json").write_bytes(content)
+    assert refusal(folder).startswith("mine cannot be loaded: ")
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", None])
+def test_garbage_in_place_of_the_weights(folder, content):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000] if content is None else content)
+    assert refusal(folder).startswith("mine cannot be loaded: ")
+
+
+def test_no_weights(folder):
+    (folder / "model.safetensors").unlink()
+    assert "no file named model.safetensors" in refusal(folder)
+
+
+def test_a_missing_tensor_is_named(folder):
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["embeddings.position_embeddings.weight"]
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    assert "lacks 1 of the model's tensors, such as embeddings.position_embeddings.weight" in refusal(folder)
+
+
+def test_a_missing_pooler_changes_no_attention(folder):
+    tensors = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("pooler")}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    assert len(kept) < len(tensors)
+    attnviz.load_model(str(folder))
+
+
+def test_tensors_of_another_size_are_named(folder):
+    change_config(folder, intermediate_size=47)
+    message = refusal(folder)
+    assert message.startswith("9 tensors of mine, such as encoder.layer.0.intermediate.dense.bias")
+    assert "config.json says" in message
+
+
+def test_without_a_vocabulary_no_tokenizer_is_made_up(folder):
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    assert "has no tokenizer" in refusal(folder)
+
+
+def test_garbage_in_place_of_the_tokenizer(folder):
+    (folder / "tokenizer.json").write_text("{")
+    assert refusal(folder).startswith("The tokenizer of mine cannot be read: ")
+
+
+@pytest.mark.parametrize("model_type", ["own", "bert"])
+def test_code_that_comes_with_a_checkpoint_is_never_run(folder, tmp_path, model_type, monkeypatch):
+    marker = tmp_path / "the code ran"
+    (folder / "own.py").write_text(
+        f"open({str(marker)!r}, 'w').close()\n"
+        "from transformers import BertConfig, BertModel, BertTokenizer\n"
+        "class Config(BertConfig): model_type = 'own'\n"
+        "class Network(BertModel): config_class = Config\n"
+        "class Words(BertTokenizer): pass\n"
+    )
+    auto_map = {"AutoConfig": "own.Config", "AutoModel": "own.Network"}
+    change_config(folder, model_type=model_type, auto_map=auto_map)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["auto_map"] = {"AutoTokenizer": ["own.Words", None]}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    asked = io.StringIO("y\n" * 9)
+    monkeypatch.setattr(sys, "stdin", asked)  # transformers asks whether to run it
+    if model_type == "own":
+        assert "can only be loaded by running code that comes with it" in refusal(folder)
+    else:  # transformers has a class of its own for it
+        attnviz.load_model(str(folder))
+    assert asked.tell() == 0
+    assert not marker.exists()
+
+
+def test_a_name_that_is_nothing():
+    with pytest.raises(ModelNotAvailableError, match="There is no model called 'no such model' here"):
+        attnviz.load_model("no such model")
+
+
+def test_a_family_that_does_not_take_our_attention(tmp_path):
+    family = next(iter(tiny.UNSUPPORTED_FAMILIES.values()))
+    tiny.save(family, tmp_path)
+    with pytest.raises(UnsupportedArchitectureError):
+        attnviz.load_model(str(tmp_path))
+
+
+def test_max_tokens_is_the_smaller_limit_of_model_and_tokenizer(folder):
+    assert attnviz.load_model(str(folder)).max_tokens == 40
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    for limit, expected in ((7, 7), (10**30, 40)):
+        (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": limit}))
+        assert attnviz.load_model(str(folder)).max_tokens == expected
+
+
+def test_max_tokens_leaves_out_the_positions_that_roberta_keeps_for_padding(tiny_model):
+    model = tiny_model("roberta")
+    assert model.network.config.max_position_embeddings == tiny.LIMIT
+    assert model.network.config.pad_token_id == 1
+    assert model.max_tokens == tiny.LIMIT - 2
+    longest = torch.full((1, model.max_tokens), 5)
+    model.network(longest)  # as many are read
+    with pytest.raises((IndexError, RuntimeError)):
+        model.network(torch.full((1, model.max_tokens + 1), 5))
+
+
+def test_relative_positions_have_no_limit(tiny_model):
+    assert tiny_model("t5").max_tokens is None
+
+
+def test_loading_prints_nothing_and_leaves_transformers_as_it_was(folder, capfd):
+    had_bar, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.enable_progress_bar()
+    try:
+        attnviz.load_model(str(folder))
+        change_config(folder, intermediate_size=47)
+        refusal(folder)
+        assert logging.is_progress_bar_enabled()
+        assert logging.get_verbosity() == verbosity
+    finally:
+        if not had_bar:
+            logging.disable_progress_bar()
+    assert capfd.readouterr() == ("", "")
