@@ -138,10 +138,10 @@ with map_column:
                 help="Start of the random numbers; the same seed gives the same picture.",
                 **state.field("seed"),
             )
-    map_place = st.empty()
-    with map_place, st.spinner("Laying out the map …", show_time=True):
+        waiting = st.empty()
+    with waiting, st.spinner("Laying out the map …", show_time=True):  # the last map stays until then
         projection = cache.projection(selection, kind)
-    map_place.plotly_chart(
+    st.plotly_chart(
         draw_projection(projection, pattern.weights, picked=(query, key), theme=theme),
         theme=None,
         key="map",

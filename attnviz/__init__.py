@@ -15,36 +15,33 @@ True
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from attnviz import figures
-    from attnviz.catalogue import offers
-    from attnviz.download import download_model
-    from attnviz.errors import (
-        AttnvizError,
-        CaptureError,
-        DownloadError,
-        EmptyTextError,
-        InvalidTextError,
-        ModelNotAvailableError,
-        ProjectionError,
-        SelectionError,
-        ShapeError,
-        TextTooLongError,
-        UnsupportedArchitectureError,
-        VerificationError,
-    )
-    from attnviz.models import Model, load_model
-    from attnviz.projection import project
-    from attnviz.records import (
-        AttentionPattern,
-        LayerAttention,
-        Projection,
-        Provenance,
-        Tokens,
-        VerificationReport,
-    )
-    from attnviz.trace import Trace
-    from attnviz.verification import verify
+if TYPE_CHECKING:  # the same names as below, for type checkers and editors
+    from attnviz import figures as figures
+    from attnviz.catalogue import offers as offers
+    from attnviz.download import download_model as download_model
+    from attnviz.errors import AttnvizError as AttnvizError
+    from attnviz.errors import CaptureError as CaptureError
+    from attnviz.errors import DownloadError as DownloadError
+    from attnviz.errors import EmptyTextError as EmptyTextError
+    from attnviz.errors import InvalidTextError as InvalidTextError
+    from attnviz.errors import ModelNotAvailableError as ModelNotAvailableError
+    from attnviz.errors import ProjectionError as ProjectionError
+    from attnviz.errors import SelectionError as SelectionError
+    from attnviz.errors import ShapeError as ShapeError
+    from attnviz.errors import TextTooLongError as TextTooLongError
+    from attnviz.errors import UnsupportedArchitectureError as UnsupportedArchitectureError
+    from attnviz.errors import VerificationError as VerificationError
+    from attnviz.models import Model as Model
+    from attnviz.models import load_model as load_model
+    from attnviz.projection import project as project
+    from attnviz.records import AttentionPattern as AttentionPattern
+    from attnviz.records import LayerAttention as LayerAttention
+    from attnviz.records import Projection as Projection
+    from attnviz.records import Provenance as Provenance
+    from attnviz.records import Tokens as Tokens
+    from attnviz.records import VerificationReport as VerificationReport
+    from attnviz.trace import Trace as Trace
+    from attnviz.verification import verify as verify
 
 __version__ = "0.1.0"
 
@@ -80,10 +77,7 @@ _HOMES = {
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: RUF022  (the order of the tree in attnviz.errors is not alphabetical)
-    *sorted(_HOME_OF),
-    "figures",
-]
+__all__ = ["figures", *sorted(_HOME_OF)]
 
 
 def __getattr__(name: str) -> Any:

@@ -117,7 +117,7 @@ class Model:
     def _decoder_tokens(self, text: str | None, *, cut: bool) -> Tokens:
         """What the decoder reads: its start token, then the text without its end token."""
         start = _decoder_start(self.network)
-        label = self.tokenizer.convert_ids_to_tokens(start)
+        label = str(self.tokenizer.convert_ids_to_tokens(start))
         if text is None:
             return Tokens(
                 text="",

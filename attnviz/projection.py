@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
 from attnviz.errors import ProjectionError
-from attnviz.records import Kind, Projection
+from attnviz.records import Kind, Projection, Role
 
 if TYPE_CHECKING:
     from attnviz.trace import Trace
@@ -80,9 +80,10 @@ def project(
             perplexity = fitted
         points = _tsne(vectors, metric, perplexity, iterations, seed)
     agreement, correlation = _faithfulness(points[: len(query)], points[len(query) :], pattern.scores)
+    roles: list[Role] = ["query"] * len(query) + ["key"] * len(key)
     return Projection(
         points=points,
-        role=("query",) * len(query) + ("key",) * len(key),
+        role=tuple(roles),
         position=np.concatenate([np.arange(len(query)), np.arange(len(key))]),
         query_tokens=pattern.query_tokens,
         key_tokens=pattern.key_tokens,
@@ -122,7 +123,8 @@ def _tsne(
     settings: dict[str, Any] = {"metric": metric, "perplexity": perplexity, "max_iter": iterations}
     # Principal components of equal vectors are all zero, and scikit-learn divides by their spread.
     init = "random" if np.ptp(vectors, axis=0).max() == 0 else "pca"
-    return TSNE(init=init, random_state=seed, **settings).fit_transform(vectors).astype(np.float32)
+    points: np.ndarray = TSNE(init=init, random_state=seed, **settings).fit_transform(vectors)
+    return points.astype(np.float32)
 
 
 def _principal_components(vectors: Float[np.ndarray, "point d_head"]) -> Float[np.ndarray, "point 2"]:
@@ -139,8 +141,10 @@ def _faithfulness(
     keys: Float[np.ndarray, "key 2"],
     scores: Float[np.ndarray, "query key"],
 ) -> tuple[float, float]:
-    """Share of queries whose nearest key scores highest, and the mean Spearman correlation of score and
-    distance over the queries; keys that a query may not see are left out."""
+    """Share of queries whose nearest key scores highest, and mean rank correlation of score and distance.
+
+    Keys that a query may not see are left out, and so are queries with fewer than two keys.
+    """
     distances = cdist(queries, keys)
     nearest, correlations = [], []
     for row, distance in zip(scores, distances, strict=True):

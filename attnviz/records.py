@@ -91,7 +91,7 @@ class Tokens(Record):
         """True where the vocabulary had no entry for a piece of text."""
         if self.unknown_id is None:
             return np.zeros(len(self), dtype=bool)
-        return self.ids == self.unknown_id
+        return np.asarray(self.ids == self.unknown_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -46,9 +46,9 @@ def tokenize(
         _check_characters(one, name)
     encoding = tokenizer(*texts, return_special_tokens_mask=True, truncation=False, verbose=False)
     full = _segments(encoding)
-    for segment, name in enumerate(("text", "second text")[: len(texts)]):
-        if not (full == segment).any():
-            raise EmptyTextError(_nothing_left(texts[segment], name))
+    for number, name in enumerate(("text", "second text")[: len(texts)]):
+        if not (full == number).any():
+            raise EmptyTextError(_nothing_left(texts[number], name))
     length = len(full)
     if max_tokens is not None and length > max_tokens:
         if not cut:

@@ -92,17 +92,20 @@ class Trace(Record):
     def query(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_head"]:
         """Query vectors of one head."""
         call, head, _ = self._head(layer, head, kind)
-        return call.query[head]
+        query: np.ndarray = call.query[head]
+        return query
 
     def key(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "key d_head"]:
         """Key vectors of one head; heads of one group share theirs."""
         call, _, kv_head = self._head(layer, head, kind)
-        return call.key[kv_head]
+        key: np.ndarray = call.key[kv_head]
+        return key
 
     def value(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "key d_value"]:
         """Value vectors of one head; heads of one group share theirs."""
         call, _, kv_head = self._head(layer, head, kind)
-        return call.value[kv_head]
+        value: np.ndarray = call.value[kv_head]
+        return value
 
     def scores(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
         """Scores before the softmax: scaled, with the family's bias, minus infinity where masked."""

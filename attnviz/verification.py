@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 # Tolerances for float32, whose unit roundoff is 2^-24 = 6.0e-8 (IEEE 754-2019, table 3.5).
 WEIGHT_TOLERANCE = 1e-5
 WEIGHT_REASON = (
-    "float32: a score of 64 is rounded by up to 64 x 2^-24 = 3.8e-6, and through several layers such "
-    "roundings add up; an error in the formula is a thousand times larger."
+    "In float32 a score of 64 is rounded by up to 4 × 10⁻⁶, and over several layers such roundings add up. "
+    "An error in the formula is a thousand times larger."
 )
 OUTPUT_TOLERANCE = 1e-5
 OUTPUT_REASON = (
-    "float32, as a share of the head's largest value: a mean of 512 values summed in another order differs "
-    "by a few 2^-24 = 6e-8, plus what the weights differ."
+    "As a share of the head's largest value: a mean of 512 float32 values, summed in another order, differs "
+    "by a few 10⁻⁷, and the weights differ too."
 )
 HIDDEN_TOLERANCE = 1e-4
 HIDDEN_REASON = (
-    "float32, as a share of the largest hidden value: the roundings of every layer, residual sum and "
+    "As a share of the largest hidden value: the float32 roundings of every layer, residual sum and "
     "normalisation add up."
 )
 

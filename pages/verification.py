@@ -76,30 +76,30 @@ def row(view: View) -> None:
         f"{selection.layer}, head {selection.head}, from scores to weights**"
     )
     st.latex(
-        r"\text{weight}_{ij} = \frac{e^{s_{ij} - m_i}}{\sum_k e^{s_{ik} - m_i}}, \qquad "
-        rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j, \qquad m_i = \max_j s_{{ij}}"
+        rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j \qquad "
+        r"\text{weight}_{ij} = \frac{e^{s_{ij} - m}}{\sum_k e^{s_{ik} - m}}"
     )
     d_head = trace.query(selection.layer, selection.head, view.kind).shape[1]
     factor = f"; {scale:.4g} is 1 / √{d_head}" if np.isclose(scale, d_head**-0.5) else ""
     st.caption(
-        f"Here i = {query}, the largest score m is {scores.max():.4f}, the exponentials sum to "
+        f"Here i = {query}, the row's largest score m is {scores.max():.4f}, the exponentials sum to "
         f"{exponentials.sum():.4f} and the weights to {ours.sum():.6f}{factor}."
     )
     st.dataframe(
         {
             "key": [f"{position}  {label}" for position, label in enumerate(pattern.key_tokens.labels)],
             "score s": scores,
-            "exponential": exponentials,
-            "weight, ours": ours,
-            "weight, the model's": theirs,
+            "exp(s − m)": exponentials,
+            "ours": ours,
+            "the model's": theirs,
             "difference": np.abs(ours - theirs),
         },
         hide_index=True,
         column_config={
             "score s": st.column_config.NumberColumn(format="%.4f"),
-            "exponential": st.column_config.NumberColumn(format="%.6f"),
-            "weight, ours": st.column_config.NumberColumn(format="%.7f"),
-            "weight, the model's": st.column_config.NumberColumn(format="%.7f"),
+            "exp(s − m)": st.column_config.NumberColumn(format="%.6f"),
+            "ours": st.column_config.NumberColumn(format="%.7f"),
+            "the model's": st.column_config.NumberColumn(format="%.7f"),
             "difference": st.column_config.NumberColumn(format="%.1e"),
         },
         key="row",
@@ -144,7 +144,7 @@ st.markdown(
 st.latex(r"\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V")
 st.caption("Vaswani et al. 2017, arXiv:1706.03762, equation 1; $d_k$ is the number of entries of a query.")
 ladder(view)
-left, right = st.columns(2, gap="medium")
+left, right = st.columns([2, 3], gap="medium")
 with left:
     grid(view)
 with right:

@@ -65,8 +65,9 @@ def frame(title: str) -> View:
     with menu:
         _menu()
     with messages:
-        for note in (*st.session_state.notices, *remarks(view.trace.tokens)):
-            st.caption(f":material/info: {literal(note)}")
+        notes = (*st.session_state.notices, *remarks(view.trace.tokens))
+        if notes:
+            st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
     return view
 
 

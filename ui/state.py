@@ -6,12 +6,13 @@ and again when the browser goes back.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import streamlit as st
 
 from attnviz.catalogue import default_model, offers
+from attnviz.figures.heatmap import Colour, Shown, Special
 from attnviz.projection import FEWEST_ITERATIONS, METRICS, MOST_ITERATIONS
 from attnviz.records import KINDS
 from attnviz.trace import Trace
@@ -20,9 +21,9 @@ from ui.presets import Preset, first_screen
 LARGEST_SEED = 2**32 - 1
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "show": ("weights", "scores"),
-    "colour": ("linear", "logarithmic"),
-    "special": ("shown", "hidden", "renormalised"),
+    "show": get_args(Shown),
+    "colour": get_args(Colour),
+    "special": get_args(Special),
     "metric": METRICS,
     "kind": KINDS,
 }
@@ -55,9 +56,9 @@ class Selection:
     """Position of the picked query; None to pick the one with the strongest link."""
     key: int | None = None
     """Position of the picked key; None for the strongest key of the query."""
-    show: str = "weights"
-    colour: str = "linear"
-    special: str = "shown"
+    show: Shown = "weights"
+    colour: Colour = "linear"
+    special: Special = "shown"
     metric: str = "cosine"
     perplexity: float = 5.0
     iterations: int = 1000
@@ -198,17 +199,20 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         selection = replace(selection, kind=trace.kinds[0])
     kind: Any = selection.kind
 
-    def nearest(name: str, count: int, owner: str) -> None:
+    def nearest(name: str, count: int, things: str) -> None:
         nonlocal selection
         found = getattr(selection, name)
         if found is not None and found >= count:
-            notices.append(f"{owner} has {name} 0 to {count - 1}, not {found}; {count - 1} is shown.")
-            selection = replace(selection, **{name: count - 1})
+            notices.append(
+                f"There is no {name} {found}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
+            )
+            changed: dict[str, Any] = {name: count - 1}
+            selection = replace(selection, **changed)
 
-    nearest("layer", trace.n_layers(kind), model)
-    nearest("head", trace.n_heads(kind), model)
-    nearest("query", len(trace.query_tokens(kind)), "This text")
-    nearest("key", len(trace.key_tokens(kind)), "This text")
+    nearest("layer", trace.n_layers(kind), f"{model} has layers")
+    nearest("head", trace.n_heads(kind), f"{model} has heads")
+    nearest("query", len(trace.query_tokens(kind)), "this text has tokens")
+    nearest("key", len(trace.key_tokens(kind)), "this text has tokens")
     if selection.query is None:
         query, key = _preset_pick(trace, kind) or (_strongest_query(trace, selection), None)
         selection = replace(selection, query=query, key=key)

@@ -1,4 +1,4 @@
-"""The verdict: does attnviz's attention give the model's numbers, for this text?"""
+"""The verdict: whether attnviz's attention gives the model's numbers for this text."""
 
 import streamlit as st
 

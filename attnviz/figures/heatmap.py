@@ -27,8 +27,8 @@ MOST_CELLS_WITH_SCORES = 120_000
 """Up to this many cells the hover text carries both weight and score. Above, the second number of every
 cell would double the 1.4 MB that 512 x 512 cells take on the wire."""
 
-_CELL, _LABELS = 26, 130  # px
-_LOWEST, _HIGHEST = 380, 640  # px
+_CELL, _LABELS = 26, 140  # px
+_LOWEST, _HIGHEST = 380, 560  # px
 
 
 def draw_heatmap(
@@ -83,7 +83,15 @@ def draw_pattern(
             xgap=_gap(n_key),
             ygap=_gap(n_query),
             hoverongaps=False,
-            colorbar={"thickness": 10, "outlinewidth": 0, "len": 0.9, "tickfont": {"size": SMALL_FONT_SIZE}},
+            colorbar={  # below, where it takes no width from the cells
+                "orientation": "h",
+                "y": 0,
+                "yanchor": "top",
+                "ypad": 6,
+                "thickness": 8,
+                "outlinewidth": 0,
+                "tickfont": {"size": SMALL_FONT_SIZE},
+            },
             **_values(pattern, show),
         )
     )

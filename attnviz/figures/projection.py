@@ -51,7 +51,7 @@ def draw_projection(
     """
     palette = THEMES[theme]
     figure = go.Figure(layout=base_layout(palette, height=HEIGHT))
-    rows = {role: projection.rows(role) for role in ("query", "key")}
+    rows: dict[Role, np.ndarray] = {role: projection.rows(role) for role in _SYMBOLS}
     joined: list[int] = []  # keys with a line
     if picked is not None:
         row = weights[picked[0]]
@@ -61,8 +61,8 @@ def draw_projection(
             _add_line(figure, ends, float(row[key]), palette)
     texts = _texts(projection, rows, picked, joined)
     sides = _place_labels(projection.points, texts)
-    for role, colour in (("query", palette.query), ("key", palette.key)):
-        _add_points(figure, projection, role, colour, palette, texts, sides, picked)
+    for role in _SYMBOLS:
+        _add_points(figure, projection, role, palette, texts, sides, picked)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False, scaleanchor="x", scaleratio=1)
     figure.update_layout(
@@ -137,13 +137,13 @@ def _add_points(
     figure: go.Figure,
     projection: Projection,
     role: Role,
-    colour: str,
     palette: Theme,
     texts: list[str],
     sides: list[str],
     picked: tuple[int, int] | None,
 ) -> None:
     rows = projection.rows(role)
+    colour = palette.query if role == "query" else palette.key
     positions = projection.position[rows]
     labels = _tokens(projection, role).labels
     is_picked = positions == (-1 if picked is None else picked[0 if role == "query" else 1])

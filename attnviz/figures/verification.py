@@ -7,7 +7,7 @@ from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layou
 from attnviz.records import Kind, VerificationReport
 
 _SMALLEST = 1e-9  # float32 tells no smaller differences of weights apart; zero is drawn as this
-_CELL, _REST = 34, 90  # px
+_CELL, _REST = 34, 70  # px
 
 
 def draw_errors(
@@ -26,7 +26,7 @@ def draw_errors(
     """
     palette = THEMES[theme]
     errors = report.weight_error if kind is None else report.weight_errors[kind]
-    n_layer, n_head = errors.shape
+    n_layer = len(errors)
     exponents = np.arange(np.log10(_SMALLEST), np.log10(report.weight_rung.tolerance) + 1)
     figure = go.Figure(layout=base_layout(palette, height=_REST + _CELL * n_layer))
     figure.add_trace(
@@ -48,7 +48,14 @@ def draw_errors(
             },
         )
     )
-    axis = {"showgrid": False, "zeroline": False, "ticks": "", "dtick": 1, "fixedrange": True}
+    axis = {
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "dtick": 1,
+        "fixedrange": True,
+        "automargin": True,
+    }
     figure.update_xaxes(**axis, title="head", side="top")
     figure.update_yaxes(**axis, title="layer", autorange="reversed")
     if picked is not None:

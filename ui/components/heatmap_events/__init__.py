@@ -49,7 +49,7 @@ def heatmap_events(
 
 
 def _normalisers(pattern: AttentionPattern) -> list[float | None]:
-    """score - ln(weight) of each row, the same for all its cells; None for a row without weight."""
+    """What score - ln(weight) is in each row, the same for all its cells; None for a row without weight."""
     strongest = pattern.weights.argmax(axis=1)
     rows = np.arange(len(strongest))
     weights, scores = pattern.weights[rows, strongest], pattern.scores[rows, strongest]
