@@ -80,7 +80,8 @@ def project(
             perplexity = fitted
         points = _tsne(vectors, metric, perplexity, iterations, seed)
     agreement, correlation = _faithfulness(points[: len(query)], points[len(query) :], pattern.scores)
-    roles: list[Role] = ["query"] * len(query) + ["key"] * len(key)
+    roles: list[Role] = ["query" for _ in query]
+    roles += ["key" for _ in key]
     return Projection(
         points=points,
         role=tuple(roles),
