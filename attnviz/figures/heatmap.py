@@ -11,10 +11,10 @@ from attnviz.figures.theme import (
     TOKEN_FONT,
     ThemeName,
     base_layout,
-    token_label,
+    token_labels,
     weight_scale,
 )
-from attnviz.records import AttentionPattern, Kind, Tokens
+from attnviz.records import AttentionPattern, Kind
 
 if TYPE_CHECKING:
     from attnviz.trace import Trace
@@ -77,7 +77,7 @@ def draw_pattern(
     figure = go.Figure(layout=base_layout(palette, height=height))
     figure.add_trace(
         go.Heatmap(
-            x=_labels(pattern.key_tokens, pattern.key_position),
+            x=token_labels(pattern.key_tokens, pattern.key_position),
             y=_query_labels(pattern),
             colorscale=weight_scale(palette, logarithmic=colour == "logarithmic" and show == "weights"),
             xgap=_gap(n_key),
@@ -140,13 +140,9 @@ def _values(pattern: AttentionPattern, show: Shown) -> dict[str, object]:
     return {**values, "hovertemplate": hover}
 
 
-def _labels(tokens: Tokens, positions: np.ndarray) -> list[str]:
-    return [token_label(tokens.labels[position], position) for position in positions]
-
-
 def _query_labels(pattern: AttentionPattern) -> list[str]:
     """The queries; behind each the share of its weight that lies on keys which are not shown."""
-    labels = _labels(pattern.query_tokens, pattern.query_position)
+    labels = token_labels(pattern.query_tokens, pattern.query_position)
     if not pattern.hidden_weight.any():
         return labels
     return [f"{label} −{100 * lost:.0f} %" for label, lost in zip(labels, pattern.hidden_weight, strict=True)]

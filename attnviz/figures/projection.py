@@ -11,9 +11,9 @@ from attnviz.figures.theme import (
     Theme,
     ThemeName,
     base_layout,
-    token_label,
+    token_labels,
 )
-from attnviz.records import Projection, Role, Tokens
+from attnviz.records import Projection, Role
 
 HEIGHT = 460
 N_LINES = 5
@@ -24,15 +24,15 @@ MOST_LABELS = 60
 _SYMBOLS: dict[Role, str] = {"query": "circle", "key": "diamond"}
 _WIDEST_LINE = 8.0  # px, for a weight of 1
 _CHARACTER, _LINE = 7.3, 15.0  # px a character of the token font takes at 12 px
-_SIDES: dict[str, tuple[float, float]] = {  # where a label's middle lies, in label sizes from its point
-    "top center": (0.0, 1.0),
-    "bottom center": (0.0, -1.0),
-    "middle right": (0.6, 0.0),
-    "middle left": (-0.6, 0.0),
-    "top right": (0.6, 0.9),
-    "top left": (-0.6, 0.9),
-    "bottom right": (0.6, -0.9),
-    "bottom left": (-0.6, -0.9),
+_SIDES = {  # where a label's middle lies, in label sizes from its point
+    "top center": np.array([0.0, 1.0]),
+    "bottom center": np.array([0.0, -1.0]),
+    "middle right": np.array([0.6, 0.0]),
+    "middle left": np.array([-0.6, 0.0]),
+    "top right": np.array([0.6, 0.9]),
+    "top left": np.array([-0.6, 0.9]),
+    "bottom right": np.array([0.6, -0.9]),
+    "bottom left": np.array([-0.6, -0.9]),
 }
 
 
@@ -94,43 +94,36 @@ def _texts(
     named: set[int] = set()
     if picked is not None:
         named = {int(rows["query"][picked[0]]), *(int(rows["key"][key]) for key in (picked[1], *joined))}
-    all_named = len(projection.points) <= MOST_LABELS
-    return [
-        token_label(_tokens(projection, role).labels[position], int(position))
-        if all_named or point in named
-        else ""
-        for point, (role, position) in enumerate(zip(projection.role, projection.position, strict=True))
+    texts = [
+        *token_labels(projection.query_tokens, projection.position[rows["query"]]),
+        *token_labels(projection.key_tokens, projection.position[rows["key"]]),
     ]
+    all_named = len(texts) <= MOST_LABELS
+    return [text if all_named or point in named else "" for point, text in enumerate(texts)]
 
 
 def _place_labels(points: Float[np.ndarray, "point 2"], texts: list[str]) -> list[str]:
     """A side of its point for each label, chosen one after the other where it covers least."""
     spread = max(float(np.ptp(points, axis=0).max()), 1e-9)
-    pixels = points * (HEIGHT - 80) / spread  # the map is about as wide as high
-    taken = [(x, y, 9.0, 9.0) for x, y in pixels]  # centre and size of what is drawn already
+    centres = points * (HEIGHT - 80) / spread  # px; the map is about as wide as high
+    taken = np.column_stack([centres, np.full_like(centres, 9.0)])  # x, y, width, height of what is drawn
     sides = []
-    for (x, y), text in zip(pixels, texts, strict=True):
-        width, height = _CHARACTER * len(text) + 4, _LINE
-        boxes = {
-            side: (x + across * (width + 10), y + up * (height + 1), width, height)
-            for side, (across, up) in _SIDES.items()
-        }
-        side = min(boxes, key=lambda one: sum(_overlap(boxes[one], other) for other in taken))
-        sides.append(side)
+    for centre, text in zip(centres, texts, strict=True):
+        size = np.array([_CHARACTER * len(text) + 4, _LINE])
+        reach = size + np.array([10, 1])
+        boxes = np.array([[*(centre + shift * reach), *size] for shift in _SIDES.values()])
+        covered = [_overlap(box, taken) for box in boxes] if text else [0.0]
+        best = int(np.argmin(covered))
+        sides.append(list(_SIDES)[best])
         if text:
-            taken.append(boxes[side])
+            taken = np.vstack([taken, boxes[best]])
     return sides
 
 
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> float:
-    """Area that two boxes share, in square pixels."""
-    across = (one[2] + other[2]) / 2 - abs(one[0] - other[0])
-    up = (one[3] + other[3]) / 2 - abs(one[1] - other[1])
-    return max(0.0, across) * max(0.0, up)
-
-
-def _tokens(projection: Projection, role: Role) -> Tokens:
-    return projection.query_tokens if role == "query" else projection.key_tokens
+def _overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) -> float:
+    """Area that a box shares with others, in square pixels."""
+    shared = (box[2:] + others[:, 2:]) / 2 - np.abs(box[:2] - others[:, :2])
+    return float(shared.clip(min=0).prod(axis=1).sum())
 
 
 def _add_points(
@@ -143,13 +136,14 @@ def _add_points(
     picked: tuple[int, int] | None,
 ) -> None:
     rows = projection.rows(role)
-    colour = palette.query if role == "query" else palette.key
+    is_query = role == "query"
+    colour = palette.query if is_query else palette.key
+    tokens = projection.query_tokens if is_query else projection.key_tokens
     positions = projection.position[rows]
-    labels = _tokens(projection, role).labels
-    is_picked = positions == (-1 if picked is None else picked[0 if role == "query" else 1])
+    is_picked = positions == (-1 if picked is None else picked[0 if is_query else 1])
     figure.add_trace(
         go.Scatter(
-            name={"query": "queries", "key": "keys"}[role],
+            name="queries" if is_query else "keys",
             x=projection.points[rows, 0],
             y=projection.points[rows, 1],
             mode="markers+text",
@@ -162,7 +156,7 @@ def _add_points(
             text=[texts[row] for row in rows],
             textposition=[sides[row] for row in rows],
             textfont={"family": TOKEN_FONT, "size": SMALL_FONT_SIZE, "color": colour},
-            hovertext=[f"{role} {token_label(labels[position], int(position))}" for position in positions],
+            hovertext=[f"{role} {label}" for label in token_labels(tokens, positions)],
             hoverinfo="text",
             cliponaxis=False,
         )

@@ -9,7 +9,7 @@ from attnviz.figures.theme import (
     TOKEN_FONT,
     ThemeName,
     base_layout,
-    token_label,
+    token_labels,
     weight_text,
 )
 from attnviz.records import AttentionPattern
@@ -28,14 +28,15 @@ def draw_ranking(
         picked_key: position of the key whose bar is outlined.
     """
     palette = THEMES[theme]
-    row = pattern.weights[int(np.flatnonzero(pattern.query_position == query)[0])]
+    index = int(np.flatnonzero(pattern.query_position == query)[0])
+    row = pattern.weights[index]
     order = np.argsort(-row, kind="stable")[:MOST_BARS]
     positions = pattern.key_position[order]
     figure = go.Figure(layout=base_layout(palette, height=_REST + _BAR * len(order)))
     figure.add_trace(
         go.Bar(
             x=row[order],
-            y=[token_label(pattern.key_tokens.labels[position], position) for position in positions],
+            y=token_labels(pattern.key_tokens, positions),
             orientation="h",
             marker={
                 "color": palette.key,
@@ -45,7 +46,7 @@ def draw_ranking(
             textposition="outside",
             textfont={"size": SMALL_FONT_SIZE},
             cliponaxis=False,
-            customdata=pattern.scores[int(np.flatnonzero(pattern.query_position == query)[0]), order],
+            customdata=pattern.scores[index, order],
             hovertemplate="key %{y}<br>weight %{x:.4f}<br>score %{customdata:.4f}<extra></extra>",
         )
     )

@@ -8,7 +8,10 @@ from html import escape
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Int
 from plotly import graph_objects as go
+
+from attnviz.records import Tokens
 
 ThemeName = Literal["light", "dark"]
 
@@ -126,13 +129,9 @@ def literal(text: str) -> str:
     return escape(text, quote=False).replace("$", "&#36;")
 
 
-def token_label(label: str, position: int) -> str:
-    """A token with its position, so that two equal tokens stay two; safe for plotly.
-
-    >>> token_label("door", 5)
-    'door·5'
-    """
-    return f"{literal(label)}·{position}"
+def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[str]:
+    """Tokens with their positions, "door·5", so that two equal tokens stay two; safe for plotly."""
+    return [f"{literal(tokens.labels[position])}·{position}" for position in positions]
 
 
 def share_text(weight: float) -> str:
