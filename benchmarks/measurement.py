@@ -1,0 +1,34 @@
+"""One row of the table, and how times are taken."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A number with its budget."""
+
+    what: str
+    found: float
+    budget: float
+    detail: str = ""
+
+    @property
+    def within(self) -> bool:
+        """Whether the budget holds."""
+        return self.found <= self.budget
+
+
+def medians(runs: int, **calls: Callable[[], object]) -> dict[str, float]:
+    """Median seconds of each call, taken in turns so that all see the same moments of the machine."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for _ in range(runs):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(taken) for name, taken in times.items()}
