@@ -4,9 +4,9 @@
 ARG BASE_IMAGE=python:3.11-slim-bookworm
 FROM ${BASE_IMAGE}
 
-# PyTorch's own wheels without CUDA. Only torch is looked up there, and it is preferred for its version, 2.13.0+cpu.
-# `--build-arg TORCH_INDEX=` leaves torch to pip's configuration.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# Where the pinned torch comes with CUDA packages, `--build-arg TORCH_INDEX=...` names the index of PyTorch's own
+# CPU wheels. Only torch is looked up there; 2.13.0+cpu is preferred to 2.13.0.
+ARG TORCH_INDEX=
 
 # Whoever reads packages from an index of their own gives pip's configuration to the build, and only to the build:
 #   docker build --secret id=pip.conf,src=$HOME/.config/pip/pip.conf .
