@@ -96,8 +96,10 @@ def test_no_name_or_description_holds_a_path(tmp_path, monkeypatch):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ATTNVIZ_MODELS", f"{tmp_path / 'one'},./two,~/three,{tmp_path}/four/")
     assert names()[2:] == ["one", "two", "three", "four"]
+    assert offer("three").folder == tmp_path / "three"
     for one in offers():
         assert str(tmp_path) not in one.name + one.description
         assert os.sep not in one.name + one.description

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import huggingface_hub.constants
 import pytest
+from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
 import attnviz
 import attnviz.verification
@@ -113,11 +114,16 @@ def test_download_shows_bytes_and_prints_the_folder(folder, capsys, monkeypatch)
     with LoopbackHub({"tiny/bert": folder}) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+        monkeypatch.setenv("TQDM_POSITION", "-1")  # huggingface_hub would show its own bar too
+        monkeypatch.setattr("attnviz.download.REPORT_INTERVAL", 0.0)
+        enable_progress_bars()
         assert main(["download", "tiny/bert"]) == 0
+        disable_progress_bars()
         out, err = capsys.readouterr()
         assert "tiny/bert: 100%" in err
         assert "B/s" in err
         assert "Fetching" not in err
+        assert "Reconstruct" not in err
     assert main(["download", "tiny/bert"]) == 0  # on this disk, so the Hub is not asked
     assert capsys.readouterr() == (out, "")
     assert attnviz.load_model("tiny/bert").name == "tiny/bert"

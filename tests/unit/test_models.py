@@ -1,6 +1,7 @@
 import io
 import json
 import sys
+from logging import StreamHandler
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from transformers.utils import logging
 
 import attnviz
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
+from attnviz.models import _load_tokenizer
 from tests import tiny
 from tests.hub import save_tiny_bert
 
@@ -100,8 +102,9 @@ def test_garbage_in_place_of_the_tokenizer(folder):
     assert refusal(folder).startswith("The tokenizer of mine cannot be read: ")
 
 
-@pytest.mark.parametrize("model_type", ["own", "bert"])
-def test_code_that_comes_with_a_checkpoint_is_never_run(folder, tmp_path, model_type, monkeypatch):
+@pytest.fixture
+def trap(folder, tmp_path, monkeypatch):
+    """Code beside the checkpoint, a person who says yes to all, and the file there is once it ran."""
     marker = tmp_path / "the code ran"
     (folder / "own.py").write_text(
         f"open({str(marker)!r}, 'w').close()\n"
@@ -110,19 +113,29 @@ def test_code_that_comes_with_a_checkpoint_is_never_run(folder, tmp_path, model_
         "class Network(BertModel): config_class = Config\n"
         "class Words(BertTokenizer): pass\n"
     )
-    auto_map = {"AutoConfig": "own.Config", "AutoModel": "own.Network"}
-    change_config(folder, model_type=model_type, auto_map=auto_map)
+    change_config(folder, auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Network"})
     settings = json.loads((folder / "tokenizer_config.json").read_text())
-    settings["auto_map"] = {"AutoTokenizer": ["own.Words", None]}
+    settings |= {"auto_map": {"AutoTokenizer": ["own.Words", None]}, "tokenizer_class": "Words"}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    asked = io.StringIO("y\n" * 9)
-    monkeypatch.setattr(sys, "stdin", asked)  # transformers asks whether to run it
-    if model_type == "own":
-        assert "can only be loaded by running code that comes with it" in refusal(folder)
-    else:  # transformers has a class of its own for it
-        attnviz.load_model(str(folder))
-    assert asked.tell() == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 9))  # transformers may ask whether to run it
+    yield marker
+    assert sys.stdin.tell() == 0
     assert not marker.exists()
+
+
+def test_code_of_a_network_is_not_run(folder, trap):
+    change_config(folder, model_type="own")
+    assert "can only be loaded by running code that comes with it" in refusal(folder)
+
+
+def test_code_of_a_tokenizer_is_not_run(folder, trap):
+    change_config(folder, model_type="vit")  # transformers has no tokenizer for it
+    with pytest.raises(ModelNotAvailableError, match=r"The tokenizer of mine cannot be read: .* custom code"):
+        _load_tokenizer("mine", folder)
+
+
+def test_code_is_not_run_where_transformers_has_its_own(folder, trap):
+    attnviz.load_model(str(folder))
 
 
 def test_a_name_that_is_nothing():
@@ -160,16 +173,25 @@ def test_relative_positions_have_no_limit(tiny_model):
     assert tiny_model("t5").max_tokens is None
 
 
-def test_loading_prints_nothing_and_leaves_transformers_as_it_was(folder, capfd):
+def test_loading_prints_nothing_and_leaves_transformers_as_it_was(folder, capfd, monkeypatch):
+    said = []
+    handler = StreamHandler()
+    monkeypatch.setattr(handler, "emit", said.append)
+    logger = logging.get_logger("transformers")
     had_bar, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.enable_progress_bar()
+    logging.set_verbosity_warning()
+    logger.addHandler(handler)
     try:
         attnviz.load_model(str(folder))
         change_config(folder, intermediate_size=47)
         refusal(folder)
         assert logging.is_progress_bar_enabled()
-        assert logging.get_verbosity() == verbosity
+        assert logging.get_verbosity() == logging.WARNING
     finally:
+        logger.removeHandler(handler)
+        logging.set_verbosity(verbosity)
         if not had_bar:
             logging.disable_progress_bar()
+    assert said == []
     assert capfd.readouterr() == ("", "")
