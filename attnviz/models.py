@@ -106,7 +106,7 @@ class Model:
         of zeros to every score.
         """
         inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids)[None]}
-        if "token_type_ids" in self.tokenizer.model_input_names:
+        if getattr(self.network.config, "type_vocab_size", 0) > 1:
             inputs["token_type_ids"] = torch.tensor(tokens.segment)[None]
         if target is not None:
             inputs["decoder_input_ids"] = torch.tensor(target.ids)[None]

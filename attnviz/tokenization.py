@@ -85,14 +85,12 @@ def tokenize(
 def remarks(tokens: Tokens) -> tuple[str, ...]:
     """What a person should know about how their text was read, a sentence each; often nothing."""
     found = []
-    n_unknown = int(tokens.is_unknown.sum())
-    if n_unknown:
+    if n_unknown := int(tokens.is_unknown.sum()):
         label = tokens.labels[int(np.flatnonzero(tokens.is_unknown)[0])]
-        which = (
-            "Every token of this text is"
-            if n_unknown == (~tokens.is_special).sum()
-            else f"{n_unknown} of the tokens are"
-        )
+        if n_unknown == (~tokens.is_special).sum():
+            which = "Every token of this text is"
+        else:
+            which = "One token is" if n_unknown == 1 else f"{n_unknown:,} tokens are"
         found.append(
             f"{which} {label}: the model's vocabulary has no entry for that piece of text, "
             "so the model cannot tell such pieces apart."

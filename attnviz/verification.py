@@ -167,8 +167,8 @@ def _largest_difference(ours: Float[np.ndarray, "*axes"], theirs: Float[np.ndarr
 
 
 def _as_share(difference: float, largest: float) -> float:
-    """A difference as a share of the largest number compared; 0 where both sides are all zeros."""
-    return difference if difference == 0.0 else difference / largest
+    """A difference as a share of the largest number compared; the difference itself where that is 0."""
+    return difference / largest if largest > 0.0 else difference
 
 
 def _largest(errors: Iterable[np.ndarray]) -> float:

@@ -13,7 +13,7 @@ from ui.words import power
 
 RUNGS = (
     "Our weights against those the model returns, for every layer and head",
-    "Our head outputs against torch's scaled_dot_product_attention on the same queries, keys and values",
+    "Our head outputs against torch's own attention on the same queries, keys and values",
     "What the whole model puts out when it runs on our attention, against its own",
 )
 
@@ -22,18 +22,14 @@ def ladder(view: View) -> None:
     """The three rungs with their differences, tolerances and reasons."""
     report = cache.report(view.selection)
     st.markdown(f"**{headline(report)}**")
-    st.table(
-        [
-            {
-                "check": f"{number}. {what}",
-                "largest difference": power(rung.difference),
-                "tolerance": power(rung.tolerance),
-                "passed": "yes" if rung.passed else "**no**",
-                "why this tolerance": rung.reason,
-            }
-            for number, (what, rung) in enumerate(zip(RUNGS, report.rungs, strict=True), start=1)
-        ]
-    )
+    columns = st.columns(len(RUNGS), gap="medium")
+    for number, (column, what, rung) in enumerate(zip(columns, RUNGS, report.rungs, strict=True), start=1):
+        column.markdown(f"**{number}. {rung.name.capitalize()}.** {what}.")
+        outcome = (
+            ":green[:material/check_circle: Passed:]" if rung.passed else ":red[:material/cancel: Failed:]"
+        )
+        column.markdown(f"{outcome} {power(rung.difference)}, tolerance {power(rung.tolerance)}")
+        column.caption(rung.reason)
     source = report.provenance
     st.caption(
         f"{literal(source.model)}, revision {literal(source.revision)}, {source.dtype}; "
@@ -75,10 +71,8 @@ def row(view: View) -> None:
         f"**The row of {quoted(pattern.query_tokens.labels[query])} (token {query}) in layer "
         f"{selection.layer}, head {selection.head}, from scores to weights**"
     )
-    st.latex(
-        rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j \qquad "
-        r"\text{weight}_{ij} = \frac{e^{s_{ij} - m}}{\sum_k e^{s_{ik} - m}}"
-    )
+    st.latex(rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j")
+    st.latex(r"\text{weight}_{ij} = \frac{e^{s_{ij} - m}}{\sum_k e^{s_{ik} - m}}")
     d_head = trace.query(selection.layer, selection.head, view.kind).shape[1]
     factor = f"; {scale:.4g} is 1 / √{d_head}" if np.isclose(scale, d_head**-0.5) else ""
     st.caption(

@@ -10,6 +10,7 @@ from attnviz.figures.theme import (
     THEMES,
     TOKEN_FONT,
     ThemeName,
+    axis_title,
     base_layout,
     token_labels,
     weight_scale,
@@ -104,9 +105,14 @@ def draw_pattern(
         "automargin": True,
         "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
     }
-    figure.update_xaxes(**axis, side="top", tickangle=-60, title=_title("key", palette.key))
+    figure.update_xaxes(**axis, side="top", tickangle=-60, title=axis_title("key", palette.key))
     figure.update_yaxes(
-        **axis, autorange="reversed", scaleanchor="x", scaleratio=1, title=_title("query", palette.query)
+        **axis,
+        autorange="reversed",
+        scaleanchor="x",
+        scaleratio=1,
+        constraintoward="top",
+        title=axis_title("query", palette.query),
     )
     if picked is not None:
         _outline(figure, pattern, picked, palette.picked)
@@ -146,10 +152,6 @@ def _query_labels(pattern: AttentionPattern) -> list[str]:
     if not pattern.hidden_weight.any():
         return labels
     return [f"{label} −{100 * lost:.0f} %" for label, lost in zip(labels, pattern.hidden_weight, strict=True)]
-
-
-def _title(text: str, colour: str) -> dict[str, object]:
-    return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
 
 
 def _gap(n_token: int) -> int:

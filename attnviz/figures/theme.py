@@ -146,6 +146,11 @@ def weight_text(weight: float) -> str:
     return f"{weight:.3f}".removeprefix("0") if weight < 0.9995 else "1"
 
 
+def axis_title(text: str, colour: str) -> dict[str, object]:
+    """The title of an axis, small and close to it."""
+    return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
+
+
 def base_layout(theme: Theme, *, height: int) -> go.Layout:
     """What every figure has: transparent background, fonts, margins, a hover box that can be read."""
     return go.Layout(

@@ -3,7 +3,14 @@
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, weight_scale
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    ThemeName,
+    axis_title,
+    base_layout,
+    weight_scale,
+)
 from attnviz.records import Kind, VerificationReport
 
 _SMALLEST = 1e-9  # float32 tells no smaller differences of weights apart; zero is drawn as this
@@ -56,8 +63,8 @@ def draw_errors(
         "fixedrange": True,
         "automargin": True,
     }
-    figure.update_xaxes(**axis, title="head", side="top")
-    figure.update_yaxes(**axis, title="layer", autorange="reversed")
+    figure.update_xaxes(**axis, title=axis_title("head", palette.text), side="top")
+    figure.update_yaxes(**axis, title=axis_title("layer", palette.text), autorange="reversed")
     if picked is not None:
         layer, head = picked
         figure.add_shape(

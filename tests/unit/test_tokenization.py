@@ -198,7 +198,7 @@ class TestOtherScripts:
         tokens = embedded.tokenize("door \N{GRINNING FACE}")
         assert tokens.labels[1:-1] == ("door", "[UNK]")
         assert tokens.is_unknown.tolist() == [False, False, True, False]
-        assert any("1 of the tokens are [UNK]" in one for one in remarks(tokens))
+        assert any("One token is [UNK]" in one for one in remarks(tokens))
 
     def test_a_text_of_only_unknown_tokens_is_read_and_said_so(self, embedded):
         tokens = embedded.tokenize("\N{GRINNING FACE} \N{PILE OF POO}")
