@@ -10,7 +10,7 @@ from ui import cache, state, verdict
 from ui.components.heatmap_events import heatmap_events
 from ui.components.token_strip import token_strip
 from ui.frame import frame
-from ui.text import quoted
+from ui.text import literal, quoted
 from ui.words import finding, map_note, strongest_key
 
 view = frame("Attention")
@@ -18,6 +18,7 @@ selection, trace, kind, theme = view.selection, view.trace, view.kind, view.them
 pattern = trace.pattern(selection.layer, selection.head, kind)
 query = selection.query or 0
 key = strongest_key(pattern, query) if selection.key is None else selection.key
+said = finding(pattern, query, key)
 
 token_strip(
     pattern.query_tokens,
@@ -28,7 +29,7 @@ token_strip(
     theme=theme,
 )
 found, checked = st.columns([5, 3], vertical_alignment="center")
-found.markdown(f"**Layer {selection.layer}, head {selection.head}: {finding(pattern, query, key)}**")
+found.markdown(f"**Layer {selection.layer}, head {selection.head}: {literal(said)}**")
 verdict_place = checked.empty()
 
 matrix_column, map_column = st.columns(2, gap="medium")
@@ -61,15 +62,17 @@ with matrix_column:
                 help="Hides the rows and columns of [CLS], [SEP] and their like; renormalised rows sum to 1 again.",
                 **state.field("special"),
             )
+    only_special = pattern.query_tokens.is_special.all() or pattern.key_tokens.is_special.all()
+    hiding = selection.special != "shown" and not only_special
     shown = pattern
-    if selection.special != "shown":
+    if hiding:
         shown = pattern.without_special(renormalise=selection.special == "renormalised")
     st.plotly_chart(
         draw_pattern(shown, show=selection.show, colour=selection.colour, picked=(query, key), theme=theme),
         theme=None,
         key="matrix",
         config={"displayModeBar": False, "scrollZoom": False},
-        alt=f"Attention matrix of layer {selection.layer}, head {selection.head}: {finding(pattern, query, key)}",
+        alt=f"Attention matrix of layer {selection.layer}, head {selection.head}: {said}",
     )
     heatmap_events(
         shown,
@@ -79,7 +82,9 @@ with matrix_column:
         on_pick=lambda query, key: state.change(query=query, key=key),
         theme=theme,
     )
-    if selection.special != "shown":
+    if selection.special != "shown" and only_special:
+        st.caption("Special tokens are shown: without them nothing would be left.")
+    if hiding:
         st.caption(
             f"Special tokens are hidden; behind each query stands the share of its weight that lies on them, "
             f"{share_text(float(shown.hidden_weight.mean()))} on average."
@@ -93,7 +98,7 @@ with matrix_column:
         theme=None,
         key="ranking",
         config={"displayModeBar": False},
-        alt=f"Keys ranked by their weight: {finding(pattern, query, key)}",
+        alt=f"Keys ranked by their weight: {said}",
     )
     rest = len(pattern.key_position) - MOST_BARS
     st.caption(

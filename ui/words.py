@@ -4,7 +4,6 @@ import numpy as np
 
 from attnviz.figures.theme import share_text
 from attnviz.records import AttentionPattern, Projection, Tokens
-from ui.text import quoted
 
 
 def strongest_key(pattern: AttentionPattern, query: int) -> int:
@@ -18,7 +17,10 @@ def strongest_key(pattern: AttentionPattern, query: int) -> int:
 
 
 def finding(pattern: AttentionPattern, query: int, key: int) -> str:
-    """What the picked query gives to the picked key, and where most of its attention goes if elsewhere."""
+    """What the picked query gives to the picked key, and where most of its attention goes if elsewhere.
+
+    Plain text: a page that shows it as Markdown makes it `literal`.
+    """
     row = pattern.weights[int(np.flatnonzero(pattern.query_position == query)[0])]
     weight = row[int(np.flatnonzero(pattern.key_position == key)[0])]
     said = f"{_name(pattern.query_tokens, query)} gives {share_text(float(weight))} of its attention to "
@@ -33,7 +35,7 @@ def _name(tokens: Tokens, position: int) -> str:
     """A token in quotation marks, with its position where the text has it twice."""
     label = tokens.labels[position]
     twice = tokens.labels.count(label) > 1
-    return quoted(label) + (f" (token {position})" if twice else "")
+    return f"“{label}”" + (f" (token {position})" if twice else "")
 
 
 def map_note(projection: Projection) -> str:
