@@ -51,7 +51,11 @@ def frame(title: str) -> View:
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
     st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")
-    selection = state.current()
+    try:
+        selection = state.current()
+    except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
+        errors.show(error)
+        st.stop()
     with st.sidebar:
         _sentence()
         _model()
@@ -114,7 +118,12 @@ def _sentence() -> None:
             key=state.fill("second"),
         )
         st.form_submit_button(
-            "Show attention", type="primary", width="stretch", on_click=_take_sentence, key="show_attention"
+            "Show attention",
+            type="primary",
+            width="stretch",
+            on_click=_take_sentence,
+            key="show_attention",
+            help="Shows how the model reads this sentence; Ctrl and Enter in the field do the same.",
         )
     st.selectbox(
         "Examples",
@@ -131,7 +140,7 @@ def _sentence() -> None:
 
 def _take_sentence() -> None:
     text, second = st.session_state.field_text, st.session_state.field_second
-    if (text, second) != (state.current().text, state.current().second):
+    if (text, second) != (state.chosen().text, state.chosen().second):
         state.change(text=text, second=second, cut=False, query=None, key=None)
 
 
@@ -164,7 +173,7 @@ def _place(view: View) -> None:
             trace.kinds,
             required=True,
             help="Encoder: all tokens see all; decoder: earlier ones only; cross: from decoder to encoder.",
-            **state.field("kind"),
+            **state.field("kind", replace(view.selection, kind=kind)),
         )
     n_layers, n_heads = trace.n_layers(kind), trace.n_heads(kind)
     place = st.container(horizontal=True)
@@ -174,7 +183,7 @@ def _place(view: View) -> None:
         max_value=n_layers - 1,
         step=1,
         help="Which of the model's layers, counted from the text upwards, is shown.",
-        **state.field("layer"),
+        **state.field("layer", view.selection),
     )
     place.number_input(
         f"Head (0–{n_heads - 1})",
@@ -182,7 +191,7 @@ def _place(view: View) -> None:
         max_value=n_heads - 1,
         step=1,
         help="Which of the layer's heads is shown; each has queries, keys and values of its own.",
-        **state.field("head"),
+        **state.field("head", view.selection),
     )
     current = view.selection.layer * n_heads + view.selection.head
     walk = st.container(horizontal=True)
@@ -197,9 +206,17 @@ def _place(view: View) -> None:
             width="stretch",
             key=f"head_{label.lower()}",
             help=f"Shows layer {layer}, head {head}.",
-            on_click=state.change,
-            kwargs={"layer": layer, "head": head},
+            on_click=_walk,
+            args=(step, n_layers, n_heads),
         )
+
+
+def _walk(step: int, n_layers: int, n_heads: int) -> None:
+    """The next head or the one before, from where the last click led, even if that is not drawn yet."""
+    chosen = state.chosen()
+    layer, head = min(chosen.layer, n_layers - 1), min(chosen.head, n_heads - 1)
+    layer, head = divmod((layer * n_heads + head + step) % (n_layers * n_heads), n_heads)
+    state.change(layer=layer, head=head)
 
 
 def _menu() -> None:

@@ -75,19 +75,31 @@ class Selection:
 
 
 def current() -> Selection:
-    """What is chosen now; read from the link at the first run and when the link has changed."""
+    """What is chosen now; read from the link at the first run and when the link has changed.
+
+    A browser that is clicked twice in a row sends its old link with the second click, since what the
+    first did to the link is still on its way; so a click counts for more than the link it comes with.
+    """
     params = st.query_params.to_dict()
-    if "selection" not in st.session_state or (params and params != st.session_state.get("params")):
+    clicked = st.session_state.pop("clicked", False)
+    other_link = params and params != st.session_state.get("params") and not clicked
+    if "selection" not in st.session_state or other_link:
         st.session_state.selection, st.session_state.notices = from_params(params)
         st.session_state.params = params
+    return chosen()
+
+
+def chosen() -> Selection:
+    """What is chosen, for callbacks: they run before the page looks at its link."""
     selection: Selection = st.session_state.selection
     return selection
 
 
 def change(**changes: Any) -> None:
     """Chooses something else; what was said about the last choice is no longer shown."""
-    st.session_state.selection = replace(st.session_state.selection, **changes)
+    st.session_state.selection = replace(chosen(), **changes)
     st.session_state.notices = []
+    st.session_state.clicked = True
 
 
 def settle(selection: Selection) -> None:
@@ -100,7 +112,7 @@ def show_instead(selection: Selection) -> None:
     """Mirrors what is shown in the URL, and remembers it as good; what was asked for stays chosen."""
     st.session_state.good = selection
     params = selection.to_params()
-    if st.query_params.to_dict() != params:
+    if not st.query_params.to_dict() == params == st.session_state.params:  # it may lag behind, see `current`
         st.query_params.from_dict(params)
     st.session_state.params = params
 
@@ -118,9 +130,9 @@ def first_selection(model: str) -> Selection:
     return Selection(model=model, text=first.preset.text, layer=first.layer, head=first.head)
 
 
-def fill(name: str) -> str:
-    """Key of the widget for a field of the selection, filled in with what is chosen."""
-    key, value = f"field_{name}", getattr(st.session_state.selection, name)
+def fill(name: str, shown: Selection | None = None) -> str:
+    """Key of the widget for a field of the selection, filled in with what is chosen, or with what is shown."""
+    key, value = f"field_{name}", getattr(shown or chosen(), name)
     if (
         st.session_state.get(key) != value
     ):  # set only when it differs: setting it discards what is being typed
@@ -128,9 +140,9 @@ def fill(name: str) -> str:
     return key
 
 
-def field(name: str) -> dict[str, Any]:
+def field(name: str, shown: Selection | None = None) -> dict[str, Any]:
     """Arguments that tie a widget to a field of the selection: its key, filled in, and its callback."""
-    key = fill(name)
+    key = fill(name, shown)
 
     def take() -> None:
         value = st.session_state[key]
@@ -142,7 +154,7 @@ def field(name: str) -> dict[str, Any]:
 
 def choose_preset(preset: Preset) -> None:
     """Shows an example sentence; its query is picked once its tokens are known."""
-    change(text=preset.text, second="", query=None, key=None)
+    change(text=preset.text, second="", cut=False, query=None, key=None)
     st.session_state.preset = preset
 
 
@@ -164,6 +176,8 @@ def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:
     values: dict[str, Any] = {"text": params.get("text", first.text), "second": params.get("second", "")}
     if "cut" in params:
         values["cut"] = params["cut"] == "1"
+        if params["cut"] not in ("0", "1"):
+            notices.append(f"The link asks for cut “{params['cut']}”; it can be 0 or 1. The text is not cut.")
     for name, choices in CHOICES.items():
         if params.get(name, "") in choices:
             values[name] = params[name]
@@ -191,11 +205,10 @@ def fit(selection: Selection, trace: Trace) -> Selection:
 
     A query that nobody picked becomes the preset's, or the one with the strongest link to another token.
     """
-    notices: list[str] = st.session_state.notices
     model = trace.provenance.model
     if selection.kind not in trace.kinds:
         if selection.kind:
-            notices.append(f"{model} has no {selection.kind} attention; {trace.kinds[0]} attention is shown.")
+            _remark(f"{model} has no {selection.kind} attention; {trace.kinds[0]} attention is shown.")
         selection = replace(selection, kind=trace.kinds[0])
     kind: Any = selection.kind
 
@@ -203,7 +216,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         nonlocal selection
         found = getattr(selection, name)
         if found is not None and found >= count:
-            notices.append(
+            _remark(
                 f"There is no {name} {found}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
             )
             changed: dict[str, Any] = {name: count - 1}
@@ -215,8 +228,14 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     nearest("key", len(trace.key_tokens(kind)), "this text has tokens")
     if selection.query is None:
         query, key = _preset_pick(trace, kind) or (_strongest_query(trace, selection), None)
-        selection = replace(selection, query=query, key=key)
+        selection = replace(selection, query=query, key=key if selection.key is None else selection.key)
     return replace(selection, kind="" if selection.kind == trace.kinds[0] else selection.kind)
+
+
+def _remark(notice: str) -> None:
+    """Adds a notice, once however often the page runs while it holds."""
+    if notice not in st.session_state.notices:
+        st.session_state.notices.append(notice)
 
 
 def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
@@ -235,10 +254,10 @@ def _strongest_query(trace: Trace, selection: Selection) -> int:
     kind: Any = selection.kind
     pattern = trace.pattern(selection.layer, selection.head, kind)
     weights = pattern.weights.copy()
-    weights[pattern.query_tokens.is_special, :] = -1
     weights[:, pattern.key_tokens.is_special] = -1
     if kind != "cross":
         np.fill_diagonal(weights, -1)
+    weights[pattern.query_tokens.is_special, :] = -2  # even a text of one token has a better one
     return int(np.unravel_index(weights.argmax(), weights.shape)[0])
 
 
