@@ -113,7 +113,7 @@ def every_preset(view: View) -> None:
     results = []
     for number, preset in enumerate(PRESETS):
         progress.progress(number / len(PRESETS), text=f"{literal(preset.name)} …")
-        chosen = state.Selection(model=view.selection.model, text=preset.text)
+        chosen = state.Selection(model=view.selection.model, text=preset.text, cut=True)
         report = cache.report(chosen)
         results.append(
             {
