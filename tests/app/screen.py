@@ -1,0 +1,102 @@
+"""What a page shows under AppTest, read back as plain values."""
+
+import json
+import re
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).parents[2]
+DOOR = "I was watching the door when it opened."
+
+
+def open_page(page: str = "app.py", **params: object) -> AppTest:
+    """A page as a new visitor sees it who follows a link with these parameters."""
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    for name, value in params.items():
+        at.query_params[name] = str(value)
+    if page != "app.py":
+        at.switch_page(page)
+    at.run()
+    at.query_params.clear()  # a browser now has what the page wrote; AppTest would send the link again
+    return at
+
+
+def type_text(at: AppTest, text: str, second: str | None = None) -> AppTest:
+    """Types a sentence and presses the button of its form."""
+    at.text_area(key="field_text").set_value(text)
+    if second is not None:
+        at.text_input(key="field_second").set_value(second)
+    return at.button(key="show_attention").click().run()
+
+
+def assert_no_exception(at: AppTest) -> None:
+    assert not at.exception, [one.value for one in at.exception]
+
+
+def finding(at: AppTest) -> str:
+    """The finding as a person reads it, without Markdown's escapes."""
+    [found] = [one.value for one in at.markdown if one.value.startswith("**Layer ")]
+    return unescaped(found).strip("*")
+
+
+def errors(at: AppTest) -> list[str]:
+    return [unescaped(one.value) for one in at.error]
+
+
+def notices(at: AppTest) -> list[str]:
+    """What the page remarks at its top, a sentence each."""
+    lines = [line for one in at.caption for line in one.value.split("  \n")]
+    return [unescaped(line.removeprefix(MARK)) for line in lines if line.startswith(MARK)]
+
+
+MARK = ":material/info: "
+
+
+def unescaped(markdown: str) -> str:
+    return re.sub(r"\\([^\w\s]|_)", r"\1", markdown)
+
+
+def shown(at: AppTest) -> dict[str, str]:
+    """What the page says that it shows: the parameters of its links to other pages."""
+    return dict(parse_qsl(at.sidebar.get("page_link")[0].proto.query_string))
+
+
+def figure(at: AppTest, key: str) -> dict[str, Any]:
+    """The Plotly JSON of the chart with this key."""
+    [chart] = [one for one in at.get("plotly_chart") if one.key == key]
+    figure: dict[str, Any] = json.loads(chart.proto.spec)
+    return figure
+
+
+def matrix(at: AppTest) -> np.ndarray:
+    """The numbers in the cells of the attention matrix."""
+    return numbers(figure(at, "matrix")["data"][0]["z"])
+
+
+def numbers(values: Any) -> np.ndarray:
+    """An array of Plotly's JSON, which is base64 or a list."""
+    if not isinstance(values, dict):
+        return np.array(values)
+    flat = np.frombuffer(b64decode(values["bdata"]), dtype=values["dtype"])
+    return flat.reshape([int(n) for n in str(values.get("shape", flat.size)).split(",")])
+
+
+def component(at: AppTest, name: str) -> dict[str, Any]:
+    """What the component of this name is given to draw."""
+    [found] = [one for one in at.get("bidi_component") if one.key == name]
+    data: dict[str, Any] = json.loads(found.proto.json)
+    return data
+
+
+def chips(at: AppTest) -> list[str]:
+    return [token["label"] for token in component(at, "token_strip")["tokens"]]
+
+
+def picked(at: AppTest) -> list[int]:
+    """Positions of the chips that are marked as the query."""
+    return [one["position"] for one in component(at, "token_strip")["tokens"] if one["query"]]

@@ -1,0 +1,273 @@
+"""The first screen: its numbers are the model's, and every control changes what it says it changes."""
+
+import numpy as np
+import pytest
+
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    chips,
+    component,
+    errors,
+    figure,
+    finding,
+    matrix,
+    notices,
+    numbers,
+    open_page,
+    picked,
+    shown,
+    type_text,
+)
+from ui.presets import PRESETS
+from ui.verdict import PAGE
+
+
+@pytest.fixture
+def first_screen():
+    return open_page()
+
+
+def choose(at, name, value):
+    """Chooses one of the segments of a control."""
+    return at.button_group(key=f"field_{name}").set_value(value).run()
+
+
+def verdict(at):
+    """The link to the Verification page in the page itself."""
+    [link] = [one.proto for one in at.main.get("page_link") if one.proto.page == "verification"]
+    return link
+
+
+def test_it_shows_the_door_example(first_screen):
+    assert finding(first_screen) == (
+        "Layer 3, head 1: “it” gives 47.5 % of its attention to “door”; most, 48.4 %, goes to “[CLS]”."
+    )
+    assert picked(first_screen) == [7]
+    assert errors(first_screen) == notices(first_screen) == []
+
+
+def test_the_cells_are_the_weights(first_screen, door_trace):
+    heatmap = figure(first_screen, "matrix")["data"][0]
+
+    np.testing.assert_array_equal(matrix(first_screen), door_trace.weights(3, 1))
+    np.testing.assert_array_equal(numbers(heatmap["customdata"]), door_trace.scores(3, 1))
+    assert matrix(first_screen)[7, 5] == pytest.approx(0.475, abs=5e-4)
+    assert matrix(first_screen)[5, 7] < 0.1  # a transposed matrix would have it there
+
+
+def test_two_equal_tokens_stay_two_rows(first_screen):
+    type_text(first_screen, "the door the door")
+    heatmap = figure(first_screen, "matrix")["data"][0]
+    assert heatmap["y"] == ["[CLS]·0", "the·1", "door·2", "the·3", "door·4", "[SEP]·5"]
+    assert heatmap["x"] == heatmap["y"]
+
+
+def test_the_bars_are_the_strongest_keys_of_the_query(first_screen, door_trace):
+    bars = figure(first_screen, "ranking")["data"][0]
+    row = door_trace.weights(3, 1)[7]
+
+    np.testing.assert_array_equal(numbers(bars["x"]), np.sort(row)[::-1][:8])
+    assert bars["y"][:2] == ["[CLS]·0", "door·5"]
+    assert "3 weaker ones are not listed." in first_screen.caption[0].value
+
+
+def test_the_verdict_leads_to_the_verification_page(first_screen):
+    link = verdict(first_screen)
+    assert ":green[Checked:]" in link.label
+    assert "10⁻⁵" in link.label
+    assert PAGE == "pages/verification.py"
+    assert link.query_string == first_screen.sidebar.get("page_link")[0].proto.query_string
+
+
+@pytest.mark.parametrize(
+    ("start", "button", "end"),
+    [
+        ((3, 1), "head_next", (3, 2)),
+        ((3, 1), "head_previous", (3, 0)),
+        ((3, 11), "head_next", (4, 0)),
+        ((4, 0), "head_previous", (3, 11)),
+        ((5, 11), "head_next", (0, 0)),
+        ((0, 0), "head_previous", (5, 11)),
+    ],
+)
+def test_previous_and_next_walk_through_all_heads(start, button, end, door_trace):
+    at = open_page(layer=start[0], head=start[1])
+    at.button(key=button).click().run()
+
+    assert finding(at).startswith(f"Layer {end[0]}, head {end[1]}:")
+    assert at.number_input(key="field_layer").value == end[0]
+    assert at.number_input(key="field_head").value == end[1]
+    np.testing.assert_array_equal(matrix(at), door_trace.weights(*end))
+    assert notices(at) == []
+
+
+def test_the_query_stays_picked_while_the_head_changes(first_screen):
+    first_screen.button(key="head_next").click().run()
+    assert picked(first_screen) == [7]
+    assert shown(first_screen)["query"] == "7"
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+def test_a_preset_shows_its_sentence_and_picks_its_query(first_screen, preset):
+    first_screen.selectbox(key="preset_choice").set_value(preset).run()
+
+    assert_no_exception(first_screen)
+    assert errors(first_screen) == notices(first_screen) == []
+    assert first_screen.text_area(key="field_text").value == preset.text
+    assert chips(first_screen)[picked(first_screen)[0]] == preset.query
+    if preset.key is not None:
+        assert f"to “{preset.key}”" in finding(first_screen)
+    assert first_screen.selectbox(key="preset_choice").value is None  # the same one can be picked again
+
+
+def test_a_preset_replaces_a_pair(first_screen):
+    type_text(first_screen, "The door opened.", "Who opened it?")
+    first_screen.selectbox(key="preset_choice").set_value(PRESETS[0]).run()
+
+    assert first_screen.text_input(key="field_second").value == ""
+    assert chips(first_screen).count("[SEP]") == 1
+
+
+def test_a_preset_replaces_a_text_that_cannot_be_shown(first_screen):
+    type_text(first_screen, " ")
+    assert len(errors(first_screen)) == 1
+    first_screen.selectbox(key="preset_choice").set_value(PRESETS[0]).run()
+
+    assert errors(first_screen) == []
+    assert first_screen.text_area(key="field_text").value == DOOR
+
+
+def test_a_second_sentence_is_read_as_a_pair(first_screen):
+    type_text(first_screen, "The door opened.", "Who opened it?")
+
+    assert chips(first_screen) == [
+        *("[CLS]", "the", "door", "opened", ".", "[SEP]"),
+        *("who", "opened", "it", "?", "[SEP]"),
+    ]
+    assert shown(first_screen)["second"] == "Who opened it?"
+    type_text(first_screen, "The door opened.", "")
+    assert chips(first_screen).count("[SEP]") == 1
+    assert "second" not in shown(first_screen)
+
+
+def test_a_new_sentence_forgets_what_was_picked_in_the_old(first_screen):
+    type_text(first_screen, "door")
+    assert picked(first_screen) == [1]
+    assert notices(first_screen) == []
+
+
+def test_hidden_special_tokens_leave_the_other_weights_as_they_are(first_screen, door_trace):
+    choose(first_screen, "special", "hidden")
+    weights = door_trace.weights(3, 1)
+
+    np.testing.assert_array_equal(matrix(first_screen), weights[1:-1, 1:-1])
+    lost = weights[1:-1, [0, -1]].sum(axis=1)
+    labels = figure(first_screen, "matrix")["data"][0]["y"]
+    assert labels[6] == f"it·7 −{100 * lost[6]:.0f} %"
+    assert f"{100 * lost.mean():.1f} % on average." in first_screen.caption[0].value
+    assert "rows sum to 1" not in first_screen.caption[0].value
+
+
+def test_renormalised_rows_sum_to_one(first_screen, door_trace):
+    choose(first_screen, "special", "renormalised")
+    weights = door_trace.weights(3, 1)[1:-1, 1:-1]
+
+    np.testing.assert_allclose(matrix(first_screen), weights / weights.sum(axis=1, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(matrix(first_screen).sum(axis=1), 1.0, rtol=1e-6)
+    assert "rows sum to 1" in first_screen.caption[0].value
+
+
+def test_scores_are_those_before_the_softmax(first_screen, door_trace):
+    choose(first_screen, "show", "scores")
+    np.testing.assert_array_equal(matrix(first_screen), door_trace.scores(3, 1))
+    heatmap = figure(first_screen, "matrix")["data"][0]
+    np.testing.assert_array_equal(numbers(heatmap["customdata"]), door_trace.weights(3, 1))
+    assert "zmin" not in heatmap  # scores may be negative
+
+
+def test_logarithmic_colours_leave_the_numbers_as_they_are(first_screen, door_trace):
+    linear = figure(first_screen, "matrix")["data"][0]["colorscale"]
+    choose(first_screen, "colour", "logarithmic")
+    logarithmic = figure(first_screen, "matrix")["data"][0]["colorscale"]
+
+    np.testing.assert_array_equal(matrix(first_screen), door_trace.weights(3, 1))
+    assert [colour for _, colour in linear] == [colour for _, colour in logarithmic]
+    assert linear != logarithmic
+    assert logarithmic[16][0] == pytest.approx(0.01)
+
+
+def test_the_same_settings_give_the_same_map_and_others_another(first_screen):
+    def points(at):
+        return [numbers(one["x"]) for one in figure(at, "map")["data"] if one["mode"] == "markers+text"]
+
+    before = points(first_screen)
+    first_screen.number_input(key="field_perplexity").set_value(2.0).run()
+    other = points(first_screen)
+    first_screen.number_input(key="field_perplexity").set_value(5.0).run()
+
+    np.testing.assert_array_equal(before, points(first_screen))
+    assert not np.allclose(before, other)
+
+
+def test_a_perplexity_too_large_for_the_text_is_lowered_and_it_is_said(first_screen):
+    first_screen.number_input(key="field_perplexity").set_value(90.0).run()
+    [note] = [one.value for one in first_screen.caption if one.value.startswith("t-SNE")]
+    assert_no_exception(first_screen)
+    assert "90" in note.split("seed 0.")[1]  # what was asked for, and that it was lowered
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("metric", "euclidean"), ("iterations", 250), ("perplexity", 3.0), ("seed", 4)]
+)
+def test_settings_of_the_map_are_in_its_note_and_in_the_link(first_screen, name, value):
+    if name == "metric":
+        choose(first_screen, name, value)
+    else:
+        first_screen.number_input(key=f"field_{name}").set_value(value).run()
+    [note] = [one.value for one in first_screen.caption if one.value.startswith("t-SNE")]
+    assert f"{value:g}" in note if name != "metric" else value in note
+    assert shown(first_screen)[name] == (f"{value:g}" if name != "metric" else value)
+
+
+def test_the_readout_line_holds_the_picked_cell(first_screen):
+    data = component(first_screen, "heatmap_events")
+    assert data["picked"] == "query it·7 → key door·5: weight 0.4754, score 4.1305"
+    weights, scores = matrix(first_screen), numbers(figure(first_screen, "matrix")["data"][0]["customdata"])
+    np.testing.assert_allclose(np.log(weights) + np.array(data["normalisers"])[:, None], scores, atol=1e-4)
+
+
+def test_pictures_have_words_for_those_who_do_not_see_them(first_screen):
+    alts = [one.proto.alt for one in first_screen.get("plotly_chart")]
+    assert "“it” gives 47.5 % of its attention to “door”" in alts[0]
+    assert all(alts)
+    assert not any("\\" in alt for alt in alts)  # Markdown's escapes would be read out
+
+
+class TestAVerdictThatFails:
+    @pytest.fixture
+    def broken(self, monkeypatch):
+        """attnviz with a softmax scale one percent off."""
+        right = __import__("attnviz.attention").attention.attention_scores
+
+        def wrong(query, key, scale, **mask):
+            return right(query, key, 1.01 * scale, **mask)
+
+        monkeypatch.setattr("attnviz.attention.attention_scores", wrong)
+
+    def test_it_is_shown_where_the_other_would_be(self, broken):
+        at = open_page(text="A broken door is no door.")  # a text of its own: reports are remembered
+        label = verdict(at).label
+
+        assert ":red[Not the model's attention weights and head output and last hidden state:]" in label
+        assert verdict(at).icon == ":material/cancel:"
+        assert "Checked" not in label
+        assert_no_exception(at)
+
+    def test_the_verification_page_says_which_checks_failed(self, broken):
+        at = open_page("pages/verification.py", text="A broken door is no door at all.")
+
+        assert any(":red[Not the model's attention weights" in one.value for one in at.markdown)
+        outcomes = [one.value for one in at.markdown if ":material/cancel: Failed" in one.value]
+        assert len(outcomes) == 3
+        assert_no_exception(at)

@@ -1,0 +1,101 @@
+"""Tokens that look like markup are shown as they are, in words, tables and figures."""
+
+import json
+import re
+
+import pytest
+
+from tests.app.hostile import TEXT, TOKENS, save_hostile_bert
+from tests.app.screen import (
+    assert_no_exception,
+    chips,
+    component,
+    errors,
+    figure,
+    finding,
+    open_page,
+    unescaped,
+)
+from ui.frame import PAGES
+
+# How each token would read if it were taken for markup and not for text.
+MARKUP = re.compile(
+    r"<\w|&lt;|\$x|\*\*bold|\]\(|`code|:smile:|:red\[|:material/home|~~gone|(?<![\\\w])_\w+_(?!\w)"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_hostile_bert(tmp_path_factory.mktemp("hostile") / "hostile")
+
+
+@pytest.fixture
+def offered(folder, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+
+
+def markdown(at):
+    """Everything on the page that Streamlit reads as Markdown, without what is escaped in it."""
+    kinds = ("markdown", "caption", "error", "button", "page_link", "table", "progress")
+    found = [text for kind in kinds for one in at.get(kind) for text in _texts(one)]
+    return [re.sub(r"\\([^\w\s]|_)", "", text) for text in found]
+
+
+def _texts(element):
+    if element.type == "table":
+        return [str(value) for value in element.value.to_numpy().ravel()]
+    proto = element.proto
+    return [getattr(proto, name) for name in ("body", "label", "help", "text") if hasattr(proto, name)]
+
+
+def test_the_tokens_are_whole(offered):
+    at = open_page(model="hostile", layer=2, text=TEXT)
+    assert chips(at) == ["[CLS]", "the", *TOKENS, "door", "[SEP]"]
+    assert errors(at) == []
+
+
+@pytest.mark.parametrize("position", range(len(TOKENS)), ids=TOKENS)
+@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
+def test_words_do_not_take_a_token_for_markup(offered, page, position):
+    at = open_page(page, model="hostile", layer=2, text=TEXT, query=2 + position, key=2 + position)
+
+    assert_no_exception(at)
+    read = [unescaped(text.value) for text in (*at.markdown, *at.caption)]
+    assert any(f"“{TOKENS[position]}”" in text for text in read)
+    assert [text for text in markdown(at) if MARKUP.search(text.replace("$d_k$", ""))] == []
+
+
+def test_the_presets_table_is_literal(offered):
+    at = open_page("pages/verification.py", model="hostile")
+    at.button(key="verify_presets").click().run()
+    assert_no_exception(at)
+    assert "\\[MASK\\]" in str(at.table[0].value["sentence"][1])
+
+
+def test_plotly_is_given_no_markup(offered):
+    at = open_page(model="hostile", layer=2, text=TEXT, query=2, key=3)
+    for name in ("matrix", "ranking", "map"):
+        drawn = figure(at, name)
+        for trace in drawn["data"]:
+            trace.pop("hovertemplate", None)  # our own; tokens come in through %{y}, checked in a browser
+        text = json.dumps(drawn, ensure_ascii=False)
+        assert "the·1" in text
+        assert not re.search(r"<\w", text), name
+        assert "$" not in text, name
+    labels = figure(at, "matrix")["data"][0]["y"]
+    assert labels[3] == "&lt;b&gt;·3"
+    assert labels[6] == "&amp;lt;i&amp;gt;·6"
+    assert labels[7] == "&#36;x^2&#36;·7"
+    assert labels[8] == "%{x}·8"
+
+
+def test_components_are_given_the_tokens_as_they_are(offered):
+    at = open_page(model="hostile", layer=2, text=TEXT, query=3, key=3)
+    assert component(at, "heatmap_events")["picked"].startswith("query <b>·3 → key <b>·3: weight")
+    assert component(at, "heatmap_events")["keys"][8] == "%{x}·8"
+    assert "“<b>”" in finding(at)
+
+
+def test_what_is_read_out_is_literal_too(offered):
+    at = open_page(model="hostile", layer=2, text=TEXT, query=3, key=3)
+    assert "“<b>”" in next(one for one in at.get("plotly_chart") if one.key == "matrix").proto.alt

@@ -1,0 +1,110 @@
+"""Every page, for texts of every size, and what holds when the page changes."""
+
+import pytest
+
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    chips,
+    errors,
+    finding,
+    matrix,
+    notices,
+    open_page,
+    shown,
+    type_text,
+)
+from ui.frame import PAGES
+
+PAGE_FILES = [page for page, _, _ in PAGES]
+
+TEXTS = {
+    "first visit": {},
+    "pair": {"text": "The door opened.", "second": "Who opened it?"},
+    "one token": {"text": "door"},
+    "512 tokens, cut": {"text": "the old door " * 300, "cut": 1, "iterations": 250},
+}
+
+
+@pytest.mark.parametrize("params", TEXTS.values(), ids=list(TEXTS))
+@pytest.mark.parametrize("page", PAGE_FILES)
+def test_a_page_draws_every_size_of_text(page, params):
+    at = open_page(page, **params)
+
+    assert_no_exception(at)
+    assert errors(at) == []
+    assert at.get("plotly_chart"), "a page without a picture"
+    assert shown(at)["text"] == params.get("text", DOOR)
+    assert shown(at).get("second", "") == params.get("second", "")
+    others = [one for one in notices(at) if "cut at the model's limit" not in one]
+    assert others == []
+
+
+@pytest.mark.parametrize("page", PAGE_FILES)
+def test_the_sidebar_is_the_same_on_every_page(page):
+    at = open_page(page)
+
+    assert at.sidebar.text_area(key="field_text").value == DOOR
+    assert at.sidebar.text_input(key="field_second").value == ""
+    assert at.sidebar.selectbox(key="preset_choice").value is None
+    assert at.sidebar.selectbox(key="field_model").value == "all-MiniLM-L6-v2"
+    assert at.sidebar.number_input(key="field_layer").value == 3
+    assert at.sidebar.number_input(key="field_head").value == 1
+    assert at.sidebar.button(key="head_previous").label == "Previous"
+    assert at.sidebar.button(key="head_next").label == "Next"
+    labels = [link.proto.label for link in at.sidebar.get("page_link")]
+    assert labels == [label for _, label, _ in PAGES]
+
+
+@pytest.mark.parametrize("page", PAGE_FILES)
+def test_every_control_says_what_it_does(page):
+    at = open_page(page)
+    kinds = ("text_area", "text_input", "selectbox", "number_input", "button", "button_group")
+    controls = [one for kind in kinds for one in at.get(kind)]
+
+    without = [one.proto.label for one in controls if not one.proto.help]
+
+    assert controls
+    assert without == []
+
+
+def test_a_selection_survives_a_change_of_page():
+    at = type_text(open_page(), "The old door creaked.")
+    at.number_input(key="field_layer").set_value(4).run()
+    at.number_input(key="field_head").set_value(7).run()
+    before = shown(at)
+
+    at.switch_page("pages/verification.py").run()
+    there = shown(at)
+    at.switch_page("app.py").run()
+
+    assert (before["text"], before["layer"], before["head"]) == ("The old door creaked.", "4", "7")
+    assert before == there == shown(at)
+    assert at.text_area(key="field_text").value == "The old door creaked."
+
+
+def test_a_choice_made_on_one_page_holds_on_the_other():
+    at = open_page("pages/verification.py")
+    at.button(key="head_next").click().run()
+    at.switch_page("app.py").run()
+
+    assert finding(at).startswith("Layer 3, head 2:")
+    assert_no_exception(at)
+
+
+def test_the_longest_text_is_cut_where_it_is_said_to_be():
+    at = open_page(**TEXTS["512 tokens, cut"])
+
+    assert len(chips(at)) == 512
+    assert matrix(at).shape == (512, 512)
+    assert "The text is cut at the model's limit: 390 tokens at its end are not read." in notices(at)
+
+
+def test_settings_of_a_picture_survive_a_change_of_page():
+    at = open_page()
+    at.button_group(key="field_special").set_value("hidden").run()
+    at.switch_page("pages/verification.py").run()
+    at.switch_page("app.py").run()
+
+    assert shown(at)["special"] == "hidden"
+    assert matrix(at).shape == (9, 9)

@@ -1,0 +1,94 @@
+"""The Verification page: its numbers are those of the report and of the trace."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import streamlit as st
+
+import attnviz
+from attnviz.verification import reference_weights
+from tests.app.screen import assert_no_exception, errors, figure, numbers, open_page, unescaped
+from ui.presets import PRESETS
+from ui.words import power
+
+
+@pytest.fixture
+def page():
+    return open_page("pages/verification.py")
+
+
+@pytest.fixture(scope="module")
+def report(embedded, door_trace):
+    return attnviz.verify(embedded, door_trace)
+
+
+def test_the_ladder_is_the_report(page, report):
+    words = [one.value for one in page.markdown]
+    reasons = [one.value for one in page.caption]
+    for rung in report.rungs:
+        outcome = f":green[:material/check_circle: Passed:] {power(rung.difference)}, tolerance {power(rung.tolerance)}"
+        assert outcome in words
+        assert rung.reason in reasons
+    assert not any("Failed" in one for one in words)
+
+
+def test_the_grid_is_every_layer_and_head(page, report):
+    grid = figure(page, "errors")["data"][0]
+    np.testing.assert_array_equal(numbers(grid["customdata"]), report.weight_error)
+    [outline] = figure(page, "errors")["layout"]["shapes"]
+    assert (outline["x0"] + 0.5, outline["y0"] + 0.5) == (1, 3)  # head, layer
+    assert any(f"{power(report.max_abs_error)}**" in one.value for one in page.markdown)
+
+
+def test_the_row_is_the_trace_s_and_the_model_s(page, embedded, door_trace):
+    row = page.dataframe[0].value
+    scores, weights = door_trace.scores(3, 1)[7], door_trace.weights(3, 1)[7]
+    theirs = reference_weights(embedded, door_trace, 3, 1)[7]
+
+    np.testing.assert_array_equal(row["score s"], scores)
+    np.testing.assert_array_equal(row["exp(s − m)"], np.exp(scores - scores.max()))
+    np.testing.assert_array_equal(row["ours"], weights)
+    np.testing.assert_array_equal(row["the model's"], theirs)
+    np.testing.assert_array_equal(row["difference"], np.abs(weights - theirs))
+    assert row["key"][5] == "5  door"
+    exponentials = row["exp(s − m)"].to_numpy()
+    np.testing.assert_allclose(exponentials / exponentials.sum(), weights, rtol=1e-5)
+
+
+def test_the_row_follows_the_picked_query_and_head(door_trace):
+    page = open_page("pages/verification.py", layer=2, head=4, query=5)
+    np.testing.assert_array_equal(page.dataframe[0].value["ours"], door_trace.weights(2, 4)[5])
+    assert any("The row of “door” (token 5) in layer 2, head 4" in unescaped(m.value) for m in page.markdown)
+
+
+def test_every_preset_passes(page):
+    assert len(page.table) == 0  # not before it is asked for
+    page.button(key="verify_presets").click().run()
+
+    assert_no_exception(page)
+    assert errors(page) == []
+    table = page.table[0].value
+    assert [unescaped(one) for one in table["sentence"]] == [preset.text for preset in PRESETS]
+    assert list(table["passed"]) == ["yes"] * len(PRESETS)
+    [bar] = page.get("progress")
+    assert bar.proto.value == 100
+    assert bar.proto.text == f"{len(PRESETS)} of {len(PRESETS)} passed."
+
+
+def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
+    right = attnviz.verify
+
+    def failing(model, trace):
+        report = right(model, trace)
+        return replace(report, weight_rung=replace(report.weight_rung, difference=float("nan")))
+
+    monkeypatch.setattr("attnviz.verify", failing)
+    st.cache_resource.clear()
+    page.button(key="verify_presets").click().run()
+    st.cache_resource.clear()  # nobody else gets these reports
+
+    assert_no_exception(page)
+    assert page.get("progress")[0].proto.text == f"0 of {len(PRESETS)} passed."
+    assert list(page.table[0].value["passed"]) == ["**no**"] * len(PRESETS)
+    assert list(page.table[0].value["weights"]) == ["not a number"] * len(PRESETS)
