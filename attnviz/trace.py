@@ -125,13 +125,25 @@ class Trace(Record):
 
     def output(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_value"]:
         """Output of one head: for each query the mean of the values, weighted by its attention."""
-        from attnviz.attention import attention_output
+        _, head, _ = self._head(layer, head, kind)
+        output: np.ndarray = self.outputs(layer, kind)[head]
+        return output
 
-        call, head, kv_head = self._head(layer, head, kind)
-        query, key, value = (
-            _tensor(one) for one in (call.query[head], call.key[kv_head], call.value[kv_head])
+    def outputs(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head query d_value"]:
+        """Outputs of all heads of one layer, computed as they were in the model's own run."""
+        from attnviz.attention import attention_output, expand_heads
+
+        call = self.attention(layer, kind)
+        n_head = len(call.query)
+        output = attention_output(
+            _tensor(call.query),
+            expand_heads(_tensor(call.key), n_head),
+            expand_heads(_tensor(call.value), n_head),
+            call.scale,
+            allowed=None if call.allowed is None else _tensor(call.allowed),
+            bias=None if call.bias is None else _tensor(call.bias),
         )
-        return _read_only(attention_output(query, key, value, call.scale, **_mask(call, head)))
+        return _read_only(output)
 
     def pattern(self, layer: int, head: int, kind: Kind | None = None) -> AttentionPattern:
         """Scores and weights of one head with the tokens of their rows and columns."""

@@ -58,7 +58,7 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
     """The ladder for one trace: weights, head outputs and the last hidden state, ours against theirs.
 
     1. Our weights, `Trace.weights`, against those that the reference returns.
-    2. Our head outputs, `Trace.output`, against
+    2. Our head outputs, `Trace.outputs`, against
        ``torch.nn.functional.scaled_dot_product_attention`` on the same queries, keys and values.
     3. The last hidden state of the model running on our attention against the reference's.
 
@@ -74,13 +74,12 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
         output_errors[kind] = np.empty((n_layer, n_head), dtype=np.float32)
         for layer in range(n_layer):
             call = trace.attention(layer, kind)
-            their_output = _sdpa_output(call)
+            outputs, their_outputs = trace.outputs(layer, kind), _sdpa_outputs(call)
             largest_value = float(np.abs(call.value).max())
             for head in range(n_head):
-                weights, output = trace.weights(layer, head, kind), trace.output(layer, head, kind)
-                their_weights = theirs[kind][layer][head].numpy()
+                weights, their_weights = trace.weights(layer, head, kind), theirs[kind][layer][head].numpy()
                 weight_errors[kind][layer, head] = _largest_difference(weights, their_weights)
-                difference = _largest_difference(output, their_output[head])
+                difference = _largest_difference(outputs[head], their_outputs[head])
                 output_errors[kind][layer, head] = _as_share(difference, largest_value)
     hidden_difference = _largest_difference(trace.last_hidden_state, their_hidden)
     return VerificationReport(
@@ -144,7 +143,7 @@ def _reference_forward(
     return theirs, output.last_hidden_state[0].float().numpy()
 
 
-def _sdpa_output(call: LayerAttention) -> Float[np.ndarray, "head query d_value"]:
+def _sdpa_outputs(call: LayerAttention) -> Float[np.ndarray, "head query d_value"]:
     """Head outputs by torch's own attention, on what went into ours."""
     mask = None if call.allowed is None else torch.tensor(call.allowed)
     if call.bias is not None:
