@@ -134,8 +134,8 @@ class TestFails:
         assert not attnviz.verify(embedded, replace(door_trace, last_hidden_state=hidden)).passed
 
     def test_when_the_output_is_not_that_of_torch(self, embedded, door_trace, monkeypatch):
-        right = Trace.output
-        monkeypatch.setattr(Trace, "output", lambda *args, **kwargs: 1.001 * right(*args, **kwargs))
+        right = Trace.outputs
+        monkeypatch.setattr(Trace, "outputs", lambda *args, **kwargs: 1.001 * right(*args, **kwargs))
         report = attnviz.verify(embedded, door_trace)
         assert report.weight_rung.passed
         assert not report.output_rung.passed
