@@ -51,6 +51,7 @@ def frame(title: str) -> View:
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
     st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")
+    state.arrive(title)
     try:
         selection = state.current()
     except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on

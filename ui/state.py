@@ -89,6 +89,12 @@ def current() -> Selection:
     return chosen()
 
 
+def arrive(page: str) -> None:
+    """Notes which page is drawn; on another one than before, all fields are filled again."""
+    if st.session_state.get("page") != page:
+        st.session_state.page, st.session_state.filled = page, set()
+
+
 def chosen() -> Selection:
     """What is chosen, for callbacks: they run before the page looks at its link."""
     selection: Selection = st.session_state.selection
@@ -131,12 +137,16 @@ def first_selection(model: str) -> Selection:
 
 
 def fill(name: str, shown: Selection | None = None) -> str:
-    """Key of the widget for a field of the selection, filled in with what is chosen, or with what is shown."""
+    """Key of the widget for a field of the selection, filled in with what is chosen, or with what is shown.
+
+    Set only where it has to be, since that discards what is being typed: when the value differs, and once
+    on every page that is opened, where the browser makes the field anew and would show it empty.
+    """
     key, value = f"field_{name}", getattr(shown or chosen(), name)
-    if (
-        st.session_state.get(key) != value
-    ):  # set only when it differs: setting it discards what is being typed
+    filled: set[str] = st.session_state.filled
+    if key not in filled or st.session_state.get(key) != value:
         st.session_state[key] = value
+        filled.add(key)
     return key
 
 
