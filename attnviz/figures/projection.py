@@ -60,11 +60,11 @@ def draw_projection(
             ends = projection.points[[rows["query"][picked[0]], rows["key"][key]]]
             _add_line(figure, ends, float(row[key]), palette)
     texts = _texts(projection, rows, picked, joined)
-    sides = _place_labels(projection.points, texts)
+    sides, lowest, highest = _place_labels(projection.points, texts)
     for role in _SYMBOLS:
         _add_points(figure, projection, role, palette, texts, sides, picked)
-    figure.update_xaxes(visible=False)
-    figure.update_yaxes(visible=False, scaleanchor="x", scaleratio=1)
+    figure.update_xaxes(visible=False, range=[lowest[0], highest[0]])
+    figure.update_yaxes(visible=False, range=[lowest[1], highest[1]], scaleanchor="x", scaleratio=1)
     figure.update_layout(
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": SMALL_FONT_SIZE}},
@@ -102,11 +102,16 @@ def _texts(
     return [text if all_named or point in named else "" for point, text in enumerate(texts)]
 
 
-def _place_labels(points: Float[np.ndarray, "point 2"], texts: list[str]) -> list[str]:
-    """A side of its point for each label, chosen one after the other where it covers least."""
-    spread = max(float(np.ptp(points, axis=0).max()), 1e-9)
-    centres = points * (HEIGHT - 80) / spread  # px; the map is about as wide as high
-    taken = np.column_stack([centres, np.full_like(centres, 9.0)])  # x, y, width, height of what is drawn
+def _place_labels(
+    points: Float[np.ndarray, "point 2"], texts: list[str]
+) -> tuple[list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"]]:
+    """A side of its point for each label, and the corners of a map that holds all points and labels.
+
+    Sides are chosen one after the other, each where the label covers least of what is there already.
+    """
+    scale = (HEIGHT - 120) / max(float(np.ptp(points, axis=0).max()), 1e-9)  # px; a map is about that wide
+    centres = points.astype(np.float64) * scale
+    taken = np.column_stack([centres, np.full_like(centres, 14.0)])  # x, y, width, height of what is drawn
     sides = []
     for centre, text in zip(centres, texts, strict=True):
         size = np.array([_CHARACTER * len(text) + 4, _LINE])
@@ -117,7 +122,9 @@ def _place_labels(points: Float[np.ndarray, "point 2"], texts: list[str]) -> lis
         sides.append(list(_SIDES)[best])
         if text:
             taken = np.vstack([taken, boxes[best]])
-    return sides
+    lowest = (taken[:, :2] - taken[:, 2:] / 2).min(axis=0) / scale
+    highest = (taken[:, :2] + taken[:, 2:] / 2).max(axis=0) / scale
+    return sides, lowest, highest
 
 
 def _overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) -> float:

@@ -156,6 +156,14 @@ def test_projection_joins_the_picked_query_to_its_strongest_keys(door_trace: Tra
     assert keys.text[5] == "door·5"
 
 
+def test_the_map_has_room_for_points_and_labels(door_trace: Trace) -> None:
+    projection = attnviz.project(door_trace, 3, 1)
+    layout = draw_projection(projection, door_trace.weights(3, 1), picked=(7, 5)).layout
+    for axis, along in ((layout.xaxis, projection.points[:, 0]), (layout.yaxis, projection.points[:, 1])):
+        room = 0.01 * np.ptp(along)
+        assert axis.range[0] < along.min() - room and along.max() + room < axis.range[1]
+
+
 def test_many_points_have_labels_only_where_the_lines_end(embedded: Model) -> None:
     trace = embedded.trace("the door " * 20)
     projection = attnviz.project(trace, 3, 1, iterations=250)
