@@ -13,6 +13,7 @@ from attnviz.figures.theme import (
 )
 from attnviz.records import Kind, VerificationReport
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # <sup> would make them 8 px small
 _SMALLEST = 1e-9  # float32 tells no smaller differences of weights apart; zero is drawn as this
 _CELL, _REST = 34, 70  # px
 
@@ -50,7 +51,7 @@ def draw_errors(
                 "thickness": 10,
                 "outlinewidth": 0,
                 "tickvals": exponents,
-                "ticktext": [f"10<sup>{exponent:.0f}</sup>" for exponent in exponents],
+                "ticktext": ["10" + f"{exponent:.0f}".translate(_SUPERSCRIPTS) for exponent in exponents],
                 "tickfont": {"size": SMALL_FONT_SIZE},
             },
         )
