@@ -1,0 +1,172 @@
+"""A server of attnviz's own, a Chromium, and a watch for whatever must not happen in any test."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from tests.app.hostile import save_hostile_bert
+from tests.browser.find_chromium import chromium_path
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "test-results"
+LAUNCH = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+LAPTOP = {"width": 1400, "height": 900}
+START_SECONDS, LOAD_MS = 90, 60_000
+
+# On a page that is not the first, Streamlit's front end looks for its server below the page's own path
+# before it looks at the root, and the browser notes the two answers as errors. Nothing else may fail.
+PROBES = re.compile(r"^http://127\.0\.0\.1:\d+/\w+/_stcore/(health|host-config)$")
+
+
+@contextmanager
+def running_server(log: Path, **environment: str) -> Iterator[str]:
+    """Address of a server that has just started; it is ended afterwards."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
+    address = f"http://127.0.0.1:{port}"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | environment, stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            _wait_for(f"{address}/_stcore/health", process, log)
+            yield address
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        try:
+            with opener.open(url, timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.05)
+    pytest.fail(f"The server did not start:\n{log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that all tests share. It also offers the model with hostile tokens, called "hostile"."""
+    folder = tmp_path_factory.mktemp("server")
+    hostile = save_hostile_bert(folder / "hostile")
+    with running_server(folder / "log.txt", ATTNVIZ_MODELS=str(hostile)) as address:
+        yield address
+        log = (folder / "log.txt").read_text()
+    assert "Traceback" not in log, log
+
+
+@pytest.fixture
+def fresh_server(tmp_path: Path, visitors: "Visitors") -> Iterator[str]:
+    """A server that nobody has visited. Its visitors leave before it ends."""
+    with running_server(tmp_path / "log.txt") as address:
+        yield address
+        visitors.leave()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium_path(), args=list(LAUNCH))
+        yield started
+        started.close()
+
+
+class Visitors:
+    """People with a browser, each with a window of their own; all are watched."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self.contexts: list[BrowserContext] = []
+        self.wrong: list[str] = []
+        self.failed = False
+        self.name = ""
+
+    def __call__(self, *, width: int = 1400, height: int = 900, colours: str = "light") -> Page:
+        context = self._browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if colours == "dark" else "light",
+        )
+        context.set_default_timeout(30_000)
+        self.contexts.append(context)
+        page = context.new_page()
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.wrong.append(f"error in the page: {error}"))
+        page.on("dialog", lambda dialog: self._dialog(dialog.message, dialog.dismiss))
+        page.on("request", lambda request: self._request(request.url))
+        page.on("websocket", lambda socket: self._request(socket.url))
+        return page
+
+    def leave(self) -> None:
+        """Closes all windows, with a picture of each if something went wrong."""
+        for number, context in enumerate(self.contexts):
+            for page in context.pages if self.failed or self.wrong else ():
+                RESULTS.mkdir(exist_ok=True)
+                page.screenshot(path=RESULTS / f"{self.name}-{number}.png")
+            context.close()
+        self.contexts.clear()
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not PROBES.match(message.location["url"]):
+            self.wrong.append(f"console: {message.text} ({message.location['url']})")
+
+    def _dialog(self, message: str, dismiss: object) -> None:
+        self.wrong.append(f"dialog: {message}")
+        dismiss()  # type: ignore[operator]
+
+    def _request(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("data", "blob") and parts.hostname != "127.0.0.1":
+            self.wrong.append(f"request to {url[:200]}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    visitors = item.funcargs.get("visitors")  # type: ignore[attr-defined]
+    if report.failed and visitors is not None:
+        visitors.failed = True
+    return report
+
+
+@pytest.fixture(autouse=True)
+def visitors(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitors]:
+    """Opens windows; fails a test in whose windows something happened that never may."""
+    visitors = Visitors(browser)
+    visitors.name = re.sub(r"\W+", "-", request.node.name).strip("-")
+    yield visitors
+    visitors.leave()
+    assert visitors.wrong == []
+
+
+@pytest.fixture
+def page(visitors: Visitors) -> Page:
+    """A laptop's window in the light theme."""
+    return visitors()

@@ -1,0 +1,168 @@
+"""What a person sees and does on a page, in words of attnviz instead of the browser's."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import LOAD_MS
+
+DOOR = "I was watching the door when it opened."
+
+_PLOT = "document.querySelector(`.st-key-${key} .js-plotly-plot:has(.cartesianlayer)`)"
+
+
+def open_screen(page: Page, server: str, path: str = "", **params: object) -> None:
+    """Opens a link and waits until all of it is drawn."""
+    page.goto(f"{server}/{path}" + (f"?{urlencode(params)}" if params else ""))
+    wait_until_drawn(page, path)
+
+
+def wait_until_drawn(page: Page, path: str = "") -> None:
+    for key in ("errors",) if path == "verification" else ("matrix", "ranking", "map"):
+        expect(plot(page, key)).to_be_visible(timeout=LOAD_MS)
+    expect(verdict(page)).to_be_visible(timeout=LOAD_MS)
+    wait_until_idle(page)
+
+
+def wait_until_idle(page: Page) -> None:
+    """Waits until the server has nothing left to send."""
+    expect(page.get_by_test_id("stApp")).to_have_attribute(
+        "data-test-script-state", "notRunning", timeout=LOAD_MS
+    )
+
+
+def plot(page: Page, key: str) -> Locator:
+    """A chart that is drawn; while a new one is made the old one is still there."""
+    return page.locator(f".st-key-{key}[data-stale=false] .js-plotly-plot:has(.cartesianlayer)")
+
+
+def finding(page: Page) -> Locator:
+    return page.get_by_text(re.compile(r"^Layer \d+, head \d+: "))
+
+
+def verdict(page: Page) -> Locator:
+    """The verdict; Streamlit draws its label once for wide and once for narrow windows."""
+    return page.get_by_text("largest difference").filter(visible=True).first
+
+
+def chips(page: Page) -> Locator:
+    return page.get_by_role("group", name="Tokens; pick one as the query").get_by_role("button")
+
+
+def chip(page: Page, position: int) -> Locator:
+    return page.get_by_role("button", name=re.compile(rf"^token {position}: "))
+
+
+def picked_chips(page: Page) -> list[int]:
+    pressed = page.get_by_role("group", name="Tokens").locator("[aria-pressed=true]")
+    return [int(one) for one in pressed.evaluate_all("all => all.map(one => one.dataset.position)")]
+
+
+def readout(page: Page) -> Locator:
+    """The line below the matrix that says what a cell holds."""
+    return page.locator(".heatmap_events[aria-live]")
+
+
+def sentence(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Sentence", exact=True)
+
+
+def show_attention(page: Page, text: str) -> None:
+    sentence(page).fill(text)
+    page.get_by_role("button", name="Show attention").click()
+
+
+def link(page: Page) -> dict[str, str]:
+    """The parameters in the address."""
+    return dict(parse_qsl(urlsplit(page.url).query, keep_blank_values=True))
+
+
+def wait_for_link(page: Page, **params: object) -> None:
+    """Waits until the address says this."""
+    wanted = {name: str(value) for name, value in params.items()}
+    page.wait_for_url(
+        lambda url: wanted.items() <= dict(parse_qsl(urlsplit(url).query)).items(), wait_until="commit"
+    )
+
+
+def cells(page: Page) -> Any:
+    """Numbers of the attention matrix, as Plotly has them."""
+    return page.evaluate(
+        "key => Array.from("
+        + _PLOT
+        + "._fullData[0].z, row => Array.from(row, x => Number.isFinite(x) ? x : null))",
+        "matrix",
+    )
+
+
+def point_of_cell(page: Page, row: int, column: int) -> tuple[float, float]:
+    """Where a cell's middle is in the window."""
+    plot(page, "matrix").scroll_into_view_if_needed()
+    x, y = page.evaluate(
+        "([key, row, column]) => { const plot = " + _PLOT + ", {xaxis, yaxis} = plot._fullLayout,"
+        " box = plot.getBoundingClientRect();"
+        " return [box.x + xaxis._offset + xaxis.l2p(column), box.y + yaxis._offset + yaxis.l2p(row)]; }",
+        ["matrix", row, column],
+    )
+    return x, y
+
+
+def click_cell(page: Page, row: int, column: int) -> None:
+    x, y = point_of_cell(page, row, column)
+    page.mouse.move(x - 1, y)  # Plotly takes a click for a cell it has seen the pointer on
+    page.mouse.move(x, y)
+    expect(hover_label(page)).to_be_visible()
+    page.mouse.click(x, y)
+
+
+def hover_cell(page: Page, row: int, column: int) -> None:
+    x, y = point_of_cell(page, row, column)
+    page.mouse.move(x - 1, y)
+    page.mouse.move(x, y)
+
+
+def hover_label(page: Page) -> Locator:
+    return page.locator(".st-key-matrix .hoverlayer .hovertext").first
+
+
+def bars(page: Page) -> list[str]:
+    """Keys of the ranking, strongest first."""
+    found: list[str] = page.evaluate("key => Array.from(" + _PLOT + "._fullData[0].y)", "ranking")
+    return found
+
+
+def line_starts(page: Page) -> list[list[float]]:
+    """Where the lines of the map start: the picked query's point, once for each line."""
+    found: list[list[float]] = page.evaluate(
+        "key => " + _PLOT + "._fullData.filter(one => one.mode === 'lines').map(one => [one.x[0], one.y[0]])",
+        "map",
+    )
+    return found
+
+
+def map_point(page: Page, role: str, position: int) -> list[float]:
+    """Where the point of a query or key lies on the map."""
+    found: list[float] = page.evaluate(
+        "([key, role, position]) => { const points = "
+        + _PLOT
+        + "._fullData.find(one => one.name === role); return [points.x[position], points.y[position]]; }",
+        ["map", role, position],
+    )
+    return found
+
+
+def screen(page: Page) -> dict[str, Any]:
+    """Everything that two people must see alike who open the same link."""
+    return {
+        "finding": finding(page).inner_text(),
+        "chips": chips(page).all_inner_texts(),
+        "picked": picked_chips(page),
+        "readout": readout(page).inner_text(),
+        "cells": cells(page),
+        "bars": bars(page),
+        "lines": line_starts(page),
+        "link": link(page),
+        "sentence": sentence(page).input_value(),
+    }

@@ -1,0 +1,341 @@
+"""The first screen in a real browser: every way to pick something, and all that has to follow."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.screen import (
+    DOOR,
+    bars,
+    cells,
+    chip,
+    chips,
+    click_cell,
+    finding,
+    hover_cell,
+    hover_label,
+    line_starts,
+    link,
+    map_point,
+    open_screen,
+    picked_chips,
+    plot,
+    readout,
+    screen,
+    sentence,
+    show_attention,
+    verdict,
+    wait_for_link,
+    wait_until_drawn,
+    wait_until_idle,
+)
+
+
+def test_the_first_screen_shows_the_door_example(page, server):
+    open_screen(page, server)
+
+    expect(finding(page)).to_contain_text("“it” gives 47.5 % of its attention to “door”")
+    expect(chips(page)).to_have_count(11)
+    expect(chip(page, 7)).to_have_attribute("aria-pressed", "true")
+    assert picked_chips(page) == [7]  # and no other
+    expect(verdict(page)).to_contain_text("Checked: largest difference")
+    expect(readout(page)).to_have_text("query it·7 → key door·5: weight 0.4754, score 4.1305")
+    assert len(cells(page)) == 11
+    assert bars(page)[:2] == ["[CLS]·0", "door·5"]
+    assert line_starts(page) == [map_point(page, "queries", 7)] * 5
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert page.title() == "Attention · attnviz"
+
+
+def test_everything_of_the_main_job_is_above_the_fold(page, server):
+    open_screen(page, server)
+    for shown in (chip(page, 7), finding(page), verdict(page), plot(page, "matrix"), plot(page, "map")):
+        box = shown.bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 900
+
+
+def test_next_and_the_number_field_change_the_head(page, server):
+    open_screen(page, server)
+    before = cells(page)
+    page.get_by_role("button", name="Next").click()
+    expect(finding(page)).to_contain_text("Layer 3, head 2:")
+    wait_for_link(page, layer=3, head=2)
+    expect(page.get_by_label(re.compile("^Head"))).to_have_value("2")
+    wait_until_drawn(page)
+    second = cells(page)
+
+    field = page.get_by_label(re.compile("^Head"))
+    field.fill("11")
+    field.press("Enter")
+    expect(finding(page)).to_contain_text("Layer 3, head 11:")
+    wait_for_link(page, layer=3, head=11)
+    wait_until_drawn(page)
+
+    assert before != second != cells(page) != before
+    assert picked_chips(page) == [7]
+    expect(sentence(page)).to_have_value(DOOR)
+
+
+def test_clicks_in_a_row_are_not_taken_back(page, server):
+    open_screen(page, server)
+    for _ in range(4):
+        page.get_by_role("button", name="Next").click()
+    page.wait_for_function("() => Number(new URLSearchParams(location.search).get('head')) > 2")
+    wait_until_idle(page)
+    reached = int(link(page)["head"])  # two clicks may reach the server as one
+    expect(finding(page)).to_contain_text(f"Layer 3, head {reached}:")
+    page.get_by_role("button", name="Previous").click()
+    wait_for_link(page, head=reached - 1)
+    expect(finding(page)).to_contain_text(f"Layer 3, head {reached - 1}:")
+
+
+def test_a_click_on_a_cell_picks_its_query_and_key(page, server):
+    open_screen(page, server)
+    click_cell(page, 2, 3)  # "was" to "watching"
+
+    wait_for_link(page, query=2, key=3)
+    expect(finding(page)).to_contain_text("“was” gives")
+    expect(finding(page)).to_contain_text("of its attention to “watching”")
+    expect(chip(page, 2)).to_have_attribute("aria-pressed", "true")
+    assert picked_chips(page) == [2]
+    wait_until_drawn(page)
+    weights = cells(page)[2]
+    page.mouse.move(5, 5)
+    expect(readout(page)).to_contain_text(f"query was·2 → key watching·3: weight {weights[3]:.4f}, score ")
+    ranked = sorted(range(11), key=lambda key: -weights[key])[:8]
+    assert [int(bar.split("·")[1]) for bar in bars(page)] == ranked
+    assert set(map(tuple, line_starts(page))) == {tuple(map_point(page, "queries", 2))}
+    assert link(page)["head"] == "1"  # the head stays
+
+
+def test_a_click_beside_the_cells_picks_nothing(page, server):
+    open_screen(page, server)
+    before = screen(page)
+    box = plot(page, "matrix").bounding_box()
+    page.mouse.click(box["x"] + 5, box["y"] + box["height"] - 5)
+    page.get_by_role("button", name="Next").click()  # something that is sure to run after it
+    wait_for_link(page, head=2)
+    assert (link(page)["query"], link(page)["key"]) == (before["link"]["query"], before["link"]["key"])
+
+
+def test_a_click_on_a_chip_picks_the_query(page, server):
+    open_screen(page, server)
+    chip(page, 8).click()
+
+    wait_for_link(page, query=8)
+    expect(finding(page)).to_contain_text("“opened” gives")
+    expect(chip(page, 8)).to_have_attribute("aria-pressed", "true")
+    expect(chip(page, 7)).to_have_attribute("aria-pressed", "false")
+    expect(readout(page)).to_contain_text("query opened·8 → key")
+    assert "key" not in link(page)  # the strongest, and not the last query's
+
+
+def deep_focus(page):
+    """What has the keyboard's focus, inside components too: its label or text."""
+    return page.evaluate(
+        """() => {
+            let one = document.activeElement;
+            while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+            return one?.getAttribute("aria-label") ?? one?.textContent ?? "";
+        }"""
+    )
+
+
+def tab_to(page, start):
+    """Presses Tab until what is focused has a label that starts so."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if deep_focus(page).startswith(start):
+            return
+    pytest.fail(f"Tab never came to {start!r}")
+
+
+def test_the_keyboard_alone_is_enough(page, server):
+    open_screen(page, server)
+    tab_to(page, "Sentence")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("The old door creaked.")
+    page.keyboard.press("Control+Enter")
+    wait_for_link(page, text="The old door creaked.")
+    expect(chips(page)).to_contain_text(["[CLS]", "the", "old", "door"])
+
+    tab_to(page, "token 3: door")
+    page.keyboard.press("Enter")
+    wait_for_link(page, query=3)
+    expect(finding(page)).to_contain_text("“door” gives")
+    page.wait_for_function(
+        """() => {
+            let one = document.activeElement;
+            while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+            return one?.dataset.position === "3";
+        }"""
+    )  # the focus is not lost, so that the next chip is one Tab away
+    assert deep_focus(page).startswith("token 3: door")
+    page.keyboard.press("Tab")
+    assert deep_focus(page).startswith("token 4: ")
+
+
+def test_a_link_shows_the_same_screen_again_and_to_others(page, server, visitors):
+    open_screen(page, server)
+    show_attention(page, "The old man the boats.")
+    wait_for_link(page, text="The old man the boats.")
+    page.get_by_role("button", name="Next").click()
+    wait_for_link(page, head=2)
+    wait_until_drawn(page)
+    click_cell(page, 4, 2)
+    wait_for_link(page, query=4, key=2)
+    page.get_by_text("Scores", exact=True).click()
+    wait_for_link(page, show="scores")
+    page.get_by_text("Euclidean", exact=True).click()
+    wait_for_link(page, metric="euclidean")
+    wait_until_drawn(page)
+    page.mouse.move(5, 5)
+    expect(readout(page)).to_contain_text("query the·4 → key old·2")
+    before = screen(page)
+
+    page.reload()
+    wait_until_drawn(page)
+    expect(readout(page)).to_have_text(before["readout"])
+    assert screen(page) == before
+
+    other = visitors()
+    other.goto(page.url)
+    wait_until_drawn(other)
+    expect(readout(other)).to_have_text(before["readout"])
+    assert screen(other) == before
+    expect(other.get_by_text("The link asks for")).to_have_count(0)
+
+
+def test_back_returns_to_the_screen_before(page, server):
+    open_screen(page, server)
+    page.get_by_role("button", name="Next").click()
+    wait_for_link(page, head=2)
+    expect(finding(page)).to_contain_text("head 2:")
+    show_attention(page, "the door")
+    wait_for_link(page, text="the door")
+    expect(chips(page)).to_have_count(4)
+
+    page.go_back()
+    expect(chips(page)).to_have_count(11)
+    expect(finding(page)).to_contain_text("Layer 3, head 2:")
+    expect(sentence(page)).to_have_value(DOOR)
+    page.go_back()
+    expect(finding(page)).to_contain_text("Layer 3, head 1:")
+    assert page.url.startswith(server)
+
+
+def test_hover_says_everything_about_a_cell(page, server):
+    open_screen(page, server)
+    hover_cell(page, 8, 5)
+
+    label = hover_label(page)
+    for part in ("query opened·8", "key door·5", "weight 0.", "score "):
+        expect(label).to_contain_text(part)
+    said = re.search(r"weight (\d\.\d+)score (-?\d+\.\d+)$", label.text_content())
+    assert said is not None
+    assert float(said[1]) == pytest.approx(cells(page)[8][5], abs=5e-5)
+    assert len(said[1].split(".")[1]) == 4
+    expect(readout(page)).to_have_text(f"query opened·8 → key door·5: weight {said[1]}, score {said[2]}")
+    page.mouse.move(5, 5)
+    expect(readout(page)).to_contain_text("query it·7 → key door·5")  # back to what is picked
+
+
+def test_a_blank_text_gets_a_message_and_keeps_the_picture(page, server):
+    open_screen(page, server)
+    before = screen(page)
+    show_attention(page, "  ")
+
+    expect(page.get_by_role("alert")).to_have_text(re.compile("The text is empty. Type a sentence."))
+    expect(page.get_by_role("alert")).to_have_count(1)
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+    expect(sentence(page)).to_have_value("  ")
+    wait_until_drawn(page)
+    assert screen(page) | {"sentence": ""} == before | {"sentence": ""}
+
+    show_attention(page, "the door")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(chips(page)).to_have_count(4)
+
+
+WATCH = """keys => {
+    const shown = key => [...document.querySelectorAll(`.st-key-${key}`)].filter(
+        one => one.querySelector(".cartesianlayer") && one.getBoundingClientRect().height > 50).length;
+    window.seen = {};
+    const frame = () => {
+        for (const key of keys) window.seen[key] = [...(window.seen[key] ?? []), shown(key)];
+        requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+}"""
+
+
+def test_pictures_stay_while_the_next_ones_are_made(page, server):
+    open_screen(page, server, layer=5, head=3)
+    page.evaluate(WATCH, ["matrix", "ranking", "map"])
+    for head in (4, 5, 6):
+        page.get_by_role("button", name="Next").click()
+        expect(finding(page)).to_contain_text(f"head {head}:")
+        wait_until_idle(page)
+    show_attention(page, "The old door creaked.")
+    expect(chips(page)).to_have_count(7)
+    wait_until_drawn(page)
+
+    for key, seen in page.evaluate("window.seen").items():
+        assert len(seen) > 10, "it did not look"
+        assert set(seen) == {1}, f"frames without {key}, or with two: {seen}"
+
+
+def test_a_text_over_the_limit_is_offered_to_be_cut_and_marked(page, server):
+    open_screen(page, server, iterations=250)
+    show_attention(page, "the old door " * 300)
+    expect(page.get_by_role("alert")).to_contain_text("902 tokens long; the model reads at most 512")
+    expect(chips(page)).to_have_count(11)  # what was there stays
+    page.get_by_role("button", name="Cut the text after 512 tokens").click()
+
+    expect(chips(page)).to_have_count(512, timeout=60_000)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    mark = page.get_by_text("cut here: 390 more tokens not read")
+    mark.scroll_into_view_if_needed()
+    expect(mark).to_be_in_viewport()
+    wait_until_drawn(page)
+    page.wait_for_function(
+        "() => document.querySelector('.st-key-matrix .js-plotly-plot')._fullData[0].z.length === 512"
+    )
+    page.evaluate("document.querySelector('.st-key-matrix').scrollIntoView()")
+    hover_cell(page, 100, 200)
+    expect(hover_label(page)).to_contain_text("weight 0.")
+    assert "score" not in hover_label(page).text_content()  # it would double what is sent
+    expect(readout(page)).to_have_text(
+        # a cell is less than a pixel, so it may be a neighbour's
+        re.compile(r"^query \w+·(99|100|101) → key \w+·(199|200|201): weight \d\.\d{4}, score -?\d+\.\d{4}$")
+    )
+
+
+def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
+    open_screen(page, server, layer=2, head=5, query=3, text="The old door creaked.")
+    chosen = link(page)
+    verdict(page).click()
+
+    page.wait_for_url(re.compile("/verification"))
+    wait_until_drawn(page, "verification")
+    expect(page.get_by_role("heading", name="Is what is shown what the model computes?")).to_be_visible()
+    expect(page.get_by_text("The row of “door” (token 3) in layer 2, head 5")).to_be_visible()
+    expect(sentence(page)).to_have_value("The old door creaked.")
+    assert link(page) == chosen
+    expect(page.get_by_text("Page not found")).to_have_count(0)
+
+    page.get_by_role("link", name="Attention").click()
+    wait_until_drawn(page)
+    expect(finding(page)).to_contain_text("Layer 2, head 5: “door” gives")
+    assert link(page) == chosen
+    expect(sentence(page)).to_have_value("The old door creaked.")
+    expect(page.get_by_label(re.compile("^Layer"))).to_have_value("2")
+    expect(page.get_by_label(re.compile("^Head"))).to_have_value("5")
+
+
+def test_every_preset_can_be_verified(page, server):
+    open_screen(page, server, "verification")
+    page.get_by_role("button", name="Verify every preset").click()
+    expect(page.get_by_text("6 of 6 passed.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Not the model's")).to_have_count(0)

@@ -1,0 +1,106 @@
+"""Tokens that look like markup are text in every part of the screen, and do nothing."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.app.hostile import TEXT, TOKENS
+from tests.browser.screen import (
+    chips,
+    finding,
+    hover_cell,
+    hover_label,
+    open_screen,
+    plot,
+    readout,
+    sentence,
+    show_attention,
+    wait_for_link,
+)
+
+POSITIONS = {token: 2 + number for number, token in enumerate(TOKENS)}
+
+
+def assert_untouched(page, title="Attention · attnviz"):
+    """No token has become an element, a link, a formula or a script that ran."""
+    assert page.title() == title
+    for selector in (
+        "img[src=x]",
+        "a[href^='https://example.org']",
+        "b",
+        ".katex",
+        ".MathJax",
+        "em",
+        "s",
+        "del",
+    ):
+        expect(page.get_by_test_id("stMain").locator(selector)).to_have_count(0)
+    scripts = page.locator("script").evaluate_all("all => all.map(one => one.textContent)")
+    assert not any("hacked" in one for one in scripts)
+
+
+@pytest.fixture
+def opened(page, server):
+    open_screen(page, server, model="hostile", layer=2, head=0, text=TEXT, query=2, key=2)
+    return page
+
+
+def test_chips_axes_and_bars_show_them_as_they_are(opened):
+    labels = [one.split("\n", 1)[1] for one in chips(opened).all_inner_texts()]
+    assert labels == ["[CLS]", "the", *TOKENS, "door", "[SEP]"]
+    for axis in ("xtick", "ytick"):
+        ticks = plot(opened, "matrix").locator(f".{axis} text").all_text_contents()
+        assert len(ticks) >= 4  # Plotly leaves some out where labels are long
+        assert set(ticks) <= {f"{label}·{position}" for position, label in enumerate(labels)}
+    named = plot(opened, "map").locator(".textpoint text").all_text_contents()
+    assert {f"{token}·{position}" for token, position in POSITIONS.items()} <= set(named)
+    bars = plot(opened, "ranking").locator(".ytick text").all_text_contents()
+    assert len(bars) == 8
+    assert set(bars) <= {f"{label}·{position}" for position, label in enumerate(labels)}
+    assert_untouched(opened)
+
+
+def test_hover_and_readout_show_them_as_they_are(opened):
+    for token, position in POSITIONS.items():
+        hover_cell(opened, position, position)
+        expect(hover_label(opened)).to_contain_text(f"query {token}·{position}")
+        expect(hover_label(opened)).to_contain_text(f"key {token}·{position}")
+        expect(readout(opened)).to_contain_text(
+            f"query {token}·{position} → key {token}·{position}: weight 0."
+        )
+    assert_untouched(opened)
+
+
+def test_words_show_them_as_they_are(opened):
+    for token, position in POSITIONS.items():
+        chips(opened).nth(position).click()
+        wait_for_link(opened, query=position)
+        expect(finding(opened)).to_contain_text(f"“{token}” gives")
+        expect(opened.get_by_text(f"Keys of “{token}”, strongest first")).to_be_visible()
+    assert_untouched(opened)
+
+
+def test_the_verification_page_shows_them_as_they_are(page, server):
+    position = POSITIONS["<b>"]
+    open_screen(page, server, "verification", model="hostile", layer=2, text=TEXT, query=position)
+    expect(page.get_by_text(f"The row of “<b>” (token {position})")).to_be_visible()
+    expect(
+        page.get_by_test_id("stMain").locator("b, img[src=x], a[href^='https://example.org']")
+    ).to_have_count(0)
+    assert page.title() == "Verification · attnviz"
+
+
+def test_a_typed_text_with_markup_is_only_text(page, server):
+    text = "<img src=x onerror=alert(1)> <script>alert(1)</script> $x^2$ %{x} **b** :smile: [a](https://example.org)"
+    open_screen(page, server)
+    show_attention(page, text)
+    wait_for_link(page, text=text)
+    expect(chips(page).nth(1)).to_contain_text("<")
+    expect(sentence(page)).to_have_value(text)
+    assert_untouched(page)
+
+
+def test_markup_in_a_link_is_only_text(page, server):
+    text = "<img src=x onerror=alert(1)>"
+    open_screen(page, server, text=text, model=text, metric=text)
+    expect(page.get_by_text(f"The link asks for the model “{text}”")).to_be_visible()
+    assert_untouched(page)

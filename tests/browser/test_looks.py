@@ -1,0 +1,137 @@
+"""Narrow windows and the dark theme: nothing overlaps, leaves the window or cannot be read."""
+
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.screen import chip, chips, finding, open_screen, plot, point_of_cell, wait_for_link
+
+SIZES = {"laptop": (1400, 900), "tablet": (768, 1024), "phone": (400, 800)}
+SMALLEST_TEXT = 12  # px
+LEAST_CONTRAST = 3.0  # of text and background, WCAG 2.2, success criterion 1.4.3, for large text and figures
+
+TEXTS = """() => {
+    const found = [];
+    const rgba = colour => { const n = colour.match(/[\\d.]+/g).map(Number); return [...n, 1].slice(0, 4); };
+    const over = (top, below) => [0, 1, 2].map(i => top[3] * top[i] + (1 - top[3]) * below[i]);
+    const parent = one => one.parentElement ?? one.getRootNode().host;
+    const background = one => {
+        const layers = [];
+        for (let at = one; at; at = parent(at)) layers.push(rgba(getComputedStyle(at).backgroundColor));
+        return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+    };
+    const opacity = one => {
+        let product = 1;
+        for (let at = one; at; at = parent(at)) product *= Number(getComputedStyle(at).opacity);
+        return product;
+    };
+    const light = rgb => {
+        const [r, g, b] = rgb.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const look = root => {
+        const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT);
+        for (let one = walker.currentNode; one; one = walker.nextNode()) {
+            if (one.shadowRoot) look(one.shadowRoot);
+            const own = [...(one.childNodes ?? [])].filter(n => n.nodeType === 3).map(n => n.data).join("").trim();
+            if (!own || !(one instanceof Element) || one.closest("style, script, annotation")) continue;
+            const style = getComputedStyle(one), box = one.getBoundingClientRect();
+            if (!box.width || !box.height || style.visibility === "hidden") continue;
+            if (one.closest("[aria-hidden=true]")) continue;
+            const behind = background(one);
+            const svg = one instanceof SVGElement;
+            const colour = rgba(svg ? style.fill : style.color);
+            colour[3] *= opacity(one);
+            const [a, b] = [light(over(colour, behind)), light(behind)].sort((x, y) => y - x);
+            found.push({text: own.slice(0, 40), size: parseFloat(style.fontSize), svg,
+                        contrast: (a + 0.05) / (b + 0.05)});
+        }
+    };
+    look(document.body);
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES.values(), ids=list(SIZES))
+@pytest.mark.parametrize("path", ["", "verification"])
+def test_a_page_fits_its_window_and_can_be_read(visitors, server, path, size, colours):
+    page = visitors(width=size[0], height=size[1], colours=colours)
+    open_screen(page, server, path)
+
+    width, window = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
+    assert width <= window
+    main = page.get_by_test_id("stMain")
+    assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
+    texts = page.evaluate(TEXTS)
+    assert len(texts) > 40
+    assert any(one["svg"] for one in texts)
+    small = [one for one in texts if one["size"] < SMALLEST_TEXT and one["svg"]]
+    assert small == []
+    faint = [one for one in texts if one["contrast"] < LEAST_CONTRAST]
+    assert faint == []
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=list(SIZES))
+def test_nothing_lies_over_the_chips_and_headings(visitors, server, size):
+    page = visitors(width=size[0], height=size[1])
+    open_screen(page, server)
+    boxes = {
+        "header": page.get_by_test_id("stHeader").bounding_box(),
+        "first chip": chip(page, 0).bounding_box(),
+        "finding": finding(page).bounding_box(),
+        "matrix": plot(page, "matrix").bounding_box(),
+        "ranking": plot(page, "ranking").bounding_box(),
+        "map": plot(page, "map").bounding_box(),
+    }
+    last = chips(page).last.bounding_box()
+
+    for name, box in boxes.items():
+        assert box["width"] > 20, name
+        assert box["x"] >= 0 and box["x"] + box["width"] <= size[0] + 0.5, name
+    if boxes["header"]["width"] > 300 and size[0] <= 768:  # a bar that lies over the page
+        assert boxes["first chip"]["y"] >= boxes["header"]["y"] + boxes["header"]["height"]
+    assert boxes["finding"]["y"] >= last["y"] + last["height"]
+    assert boxes["matrix"]["y"] >= boxes["finding"]["y"] + boxes["finding"]["height"]
+    assert boxes["ranking"]["y"] >= boxes["matrix"]["y"] + boxes["matrix"]["height"]
+
+
+def test_chips_can_be_tapped_and_cells_clicked_on_a_phone(visitors, server):
+    page = visitors(width=400, height=800)
+    open_screen(page, server)
+    for one in chips(page).all():
+        box = one.bounding_box()
+        assert box["height"] >= 32 and box["width"] >= 32
+    x, y = point_of_cell(page, 8, 5)
+    page.mouse.click(x, y)
+    wait_for_link(page, query=8, key=5)
+    expect(finding(page)).to_contain_text("“opened” gives")
+
+
+def test_labels_of_the_axes_do_not_lie_on_each_other(visitors, server):
+    for width in (400, 1400):
+        page = visitors(width=width)
+        open_screen(page, server)
+        boxes = page.locator(".st-key-matrix .ytick text").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).map(box => [box.top, box.bottom])"
+        )
+        boxes.sort()
+        assert len(boxes) == 11
+        for (_, bottom), (top, _) in pairwise(boxes):
+            assert top >= bottom - 2
+
+
+def test_the_themes_are_two(visitors, server):
+    shades = {}
+    for colours in ("light", "dark"):
+        page = visitors(colours=colours)
+        open_screen(page, server)
+        shades[colours] = page.evaluate(
+            "[getComputedStyle(document.querySelector('.stApp')).backgroundColor,"
+            " document.querySelector('.st-key-matrix .js-plotly-plot')._fullData[0].colorscale[0][1]]"
+        )
+    assert shades == {
+        "light": ["rgb(255, 255, 255)", "#ffffff"],
+        "dark": ["rgb(14, 17, 23)", "#0e1117"],
+    }
