@@ -84,8 +84,12 @@ def attention_output(
     >>> attention_output(torch.zeros(1, 2), torch.zeros(2, 2), torch.tensor([[1.0], [3.0]]), 1.0)
     tensor([[2.]])
     """
-    n_query = query.shape[-2]
-    output = value.new_empty(*query.shape[:-1], value.shape[-1])
+    *batch, n_query, _ = query.shape
+    if batch:  # the heads of a query side by side in memory, as the layer that joins them reads them
+        *outer, n_head = batch
+        output = value.new_empty(*outer, n_query, n_head, value.shape[-1]).transpose(-3, -2)
+    else:
+        output = value.new_empty(n_query, value.shape[-1])
     for start in range(0, n_query, QUERY_BLOCK):
         rows = slice(start, start + QUERY_BLOCK)
         scores = attention_scores(

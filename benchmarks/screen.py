@@ -22,11 +22,8 @@ from benchmarks.measurement import Measurement
 from tests.browser.find_chromium import chromium_path
 
 ROOT = Path(__file__).parent.parent
-SUBJECTS = "cat dog man girl bird king child nurse judge clerk guard monk baker miller".split()
-CHROMIUM_FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+SUBJECTS = ["cat", "dog", "man", "girl", "bird", "king", "child", "nurse", "judge", "clerk", "guard", "monk", "baker", "miller"]
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 # From the click on the button until the drawn axis shows the new sentence's token.
 CLICK_UNTIL_DRAWN = """

@@ -12,6 +12,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    outline,
     token_labels,
     weight_scale,
 )
@@ -75,26 +76,23 @@ def draw_pattern(
     palette = THEMES[theme]
     n_query, n_key = pattern.weights.shape
     height = int(np.clip(n_query * _CELL + _LABELS, _LOWEST, _HIGHEST))
-    figure = go.Figure(layout=base_layout(palette, height=height))
-    figure.add_trace(
-        go.Heatmap(
-            x=token_labels(pattern.key_tokens, pattern.key_position),
-            y=_query_labels(pattern),
-            colorscale=weight_scale(palette, logarithmic=colour == "logarithmic" and show == "weights"),
-            xgap=_gap(n_key),
-            ygap=_gap(n_query),
-            hoverongaps=False,
-            colorbar={  # below, where it takes no width from the cells
-                "orientation": "h",
-                "y": 0,
-                "yanchor": "top",
-                "ypad": 6,
-                "thickness": 8,
-                "outlinewidth": 0,
-                "tickfont": {"size": SMALL_FONT_SIZE},
-            },
-            **_values(pattern, show),
-        )
+    cells = go.Heatmap(
+        x=token_labels(pattern.key_tokens, pattern.key_position),
+        y=_query_labels(pattern),
+        colorscale=weight_scale(palette, logarithmic=colour == "logarithmic" and show == "weights"),
+        xgap=_gap(n_key),
+        ygap=_gap(n_query),
+        hoverongaps=False,
+        colorbar={  # below, where it takes no width from the cells
+            "orientation": "h",
+            "y": 0,
+            "yanchor": "top",
+            "ypad": 6,
+            "thickness": 8,
+            "outlinewidth": 0,
+            "tickfont": {"size": SMALL_FONT_SIZE},
+        },
+        **_values(pattern, show),
     )
     axis = {
         "type": "category",
@@ -105,18 +103,21 @@ def draw_pattern(
         "automargin": True,
         "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
     }
-    figure.update_xaxes(**axis, side="top", tickangle=-60, title=axis_title("key", palette.key))
-    figure.update_yaxes(
-        **axis,
-        autorange="reversed",
-        scaleanchor="x",
-        scaleratio=1,
-        constraintoward="top",
-        title=axis_title("query", palette.query),
+    layout = base_layout(
+        palette,
+        height=height,
+        xaxis={**axis, "side": "top", "tickangle": -60, "title": axis_title("key", palette.key)},
+        yaxis={
+            **axis,
+            "autorange": "reversed",
+            "scaleanchor": "x",
+            "scaleratio": 1,
+            "constraintoward": "top",
+            "title": axis_title("query", palette.query),
+        },
+        shapes=[] if picked is None else _outlines(pattern, picked, palette.picked),
     )
-    if picked is not None:
-        _outline(figure, pattern, picked, palette.picked)
-    return figure
+    return go.Figure(cells, layout)
 
 
 def _values(pattern: AttentionPattern, show: Shown) -> dict[str, object]:
@@ -159,24 +160,14 @@ def _gap(n_token: int) -> int:
     return 1 if n_token <= 48 else 0
 
 
-def _outline(figure: go.Figure, pattern: AttentionPattern, picked: tuple[int, int], colour: str) -> None:
-    """Outlines the row of the picked query and the cell of the picked key, where they are shown."""
+def _outlines(pattern: AttentionPattern, picked: tuple[int, int], colour: str) -> list[dict[str, object]]:
+    """Frames around the row of the picked query and the cell of the picked key, where they are shown."""
     rows = np.flatnonzero(pattern.query_position == picked[0])
     columns = np.flatnonzero(pattern.key_position == picked[1])
     if len(rows) == 0:
-        return
-    row = int(rows[0])
-    n_key = len(pattern.key_position)
-    figure.add_shape(
-        type="rect", x0=-0.5, x1=n_key - 0.5, y0=row - 0.5, y1=row + 0.5, line={"color": colour, "width": 1}
-    )
+        return []
+    y = (float(rows[0]) - 0.5, float(rows[0]) + 0.5)
+    frames = [outline((-0.5, len(pattern.key_position) - 0.5), y, colour, width=1)]
     if len(columns):
-        column = int(columns[0])
-        figure.add_shape(
-            type="rect",
-            x0=column - 0.5,
-            x1=column + 0.5,
-            y0=row - 0.5,
-            y1=row + 0.5,
-            line={"color": colour, "width": 3},
-        )
+        frames.append(outline((float(columns[0]) - 0.5, float(columns[0]) + 0.5), y, colour, width=3))
+    return frames

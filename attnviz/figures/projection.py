@@ -50,40 +50,49 @@ def draw_projection(
         picked: positions of a query and a key; lines go from the query to its `N_LINES` strongest keys.
     """
     palette = THEMES[theme]
-    figure = go.Figure(layout=base_layout(palette, height=HEIGHT))
     rows: dict[Role, np.ndarray] = {role: projection.rows(role) for role in _SYMBOLS}
     joined: list[int] = []  # keys with a line
+    lines: list[go.Scatter] = []
     if picked is not None:
         row = weights[picked[0]]
         joined = [int(key) for key in np.argsort(-row, kind="stable")[:N_LINES] if row[key] > 0]
-        for key in joined:
-            ends = projection.points[[rows["query"][picked[0]], rows["key"][key]]]
-            _add_line(figure, ends, float(row[key]), palette)
+        ends = [projection.points[[rows["query"][picked[0]], rows["key"][key]]] for key in joined]
+        lines = [_line(one, float(row[key]), palette) for one, key in zip(ends, joined, strict=True)]
     texts = _texts(projection, rows, picked, joined)
     sides, lowest, highest = _place_labels(projection.points, texts)
-    for role in _SYMBOLS:
-        _add_points(figure, projection, role, palette, texts, sides, picked)
-    figure.update_xaxes(visible=False, range=[lowest[0], highest[0]])
-    figure.update_yaxes(visible=False, range=[lowest[1], highest[1]], scaleanchor="x", scaleratio=1)
-    figure.update_layout(
+    points = [_points(projection, role, palette, texts, sides, picked) for role in _SYMBOLS]
+    layout = base_layout(
+        palette,
+        height=HEIGHT,
+        xaxis={"visible": False, "range": [lowest[0], highest[0]]},
+        yaxis={
+            "visible": False,
+            "range": [lowest[1], highest[1]],
+            "scaleanchor": "x",
+            "scaleratio": 1,
+        },
         showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": SMALL_FONT_SIZE}},
-        margin={"t": 28},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1.0,
+            "yanchor": "bottom",
+            "font": {"size": SMALL_FONT_SIZE},
+        },
+        margin={"l": 8, "r": 8, "t": 28, "b": 8},
     )
-    return figure
+    return go.Figure([*lines, *points], layout)
 
 
-def _add_line(figure: go.Figure, ends: Float[np.ndarray, "2 2"], weight: float, palette: Theme) -> None:
-    figure.add_trace(
-        go.Scatter(
-            x=ends[:, 0],
-            y=ends[:, 1],
-            mode="lines",
-            line={"width": max(1.0, _WIDEST_LINE * weight), "color": palette.picked},
-            opacity=0.35 + 0.5 * weight,
-            hoverinfo="skip",
-            showlegend=False,
-        )
+def _line(ends: Float[np.ndarray, "2 2"], weight: float, palette: Theme) -> go.Scatter:
+    return go.Scatter(
+        x=ends[:, 0],
+        y=ends[:, 1],
+        mode="lines",
+        line={"width": max(1.0, _WIDEST_LINE * weight), "color": palette.picked},
+        opacity=0.35 + 0.5 * weight,
+        hoverinfo="skip",
+        showlegend=False,
     )
 
 
@@ -133,38 +142,35 @@ def _overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) ->
     return float(shared.clip(min=0).prod(axis=1).sum())
 
 
-def _add_points(
-    figure: go.Figure,
+def _points(
     projection: Projection,
     role: Role,
     palette: Theme,
     texts: list[str],
     sides: list[str],
     picked: tuple[int, int] | None,
-) -> None:
+) -> go.Scatter:
     rows = projection.rows(role)
     is_query = role == "query"
     colour = palette.query if is_query else palette.key
     tokens = projection.query_tokens if is_query else projection.key_tokens
     positions = projection.position[rows]
     is_picked = positions == (-1 if picked is None else picked[0 if is_query else 1])
-    figure.add_trace(
-        go.Scatter(
-            name="queries" if is_query else "keys",
-            x=projection.points[rows, 0],
-            y=projection.points[rows, 1],
-            mode="markers+text",
-            marker={
-                "symbol": _SYMBOLS[role],
-                "size": np.where(is_picked, 13, 8),
-                "color": colour,
-                "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
-            },
-            text=[texts[row] for row in rows],
-            textposition=[sides[row] for row in rows],
-            textfont={"family": TOKEN_FONT, "size": SMALL_FONT_SIZE, "color": colour},
-            hovertext=[f"{role} {label}" for label in token_labels(tokens, positions)],
-            hoverinfo="text",
-            cliponaxis=False,
-        )
+    return go.Scatter(
+        name="queries" if is_query else "keys",
+        x=projection.points[rows, 0],
+        y=projection.points[rows, 1],
+        mode="markers+text",
+        marker={
+            "symbol": _SYMBOLS[role],
+            "size": np.where(is_picked, 13, 8),
+            "color": colour,
+            "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
+        },
+        text=[texts[row] for row in rows],
+        textposition=[sides[row] for row in rows],
+        textfont={"family": TOKEN_FONT, "size": SMALL_FONT_SIZE, "color": colour},
+        hovertext=[f"{role} {label}" for label in token_labels(tokens, positions)],
+        hoverinfo="text",
+        cliponaxis=False,
     )

@@ -32,32 +32,34 @@ def draw_ranking(
     row = pattern.weights[index]
     order = np.argsort(-row, kind="stable")[:MOST_BARS]
     positions = pattern.key_position[order]
-    figure = go.Figure(layout=base_layout(palette, height=_REST + _BAR * len(order)))
-    figure.add_trace(
-        go.Bar(
-            x=row[order],
-            y=token_labels(pattern.key_tokens, positions),
-            orientation="h",
-            marker={
-                "color": palette.key,
-                "line": {"color": palette.picked, "width": np.where(positions == picked_key, 2.5, 0)},
-            },
-            text=[weight_text(float(weight)) for weight in row[order]],
-            textposition="outside",
-            textfont={"size": SMALL_FONT_SIZE},
-            cliponaxis=False,
-            customdata=pattern.scores[index, order],
-            hovertemplate="key %{y}<br>weight %{x:.4f}<br>score %{customdata:.4f}<extra></extra>",
-        )
+    bars = go.Bar(
+        x=row[order],
+        y=token_labels(pattern.key_tokens, positions),
+        orientation="h",
+        marker={
+            "color": palette.key,
+            "line": {"color": palette.picked, "width": np.where(positions == picked_key, 2.5, 0)},
+        },
+        text=[weight_text(float(weight)) for weight in row[order]],
+        textposition="outside",
+        textfont={"size": SMALL_FONT_SIZE},
+        cliponaxis=False,
+        customdata=pattern.scores[index, order],
+        hovertemplate="key %{y}<br>weight %{x:.4f}<br>score %{customdata:.4f}<extra></extra>",
     )
-    figure.update_xaxes(visible=False, range=[0, max(float(row.max()), 1e-9) * 1.15], fixedrange=True)
-    figure.update_yaxes(
-        type="category",
-        autorange="reversed",
-        automargin=True,
-        ticks="",
-        fixedrange=True,
-        tickfont={"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+    layout = base_layout(
+        palette,
+        height=_REST + _BAR * len(order),
+        margin={"l": 8, "r": 24, "t": 8, "b": 8},
+        bargap=0.3,
+        xaxis={"visible": False, "range": [0, max(float(row.max()), 1e-9) * 1.15], "fixedrange": True},
+        yaxis={
+            "type": "category",
+            "autorange": "reversed",
+            "automargin": True,
+            "ticks": "",
+            "fixedrange": True,
+            "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+        },
     )
-    figure.update_layout(margin={"l": 8, "r": 24, "t": 8, "b": 8}, bargap=0.3)
-    return figure
+    return go.Figure(bars, layout)

@@ -9,6 +9,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    outline,
     weight_scale,
 )
 from attnviz.records import Kind, VerificationReport
@@ -34,27 +35,23 @@ def draw_errors(
     """
     palette = THEMES[theme]
     errors = report.weight_error if kind is None else report.weight_errors[kind]
-    n_layer = len(errors)
     exponents = np.arange(np.log10(_SMALLEST), np.log10(report.weight_rung.tolerance) + 1)
-    figure = go.Figure(layout=base_layout(palette, height=_REST + _CELL * n_layer))
-    figure.add_trace(
-        go.Heatmap(
-            z=np.log10(np.maximum(errors, _SMALLEST)),
-            zmin=exponents[0],
-            zmax=exponents[-1],
-            customdata=errors,
-            colorscale=weight_scale(palette),
-            xgap=1,
-            ygap=1,
-            hovertemplate="layer %{y}, head %{x}<br>largest difference %{customdata:.2e}<extra></extra>",
-            colorbar={
-                "thickness": 10,
-                "outlinewidth": 0,
-                "tickvals": exponents,
-                "ticktext": ["10" + f"{exponent:.0f}".translate(_SUPERSCRIPTS) for exponent in exponents],
-                "tickfont": {"size": SMALL_FONT_SIZE},
-            },
-        )
+    cells = go.Heatmap(
+        z=np.log10(np.maximum(errors, _SMALLEST)),
+        zmin=exponents[0],
+        zmax=exponents[-1],
+        customdata=errors,
+        colorscale=weight_scale(palette),
+        xgap=1,
+        ygap=1,
+        hovertemplate="layer %{y}, head %{x}<br>largest difference %{customdata:.2e}<extra></extra>",
+        colorbar={
+            "thickness": 10,
+            "outlinewidth": 0,
+            "tickvals": exponents,
+            "ticktext": ["10" + f"{exponent:.0f}".translate(_SUPERSCRIPTS) for exponent in exponents],
+            "tickfont": {"size": SMALL_FONT_SIZE},
+        },
     )
     axis = {
         "showgrid": False,
@@ -64,16 +61,16 @@ def draw_errors(
         "fixedrange": True,
         "automargin": True,
     }
-    figure.update_xaxes(**axis, title=axis_title("head", palette.text), side="top")
-    figure.update_yaxes(**axis, title=axis_title("layer", palette.text), autorange="reversed")
+    frames = []
     if picked is not None:
         layer, head = picked
-        figure.add_shape(
-            type="rect",
-            x0=head - 0.5,
-            x1=head + 0.5,
-            y0=layer - 0.5,
-            y1=layer + 0.5,
-            line={"color": palette.picked, "width": 3},
-        )
-    return figure
+        x, y = (head - 0.5, head + 0.5), (layer - 0.5, layer + 0.5)
+        frames = [outline(x, y, palette.picked, width=3)]
+    layout = base_layout(
+        palette,
+        height=_REST + _CELL * len(errors),
+        xaxis={**axis, "side": "top", "title": axis_title("head", palette.text)},
+        yaxis={**axis, "autorange": "reversed", "title": axis_title("layer", palette.text)},
+        shapes=frames,
+    )
+    return go.Figure(cells, layout)
