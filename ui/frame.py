@@ -92,6 +92,8 @@ def _view(selection: Selection) -> View:
     picks = {} if selection.query is None else {"query": selection.query, "key": selection.key}
     kept = {name: getattr(good, name) for name in ("model", "text", "second", "cut", "query", "key")}
     view = _fitted_view(replace(selection, **(kept | picks)))
+    if view.selection.model != selection.model:
+        st.caption(f"What is shown is still the attention of {literal(view.selection.model)}.")
     state.show_instead(view.selection)
     return view
 

@@ -2,6 +2,8 @@
 
 import re
 
+from attnviz.figures.theme import isolated
+
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&\"'^=%@/])")
 
 
@@ -12,4 +14,4 @@ def literal(text: str) -> str:
 
 def quoted(text: str) -> str:
     """The text in quotation marks, shown as it is."""
-    return f"“{literal(text)}”"
+    return f"“{isolated(literal(text))}”"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnviz.figures.theme import share_text
+from attnviz.figures.theme import isolated, share_text
 from attnviz.records import AttentionPattern, Projection, Tokens
 
 
@@ -35,7 +35,7 @@ def _name(tokens: Tokens, position: int) -> str:
     """A token in quotation marks, with its position where the text has it twice."""
     label = tokens.labels[position]
     twice = tokens.labels.count(label) > 1
-    return f"“{label}”" + (f" (token {position})" if twice else "")
+    return f"“{isolated(label)}”" + (f" (token {position})" if twice else "")
 
 
 def map_note(projection: Projection) -> str:

@@ -3,6 +3,7 @@
 One concept: how things look. One meaning has one colour everywhere, always doubled by shape or place.
 """
 
+import unicodedata
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -129,9 +130,20 @@ def literal(text: str) -> str:
     return escape(text, quote=False).replace("$", "&#36;")
 
 
+def isolated(text: str) -> str:
+    """Text that leaves the order of what stands beside it alone, should it run from right to left.
+
+    Between FSI and PDI: Unicode Standard Annex 9, section 2.4.
+    """
+    runs_left = not text.isascii() and any(
+        unicodedata.bidirectional(one) in ("R", "AL", "AN") for one in text
+    )
+    return f"\u2068{text}\u2069" if runs_left else text
+
+
 def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[str]:
     """Tokens with their positions, "door·5", so that two equal tokens stay two; safe for plotly."""
-    return [f"{literal(tokens.labels[position])}·{position}" for position in positions]
+    return [f"{isolated(literal(tokens.labels[position]))}·{position}" for position in positions]
 
 
 def share_text(weight: float) -> str:

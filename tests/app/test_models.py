@@ -70,6 +70,7 @@ class TestDownload:
         assert_no_exception(at)
         assert errors(at) == []
         assert f"**{NAME}** is not on this machine yet." in texts(at)
+        assert "What is shown is still the attention of all-MiniLM-L6-v2." in texts(at)
         assert at.button(key="start_download").label == f"Download {size(hub) / 1e6:,.0f} MB"
         np.testing.assert_array_equal(matrix(at), before)
         assert shown(at)["model"] == "all-MiniLM-L6-v2"
@@ -87,6 +88,7 @@ class TestDownload:
         assert_no_exception(at)
         assert errors(at) == []
         assert shown(at)["model"] == NAME
+        assert not any("What is shown is still" in one for one in texts(at))
         assert at.selectbox(key="field_model").value == NAME
         assert chips(at)[1:4] == ["i", "was", "watching"]
         assert at.number_input(key="field_layer").max == 2

@@ -80,9 +80,9 @@ def test_words_show_them_as_they_are(opened):
 
 
 def test_the_verification_page_shows_them_as_they_are(page, server):
-    position = POSITIONS["<b>"]
+    position = POSITIONS["**bold**"]
     open_screen(page, server, "verification", model="hostile", layer=2, text=TEXT, query=position)
-    expect(page.get_by_text(f"The row of “<b>” (token {position})")).to_be_visible()
+    expect(page.get_by_text(f"The row of “**bold**” (token {position})")).to_be_visible()
     expect(
         page.get_by_test_id("stMain").locator("b, img[src=x], a[href^='https://example.org']")
     ).to_have_count(0)
@@ -100,7 +100,7 @@ def test_a_typed_text_with_markup_is_only_text(page, server):
 
 
 def test_markup_in_a_link_is_only_text(page, server):
-    text = "<img src=x onerror=alert(1)>"
+    text = "<img src=x onerror=alert(1)> **b** $x^2$ ~~s~~"
     open_screen(page, server, text=text, model=text, metric=text)
     expect(page.get_by_text(f"The link asks for the model “{text}”")).to_be_visible()
     assert_untouched(page)

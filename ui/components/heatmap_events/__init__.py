@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import THEMES, ThemeName
-from attnviz.records import AttentionPattern
+from attnviz.figures.theme import THEMES, ThemeName, isolated
+from attnviz.records import AttentionPattern, Tokens
 from ui.components import register
 
 _mount = register("heatmap_events")
@@ -29,8 +29,8 @@ def heatmap_events(
 
     palette = THEMES[theme]
     names = {
-        "queries": [f"{pattern.query_tokens.labels[one]}·{one}" for one in pattern.query_position],
-        "keys": [f"{pattern.key_tokens.labels[one]}·{one}" for one in pattern.key_position],
+        "queries": [_name(pattern.query_tokens, one) for one in pattern.query_position],
+        "keys": [_name(pattern.key_tokens, one) for one in pattern.key_position],
     }
     _mount(
         key="heatmap_events",
@@ -46,6 +46,10 @@ def heatmap_events(
         },
         on_pick_change=take,
     )
+
+
+def _name(tokens: Tokens, position: int) -> str:
+    return f"{isolated(tokens.labels[position])}·{position}"
 
 
 def _normalisers(pattern: AttentionPattern) -> list[float | None]:
@@ -66,8 +70,5 @@ def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
     if not len(rows) or not len(columns):
         return ""
     cell = rows[0], columns[0]
-    query, key = pattern.query_tokens.labels[picked[0]], pattern.key_tokens.labels[picked[1]]
-    return (
-        f"query {query}·{picked[0]} → key {key}·{picked[1]}: "
-        f"weight {pattern.weights[cell]:.4f}, score {pattern.scores[cell]:.4f}"
-    )
+    query, key = _name(pattern.query_tokens, picked[0]), _name(pattern.key_tokens, picked[1])
+    return f"query {query} → key {key}: weight {pattern.weights[cell]:.4f}, score {pattern.scores[cell]:.4f}"
