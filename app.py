@@ -6,7 +6,7 @@ from attnviz.figures import draw_pattern, draw_projection, draw_ranking
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.theme import share_text
 from attnviz.projection import FEWEST_ITERATIONS, MOST_ITERATIONS
-from ui import cache, state, verdict
+from ui import cache, errors, state, verdict
 from ui.components.heatmap_events import heatmap_events
 from ui.components.token_strip import token_strip
 from ui.frame import frame
@@ -16,7 +16,7 @@ from ui.words import finding, map_note, strongest_key
 view = frame("Attention")
 selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
 pattern = trace.pattern(selection.layer, selection.head, kind)
-query = selection.query or 0
+query = view.query
 key = strongest_key(pattern, query) if selection.key is None else selection.key
 said = finding(pattern, query, key)
 
@@ -51,7 +51,8 @@ with matrix_column:
                 state.CHOICES["colour"],
                 required=True,
                 format_func=str.capitalize,
-                help="Logarithmic colours tell small weights apart; the numbers stay the same.",
+                help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
+                disabled=selection.show == "scores",
                 **state.field("colour"),
             )
             st.segmented_control(
@@ -89,8 +90,8 @@ with matrix_column:
             f"Special tokens are hidden; behind each query stands the share of its weight that lies on them, "
             f"{share_text(float(shown.hidden_weight.mean()))} on average."
             + (
-                " The rest is divided by what remains, so that rows sum to 1."
-                * (selection.special == "renormalised")
+                " In the matrix the rest is divided by what remains, so that rows sum to 1; elsewhere the weights "
+                "are the model's." * (selection.special == "renormalised")
             )
         )
     st.plotly_chart(
@@ -140,20 +141,30 @@ with map_column:
                 min_value=0,
                 max_value=state.LARGEST_SEED,
                 step=1,
-                help="Start of the random numbers; the same seed gives the same picture.",
+                help="Seed of the noise that the points start with; the same seed gives the same picture.",
                 **state.field("seed"),
             )
         waiting = st.empty()
-    with waiting, st.spinner("Laying out the map …", show_time=True):  # the last map stays until then
-        projection = cache.projection(selection, kind)
-    st.plotly_chart(
-        draw_projection(projection, pattern.weights, picked=(query, key), theme=theme),
-        theme=None,
-        key="map",
-        config={"displayModeBar": False},
-        alt=f"t-SNE map of {len(projection.points)} query and key vectors of this head",
-    )
-    st.caption(map_note(projection))
+    with errors.explained():
+        with waiting, st.spinner("Laying out the map …", show_time=True):  # the last map stays until then
+            projection = cache.projection(
+                selection.source,
+                selection.layer,
+                selection.head,
+                kind,
+                metric=selection.metric,
+                perplexity=selection.perplexity,
+                iterations=selection.iterations,
+                seed=selection.seed,
+            )
+        st.plotly_chart(
+            draw_projection(projection, pattern.weights, picked=(query, key), theme=theme),
+            theme=None,
+            key="map",
+            config={"displayModeBar": False},
+            alt=f"Map of the {len(projection.points)} query and key vectors of this head: {map_note(projection)}",
+        )
+        st.caption(map_note(projection))
 
-with verdict_place:
-    verdict.show(cache.report(selection), selection)
+with verdict_place, errors.explained():
+    verdict.show(cache.report(selection.source), selection)

@@ -63,7 +63,7 @@ def offers() -> tuple[Offer, ...]:
     """
     found = [_embedded(), _BERT_OFFER]
     for entry in re.split(r"[,\n]", os.environ.get(MODELS_VARIABLE, "")):
-        if entry.strip():
+        if entry.strip() and not any(entry.strip() in (one.name, one.repository) for one in found):
             offer = _from_operator(entry.strip())
             if any(offer.name == other.name for other in found):
                 raise ModelNotAvailableError(
@@ -116,7 +116,7 @@ def resolve(name: str) -> Offer:
     for one in offers():
         if name in (one.name, one.repository):
             return one
-    if name and Path(name).is_dir():
+    if os.path.isdir(name):  # unlike Path.is_dir, says no to what cannot be a path at all
         return _folder_offer(Path(name))
     if _is_hub_id(name):
         return Offer(name=name, repository=name)
@@ -144,7 +144,7 @@ def _embedded() -> Offer:
 
 
 def _from_operator(entry: str) -> Offer:
-    looks_like_path = entry.startswith((".", "~", os.sep)) or Path(entry).is_dir()
+    looks_like_path = entry.startswith((".", "~", os.sep)) or os.path.isdir(entry)
     if looks_like_path:
         return _folder_offer(Path(entry).expanduser())
     if not _is_hub_id(entry):

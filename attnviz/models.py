@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from logging import CRITICAL
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import transformers
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
+from attnviz import __version__
 from attnviz.capture import IMPLEMENTATION, record_forward
 from attnviz.catalogue import CONFIG_FILE, Location, default_model, locate, resolve
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
@@ -61,24 +61,30 @@ class Model:
             revision=self.revision,
             dtype=str(self.network.dtype).removeprefix("torch."),
             versions={
-                "attnviz": version("attnviz"),
+                "attnviz": __version__,
                 "torch": torch.__version__,
                 "transformers": transformers.__version__,
             },
         )
 
-    def tokenize(self, text: str, text_pair: str | None = None, *, cut: bool = False) -> Tokens:
-        """Tokens as this model reads them; raises as `attnviz.tokenization.tokenize`."""
+    def tokenize(
+        self, text: str, text_pair: str | None = None, *, cut: bool = False, max_tokens: int | None = None
+    ) -> Tokens:
+        """Tokens as this model reads them; arguments as for `trace`, raises as `attnviz.tokenization.tokenize`."""
+        limit = min((one for one in (self.max_tokens, max_tokens) if one is not None), default=None)
         with self._tokenizer_lock:  # tokenizers keep their truncation settings on themselves
-            return tokenize(self.tokenizer, text, text_pair, max_tokens=self.max_tokens, cut=cut)
+            return tokenize(self.tokenizer, text, text_pair, max_tokens=limit, cut=cut)
 
-    def trace(self, text: str, text_pair: str | None = None, *, cut: bool = False) -> Trace:
+    def trace(
+        self, text: str, text_pair: str | None = None, *, cut: bool = False, max_tokens: int | None = None
+    ) -> Trace:
         """What passes through every attention of the model while it reads a text.
 
         Args:
             text_pair: the second sentence of a pair; for an encoder-decoder model, what its decoder
                 has written so far (nothing but its start token when None).
-            cut: leave out what is over `max_tokens` instead of refusing it.
+            cut: leave out what is over the limit instead of refusing it.
+            max_tokens: a lower limit than the model's own; what is computed grows with its square.
 
         Raises:
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.tokenization.tokenize`.
@@ -86,10 +92,10 @@ class Model:
         """
         target = None
         if self.network.config.is_encoder_decoder:
-            tokens = self.tokenize(text, cut=cut)
-            target = self._decoder_tokens(text_pair, cut=cut)
+            tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens)
+            target = self._decoder_tokens(text_pair, cut=cut, max_tokens=max_tokens)
         else:
-            tokens = self.tokenize(text, text_pair, cut=cut)
+            tokens = self.tokenize(text, text_pair, cut=cut, max_tokens=max_tokens)
         layers, last_hidden_state = record_forward(self.network, **self.inputs(tokens, target))
         return Trace(
             tokens=tokens,
@@ -114,7 +120,7 @@ class Model:
             inputs["use_cache"] = False
         return inputs
 
-    def _decoder_tokens(self, text: str | None, *, cut: bool) -> Tokens:
+    def _decoder_tokens(self, text: str | None, *, cut: bool, max_tokens: int | None) -> Tokens:
         """What the decoder reads: its start token, then the text without its end token."""
         start = _decoder_start(self.network)
         label = str(self.tokenizer.convert_ids_to_tokens(start))
@@ -127,7 +133,7 @@ class Model:
                 segment=np.array([0]),
                 word=np.array([-1]),
             )
-        tokens = self.tokenize(text, cut=cut)
+        tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens)
         kept = slice(None, -1) if tokens.is_special[-1] else slice(None)
         return Tokens(
             text=text,

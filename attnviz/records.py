@@ -197,7 +197,8 @@ class Rung(Record):
 
     name: str
     difference: float
-    """Largest absolute difference. NaN counts as failed."""
+    """Largest difference: absolute for weights, a share of the largest number compared for the other rungs.
+    NaN counts as failed."""
     tolerance: float
     reason: str
     """Why the tolerance is what it is, with the dtype."""
@@ -263,8 +264,9 @@ class Projection(Record):
     layer: int
     head: int
     method: str
+    """What placed the points: "tsne", or "pca" where there were too few for it."""
     parameters: Mapping[str, Any]
-    """What the method was run with, after it was fitted to the number of points."""
+    """What the method was run with, after it was fitted to the number of points; empty for "pca"."""
     remark: str = ""
     """What had to be changed to draw the map, in one sentence; empty when nothing was."""
     neighbour_agreement: float

@@ -32,7 +32,7 @@ def tokenize(
     """Tokens of a text, or of a pair of texts as the model's own template joins them.
 
     Args:
-        max_tokens: most tokens the model reads, special ones included; None for no limit.
+        max_tokens: most tokens that can be read, special ones included; None for no limit.
         cut: leave out tokens at the end of the longer text instead of refusing; how many is in
             ``n_cut`` of the result.
 
@@ -53,8 +53,8 @@ def tokenize(
     if max_tokens is not None and length > max_tokens:
         if not cut:
             raise TextTooLongError(
-                f"This text is {length:,} tokens long; the model reads at most {max_tokens:,}. "
-                "Shorten it, or cut it at the model's limit.",
+                f"This text is {length:,} tokens long; at most {max_tokens:,} can be read. "
+                "Shorten it, or cut it there.",
                 length=length,
                 limit=max_tokens,
                 unit="tokens",
@@ -103,9 +103,7 @@ def remarks(tokens: Tokens) -> tuple[str, ...]:
             "Right-to-left text is shown token by token in the order the model reads it, first token first."
         )
     if any(tokens.n_cut):
-        found.append(
-            f"The text is cut at the model's limit: {sum(tokens.n_cut):,} tokens at its end are not read."
-        )
+        found.append(f"The text is cut: {sum(tokens.n_cut):,} tokens at its end are not read.")
     return tuple(found)
 
 

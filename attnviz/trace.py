@@ -147,6 +147,8 @@ class Trace(Record):
 
     def pattern(self, layer: int, head: int, kind: Kind | None = None) -> AttentionPattern:
         """Scores and weights of one head with the tokens of their rows and columns."""
+        from attnviz.attention import softmax
+
         scores = self.scores(layer, head, kind)
         n_query, n_key = scores.shape
         return AttentionPattern(
@@ -154,7 +156,7 @@ class Trace(Record):
             layer=layer,
             head=head,
             scores=scores,
-            weights=self.weights(layer, head, kind),
+            weights=_read_only(softmax(_tensor(scores))),
             query_tokens=self.query_tokens(kind),
             key_tokens=self.key_tokens(kind),
             query_position=np.arange(n_query),

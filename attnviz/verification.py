@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 # Tolerances for float32, whose unit roundoff is 2^-24 = 6.0e-8 (IEEE 754-2019, table 3.5).
 WEIGHT_TOLERANCE = 1e-5
 WEIGHT_REASON = (
-    "In float32 a score of 64 is rounded by up to 4 × 10⁻⁶, and over several layers such roundings add up. "
-    "An error in the formula is a thousand times larger."
+    "In float32 a score of 64 is rounded by up to 4 × 10⁻⁶, and over several layers such roundings add up."
 )
 OUTPUT_TOLERANCE = 1e-5
 OUTPUT_REASON = (
@@ -108,17 +107,18 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
 
 
 def reference_weights(
-    model: "Model", trace: "Trace", layer: int, head: int, kind: Kind | None = None
-) -> Float[np.ndarray, "query key"]:
-    """The model's own attention weights of one head, from transformers' eager attention.
+    model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
+) -> Float[np.ndarray, "head query key"]:
+    """The model's own attention weights of one layer, from transformers' eager attention.
 
     Raises:
         VerificationError: as for `verify`.
-        SelectionError: no such layer, head or kind.
+        SelectionError: no such layer or kind.
     """
-    trace.query(layer, head, kind)  # refuses what is not there
+    kind = trace.attention(layer, kind).kind
     theirs, _ = _reference_forward(model, trace)
-    return theirs[kind or trace.kinds[0]][layer][head].numpy()
+    weights: np.ndarray = theirs[kind][layer].numpy()
+    return weights
 
 
 def _reference_forward(

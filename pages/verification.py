@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures import draw_errors
-from ui import cache, state
+from ui import cache, errors, state
 from ui.frame import View, frame
 from ui.presets import PRESETS
 from ui.text import literal, quoted
@@ -20,7 +20,7 @@ RUNGS = (
 
 def ladder(view: View) -> None:
     """The three rungs with their differences, tolerances and reasons."""
-    report = cache.report(view.selection)
+    report = cache.report(view.selection.source)
     st.markdown(f"**{headline(report)}**")
     columns = st.columns(len(RUNGS), gap="medium")
     for number, (column, what, rung) in enumerate(zip(columns, RUNGS, report.rungs, strict=True), start=1):
@@ -40,7 +40,7 @@ def ladder(view: View) -> None:
 
 def grid(view: View) -> None:
     """The largest weight difference of every layer and head."""
-    report = cache.report(view.selection)
+    report = cache.report(view.selection.source)
     errors = report.weight_errors[view.kind]
     layer, head = (int(one) for one in np.unravel_index(errors.argmax(), errors.shape))
     st.markdown(
@@ -62,16 +62,18 @@ def row(view: View) -> None:
     """The numbers of the picked query, from score to weight, ours and the model's side by side."""
     selection, trace = view.selection, view.trace
     pattern = trace.pattern(selection.layer, selection.head, view.kind)
-    query = selection.query or 0
-    theirs = cache.reference_weights(selection, view.kind)[query]
+    query = view.query
+    theirs = cache.reference_weights(selection.source, selection.layer, view.kind)[selection.head, query]
     scores, ours = pattern.scores[query], pattern.weights[query]
     exponentials = np.exp(scores - scores.max())
-    scale = trace.attention(selection.layer, view.kind).scale
+    attention = trace.attention(selection.layer, view.kind)
+    scale = attention.scale
     st.markdown(
         f"**The row of {quoted(pattern.query_tokens.labels[query])} (token {query}) in layer "
         f"{selection.layer}, head {selection.head}, from scores to weights**"
     )
-    st.latex(rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j")
+    bias = "" if attention.bias is None else " + b_{ij}"  # what T5 adds for the distance of two tokens
+    st.latex(rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j{bias}")
     st.latex(r"\text{weight}_{ij} = \frac{e^{s_{ij} - m}}{\sum_k e^{s_{ik} - m}}")
     d_head = trace.query(selection.layer, selection.head, view.kind).shape[1]
     factor = f"; {scale:.4g} is 1 / √{d_head}" if np.isclose(scale, d_head**-0.5) else ""
@@ -102,31 +104,38 @@ def row(view: View) -> None:
 
 def every_preset(view: View) -> None:
     """The ladder for each example sentence, on a button."""
-    if not st.button(
+    model = view.selection.model
+    verified: dict[str, list[dict[str, object]]] = st.session_state.setdefault("verified_presets", {})
+    if st.button(
         "Verify every preset",
         icon=":material/fact_check:",
         key="verify_presets",
+        on_click=state.hold,
         help="Runs the three checks on each of the example sentences with this model.",
     ):
-        return
-    progress = st.progress(0.0)
-    results = []
-    for number, preset in enumerate(PRESETS):
-        progress.progress(number / len(PRESETS), text=f"{literal(preset.name)} …")
-        chosen = state.Selection(model=view.selection.model, text=preset.text, cut=True)
-        report = cache.report(chosen)
-        results.append(
-            {
-                "sentence": literal(preset.text),
-                "tokens": len(cache.trace(chosen).tokens),
-                "weights": power(report.weight_rung.difference),
-                "head outputs": power(report.output_rung.difference),
-                "last hidden state": power(report.hidden_rung.difference),
-                "passed": "yes" if report.passed else "**no**",
-            }
-        )
-    progress.progress(1.0, text=f"{sum(one['passed'] == 'yes' for one in results)} of {len(results)} passed.")
-    st.table(results)
+        progress = st.progress(0.0)
+        rows = []
+        for number, preset in enumerate(PRESETS):
+            progress.progress(number / len(PRESETS), text=f"{literal(preset.name)} …")
+            rows.append(_verify(state.Selection(model=model, text=preset.text, cut=True)))
+        progress.empty()
+        verified[model] = rows
+    if model in verified:
+        n_passed = sum(one["passed"] == "yes" for one in verified[model])
+        st.markdown(f"**{n_passed} of {len(verified[model])} passed.**")
+        st.table(verified[model])
+
+
+def _verify(selection: state.Selection) -> dict[str, object]:
+    report = cache.report(selection.source)
+    return {
+        "sentence": literal(selection.text),
+        "tokens": len(cache.trace(selection.source).tokens),
+        "weights": power(report.weight_rung.difference),
+        "head outputs": power(report.output_rung.difference),
+        "last hidden state": power(report.hidden_rung.difference),
+        "passed": "yes" if report.passed else "**no**",
+    }
 
 
 view = frame("Verification")
@@ -137,10 +146,11 @@ st.markdown(
 )
 st.latex(r"\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V")
 st.caption("Vaswani et al. 2017, arXiv:1706.03762, equation 1; $d_k$ is the number of entries of a query.")
-ladder(view)
-left, right = st.columns([2, 3], gap="medium")
-with left:
-    grid(view)
-with right:
-    row(view)
-every_preset(view)
+with errors.explained():
+    ladder(view)
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        grid(view)
+    with right:
+        row(view)
+    every_preset(view)

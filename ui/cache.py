@@ -3,59 +3,76 @@
 Arguments are plain values. Results are read-only records, shared and not copied.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import streamlit as st
 
-import attnviz
+from attnviz import models, verification
+from attnviz import projection as projections
 from attnviz.catalogue import offer
+from attnviz.models import Model
 from attnviz.records import Kind, Projection, VerificationReport
 from attnviz.trace import Trace
-from attnviz.verification import reference_weights as reference_weights_of
-from ui.state import Selection
 
-# A trace of 512 tokens by bert-base-uncased holds 57 MB; 24 of them stay under 1.4 GB.
-MOST_TRACES = 24
+MOST_TOKENS = 1024
+"""Longest text that is shown, whatever the model reads: one head's matrix is 4 MB then, and the weights of
+all heads, which verification holds for a moment, are 600 MB for bert-base's 12 x 12."""
+
+# A trace of 1,024 tokens by a model of bert-base's size holds 113 MB; 12 of them stay under 1.4 GB.
+MOST_TRACES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a trace is made from."""
+
+    model: str
+    text: str
+    second: str
+    cut: bool
 
 
 @st.cache_resource(max_entries=3, show_spinner="Loading the model …")
-def model(name: str) -> attnviz.Model:
+def model(name: str) -> Model:
     """The model of this name on offer; a path is not a name."""
-    return attnviz.load_model(offer(name).name)
+    return models.load_model(offer(name).name)
 
 
 @st.cache_resource(max_entries=MOST_TRACES, show_spinner=False)
-def _trace(name: str, text: str, second: str, cut: bool) -> Trace:
-    return model(name).trace(text, second or None, cut=cut)
+def trace(source: Source) -> Trace:
+    """Trace of a text."""
+    second = source.second if source.second.strip() else None
+    return model(source.model).trace(source.text, second, cut=source.cut, max_tokens=MOST_TOKENS)
 
 
 @st.cache_resource(max_entries=200, show_spinner=False)
-def _report(name: str, text: str, second: str, cut: bool) -> VerificationReport:
-    return attnviz.verify(model(name), _trace(name, text, second, cut))
+def report(source: Source) -> VerificationReport:
+    """The verdict on a trace."""
+    return verification.verify(model(source.model), trace(source))
 
 
-@st.cache_data(max_entries=50, show_spinner=False)
-def _reference_weights(
-    name: str, text: str, second: str, cut: bool, layer: int, head: int, kind: Kind
-) -> np.ndarray:
-    return reference_weights_of(model(name), _trace(name, text, second, cut), layer, head, kind)
+@st.cache_resource(max_entries=4, show_spinner=False)
+def reference_weights(source: Source, layer: int, kind: Kind) -> np.ndarray:
+    """The model's own weights [head, query, key] of one layer."""
+    return verification.reference_weights(model(source.model), trace(source), layer, kind)
 
 
 @st.cache_resource(max_entries=200, show_spinner=False)
-def _projection(
-    name: str,
-    text: str,
-    second: str,
-    cut: bool,
+def projection(
+    source: Source,
     layer: int,
     head: int,
-    kind: Kind | None,
+    kind: Kind,
+    *,
     metric: str,
     perplexity: float,
     iterations: int,
     seed: int,
 ) -> Projection:
-    return attnviz.project(
-        _trace(name, text, second, cut),
+    """Map of one head."""
+    return projections.project(
+        trace(source),
         layer,
         head,
         kind=kind,
@@ -63,44 +80,4 @@ def _projection(
         perplexity=perplexity,
         iterations=iterations,
         seed=seed,
-    )
-
-
-def trace(selection: Selection) -> Trace:
-    """Trace of the selected text by the selected model."""
-    return _trace(selection.model, selection.text, selection.second, selection.cut)
-
-
-def report(selection: Selection) -> VerificationReport:
-    """The verdict on that trace."""
-    return _report(selection.model, selection.text, selection.second, selection.cut)
-
-
-def reference_weights(selection: Selection, kind: Kind) -> np.ndarray:
-    """The model's own weights [query, key] of the selected head."""
-    return _reference_weights(
-        selection.model,
-        selection.text,
-        selection.second,
-        selection.cut,
-        selection.layer,
-        selection.head,
-        kind,
-    )
-
-
-def projection(selection: Selection, kind: Kind) -> Projection:
-    """Map of the selected head, with the selected settings."""
-    return _projection(
-        selection.model,
-        selection.text,
-        selection.second,
-        selection.cut,
-        selection.layer,
-        selection.head,
-        kind,
-        selection.metric,
-        selection.perplexity,
-        selection.iterations,
-        selection.seed,
     )

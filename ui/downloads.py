@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from attnviz.catalogue import Offer, locate
+from attnviz.catalogue import Offer
 from attnviz.download import download_model, download_size
 from attnviz.errors import AttnvizError
 from ui.text import literal
@@ -23,7 +23,7 @@ class _Download:
     name: str
     done: int = 0
     total: int = 0
-    error: AttnvizError | None = None
+    error: Exception | None = None
     thread: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ class _Download:
     def _run(self) -> None:
         try:
             download_model(self.name, on_progress=self._progress)
-        except AttnvizError as error:
+        except Exception as error:  # noqa: BLE001  (nobody is above a thread to see it; the panel shows it)
             self.error = error
 
     def _progress(self, done: int, total: int) -> None:
@@ -73,7 +73,7 @@ def panel(offer: Offer) -> None:
             key="start_download",
             on_click=_start,
             args=(offer.name,),
-            help="Fetches the weights from the Hugging Face Hub once; nothing else ever uses the network.",
+            help="Fetches the weights from the Hugging Face Hub once. After that the model needs no network.",
         )
 
 
@@ -95,8 +95,3 @@ def _progress(offer: Offer) -> None:
         )
     else:
         st.progress(0.0, text=f"{literal(offer.name)}: asking the Hub …")
-
-
-def is_here(offer: Offer) -> bool:
-    """Whether the model's weights are on this disk."""
-    return locate(offer) is not None

@@ -1,5 +1,8 @@
 """Errors of attnviz on the screen: one sentence, and what can be done about it with a click."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import streamlit as st
 
 from attnviz.errors import AttnvizError, TextTooLongError
@@ -19,3 +22,12 @@ def show(error: AttnvizError) -> None:
             key="cut",
             help="Leaves out what the model cannot read, and marks where.",
         )
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """A part of a page: an error in it is shown in its place, and the rest of the page goes on."""
+    try:
+        yield
+    except AttnvizError as error:
+        show(error)

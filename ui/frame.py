@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from attnviz.catalogue import offer, offers
+from attnviz.catalogue import locate, offer, offers
 from attnviz.errors import AttnvizError
 from attnviz.figures.theme import ThemeName
 from attnviz.records import Kind
@@ -33,6 +33,8 @@ class View:
     """What a page draws: the selection as it is really shown, and its trace."""
 
     selection: Selection
+    query: int
+    """Position of the picked query."""
     trace: Trace
     kind: Kind
     theme: ThemeName
@@ -42,7 +44,6 @@ def frame(title: str) -> View:
     """Page settings, sidebar and messages; the view of the selected text.
 
     A text or model that cannot be shown is explained at the top, and the last good view stays.
-    Stops the page when there is none.
     """
     st.set_page_config(
         page_title=f"{title} · attnviz",
@@ -70,40 +71,48 @@ def frame(title: str) -> View:
     with menu:
         _menu()
     with messages:
-        notes = (*st.session_state.notices, *remarks(view.trace.tokens))
+        target = view.trace.target_tokens
+        notes = [*st.session_state.notices, *remarks(view.trace.tokens), *(remarks(target) if target else ())]
         if notes:
             st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
     return view
 
 
 def _view(selection: Selection) -> View:
-    """The view asked for, or the last good one after saying why it is shown instead."""
+    """The view asked for, or the nearest one that works after saying why it is shown instead.
+
+    What was typed and picked stays in its fields.
+    """
     try:
         chosen = offer(selection.model)
-        if downloads.is_here(chosen):
+        if locate(chosen) is not None:
             view = _fitted_view(selection)
             state.settle(view.selection)
             return view
         downloads.panel(chosen)
+        # The text goes on with the model there was; the link keeps the model that was asked for.
+        view = _fitted_view(replace(selection, model=state.last_good().model))
+        state.remember(view.selection)
+        state.mirror(replace(view.selection, model=selection.model))
+        st.caption(f"What is shown is still the attention of {literal(view.selection.model)}.")
+        return view
     except AttnvizError as error:
         errors.show(error)
-    # What was typed stays in its field; the picture is that of the last text and model that worked.
     good = state.last_good()
     picks = {} if selection.query is None else {"query": selection.query, "key": selection.key}
     kept = {name: getattr(good, name) for name in ("model", "text", "second", "cut", "query", "key")}
     view = _fitted_view(replace(selection, **(kept | picks)))
-    if view.selection.model != selection.model:
-        st.caption(f"What is shown is still the attention of {literal(view.selection.model)}.")
-    state.show_instead(view.selection)
+    state.remember(view.selection)
+    state.mirror(view.selection)
     return view
 
 
 def _fitted_view(selection: Selection) -> View:
-    trace = cache.trace(selection)
+    trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]
     theme: ThemeName = "dark" if st.context.theme.type == "dark" else "light"
-    return View(selection=fitted, trace=trace, kind=kind, theme=theme)
+    return View(selection=fitted, query=fitted.query or 0, trace=trace, kind=kind, theme=theme)
 
 
 def _sentence() -> None:
@@ -117,7 +126,7 @@ def _sentence() -> None:
         )
         st.text_input(
             "Second sentence (optional)",
-            help="Read together with the first, as a pair with [SEP] between.",
+            help="Read together with the first as a pair; by an encoder-decoder model, as what its decoder has written.",
             key=state.fill("second"),
         )
         st.form_submit_button(
@@ -143,6 +152,7 @@ def _sentence() -> None:
 
 def _take_sentence() -> None:
     text, second = st.session_state.field_text, st.session_state.field_second
+    state.hold()
     if (text, second) != (state.chosen().text, state.chosen().second):
         state.change(text=text, second=second, cut=False, query=None, key=None)
 

@@ -7,6 +7,7 @@ and again when the browser goes back.
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
+from urllib.parse import urlencode
 
 import numpy as np
 import streamlit as st
@@ -16,9 +17,13 @@ from attnviz.figures.heatmap import Colour, Shown, Special
 from attnviz.projection import FEWEST_ITERATIONS, METRICS, MOST_ITERATIONS
 from attnviz.records import KINDS
 from attnviz.trace import Trace
+from ui.cache import Source
 from ui.presets import Preset, first_screen
 
 LARGEST_SEED = 2**32 - 1
+LONGEST_LINK = 60_000
+"""Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
+_LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be picked
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "show": get_args(Shown),
@@ -64,6 +69,11 @@ class Selection:
     iterations: int = 1000
     seed: int = 0
 
+    @property
+    def source(self) -> Source:
+        """What the trace is made from."""
+        return Source(model=self.model, text=self.text, second=self.second, cut=self.cut)
+
     def to_params(self) -> dict[str, str]:
         """The query string that opens this very screen; what is at its default is left out."""
         always = {"model", "text", "layer", "head"}
@@ -108,16 +118,29 @@ def change(**changes: Any) -> None:
     st.session_state.clicked = True
 
 
+def hold() -> None:
+    """A click that chooses nothing; like any other it counts for more than the link it comes with."""
+    st.session_state.clicked = True
+
+
 def settle(selection: Selection) -> None:
-    """Takes the selection that is really shown as the one that is chosen, and mirrors it in the URL."""
+    """Takes the selection that is really shown as the one that is chosen."""
     st.session_state.selection = selection
-    show_instead(selection)
+    remember(selection)
+    mirror(selection)
 
 
-def show_instead(selection: Selection) -> None:
-    """Mirrors what is shown in the URL, and remembers it as good; what was asked for stays chosen."""
+def remember(selection: Selection) -> None:
+    """Notes a selection that could be shown, to fall back on."""
     st.session_state.good = selection
+
+
+def mirror(selection: Selection) -> None:
+    """Puts a selection into the URL, unless its text is too long for one; then the URL is left empty."""
     params = selection.to_params()
+    if len(urlencode(params)) > LONGEST_LINK:
+        params = {}
+        _remark("The text is too long for a link; the address does not lead back to this screen.")
     if not st.query_params.to_dict() == params == st.session_state.params:  # it may lag behind, see `current`
         st.query_params.from_dict(params)
     st.session_state.params = params
@@ -278,10 +301,11 @@ def _number(text: str, *, whole: bool) -> int | float | None:
         return None
     if not np.isfinite(number) or (whole and number != int(number)):
         return None
+    number = min(max(number, -_LARGEST_NUMBER), _LARGEST_NUMBER)
     return int(number) if whole else number
 
 
 def _write(value: Any) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -10,13 +10,11 @@ PAGE = "pages/verification.py"
 
 
 def headline(report: VerificationReport) -> str:
-    """Passed or not, the largest difference of a weight, and its tolerance."""
-    rung = report.weight_rung
-    numbers = f"largest difference {power(rung.difference)}, tolerance {power(rung.tolerance)}"
-    if report.passed:
-        return f":green[Checked:] {numbers}"
-    failed = " and ".join(one.name for one in report.rungs if not one.passed)
-    return f":red[Not the model's {failed}:] {numbers}"
+    """Passed or not, with the largest difference and the tolerance: of the weights, or of what failed first."""
+    failed = [rung for rung in report.rungs if not rung.passed]
+    rung = failed[0] if failed else report.weight_rung
+    verdict = f":red[Not the model's {rung.name}:]" if failed else ":green[Checked:]"
+    return f"{verdict} largest difference {power(rung.difference)}, tolerance {power(rung.tolerance)}"
 
 
 def show(report: VerificationReport, selection: Selection) -> None:

@@ -41,18 +41,18 @@ def _name(tokens: Tokens, position: int) -> str:
 def map_note(projection: Projection) -> str:
     """How the map was made, what had to be changed for it, and how far it can be believed."""
     used = projection.parameters
-    note = (
-        f"t-SNE, {used['metric']} distance, perplexity {used['perplexity']:.3g}, {used['iterations']} iterations, "
-        f"seed {used['seed']}."
-    )
-    if projection.remark:
-        note += f" {projection.remark}"
+    note = projection.remark
+    if used:
+        note = (
+            f"t-SNE, {used['metric']} distance, perplexity {used['perplexity']:.3g}, {used['iterations']} "
+            f"iterations, seed {used['seed']}. {note}"
+        ).rstrip()
     if np.isnan(projection.neighbour_agreement):
         return note
     return (
         f"{note} How far to believe it: the nearest key is the one with the largest weight for "
-        f"{projection.neighbour_agreement:.0%} of the queries; near and strong go together with "
-        f"{projection.order_correlation:+.2f} (−1 always, 0 not at all).".replace("%", " %", 1)
+        f"{100 * projection.neighbour_agreement:.0f} % of the queries; near and strong go together with "
+        f"{projection.order_correlation:+.2f} (−1 always, 0 not at all)."
     )
 
 

@@ -1,14 +1,17 @@
 """The attention matrix of one head: queries down, keys across, square cells."""
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from plotly import graph_objects as go
 
 from attnviz.figures.theme import (
+    LOG_DECADES,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
+    Theme,
     ThemeName,
     axis_title,
     base_layout,
@@ -49,8 +52,8 @@ def draw_heatmap(
 
     Args:
         show: "weights" after the softmax, or "scores" before it: scaled, biased and masked.
-        colour: "linear", or "logarithmic", which tells weights from 0.0001 up apart; scores are always
-            linear.
+        colour: "linear", or "logarithmic" over the four decades below the largest weight; scores are
+            always linear.
         special: rows and columns of special tokens "shown", "hidden", or "renormalised": hidden, with
             each row divided by the weight that remains.
         picked: positions of the query and key whose row, column and cell are outlined.
@@ -76,22 +79,25 @@ def draw_pattern(
     palette = THEMES[theme]
     n_query, n_key = pattern.weights.shape
     height = int(np.clip(n_query * _CELL + _LABELS, _LOWEST, _HIGHEST))
+    is_logarithmic = colour == "logarithmic" and show == "weights"
+    bar = {  # below, where it takes no width from the cells
+        "orientation": "h",
+        "y": 0,
+        "yanchor": "top",
+        "ypad": 6,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickfont": {"size": SMALL_FONT_SIZE},
+    }
     cells = go.Heatmap(
         x=token_labels(pattern.key_tokens, pattern.key_position),
         y=_query_labels(pattern),
-        colorscale=weight_scale(palette, logarithmic=colour == "logarithmic" and show == "weights"),
+        colorscale=weight_scale(palette, logarithmic=is_logarithmic),
+        showscale=not is_logarithmic,
         xgap=_gap(n_key),
         ygap=_gap(n_query),
         hoverongaps=False,
-        colorbar={  # below, where it takes no width from the cells
-            "orientation": "h",
-            "y": 0,
-            "yanchor": "top",
-            "ypad": 6,
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont": {"size": SMALL_FONT_SIZE},
-        },
+        colorbar=bar,
         **_values(pattern, show),
     )
     axis = {
@@ -117,7 +123,33 @@ def draw_pattern(
         },
         shapes=[] if picked is None else _outlines(pattern, picked, palette.picked),
     )
-    return go.Figure(cells, layout)
+    bars = [_logarithmic_bar(float(pattern.weights.max()), bar, palette)] if is_logarithmic else []
+    return go.Figure([cells, *bars], layout)
+
+
+def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> go.Scatter:
+    """A trace without points, for its colour bar: plotly's bar of the cells would be linear in the weight."""
+    highest = math.log10(max(largest, float(np.finfo(np.float32).tiny)))
+    lowest = highest - LOG_DECADES
+    exponents = range(math.ceil(lowest), math.floor(highest) + 1)
+    return go.Scatter(
+        x=[None],
+        y=[None],
+        mode="markers",
+        hoverinfo="skip",
+        marker={
+            "color": [lowest],
+            "cmin": lowest,
+            "cmax": highest,
+            "colorscale": weight_scale(palette),
+            "showscale": True,
+            "colorbar": {
+                **bar,
+                "tickvals": list(exponents),
+                "ticktext": [f"{10.0**exponent:.{max(0, -exponent)}f}" for exponent in exponents],
+            },
+        },
+    )
 
 
 def _values(pattern: AttentionPattern, show: Shown) -> dict[str, object]:

@@ -30,7 +30,8 @@ def draw_ranking(
     palette = THEMES[theme]
     index = int(np.flatnonzero(pattern.query_position == query)[0])
     row = pattern.weights[index]
-    order = np.argsort(-row, kind="stable")[:MOST_BARS]
+    seen = np.flatnonzero(np.isfinite(pattern.scores[index]))  # keys that are not masked
+    order = seen[np.argsort(-row[seen], kind="stable")][:MOST_BARS]
     positions = pattern.key_position[order]
     bars = go.Bar(
         x=row[order],

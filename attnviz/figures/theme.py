@@ -27,7 +27,7 @@ SMALL_FONT_SIZE = 12
 class Theme:
     """The colours of one theme.
 
-    Query, key and value are blue, vermilion and green of Okabe and Ito 2008, "Color Universal Design",
+    Query and key are the blue and the vermilion of Okabe and Ito 2008, "Color Universal Design",
     which readers with any kind of colour blindness tell apart; lighter on the dark background.
     """
 
@@ -35,10 +35,8 @@ class Theme:
     text: str
     quiet: str
     """Axis titles, notes, lines that only help."""
-    grid: str
     query: str
     key: str
-    value: str
     picked: str
     edge: str
     """Borders of chips and cells."""
@@ -51,10 +49,8 @@ LIGHT = Theme(
     background="#ffffff",
     text="#1f2430",
     quiet="#5b6270",
-    grid="#e4e7ec",
     query="#0072b2",
     key="#d55e00",
-    value="#009e73",
     picked="#b0208f",
     edge="#c3c9d4",
     strong="#0a2a5e",
@@ -64,10 +60,8 @@ DARK = Theme(
     background="#0e1117",
     text="#f1f3f7",
     quiet="#a7afbd",
-    grid="#2b313c",
     query="#56b4e9",
     key="#ff8c42",
-    value="#2fc79b",
     picked="#ff7ddb",
     edge="#4a5261",
     strong="#dcebff",
@@ -76,7 +70,8 @@ DARK = Theme(
 THEMES: dict[ThemeName, Theme] = {"light": LIGHT, "dark": DARK}
 
 _SCALE_STEPS = 33
-_LOG_DECADES = 4  # a logarithmic scale tells weights of 0.0001 and more apart
+LOG_DECADES = 4
+"""Decades below the largest weight that a logarithmic scale tells apart."""
 
 
 def weight_scale(theme: Theme, *, logarithmic: bool = False) -> list[tuple[float, str]]:
@@ -87,7 +82,7 @@ def weight_scale(theme: Theme, *, logarithmic: bool = False) -> list[tuple[float
     """
     start, end = _to_oklab(theme.background), _to_oklab(theme.strong)
     tones = np.linspace(0.0, 1.0, _SCALE_STEPS)
-    places = 10.0 ** (_LOG_DECADES * (tones - 1.0)) if logarithmic else tones
+    places = 10.0 ** (LOG_DECADES * (tones - 1.0)) if logarithmic else tones
     places[0] = 0.0
     return [
         (float(place), _from_oklab(start + tone * (end - start)))
@@ -163,9 +158,7 @@ def axis_title(text: str, colour: str) -> dict[str, object]:
     return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
 
 
-def outline(
-    x: tuple[float, float], y: tuple[float, float], colour: str, *, width: float
-) -> dict[str, object]:
+def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, width: int) -> dict[str, object]:
     """A frame around cells, from edge to edge."""
     return {
         "type": "rect",

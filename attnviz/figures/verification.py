@@ -15,7 +15,7 @@ from attnviz.figures.theme import (
 from attnviz.records import Kind, VerificationReport
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # <sup> would make them 8 px small
-_SMALLEST = 1e-9  # float32 tells no smaller differences of weights apart; zero is drawn as this
+_SMALLEST = 1e-9  # the faint end of the colours; smaller differences, and zero, are drawn as this
 _CELL, _REST = 34, 70  # px
 
 
@@ -37,7 +37,7 @@ def draw_errors(
     errors = report.weight_error if kind is None else report.weight_errors[kind]
     exponents = np.arange(np.log10(_SMALLEST), np.log10(report.weight_rung.tolerance) + 1)
     cells = go.Heatmap(
-        z=np.log10(np.maximum(errors, _SMALLEST)),
+        z=np.nan_to_num(np.log10(np.maximum(errors, _SMALLEST)), nan=exponents[-1]),  # NaN has failed
         zmin=exponents[0],
         zmax=exponents[-1],
         customdata=errors,

@@ -29,8 +29,7 @@ REFUSED = {
     ),
     "too long": (
         "door " * 600,
-        "This text is 602 tokens long; the model reads at most 512. "
-        "Shorten it, or cut it at the model's limit.",
+        "This text is 602 tokens long; at most 512 can be read. Shorten it, or cut it there.",
     ),
     "a megabyte": (
         MEGABYTE,

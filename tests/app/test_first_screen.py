@@ -1,8 +1,12 @@
 """The first screen: its numbers are the model's, and every control changes what it says it changes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from attnviz import verification
+from attnviz.errors import VerificationError
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
@@ -259,7 +263,7 @@ class TestAVerdictThatFails:
         at = open_page(text="A broken door is no door.")  # a text of its own: reports are remembered
         label = verdict(at).label
 
-        assert ":red[Not the model's attention weights and head output and last hidden state:]" in label
+        assert ":red[Not the model's attention weights:]" in label
         assert verdict(at).icon == ":material/cancel:"
         assert "Checked" not in label
         assert_no_exception(at)
@@ -271,3 +275,33 @@ class TestAVerdictThatFails:
         outcomes = [one.value for one in at.markdown if ":material/cancel: Failed" in one.value]
         assert len(outcomes) == 3
         assert_no_exception(at)
+
+
+def test_a_verdict_that_fails_on_a_later_rung_gives_that_rung_s_numbers(monkeypatch):
+    right = verification.verify
+
+    def failing(model, trace):
+        report = right(model, trace)
+        return replace(report, output_rung=replace(report.output_rung, difference=0.3))
+
+    monkeypatch.setattr(verification, "verify", failing)
+    label = verdict(open_page(text="A second broken door.")).label
+    assert "Not the model's head output" in label
+    assert "3.0 × 10⁻¹" in label
+
+
+@pytest.mark.parametrize("page", ["app.py", "pages/verification.py"])
+def test_a_verdict_that_cannot_be_had_is_explained(page, monkeypatch):
+    def failing(model, trace):
+        raise VerificationError("The reference returns nothing. Report this model.")
+
+    monkeypatch.setattr(verification, "verify", failing)
+    at = open_page(page, text="A third broken door.")
+    assert_no_exception(at)
+    assert errors(at) == ["The reference returns nothing. Report this model."]
+
+
+def test_a_blank_second_sentence_is_none():
+    at = open_page(second="  ")
+    assert errors(at) == []
+    assert chips(at)[-1] == "[SEP]" and chips(at).count("[SEP]") == 1

@@ -73,9 +73,19 @@ class TestDownload:
         assert "What is shown is still the attention of all-MiniLM-L6-v2." in texts(at)
         assert at.button(key="start_download").label == f"Download {size(hub) / 1e6:,.0f} MB"
         np.testing.assert_array_equal(matrix(at), before)
-        assert shown(at)["model"] == "all-MiniLM-L6-v2"
+        assert shown(at)["model"] == NAME  # the link leads back to this very screen
         assert at.selectbox(key="field_model").value == NAME
         assert hub.bytes_served("model.safetensors") == 0  # nothing is fetched unasked
+
+    def test_the_text_goes_on_with_the_model_there_was(self, hub):
+        at = open_page(model=NAME, text="The cat sat.", layer=1, head=0)
+        assert errors(at) == []
+        assert chips(at)[1:4] == ["the", "cat", "sat"]
+        type_text(at, "A dog ran.")
+        assert chips(at)[1:4] == ["a", "dog", "ran"]
+        type_text(at, " ")
+        assert len(errors(at)) == 1
+        assert chips(at)[1:4] == ["a", "dog", "ran"]
 
     def test_a_download_ends_in_the_picture_of_the_new_model(self, hub):
         at = type_text(open_page(), "I was watching the door.")
@@ -139,7 +149,7 @@ class TestDownload:
         at.run()
         assert "the connection to" in errors(at)[0]
         assert "have arrived and are kept" in errors(at)[0]
-        assert shown(at)["model"] == "all-MiniLM-L6-v2"
+        assert shown(at)["model"] == NAME
 
         at.button(key="start_download").click().run()
         wait_for_download()
@@ -192,7 +202,7 @@ def test_a_folder_that_is_no_checkpoint_is_named_and_the_screen_goes_on(page, tm
     assert str(tmp_path) not in str(at.main)
 
 
-@pytest.mark.parametrize("listed", ["no/such/model", "a b", "a/door,a/door"])
+@pytest.mark.parametrize("listed", ["no/such/model", "a b", "/a/door,/b/door"])
 @pytest.mark.parametrize("page", ["app.py", "pages/verification.py"])
 def test_a_list_of_the_operator_s_that_is_wrong_gets_a_sentence(page, listed, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", listed)

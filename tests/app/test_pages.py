@@ -14,6 +14,7 @@ from tests.app.screen import (
     shown,
     type_text,
 )
+from ui import cache
 from ui.frame import PAGES
 
 PAGE_FILES = [page for page, _, _ in PAGES]
@@ -36,7 +37,7 @@ def test_a_page_draws_every_size_of_text(page, params):
     assert at.get("plotly_chart"), "a page without a picture"
     assert shown(at)["text"] == params.get("text", DOOR)
     assert shown(at).get("second", "") == params.get("second", "")
-    others = [one for one in notices(at) if "cut at the model's limit" not in one]
+    others = [one for one in notices(at) if "The text is cut" not in one]
     assert others == []
 
 
@@ -97,7 +98,23 @@ def test_the_longest_text_is_cut_where_it_is_said_to_be():
 
     assert len(chips(at)) == 512
     assert matrix(at).shape == (512, 512)
-    assert "The text is cut at the model's limit: 390 tokens at its end are not read." in notices(at)
+    assert "The text is cut: 390 tokens at its end are not read." in notices(at)
+
+
+def test_a_text_is_refused_above_what_the_app_shows_whatever_the_model_reads(monkeypatch):
+    monkeypatch.setattr(cache, "MOST_TOKENS", 9)
+    at = open_page(text="a text of its own with nine words here")
+    assert any("at most 9 can be read" in one for one in errors(at))
+
+
+def test_a_text_too_long_for_a_link_is_left_out_of_it_and_said_so():
+    at = open_page()
+    type_text(at, "門" * 9000)
+    at.button(key="cut").click().run()
+    assert_no_exception(at)
+    assert len(chips(at)) == 512
+    assert at.query_params == {}
+    assert any("too long for a link" in one for one in notices(at))
 
 
 def test_settings_of_a_picture_survive_a_change_of_page():

@@ -289,7 +289,7 @@ def test_pictures_stay_while_the_next_ones_are_made(page, server):
 def test_a_text_over_the_limit_is_offered_to_be_cut_and_marked(page, server):
     open_screen(page, server, iterations=250)
     show_attention(page, "the old door " * 300)
-    expect(page.get_by_role("alert")).to_contain_text("902 tokens long; the model reads at most 512")
+    expect(page.get_by_role("alert")).to_contain_text("902 tokens long; at most 512 can be read")
     expect(chips(page)).to_have_count(11)  # what was there stays
     page.get_by_role("button", name="Cut the text after 512 tokens").click()
 

@@ -105,7 +105,17 @@ def test_no_name_or_description_holds_a_path(tmp_path, monkeypatch):
         assert os.sep not in one.name + one.description
 
 
-@pytest.mark.parametrize("entry", ["roberta-base,roberta-base", BERT, "/x/a,/y/a"])
+@pytest.mark.parametrize(
+    "entry",
+    ["roberta-base,roberta-base", f"roberta-base,{BERT}", "roberta-base,google-bert/bert-base-uncased"],
+)
+def test_a_model_is_offered_once_however_often_it_is_listed(entry, monkeypatch):
+    """Under two names, a download of the one would not be found under the other."""
+    monkeypatch.setenv("ATTNVIZ_MODELS", entry)
+    assert names() == [EMBEDDED, BERT, "roberta-base"]
+
+
+@pytest.mark.parametrize("entry", ["/x/a,/y/a", f"/x/{BERT}"])
 def test_two_models_of_one_name_are_refused(entry, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", entry)
     with pytest.raises(ModelNotAvailableError, match="there is one of that name already"):
@@ -137,5 +147,11 @@ def test_a_script_can_name_an_offer_a_hub_id_or_a_folder(tmp_path):
     "name", ["", "a..b", "a--b", "-a", "a.git", "a/b/c", "a" * 200, "no such model", "a\0b"]
 )
 def test_a_name_that_is_none_of_these_is_unknown(name):
+    with pytest.raises(ModelNotAvailableError, match="There is no model called"):
+        resolve(name)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "\0", "a\0b"])
+def test_a_name_that_can_be_no_path_is_an_unknown_model(name):
     with pytest.raises(ModelNotAvailableError, match="There is no model called"):
         resolve(name)

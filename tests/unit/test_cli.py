@@ -84,7 +84,7 @@ def test_a_second_sentence_is_read_too(folder, capsys):
     [
         (["verify", " "], "The text is empty."),
         (["verify", "a\udcffb"], "U+DCFF"),
-        (["verify", "door " * 600], "the model reads at most 512"),
+        (["verify", "door " * 600], "at most 512 can be read"),
         (["verify", "a", "--model", "no such model"], "There is no model called 'no such model'"),
         (["verify", "a", "--model", "bert-base-uncased"], "attnviz download google-bert/bert-base-uncased"),
         (["download", "no such model"], "There is no model called 'no such model'"),

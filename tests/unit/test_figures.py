@@ -1,6 +1,7 @@
 """Figures hold exactly the numbers of the records, and tokens are shown as they are."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -179,6 +180,33 @@ def test_error_grid_is_layers_down_and_heads_across(embedded: Model, door_trace:
     assert cells.z.shape == (6, 12)
     np.testing.assert_array_equal(cells.customdata, report.weight_error)
     np.testing.assert_allclose(10.0**cells.z, np.maximum(report.weight_error, 1e-9), rtol=1e-5)
+
+
+def test_a_head_that_is_not_a_number_has_the_colour_of_failure(embedded: Model, door_trace: Trace) -> None:
+    layers = list(door_trace.layers["encoder"])
+    query = layers[2].query.copy()
+    query[4] = np.nan
+    layers[2] = replace(layers[2], query=query)
+    report = attnviz.verify(embedded, replace(door_trace, layers={"encoder": tuple(layers)}))
+    (cells,) = draw_errors(report).data
+    assert np.isnan(cells.customdata[2, 4])
+    assert cells.z[2, 4] == cells.zmax
+
+
+def test_logarithmic_colours_have_a_bar_that_can_be_read(door_trace: Trace) -> None:
+    cells, bar = draw_heatmap(door_trace, 3, 1, colour="logarithmic").data
+    np.testing.assert_array_equal(cells.z, door_trace.weights(3, 1))
+    assert not cells.showscale and bar.marker.showscale
+    assert bar.marker.cmax == pytest.approx(np.log10(door_trace.weights(3, 1).max()))
+    ticks = dict(zip(bar.marker.colorbar.ticktext, bar.marker.colorbar.tickvals, strict=True))
+    assert ticks == {"0.001": -3, "0.01": -2, "0.1": -1, "0.0001": -4}
+    assert len(draw_heatmap(door_trace, 3, 1, colour="logarithmic", show="scores").data) == 1
+
+
+def test_masked_keys_are_not_ranked(tiny_model) -> None:
+    trace = tiny_model("gpt2").trace("the cat sat")
+    (bars,) = draw_ranking(trace.pattern(0, 0), 1).data
+    assert len(bars.x) == 2
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])

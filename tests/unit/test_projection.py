@@ -35,8 +35,8 @@ def test_same_settings_give_the_same_picture_and_others_another(door_trace: Trac
     first = attnviz.project(door_trace, 3, 1, seed=7)
     again = attnviz.project(door_trace, 3, 1, seed=7)
     np.testing.assert_array_equal(first.points, again.points)
-    for other in ({"perplexity": 3.0}, {"metric": "euclidean"}, {"iterations": 300}):
-        changed = attnviz.project(door_trace, 3, 1, seed=7, **other)
+    for other in ({"perplexity": 3.0}, {"metric": "euclidean"}, {"iterations": 300}, {"seed": 8}):
+        changed = attnviz.project(door_trace, 3, 1, **{"seed": 7, **other})
         assert not np.allclose(changed.points, first.points), other
 
 
@@ -72,6 +72,7 @@ def test_too_few_points_for_tsne_are_placed_all_the_same(tiny_model) -> None:
     found = attnviz.project(trace, 0, 0)
     assert np.isfinite(found.points).all()
     assert "too few for t-SNE" in found.remark
+    assert (found.method, dict(found.parameters)) == ("pca", {})
     assert np.isnan(found.neighbour_agreement)
 
 

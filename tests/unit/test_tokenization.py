@@ -72,12 +72,12 @@ class TestTooManyTokens:
         assert (len(tokens), tokens.n_cut) == (13, (0,))
 
     def test_one_more_is_refused_with_both_numbers(self):
-        with pytest.raises(TextTooLongError, match="is 13 tokens long; the model reads at most 12") as found:
+        with pytest.raises(TextTooLongError, match="is 13 tokens long; at most 12 can be read") as found:
             read(self.text, max_tokens=12)
         assert (found.value.length, found.value.limit, found.value.unit) == (13, 12, "tokens")
 
     def test_thousands_are_set_apart(self):
-        with pytest.raises(TextTooLongError, match="is 2,002 tokens long; the model reads at most 1,024"):
+        with pytest.raises(TextTooLongError, match="is 2,002 tokens long; at most 1,024 can be read"):
             read("cat " * 2000, max_tokens=1024)
 
     @pytest.mark.parametrize("limit", [3, 4, 12])
@@ -112,7 +112,7 @@ class TestTooManyTokens:
 
     def test_a_model_reads_as_many_as_it_promises(self, embedded):
         assert embedded.max_tokens == 512
-        with pytest.raises(TextTooLongError, match="513 tokens long; the model reads at most 512"):
+        with pytest.raises(TextTooLongError, match="513 tokens long; at most 512 can be read"):
             embedded.trace("door " * 511)
         cut = embedded.trace("door " * 511, cut=True)
         assert (len(cut.tokens), cut.tokens.n_cut) == (512, (1,))

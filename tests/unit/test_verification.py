@@ -204,11 +204,12 @@ class TestReference:
         assert not embedded.network.training
         assert not embedded.reference.training
 
-    def test_weights_of_one_head(self, embedded, door_trace):
-        theirs = reference_weights(embedded, door_trace, 3, 1)
-        np.testing.assert_allclose(theirs, door_trace.weights(3, 1), atol=2e-6)  # float32
-        assert not np.array_equal(theirs, door_trace.weights(3, 2))
+    def test_weights_of_one_layer(self, embedded, door_trace):
+        theirs = reference_weights(embedded, door_trace, 3)
+        for head in range(12):
+            np.testing.assert_allclose(theirs[head], door_trace.weights(3, head), atol=2e-6)  # float32
+        assert not np.allclose(theirs[1], door_trace.weights(3, 2), atol=2e-6)
 
-    def test_weights_of_a_head_that_is_not_there(self, embedded, door_trace):
+    def test_weights_of_a_layer_that_is_not_there(self, embedded, door_trace):
         with pytest.raises(SelectionError):
-            reference_weights(embedded, door_trace, 6, 0)
+            reference_weights(embedded, door_trace, 6)

@@ -24,8 +24,9 @@ def heatmap_events(
     """Connects the chart of this key; ``on_pick`` is called with the query and key of a clicked cell."""
 
     def take() -> None:
-        query, key = st.session_state["heatmap_events"].pick
-        on_pick(int(query), int(key))
+        match st.session_state["heatmap_events"].pick:
+            case [int(query), int(key)] if query in pattern.query_position and key in pattern.key_position:
+                on_pick(query, key)
 
     palette = THEMES[theme]
     names = {
