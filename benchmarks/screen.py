@@ -1,16 +1,9 @@
 """The first screen in a real Chromium: a sentence changed, until its heatmap is drawn."""
 
 import json
-import os
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -19,12 +12,10 @@ import attnviz
 from attnviz.catalogue import EMBEDDED
 from attnviz.figures import draw_heatmap
 from benchmarks.measurement import Measurement
+from tests.browser.conftest import LAUNCH, running_server
 from tests.browser.find_chromium import chromium_path
 
-ROOT = Path(__file__).parent.parent
-SUBJECTS = ["cat", "dog", "man", "girl", "bird", "king", "child", "nurse", "judge", "clerk", "guard", "monk", "baker", "miller"]
-CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-
+SUBJECTS = ["cat", "dog", "man", "girl", "bird", "king", "child", "nurse", "judge", "clerk", "guard", "monk"]
 # From the click on the button until the drawn axis shows the new sentence's token.
 CLICK_UNTIL_DRAWN = """
 ([button, label]) => new Promise((resolve) => {
@@ -51,11 +42,13 @@ def measure() -> Iterator[Measurement]:
         figures = {text: draw_heatmap(model.trace(text), 3, 1).to_json() for text in sentences}
         ready.write_text(json.dumps(figures), encoding="utf-8")
         with (
-            _server("app.py") as app,
-            _server("benchmarks/ready_made.py", ATTNVIZ_READY_MADE=str(ready)) as plain,
+            running_server(Path(folder) / "app.log") as app,
+            running_server(
+                Path(folder) / "plain.log", "benchmarks/ready_made.py", ATTNVIZ_READY_MADE=str(ready)
+            ) as plain,
             sync_playwright() as playwright,
         ):
-            browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
+            browser = playwright.chromium.launch(executable_path=chromium_path(), args=LAUNCH)
             pages = {name: _open(browser.new_page(), url) for name, url in (("app", app), ("plain", plain))}
             times: dict[str, list[float]] = {name: [] for name in pages}
             for number, (text, label) in enumerate(list(sentences.items())[1:]):
@@ -80,31 +73,3 @@ def _open(page: Page, url: str) -> Page:
     page.wait_for_selector(".st-key-matrix .js-plotly-plot .xtick", timeout=120_000)
     page.wait_for_function("!document.querySelector('[data-stale=true]')")
     return page
-
-
-@contextmanager
-def _server(script: str, **variables: str) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "streamlit", "run", script),
-            *("--server.headless", "true", "--server.address", "127.0.0.1", "--server.port", str(port)),
-        ],
-        cwd=ROOT,
-        env=os.environ | variables,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health")
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()

@@ -33,12 +33,12 @@ PROBES = re.compile(r"^http://127\.0\.0\.1:\d+/\w+/_stcore/(health|host-config)$
 
 
 @contextmanager
-def running_server(log: Path, **environment: str) -> Iterator[str]:
+def running_server(log: Path, script: str = "app.py", **environment: str) -> Iterator[str]:
     """Address of a server that has just started; it is ended afterwards."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
     command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
     address = f"http://127.0.0.1:{port}"
     with log.open("w") as output:
