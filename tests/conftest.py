@@ -5,15 +5,13 @@ from functools import cache
 from pathlib import Path
 
 import jaxtyping
-import numpy as np
 import pytest
-import torch
 from transformers.utils import logging
 
 import attnviz
 from attnviz.models import Model
 from attnviz.trace import Trace
-from tests import tiny
+from tests import memory, tiny
 
 logging.disable_progress_bar()
 
@@ -60,21 +58,4 @@ def tiny_model(checkpoint: Callable[[str], Path]) -> Callable[[str], Model]:
 @pytest.fixture(scope="session")
 def kept_bytes() -> Callable[[Trace], int]:
     """Bytes of memory that a trace keeps alive: each buffer once, and whole where only a part is used."""
-    return lambda trace: sum(_buffers(trace).values())
-
-
-def _buffers(trace: Trace) -> dict[int, int]:
-    """Address of each buffer to its size in bytes."""
-    calls = [call for calls in trace.layers.values() for call in calls]
-    arrays = [getattr(call, name) for call in calls for name in ("query", "key", "value", "allowed", "bias")]
-    buffers = {}
-    for array in [*arrays, trace.last_hidden_state]:
-        if array is not None:
-            while isinstance(array.base, np.ndarray):
-                array = array.base
-            if isinstance(array.base, torch.Tensor):
-                storage = array.base.untyped_storage()
-                buffers[storage.data_ptr()] = storage.nbytes()
-            else:
-                buffers[array.__array_interface__["data"][0]] = array.nbytes
-    return buffers
+    return memory.kept_bytes

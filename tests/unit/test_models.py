@@ -1,3 +1,4 @@
+import importlib.metadata
 import io
 import json
 import sys
@@ -195,3 +196,16 @@ def test_loading_prints_nothing_and_leaves_transformers_as_it_was(folder, capfd,
             logging.disable_progress_bar()
     assert said == []
     assert capfd.readouterr() == ("", "")
+
+
+def test_attnviz_need_not_be_installed_to_say_its_version(embedded, monkeypatch):
+    """After `pip install -r requirements.txt` alone there is no installed package of that name."""
+    right = importlib.metadata.version
+
+    def not_installed(name):
+        if name == "attnviz":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return right(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", not_installed)
+    assert embedded.provenance.versions["attnviz"] == attnviz.__version__
