@@ -29,7 +29,8 @@ token_strip(
     theme=theme,
 )
 found, checked = st.columns([5, 3], vertical_alignment="center")
-found.markdown(f"**Layer {selection.layer}, head {selection.head}: {literal(said)}**")
+with found.container(key="finding"):
+    st.markdown(f"**Layer {selection.layer}, head {selection.head}: {literal(said)}**")
 verdict_place = checked.empty()
 
 matrix_column, map_column = st.columns(2, gap="medium")

@@ -49,10 +49,11 @@ def map_note(projection: Projection) -> str:
         ).rstrip()
     if np.isnan(projection.neighbour_agreement):
         return note
+    correlation = f"{projection.order_correlation:+.2f}".replace("-", "−")
     return (
         f"{note} How far to believe it: the nearest key is the one with the largest weight for "
         f"{100 * projection.neighbour_agreement:.0f} % of the queries; near and strong go together with "
-        f"{projection.order_correlation:+.2f} (−1 always, 0 not at all)."
+        f"{correlation} (−1 always, 0 not at all)."
     )
 
 
