@@ -33,6 +33,17 @@ def wait_until_idle(page: Page) -> None:
     )
 
 
+def wait_until_link_rests(page: Page) -> None:
+    """Waits until the address has not changed for two seconds."""
+    page.wait_for_function("""() => {
+        if (window.lastLink !== location.search) {
+            window.lastLink = location.search;
+            window.restsSince = performance.now();
+        }
+        return performance.now() - window.restsSince > 2000;
+    }""")
+
+
 def plot(page: Page, key: str) -> Locator:
     """A chart that is drawn; while a new one is made the old one is still there."""
     return page.locator(f".st-key-{key}[data-stale=false] .js-plotly-plot:has(.cartesianlayer)")
