@@ -19,6 +19,7 @@ function describe(data, row, column, shown) {
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const line = parentElement.querySelector(".heatmap_events");
+  line.stopListening?.(); // to what it was told before: Streamlit calls this again with every new matrix
   line.style.color = data.colour;
   line.setAttribute("aria-live", "polite");
   line.textContent = data.picked;
@@ -52,8 +53,9 @@ export default function (component) {
   };
   attach();
   const search = setInterval(attach, SEARCH_MS); // Streamlit may draw the chart later, or anew
-  return () => {
+  line.stopListening = () => {
     clearInterval(search);
     detach();
   };
+  return line.stopListening;
 }
