@@ -5,32 +5,46 @@ import streamlit as st
 from attnviz.figures import draw_pattern, draw_projection, draw_ranking
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.theme import share_text
-from attnviz.projection import FEWEST_ITERATIONS, MOST_ITERATIONS
+from attnviz.layouts import FEWEST_ITERATIONS, LARGEST_SEED, MOST_ITERATIONS
 from ui import cache, errors, state, verdict
 from ui.components.heatmap_events import heatmap_events
 from ui.components.token_strip import token_strip
-from ui.frame import frame
-from ui.text import literal, quoted
-from ui.words import finding, map_note, strongest_key
+from ui.frame import frame, hidden_note
+from ui.glossary import linked, terms
+from ui.selection import CHOICES
+from ui.take import take
+from ui.text import literal
+from ui.words import SHOWN_NAMES, finding, map_note, name, place, strongest_key
 
 view = frame("Attention")
 selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
-pattern = trace.pattern(selection.layer, selection.head, kind)
+weights = trace.weights(selection.layer, selection.head, kind)
+pattern = view.pattern(renormalise=False)  # what is said are the model's numbers
 query = view.query
 key = strongest_key(pattern, query) if selection.key is None else selection.key
 said = finding(pattern, query, key)
 
 token_strip(
-    pattern.query_tokens,
+    trace.query_tokens(kind),
     query=query,
     key=key,
-    weights=pattern.weights[query] if kind != "cross" else None,
+    weights=weights[query] if kind != "cross" else None,
+    mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
     on_pick=lambda position: state.change(query=position, key=None),
+    on_mask=state.mask,
     theme=theme,
 )
+if selection.masked and not selection.bundle:
+    st.page_link(
+        "pages/compare.py",
+        label="Compare with the text before it was masked",
+        icon=":material/compare_arrows:",
+        query_params=selection.to_params(),
+        help="Lays this head beside itself without the mask token, with every difference.",
+    )
 found, checked = st.columns([5, 3], vertical_alignment="center")
 with found.container(key="finding"):
-    st.markdown(f"**Layer {selection.layer}, head {selection.head}: {literal(said)}**")
+    st.markdown(f"**{place(pattern)}: {literal(said)}**")
 verdict_place = checked.empty()
 
 matrix_column, map_column = st.columns(2, gap="medium")
@@ -39,42 +53,31 @@ with matrix_column:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
             "Cells",
-            state.CHOICES["show"],
+            [one for one in CHOICES["show"] if one == "scores" or one in trace.measures(kind)],
             required=True,
             label_visibility="collapsed",
-            format_func=str.capitalize,
-            help="Weights after the softmax, or the scaled scores before it.",
+            format_func=SHOWN_NAMES.__getitem__,
+            help="Weights after the softmax; scores before it; value-aware: the weight times the length of the vector "
+            "it brings; rollout: attention followed down to the text through all layers, heads averaged.",
             **state.field("show"),
         )
         with st.popover("More", icon=":material/tune:", key="matrix_more"):
             st.segmented_control(
                 "Colours",
-                state.CHOICES["colour"],
+                CHOICES["colour"],
                 required=True,
                 format_func=str.capitalize,
                 help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
                 disabled=selection.show == "scores",
                 **state.field("colour"),
             )
-            st.segmented_control(
-                "Special tokens",
-                state.CHOICES["special"],
-                required=True,
-                format_func=str.capitalize,
-                help="Hides the rows and columns of [CLS], [SEP] and their like; renormalised rows sum to 1 again.",
-                **state.field("special"),
-            )
-    only_special = pattern.query_tokens.is_special.all() or pattern.key_tokens.is_special.all()
-    hiding = selection.special != "shown" and not only_special
-    shown = pattern
-    if hiding:
-        shown = pattern.without_special(renormalise=selection.special == "renormalised")
+    shown = view.pattern()
     st.plotly_chart(
         draw_pattern(shown, show=selection.show, colour=selection.colour, picked=(query, key), theme=theme),
         theme=None,
         key="matrix",
         config={"displayModeBar": False, "scrollZoom": False},
-        alt=f"Attention matrix of layer {selection.layer}, head {selection.head}: {said}",
+        alt=f"Attention matrix, {place(pattern)}: {said}",
     )
     heatmap_events(
         shown,
@@ -84,35 +87,37 @@ with matrix_column:
         on_pick=lambda query, key: state.change(query=query, key=key),
         theme=theme,
     )
-    if selection.special != "shown" and only_special:
-        st.caption("Special tokens are shown: without them nothing would be left.")
-    if hiding:
-        st.caption(
-            f"Special tokens are hidden; behind each query stands the share of its weight that lies on them, "
-            f"{share_text(float(shown.hidden_weight.mean()))} on average."
-            + (
-                " In the matrix the rest is divided by what remains, so that rows sum to 1; elsewhere the weights "
-                "are the model's." * (selection.special == "renormalised")
+    if note := hidden_note(view):
+        if shown.hidden_weight.any() and shown.measure != "norms":
+            note += (
+                f" Behind each query stands the share of its weight that lies on what is hidden, "
+                f"{share_text(float(shown.hidden_weight.mean()))} on average."
             )
+        if selection.special == "renormalised" and view.hides_special:
+            note += (
+                " In the matrix the rest is divided by what remains, so that rows sum to 1; elsewhere the weights "
+                "are the model's."
+            )
+        st.caption(note)
+    if pattern.queries.index(query) is not None:
+        st.plotly_chart(
+            draw_ranking(pattern, query, picked_key=key, theme=theme),
+            theme=None,
+            key="ranking",
+            config={"displayModeBar": False},
+            alt=f"Keys ranked by their weight: {said}",
         )
-    st.plotly_chart(
-        draw_ranking(pattern, query, picked_key=key, theme=theme),
-        theme=None,
-        key="ranking",
-        config={"displayModeBar": False},
-        alt=f"Keys ranked by their weight: {said}",
-    )
-    rest = len(pattern.key_position) - MOST_BARS
-    st.caption(
-        f"Keys of {quoted(pattern.query_tokens.labels[query])}, strongest first"
-        + (f"; {rest:,} weaker ones are not listed." if rest > 0 else ".")
-    )
+        rest = len(pattern.keys) - MOST_BARS
+        st.caption(
+            f"{linked('Key', 'Keys')} of the {linked('Query')} {literal(name(pattern.queries, query))}, largest "
+            f"{linked('Weight')} first" + (f"; {rest:,} weaker ones are not listed." if rest > 0 else ".")
+        )
 
 with map_column:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
             "Distance",
-            state.CHOICES["metric"],
+            CHOICES["metric"],
             required=True,
             label_visibility="collapsed",
             format_func=str.capitalize,
@@ -140,7 +145,7 @@ with map_column:
             st.number_input(
                 "Seed",
                 min_value=0,
-                max_value=state.LARGEST_SEED,
+                max_value=LARGEST_SEED,
                 step=1,
                 help="Seed of the noise that the points start with; the same seed gives the same picture.",
                 **state.field("seed"),
@@ -159,13 +164,31 @@ with map_column:
                 seed=selection.seed,
             )
         st.plotly_chart(
-            draw_projection(projection, pattern.weights, picked=(query, key), theme=theme),
+            draw_projection(projection, weights, picked=(query, key), theme=theme),
             theme=None,
             key="map",
             config={"displayModeBar": False},
             alt=f"Map of the {len(projection.points)} query and key vectors of this head: {map_note(projection)}",
         )
         st.caption(map_note(projection))
+        st.page_link(
+            "pages/space.py",
+            label="More maps of these vectors",
+            icon=":material/scatter_plot:",
+            query_params=selection.to_params(),
+            help="Other methods, one of them fitted to the attention itself, and how far each can be believed.",
+        )
 
 with verdict_place, errors.explained():
     verdict.show(cache.report(selection.source), selection)
+
+terms("Token", "Special token", "Attention matrix", "Value-aware weight", "Rollout", "t-SNE", "Perplexity")
+st.page_link(
+    "pages/claims.py",
+    label="What weights do not say",
+    icon=":material/forum:",
+    query_params=selection.to_params(),
+    help="A weight says where a head takes its mixture from, not what the answer rests on: four claims, measured.",
+)
+pictures = {"matrix": "Attention matrix", "ranking": "Ranked keys", "map": "Map of queries and keys"}
+take(view, pictures)

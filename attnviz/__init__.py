@@ -17,9 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as below, for type checkers and editors
     from attnviz import figures as figures
+    from attnviz import heads as heads
+    from attnviz.bundle import Bundle as Bundle
+    from attnviz.bundle import write_bundle as write_bundle
+    from attnviz.bundle_reading import read_bundle as read_bundle
     from attnviz.catalogue import offers as offers
+    from attnviz.comparison import Comparison as Comparison
+    from attnviz.comparison import compare as compare
     from attnviz.download import download_model as download_model
     from attnviz.errors import AttnvizError as AttnvizError
+    from attnviz.errors import BundleError as BundleError
     from attnviz.errors import CaptureError as CaptureError
     from attnviz.errors import DownloadError as DownloadError
     from attnviz.errors import EmptyTextError as EmptyTextError
@@ -33,6 +40,8 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors
     from attnviz.errors import VerificationError as VerificationError
     from attnviz.models import Model as Model
     from attnviz.models import load_model as load_model
+    from attnviz.predictions import Predictions as Predictions
+    from attnviz.predictions import predict as predict
     from attnviz.projection import project as project
     from attnviz.records import AttentionPattern as AttentionPattern
     from attnviz.records import LayerAttention as LayerAttention
@@ -46,10 +55,14 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors
 __version__ = "0.1.0"
 
 _HOMES = {
+    "attnviz.bundle": ("Bundle", "write_bundle"),
+    "attnviz.bundle_reading": ("read_bundle",),
     "attnviz.catalogue": ("offers",),
+    "attnviz.comparison": ("Comparison", "compare"),
     "attnviz.download": ("download_model",),
     "attnviz.errors": (
         "AttnvizError",
+        "BundleError",
         "CaptureError",
         "DownloadError",
         "EmptyTextError",
@@ -63,6 +76,7 @@ _HOMES = {
         "VerificationError",
     ),
     "attnviz.models": ("Model", "load_model"),
+    "attnviz.predictions": ("Predictions", "predict"),
     "attnviz.projection": ("project",),
     "attnviz.records": (
         "AttentionPattern",
@@ -77,12 +91,14 @@ _HOMES = {
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = ["figures", *sorted(_HOME_OF)]
+_MODULES = ("figures", "heads")
+
+__all__ = [*_MODULES, *sorted(_HOME_OF)]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "figures":
-        return importlib.import_module("attnviz.figures")
+    if name in _MODULES:
+        return importlib.import_module(f"attnviz.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'attnviz' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME_OF[name]), name)

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, written out: scores, softmax, weights, output, masks.
+"""Scaled dot-product attention, written out: scores, softmax, weights, output, heads, masks.
 
 The mathematics alone: torch, and nothing of transformers. Every function works on the last axes
 and takes any leading ones; axes are named ``head query key d_head``.
@@ -8,7 +8,7 @@ equation 1: ``Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V``.
 """
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 # Rows of the matrix that are computed at a time. 64 rows of 512 keys and 12 heads are 1.5 MB, which stays in
@@ -120,6 +120,83 @@ def expand_heads(
     return grouped.repeat_interleave(n_head // n_kv_head, dim=-3)
 
 
+def multi_head_attention(
+    hidden: Float[Tensor, "*batch query d_model"],
+    sources: Float[Tensor, "*batch key d_source"],
+    query_weight: Float[Tensor, "head d_model d_head"],
+    key_weight: Float[Tensor, "head d_source d_head"],
+    value_weight: Float[Tensor, "head d_source d_value"],
+    output_weight: Float[Tensor, "head d_value d_out"],
+    *,
+    query_bias: Float[Tensor, "head d_head"] | None = None,
+    key_bias: Float[Tensor, "head d_head"] | None = None,
+    value_bias: Float[Tensor, "head d_value"] | None = None,
+    output_bias: Float[Tensor, " d_out"] | None = None,
+    allowed: Bool[Tensor, "*#batch #query key"] | None = None,
+) -> Float[Tensor, "*batch query d_out"]:
+    """The output of a whole layer: every head's weighted mean of values, through W_O, summed over the heads.
+
+    That sum is the same as laying the heads' outputs side by side and multiplying by one tall W_O.
+
+    Args:
+        hidden: what the queries are made from.
+        sources: what the keys and values are made from: the same as ``hidden`` in self-attention, the encoder's
+            output in cross-attention.
+
+    Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.2, with the biases of BERT.
+    """
+
+    def projected(of: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        vectors = torch.matmul(of.unsqueeze(-3), weight)  # [head, token, d]
+        return vectors if bias is None else vectors + bias.unsqueeze(-2)
+
+    query = projected(hidden, query_weight, query_bias)
+    key, value = projected(sources, key_weight, key_bias), projected(sources, value_weight, value_bias)
+    heads = attention_output(
+        query,
+        key,
+        value,
+        query.shape[-1] ** -0.5,
+        allowed=None if allowed is None else allowed.unsqueeze(-3),
+    )
+    output = torch.matmul(heads, output_weight).sum(dim=-3)
+    return output if output_bias is None else output + output_bias
+
+
+def additive_scores(
+    query: Float[Tensor, "*batch query d_query"],
+    key: Float[Tensor, "*batch key d_key"],
+    query_weight: Float[Tensor, "d_query d_hidden"],
+    key_weight: Float[Tensor, "d_key d_hidden"],
+    combined: Float[Tensor, " d_hidden"],
+) -> Float[Tensor, "*batch query key"]:
+    """Scores of a small network: ``v . tanh(W q_i + U k_j)``; a softmax of them gives the weights.
+
+    Source: Bahdanau et al. 2015 (arXiv:1409.0473), section 3.1 and appendix A.1.2.
+
+    >>> one = torch.ones(1, 1)
+    >>> additive_scores(one, 2 * one, one, -one, torch.tensor([3.0])).item()  # 3 tanh(1 - 2)
+    -2.2847...
+    """
+    hidden = torch.matmul(query, query_weight).unsqueeze(-2) + torch.matmul(key, key_weight).unsqueeze(-3)
+    return torch.matmul(torch.tanh(hidden), combined)
+
+
+def multiplicative_scores(
+    query: Float[Tensor, "*batch query d_query"],
+    key: Float[Tensor, "*batch key d_key"],
+    weight: Float[Tensor, "d_query d_key"] | None = None,
+) -> Float[Tensor, "*batch query key"]:
+    """Scores ``q_i W k_j`` ("general"), or ``q_i . k_j`` without a weight ("dot"); not scaled.
+
+    Source: Luong et al. 2015 (arXiv:1508.04025), section 3.1, equation 8.
+
+    >>> multiplicative_scores(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]])).item()
+    11.0
+    """
+    return torch.matmul(query if weight is None else torch.matmul(query, weight), key.mT)
+
+
 def causal_mask(n_query: int, n_key: int) -> Bool[Tensor, "query key"]:
     """True where a token may look when it sees itself and earlier ones only.
 
@@ -130,6 +207,37 @@ def causal_mask(n_query: int, n_key: int) -> Bool[Tensor, "query key"]:
             [ True,  True,  True]])
     """
     return torch.ones(n_query, n_key, dtype=torch.bool).tril(diagonal=n_key - n_query)
+
+
+def window_mask(n_query: int, n_key: int, reach: int, *, causal: bool = False) -> Bool[Tensor, "query key"]:
+    """True where a key is at most ``reach`` positions away; of earlier ones and itself only where ``causal``.
+
+    With fewer queries than keys the queries are the last tokens. A row has at most ``2 reach + 1`` keys, or
+    ``reach + 1`` causal ones.
+
+    Source: Beltagy et al. 2020, Longformer (arXiv:2004.05150), section 3.1, whose window w is 2 reach; causal:
+    Jiang et al. 2023, Mistral 7B (arXiv:2310.06825), section 2, whose window W is reach + 1.
+
+    >>> window_mask(3, 3, 1)
+    tensor([[ True,  True, False],
+            [ True,  True,  True],
+            [False,  True,  True]])
+    """
+    apart = torch.arange(n_key) - (torch.arange(n_query) + n_key - n_query)[:, None]
+    near = apart.abs() <= reach
+    return near & (apart <= 0) if causal else near
+
+
+def segment_mask(
+    query_segment: Int[Tensor, " query"], key_segment: Int[Tensor, " key"]
+) -> Bool[Tensor, "query key"]:
+    """True where query and key are of the same segment, such as one sentence of a pair.
+
+    >>> segment_mask(torch.tensor([0, 1]), torch.tensor([0, 0, 1]))
+    tensor([[ True,  True, False],
+            [False, False,  True]])
+    """
+    return query_segment[:, None] == key_segment
 
 
 def _exponentials_(

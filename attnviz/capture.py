@@ -7,7 +7,8 @@ What is recorded lives in a context variable, never on the model: one process se
 Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0.
 """
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,9 +19,11 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
+from transformers.pytorch_utils import Conv1D
 
 from attnviz.attention import attention_output, expand_heads
-from attnviz.errors import CaptureError, UnsupportedArchitectureError
+from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError
+from attnviz.interventions import Intervention, allowed_by
 from attnviz.records import Kind, LayerAttention
 
 if TYPE_CHECKING:
@@ -51,14 +54,18 @@ _HARMLESS = frozenset(
 
 
 @dataclass(slots=True)
-class _Recording:
+class Recording:
     """The attention calls of one forward pass, in the order in which they were made."""
 
     encoder_modules: frozenset[int] | None
     """ids of the modules of an encoder-decoder model's encoder; None for any other model."""
+    interventions: tuple[Intervention, ...] = ()
+    """What is changed in this pass."""
     calls: dict[Kind, list[LayerAttention]] = field(default_factory=dict)
     masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = field(default_factory=dict)
     """Masks already split, by id. Layers are handed the same one, so a trace keeps it once."""
+    order: list[Kind] = field(default_factory=list)
+    """The kind of each call, in the order in which they were made."""
 
     def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
         if id(mask) not in self.masks:
@@ -73,6 +80,17 @@ class _Recording:
             return "encoder"
         return "decoder" if is_causal else "cross"
 
+    def changed(self, module: nn.Module, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor | None:
+        """The mask of the call that is made now, after the interventions."""
+        kind = self.kind_of(module)
+        layer = len(self.calls.get(kind, []))
+        shape = (query.shape[1], query.shape[2], key.shape[2])
+        left = allowed_by(self.interventions, kind, layer, shape)
+        if left is None:
+            return allowed
+        mask = torch.tensor(left)[None]
+        return mask if allowed is None else allowed & mask
+
     def add(
         self,
         module: nn.Module,
@@ -85,6 +103,7 @@ class _Recording:
     ) -> None:
         kind = self.kind_of(module)
         calls = self.calls.setdefault(kind, [])
+        self.order.append(kind)
         calls.append(
             LayerAttention(
                 kind=kind,
@@ -99,7 +118,7 @@ class _Recording:
         )
 
 
-_recording: ContextVar[_Recording | None] = ContextVar("attnviz_recording", default=None)
+_recording: ContextVar[Recording | None] = ContextVar("attnviz_recording", default=None)
 
 
 def attnviz_attention(
@@ -146,6 +165,8 @@ def attnviz_attention(
         if rest is not None:
             bias = rest if bias is None else bias + rest
     if recording is not None:
+        if recording.interventions:
+            allowed = recording.changed(module, query, key, allowed)
         recording.add(module, query, key, value, scale, allowed, bias)
     n_head = query.shape[1]
     output = attention_output(
@@ -163,12 +184,19 @@ AttentionInterface.register(IMPLEMENTATION, attnviz_attention)
 AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
 
 
+def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
+    """A copy of a model whose parameters and buffers are the model's own, not copied."""
+    shared = {id(one): one for one in (*network.parameters(), *network.buffers())}
+    return copy.deepcopy(network, shared)
+
+
 @contextmanager
-def _recorded(network: "PreTrainedModel") -> Iterator[_Recording]:
+def recorded(network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> Iterator[Recording]:
+    """While this holds, the attention calls that this context makes are recorded, and changed as asked."""
     encoder_modules = None
     if network.config.is_encoder_decoder:
         encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
-    recording = _Recording(encoder_modules)
+    recording = Recording(encoder_modules, interventions)
     token = _recording.set(recording)
     try:
         yield recording
@@ -177,12 +205,13 @@ def _recorded(network: "PreTrainedModel") -> Iterator[_Recording]:
 
 
 def record_forward(
-    network: "PreTrainedModel", **inputs: Any
+    network: "PreTrainedModel", interventions: Sequence[Intervention] = (), **inputs: Any
 ) -> tuple[dict[Kind, tuple[LayerAttention, ...]], Tensor]:
     """Runs a model on one input and returns its attention calls by kind, and its last hidden state.
 
     Args:
         network: a model loaded with ``attn_implementation="attnviz"``, in evaluation mode.
+        interventions: what is changed in this pass, and in no other.
         inputs: what its forward takes; a batch of one.
 
     Returns:
@@ -190,10 +219,11 @@ def record_forward(
 
     Raises:
         CaptureError: the number of calls is not the number of layers.
+        SelectionError, ShapeError: an intervention that does not fit the model or the text.
         UnsupportedArchitectureError: the family does not call attnviz's attention, or not with terms
             that attnviz knows.
     """
-    with _recorded(network) as recording, torch.inference_mode():
+    with recorded(network, tuple(interventions)) as recording, torch.inference_mode():
         output = network(**inputs)
     if not recording.calls:
         raise UnsupportedArchitectureError(
@@ -207,7 +237,53 @@ def record_forward(
                 f"{type(network).__name__} has {expected} layers with {kind} attention, but {len(calls)} passed "
                 "through attnviz's attention. Report this model; its numbers are not shown."
             )
+    for one in interventions:
+        if not any(
+            one.concerns(kind, call.layer) for kind, calls in recording.calls.items() for call in calls
+        ):
+            where = ", ".join(f"{len(calls)} of {kind} attention" for kind, calls in recording.calls.items())
+            raise SelectionError(
+                f"An intervention at layer {one.layer} of {one.kind or 'any'} attention was asked for; the model "
+                f"has layers counted from 0, {where}. Pick one of those."
+            )
     return {kind: tuple(calls) for kind, calls in recording.calls.items()}, output.last_hidden_state[0]
+
+
+def find_output_weights(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tuple[np.ndarray, ...]]:
+    """W_O of every layer by kind, [head, d_value, d_model], on the memory of the model's own parameters.
+
+    It is the first linear map that is applied after a layer's attention. A kind is left out unless each of
+    its layers is followed by one that takes all its heads.
+
+    Args:
+        network: as for `record_forward`. It is listened to while it runs once, so that nobody else may use it.
+    """
+    followed: list[nn.Module] = []
+    with recorded(network) as recording:
+
+        def note(module: nn.Module, _: Any) -> None:
+            if len(followed) < len(recording.order):
+                followed.append(module)
+
+        linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
+        handles = [one.register_forward_pre_hook(note) for one in linear]
+        try:
+            with torch.inference_mode():
+                network(**inputs)
+        finally:
+            for handle in handles:
+                handle.remove()
+    found: dict[Kind, list[np.ndarray]] = {}
+    seen: dict[Kind, int] = {}
+    for kind, module in zip(recording.order, followed, strict=False):
+        call = recording.calls[kind][seen.get(kind, 0)]
+        seen[kind] = seen.get(kind, 0) + 1
+        n_head, d_value = call.query.shape[0], call.value.shape[-1]
+        weight = module.get_parameter("weight").detach()
+        weight = weight if isinstance(module, Conv1D) else weight.mT  # [head x d_value, d_model]
+        if len(weight) == n_head * d_value:
+            found.setdefault(kind, []).append(weight.reshape(n_head, d_value, -1).numpy())
+    return {kind: tuple(of) for kind, of in found.items() if len(of) == len(recording.calls[kind])}
 
 
 def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:

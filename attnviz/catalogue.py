@@ -100,6 +100,15 @@ def locate(one: Offer) -> Location | None:
     return None if folder is None else Location(folder=folder, revision=folder.name)
 
 
+def weights_files(folder: Path) -> tuple[Path, ...]:
+    """The files of a checkpoint's weights, by name: those that transformers reads."""
+    for patterns in (SAFETENSORS_FILES, PICKLE_FILES):
+        found = {path for pattern in patterns for path in folder.glob(pattern) if path.suffix != ".json"}
+        if found:
+            return tuple(sorted(found))
+    return ()
+
+
 def default_model() -> str:
     """bert-base-uncased once its weights are on disk, the embedded model until then."""
     return BERT if locate(_BERT_OFFER) is not None else EMBEDDED

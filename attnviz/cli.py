@@ -1,4 +1,4 @@
-"""The `attnviz` command: verify a text, list the models, download one.
+"""The `attnviz` command: verify a text, export a view of it, list the models, download one.
 
 One concept: the command line. torch and transformers are imported when a model is loaded, so that
 ``--help`` answers at once.
@@ -7,11 +7,18 @@ One concept: the command line. torch and transformers are imported when a model 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from attnviz import __version__
 from attnviz.catalogue import CONFIG_FILE, Offer, default_model, locate, offers
-from attnviz.errors import AttnvizError
-from attnviz.records import VerificationReport
+from attnviz.errors import AttnvizError, BundleError
+from attnviz.records import AttentionPattern, VerificationReport
+
+if TYPE_CHECKING:
+    from attnviz.bundle import Bundle
 
 PASSED, FAILED, ERROR, INTERRUPTED = 0, 1, 2, 130
 """Exit codes; 130 is the shell's own for Ctrl-C."""
@@ -30,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         match arguments.command:
             case "verify":
                 return _verify(arguments.text, arguments.second, arguments.model)
+            case "export":
+                return _export(arguments)
             case "models":
                 return _list_models()
             case _:
@@ -47,10 +56,21 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     verify = commands.add_parser("verify", help="lay attnviz's attention for a text beside the model's own")
-    verify.add_argument("text", help="what the model reads")
-    verify.add_argument("--second", metavar="TEXT", help="second sentence of a pair")
-    verify.add_argument(
-        "--model", help="a name that `attnviz models` lists, a Hub id, or a checkpoint folder"
+    export = commands.add_parser("export", help="write one head's matrix with all that it comes from")
+    for command in (verify, export):
+        command.add_argument("text", help="what the model reads")
+        command.add_argument("--second", metavar="TEXT", help="second sentence of a pair")
+        command.add_argument(
+            "--model", help="a name that `attnviz models` lists, a Hub id, or a checkpoint folder"
+        )
+    export.add_argument("--layer", type=int, required=True, help="counted from 0")
+    export.add_argument("--head", type=int, required=True, help="counted from 0")
+    export.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="PATH",
+        help="a folder for the files, or a file called *.zip",
     )
 
     commands.add_parser("models", help="list the models on offer, and which of them are on this disk")
@@ -76,6 +96,76 @@ def _verify(text: str, second: str | None, name: str | None) -> int:
     print()
     print("passed" if report.passed else "FAILED")
     return PASSED if report.passed else FAILED
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from attnviz.bundle import Bundle
+    from attnviz.models import load_model
+    from attnviz.records import Axis
+    from attnviz.verification import verify
+
+    model = load_model(arguments.model)
+    trace = model.trace(arguments.text, arguments.second)
+    pattern = trace.pattern(arguments.layer, arguments.head)
+    query, key = _strongest_link(pattern)
+    report = verify(model, trace)
+    bundle = Bundle(
+        trace=trace,
+        report=report,
+        kind=pattern.kind,
+        layer=arguments.layer,
+        head=arguments.head,
+        queries=Axis.of(trace.query_tokens()),
+        keys=Axis.of(trace.key_tokens()),
+        query=query,
+        key=key,
+        weights_sha256=model.weights_sha256,
+    )
+    try:
+        _write(bundle, arguments.out)
+    except OSError as error:
+        raise BundleError(
+            f"{arguments.out} cannot be written: {error.strerror}. Name another place."
+        ) from None
+    print(arguments.out)
+    if not report.passed:
+        print("attnviz: the numbers are not the model's own; see provenance.json", file=sys.stderr)
+    return PASSED if report.passed else FAILED
+
+
+def _strongest_link(pattern: AttentionPattern) -> tuple[int, int]:
+    """The query and the key that are picked: two tokens of the text, special ones and a token itself aside."""
+    weights = pattern.weights.copy()
+    if pattern.kind != "cross":
+        np.fill_diagonal(weights, -1)
+    weights[:, pattern.keys.is_special] -= 2  # even then there is a strongest
+    weights[pattern.queries.is_special, :] -= 2
+    query, key = np.unravel_index(weights.argmax(), weights.shape)
+    return int(query), int(key)
+
+
+def _write(bundle: "Bundle", out: Path) -> None:
+    """Writes the zip, or its files into the folder; only what attnviz wrote is written over."""
+    from attnviz.bundle import PROVENANCE, bundle_files, write_bundle
+    from attnviz.bundle_reading import is_provenance, read_bundle
+
+    if out.suffix == ".zip":
+        if out.exists():
+            try:
+                read_bundle(out.read_bytes())
+            except BundleError:
+                raise BundleError(f"{out} is there already and is no bundle. Name another file.") from None
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(write_bundle(bundle))
+        return
+    files = bundle_files(bundle)
+    there = [name for name in files if (out / name).exists()]
+    provenance = out / PROVENANCE
+    if there and not (provenance.is_file() and is_provenance(provenance.read_bytes())):
+        raise BundleError(f"{out} has a {there[0]} that is not of attnviz. Name another folder.")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (out / name).write_bytes(content)
 
 
 def _ladder(report: VerificationReport) -> str:

@@ -11,7 +11,8 @@
     ├── CaptureError                                    a forward pass was not recorded as expected
     ├── ShapeError                   (also ValueError)  arrays that do not fit each other
     ├── VerificationError                               ours cannot be laid beside the model's
-    └── ProjectionError              (also ValueError)  a map that cannot be drawn as asked
+    ├── ProjectionError              (also ValueError)  a map that cannot be drawn as asked
+    └── BundleError                  (also ValueError)  a file that is no bundle, or a view that fits in none
 
 Every message says what was asked, what was found and what to do next, in words that a person on a
 screen can use; the numbers in it are attributes too.
@@ -70,3 +71,7 @@ class VerificationError(AttnvizError):
 
 class ProjectionError(AttnvizError, ValueError):
     """The parameters of a projection do not fit the points."""
+
+
+class BundleError(AttnvizError, ValueError):
+    """A file cannot be opened as a bundle, or a view is too large for one."""

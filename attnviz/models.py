@@ -3,31 +3,31 @@
 One concept: the loaded model. Nothing here reaches the network; downloads are in `attnviz.download`.
 """
 
-import pickle
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from logging import CRITICAL
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import file_digest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import logging
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz import __version__
-from attnviz.capture import IMPLEMENTATION, record_forward
-from attnviz.catalogue import CONFIG_FILE, Location, default_model, locate, resolve
-from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
-from attnviz.records import Provenance, Tokens
+from attnviz.capture import find_output_weights, record_forward
+from attnviz.catalogue import CONFIG_FILE, Location, default_model, locate, resolve, weights_files
+from attnviz.checkpoint import load_network, load_tokenizer, quiet
+from attnviz.errors import ModelNotAvailableError, SelectionError, UnsupportedArchitectureError
+from attnviz.interventions import Intervention
+from attnviz.records import Kind, LayerAttention, Provenance, Tokens, check_index
 from attnviz.tokenization import tokenize
 from attnviz.trace import Trace
 from attnviz.verification import make_reference
 
-_VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
 _NO_LIMIT = 10**6  # tokenizers without a limit of their own say 10^30
 
 
@@ -40,11 +40,17 @@ class Model:
 
     name: str
     revision: str
+    folder: Path
+    """Where its files are."""
     tokenizer: PreTrainedTokenizerBase
     network: PreTrainedModel
     """Runs on attnviz's attention."""
     reference: PreTrainedModel
     """The same parameters on transformers' eager attention."""
+    head: PreTrainedModel | None = field(default=None, repr=False)
+    """Its language head, for `attnviz.predict`; None where the checkpoint has none."""
+    output_weights: Mapping[Kind, tuple[np.ndarray, ...]] = field(default_factory=dict, repr=False)
+    """W_O of every layer, [head, d_value, d_model], by kind of attention; the network's own parameters."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -67,6 +73,21 @@ class Model:
             },
         )
 
+    @cached_property
+    def weights_sha256(self) -> Mapping[str, str]:
+        """SHA-256 of each file of its weights, by name; read from disk once, about 1 s for 500 MB."""
+        found = {}
+        for path in weights_files(self.folder):
+            with path.open("rb") as file:
+                found[path.name] = file_digest(file, "sha256").hexdigest()
+        return MappingProxyType(found)
+
+    @property
+    def mask_label(self) -> str | None:
+        """What the model's mask token is written as, such as "[MASK]"; None where it has none."""
+        label = self.tokenizer.mask_token
+        return None if label is None else str(label)
+
     def tokenize(
         self, text: str, text_pair: str | None = None, *, cut: bool = False, max_tokens: int | None = None
     ) -> Tokens:
@@ -76,7 +97,14 @@ class Model:
             return tokenize(self.tokenizer, text, text_pair, max_tokens=limit, cut=cut)
 
     def trace(
-        self, text: str, text_pair: str | None = None, *, cut: bool = False, max_tokens: int | None = None
+        self,
+        text: str,
+        text_pair: str | None = None,
+        *,
+        cut: bool = False,
+        max_tokens: int | None = None,
+        masked: Collection[int] = (),
+        interventions: Sequence[Intervention] = (),
     ) -> Trace:
         """What passes through every attention of the model while it reads a text.
 
@@ -85,8 +113,13 @@ class Model:
                 has written so far (nothing but its start token when None).
             cut: leave out what is over the limit instead of refusing it.
             max_tokens: a lower limit than the model's own; what is computed grows with its square.
+            masked: positions of tokens that the model's mask token takes the place of; of the encoder's text
+                in an encoder-decoder model.
+            interventions: what is changed inside this forward pass; such a trace is not the model's own, and
+                `attnviz.verify` refuses it.
 
         Raises:
+            SelectionError: a position that is not there or special, or a model without a mask token.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.tokenization.tokenize`.
             CaptureError, UnsupportedArchitectureError: as `attnviz.capture.record_forward`.
         """
@@ -96,13 +129,47 @@ class Model:
             target = self._decoder_tokens(text_pair, cut=cut, max_tokens=max_tokens)
         else:
             tokens = self.tokenize(text, text_pair, cut=cut, max_tokens=max_tokens)
-        layers, last_hidden_state = record_forward(self.network, **self.inputs(tokens, target))
+        if masked:
+            tokens = self._mask(tokens, masked)
+        layers, last_hidden_state = record_forward(self.network, interventions, **self.inputs(tokens, target))
         return Trace(
             tokens=tokens,
             target_tokens=target,
-            layers=layers,
+            layers={kind: self._with_output_weights(kind, calls) for kind, calls in layers.items()},
             last_hidden_state=last_hidden_state.float().numpy(),
+            interventions=tuple(interventions),
             provenance=self.provenance,
+        )
+
+    def _with_output_weights(
+        self, kind: Kind, calls: tuple[LayerAttention, ...]
+    ) -> tuple[LayerAttention, ...]:
+        known = self.output_weights.get(kind)
+        if known is None:
+            return calls
+        return tuple(replace(call, output_weight=weight) for call, weight in zip(calls, known, strict=True))
+
+    def _mask(self, tokens: Tokens, positions: Collection[int]) -> Tokens:
+        """The tokens with the mask token in the place of some."""
+        label, mask_id = self.mask_label, self.tokenizer.mask_token_id
+        if label is None or mask_id is None:
+            raise SelectionError(
+                f"Tokens were to be masked; {self.name} has no mask token. Pick a model such as BERT that has one."
+            )
+        ids, labels = tokens.ids.copy(), list(tokens.labels)
+        for position in sorted(positions):
+            check_index("token", position, len(tokens), "this text")
+            if tokens.is_special[position]:
+                raise SelectionError(
+                    f"Token {position}, {labels[position]}, was to be masked; the tokenizer put it around the "
+                    "text. Mask a token of the text."
+                )
+            ids[position], labels[position] = mask_id, label
+        return replace(
+            tokens,
+            ids=ids,
+            labels=tuple(labels),
+            masked={position: tokens.labels[position] for position in sorted(positions)},
         )
 
     def inputs(self, tokens: Tokens, target: Tokens | None = None) -> dict[str, Any]:
@@ -168,105 +235,32 @@ def load_model(name: str | None = None) -> Model:
     return _load(offer.name, location)
 
 
+_loading = threading.Lock()
+"""transformers 5.23.0 changes its own classes while it reads a checkpoint (`initialization.no_tie_weights`): of two
+that are read at once one lacks its tied weights, and so may every later one."""
+
+
 def _load(name: str, location: Location) -> Model:
     if not (location.folder / CONFIG_FILE).is_file():
         raise ModelNotAvailableError(
             f"The folder of {name} has no {CONFIG_FILE}, so it is no checkpoint. Name a folder that "
             "transformers' save_pretrained wrote, with its tokenizer."
         )
-    with _quiet():
-        network = _load_network(name, location.folder)
-        tokenizer = _load_tokenizer(name, location.folder)
+    with _loading, quiet():
+        network, head = load_network(name, location.folder)
+        tokenizer = load_tokenizer(name, location.folder)
     model = Model(
         name=name,
         revision=location.revision,
+        folder=location.folder,
         tokenizer=tokenizer,
         network=network,
         reference=make_reference(network),
+        head=head,
     )
-    model.trace("a")  # an architecture that does not take our attention is refused here, not later
-    return model
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without transformers' progress bar and log: what matters of them is an error of attnviz."""
-    had_bar, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.set_verbosity(CRITICAL)
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if had_bar:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def _load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
-    if not any(any(folder.glob(pattern)) for pattern in _VOCABULARY_FILES):
-        raise ModelNotAvailableError(  # transformers would make up a tokenizer that knows no word
-            f"The folder of {name} has no tokenizer. Save it beside the model with its save_pretrained."
-        )
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
-        raise ModelNotAvailableError(
-            f"The tokenizer of {name} cannot be read: {_said(error, name, folder)} "
-            "Download the model again, or save its tokenizer beside it."
-        ) from None
-    if not tokenizer.is_fast:
-        raise UnsupportedArchitectureError(
-            f"The tokenizer of {name} has no tokenizer.json, which says which word each token belongs to. "
-            "Save it once with transformers' fast tokenizer."
-        )
-    return tokenizer
-
-
-def _load_network(name: str, folder: Path) -> PreTrainedModel:
-    try:
-        network, info = AutoModel.from_pretrained(
-            folder,
-            local_files_only=True,
-            trust_remote_code=False,  # left out, transformers asks on the terminal whether to run code
-            attn_implementation=IMPLEMENTATION,
-            dtype=torch.float32,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
-        )
-    except pickle.UnpicklingError:
-        raise ModelNotAvailableError(
-            f"The weights of {name} are a pickle with code in it, which attnviz does not run, or a damaged "
-            "one. Convert them to safetensors, or pick a model that has them."
-        ) from None
-    except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
-        if "trust_remote_code" in str(error):
-            raise ModelNotAvailableError(
-                f"{name} can only be loaded by running code that comes with it, which attnviz does not do. "
-                "Pick another model."
-            ) from None
-        raise ModelNotAvailableError(
-            f"{name} cannot be loaded: {_said(error, name, folder)} Download it again, or pick another model."
-        ) from None
-    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)  # not used by any attention
-    if missing:
-        raise ModelNotAvailableError(
-            f"The checkpoint of {name} lacks {len(missing)} of the model's tensors, such as {missing[0]}; "
-            "random numbers would stand in for them. Download it again, or pick another model."
-        )
-    mismatched = sorted(key for key, *_ in info["mismatched_keys"] if "pooler" not in key)
-    if mismatched:
-        raise ModelNotAvailableError(
-            f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
-            f"{CONFIG_FILE} says. Download it again, or pick another model."
-        )
-    loaded: PreTrainedModel = network.eval()
-    return loaded
-
-
-def _said(error: Exception, name: str, folder: Path) -> str:
-    """First line of what a library says, as a sentence, with the model's name in place of its folder."""
-    line = str(error).strip().split("\n")[0].replace(str(folder), name).rstrip(" :") or type(error).__name__
-    return line if line.endswith((".", "!", "?")) else f"{line}."
+    probe = model.trace("a")  # an architecture that does not take our attention is refused here, not later
+    inputs = model.inputs(probe.tokens, probe.target_tokens)
+    return replace(model, output_weights=find_output_weights(network, **inputs))
 
 
 def _position_limit(network: PreTrainedModel) -> int | None:

@@ -1,41 +1,47 @@
-"""Query and key vectors of one head as points in the plane, with figures of how faithful they are.
+"""Query and key vectors of one head as a map, with figures of how far it can be believed.
 
-One concept: from vectors to points. Nothing of torch or transformers is needed.
+One concept: a Projection of a trace. What is fed in is `attnviz.spaces`', where the points go is
+`attnviz.layouts`' and `attnviz.attention_map`'s, how far to believe it `attnviz.faithfulness`'. Nothing of torch
+or transformers is needed.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from jaxtyping import Float
-from scipy.spatial.distance import cdist
-from scipy.stats import rankdata
 
+from attnviz import attention_map
 from attnviz.errors import ProjectionError
-from attnviz.records import Kind, Projection, Role
+from attnviz.faithfulness import faithfulness, trustworthiness
+from attnviz.layouts import (
+    FEWEST_ITERATIONS,
+    FEWEST_POINTS,
+    LARGEST_SEED,
+    LAYOUTS,
+    METRICS,
+    MOST_ITERATIONS,
+    Layout,
+    lay_out,
+    limits,
+)
+from attnviz.records import Kind, Placement, Projection, Role
+from attnviz.spaces import Space, fed
 
 if TYPE_CHECKING:
     from attnviz.trace import Trace
 
-METHODS = ("tsne",)
-METRICS = ("cosine", "euclidean")
-FEWEST_ITERATIONS = 250
-"""scikit-learn 1.9.1 refuses fewer: the first 250 are its early exaggeration."""
-MOST_ITERATIONS = 5000
-_START_SPREAD = 1e-4
-"""Standard deviation of the starting points along the first axis, as in scikit-learn 1.9.1, TSNE(init="pca")."""
-_START_NOISE = 1e-5
-"""What the seed adds to them: without it the descent has nothing random, and no seed would matter."""
-FEWEST_POINTS = 4
-"""With three points or fewer, no perplexity of at least 1 is valid and t-SNE says nothing."""
-
-
-def largest_perplexity(n_point: int) -> float:
-    """Largest perplexity that makes sense for this many points: a third of the others.
-
-    Source: the check ``N - 1 < 3 * perplexity`` in van der Maaten's bhtsne (tsne.cpp); each point looks
-    for three times the perplexity of neighbours.
-    """
-    return max(1.0, (n_point - 1) / 3)
+METHODS = ("attention", *LAYOUTS)
+NAMES = {"attention": "The attention map", "tsne": "t-SNE", "umap": "UMAP", "pca": "PCA", "mds": "MDS"}
+_RANGES: dict[str, tuple[str, int, float]] = {
+    "perplexity": ("perplexity", 1, np.inf),
+    "iterations": ("number of iterations", FEWEST_ITERATIONS, MOST_ITERATIONS),
+    "neighbours": ("number of neighbours", 2, np.inf),
+    "min_dist": ("smallest distance", 0, 1),
+    "seed": ("seed", 0, LARGEST_SEED),
+}
+"""Parameters with the lowest and the highest value that makes sense for any number of points."""
 
 
 def project(
@@ -45,136 +51,211 @@ def project(
     *,
     kind: Kind | None = None,
     method: str = "tsne",
+    space: Space = "raw",
+    dimensions: int = 2,
     metric: str = "cosine",
     perplexity: float = 5.0,
     iterations: int = 1000,
+    neighbours: int = 15,
+    min_dist: float = 0.1,
     seed: int = 0,
+    values: bool = False,
 ) -> Projection:
-    """Queries and keys of one head laid out together in the plane; same settings, same picture.
+    """Queries and keys of one head laid out together; same settings, same picture.
 
     Args:
-        method: "tsne", van der Maaten and Hinton 2008 (JMLR 9:2579), by scikit-learn 1.9.1, started from
-            the first two principal components with a little noise.
+        method: one of `METHODS`: "attention", the map that `attnviz.attention_map` fits to the weights, or one of
+            `attnviz.layouts.LAYOUTS`.
+        space: what the method is fed with, one of `attnviz.spaces.SPACES`; nothing to the attention map.
+        dimensions: axes of the map, 2 or 3.
         metric: "cosine" or "euclidean" distance between the vectors.
-        perplexity: how many neighbours a point minds, at least 1; lowered where the points are too few,
-            which ``remark`` of the result then says.
-        iterations: steps of the optimiser, 250 to 5000.
-        seed: of the noise, 0 to 2^32 - 1. Maps that differ with the seed show what not to believe.
+        perplexity: of t-SNE, how many neighbours a point minds, at least 1.
+        iterations: of t-SNE and the attention map, steps of the optimiser, 250 to 5000.
+        neighbours: of UMAP, how many neighbours a point minds, at least 2.
+        min_dist: of UMAP, how near points may lie, 0 to 1.
+        seed: of what is random in the method, 0 to 2^32 - 1. Maps that differ with it show what not to believe.
+        values: whether value vectors join as a third group; the attention map has no place for them.
 
     Returns:
-        Points [point, 2], queries first, and how well distances keep the order of the scores.
+        Points [point, axis], queries first, then keys, then values, and how far to believe them. Perplexity and
+        neighbours are lowered where the points are too few, which ``remark`` then says.
 
     Raises:
-        ProjectionError: a parameter outside its range.
+        ProjectionError: a parameter outside its range, or values asked of the attention map.
         SelectionError: no such layer, head or kind.
     """
-    _check(method, metric, perplexity, iterations, seed)
-    pattern = trace.pattern(layer, head, kind)
-    query, key = trace.query(layer, head, kind), trace.key(layer, head, kind)
-    vectors = np.concatenate([query, key])  # [point, d_head]
-    n_point = len(vectors)
-    remark = ""
-    used: dict[str, Any] = {}
-    if n_point < FEWEST_POINTS:
-        method = "pca"
-        points = _principal_components(vectors)
-        remark = f"{n_point} points are too few for t-SNE; they are placed by their principal components."
-    else:
-        if perplexity > largest_perplexity(n_point):
-            fitted = largest_perplexity(n_point)
-            remark = f"Perplexity {perplexity:g} is lowered to {fitted:.1f}: there are only {n_point} points."
-            perplexity = fitted
-        used = {"metric": metric, "perplexity": perplexity, "iterations": iterations, "seed": seed}
-        points = _tsne(vectors, **used)
-    agreement, correlation = _faithfulness(points[: len(query)], points[len(query) :], pattern.scores)
-    roles: list[Role] = ["query" for _ in query]
-    roles += ["key" for _ in key]
+    placed = place(
+        *arrays(trace, layer, head, kind),
+        value=trace.value(layer, head, kind) if values else None,
+        method=method,
+        space=space,
+        dimensions=dimensions,
+        metric=metric,
+        perplexity=perplexity,
+        iterations=iterations,
+        neighbours=neighbours,
+        min_dist=min_dist,
+        seed=seed,
+    )
+    return with_tokens(placed, trace, layer, head, kind)
+
+
+def arrays(
+    trace: "Trace", layer: int, head: int, kind: Kind | None = None
+) -> tuple[
+    Float[np.ndarray, "query d_head"],
+    Float[np.ndarray, "key d_head"],
+    Float[np.ndarray, "query key"],
+    Float[np.ndarray, "query key"],
+]:
+    """Queries, keys, scores and weights of a head, as `place` takes them.
+
+    Raises:
+        SelectionError: no such layer, head or kind.
+    """
+    return (
+        trace.query(layer, head, kind),
+        trace.key(layer, head, kind),
+        trace.scores(layer, head, kind),
+        trace.weights(layer, head, kind),
+    )
+
+
+def with_tokens(
+    placed: Placement, trace: "Trace", layer: int, head: int, kind: Kind | None = None
+) -> Projection:
+    """A placement of this head's vectors with the tokens that its points belong to."""
+    queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
+    counts: tuple[tuple[Role, int], ...] = (
+        ("query", len(queries)),
+        ("key", len(keys)),
+        ("value", len(placed.points) - len(queries) - len(keys)),
+    )
     return Projection(
-        points=points,
-        role=tuple(roles),
-        position=np.concatenate([np.arange(len(query)), np.arange(len(key))]),
-        query_tokens=pattern.query_tokens,
-        key_tokens=pattern.key_tokens,
-        kind=pattern.kind,
+        **{one.name: getattr(placed, one.name) for one in fields(placed)},
+        role=tuple(role for role, n in counts for _ in range(n)),
+        position=np.concatenate([np.arange(n) for _, n in counts]),
+        query_tokens=queries,
+        key_tokens=keys,
+        kind=trace.attention(layer, kind).kind,
         layer=layer,
         head=head,
-        method=method,
-        parameters=used,
-        remark=remark,
-        neighbour_agreement=agreement,
-        order_correlation=correlation,
         provenance=trace.provenance,
     )
 
 
-def _check(method: str, metric: str, perplexity: float, iterations: int, seed: int) -> None:
-    def refuse(asked: str, valid: str) -> ProjectionError:
-        return ProjectionError(f"{asked} was asked for; a map takes {valid}. Pick one of those.")
+def place(
+    query: Float[np.ndarray, "query d_head"],
+    key: Float[np.ndarray, "key d_head"],
+    scores: Float[np.ndarray, "query key"],
+    weights: Float[np.ndarray, "query key"],
+    *,
+    value: Float[np.ndarray, "key d_value"] | None = None,
+    method: str,
+    space: Space,
+    dimensions: int,
+    metric: str,
+    progress: Callable[[float], None] | None = None,
+    **parameters: Any,
+) -> Placement:
+    """Where `project` puts the points, from the `arrays` of a head, which another process can be sent.
+
+    Args:
+        scores: minus infinity where a query may not see a key.
+        value: vectors that join as a third group; None for none.
+        progress: called with the share that is done, 0 to 1, where the method tells.
+        parameters: perplexity, iterations, neighbours, min_dist and seed, all of them.
+
+    Raises:
+        ProjectionError: as `project` does.
+    """
+    _check(method, metric, dimensions, value is not None, parameters)
+    n_query, n_key = scores.shape
+    if method == "attention":
+        space, metric = "lifted", "euclidean"  # what trustworthiness is measured against
+    vectors = _vectors(query, key, value, space)
+    n_point = len(vectors)
+    remark, loss = "", None
+    used: dict[str, Any] = {}
+    if n_point < FEWEST_POINTS and method in ("tsne", "umap"):
+        remark = f"{n_point} points are too few for {NAMES[method]}; they are placed by their principal components."
+        method = "pca"
+        points = lay_out(vectors, "pca", dimensions=dimensions)
+    else:
+        used, remark = _fitted(method, n_point, parameters)
+        if method == "attention":
+            allowed = np.isfinite(scores)
+            queries, keys = attention_map.fit(
+                weights, allowed, dimensions=dimensions, progress=progress, **used
+            )
+            implied = attention_map.implied_weights(queries, keys, allowed)
+            loss = float(attention_map.divergence(weights, implied).mean())
+            points = np.concatenate([queries, keys])
+        else:
+            if method != "pca":
+                used = {"metric": metric, **used}
+            points = lay_out(vectors, cast(Layout, method), dimensions=dimensions, progress=progress, **used)
+    metric = used.get("metric", "euclidean")
+    of_queries, of_keys = slice(n_query), slice(n_query, n_query + n_key)
+    return Placement(
+        points=points,
+        method=method,
+        space=space,
+        parameters=used,
+        remark=remark,
+        in_map=faithfulness(points[of_queries], points[of_keys], scores),
+        in_space=None
+        if loss is not None
+        else faithfulness(vectors[of_queries], vectors[of_keys], scores, metric=metric),
+        trustworthiness=trustworthiness(vectors, points, metric=metric),
+        divergence=loss,
+    )
+
+
+def _vectors(
+    query: Float[np.ndarray, "query d_head"],
+    key: Float[np.ndarray, "key d_head"],
+    value: Float[np.ndarray, "key d_value"] | None,
+    space: Space,
+) -> Float[np.ndarray, "point d_fed"]:
+    queries, keys = fed(query, key, space)
+    if value is None:
+        return np.concatenate([queries, keys])
+    if value.shape[1] != key.shape[1]:
+        raise ProjectionError(
+            f"Values were asked for; they have {value.shape[1]} dimensions here and keys {key.shape[1]}, which no "
+            "map can hold together. Leave the values out."
+        )
+    lifted = np.zeros((len(value), keys.shape[1]), dtype=np.float32)
+    lifted[:, : value.shape[1]] = value
+    return np.concatenate([queries, keys, lifted])
+
+
+def _check(method: str, metric: str, dimensions: int, values: bool, asked: dict[str, Any]) -> None:
+    def refuse(what: str, valid: str) -> ProjectionError:
+        return ProjectionError(f"{what} was asked for; a map takes {valid}. Pick one of those.")
 
     if method not in METHODS:
-        raise refuse(f"Method {method!r}", "tsne")
+        raise refuse(f"Method {method!r}", ", ".join(METHODS))
     if metric not in METRICS:
         raise refuse(f"Metric {metric!r}", " or ".join(METRICS))
-    if not 1.0 <= perplexity < np.inf:
-        raise refuse(f"Perplexity {perplexity}", "a perplexity of at least 1")
-    if not FEWEST_ITERATIONS <= iterations <= MOST_ITERATIONS:
-        raise refuse(f"{iterations} iterations", f"{FEWEST_ITERATIONS} to {MOST_ITERATIONS} iterations")
-    if not 0 <= seed < 2**32:
-        raise refuse(f"Seed {seed}", "a seed from 0 to 4294967295")
+    if dimensions not in (2, 3):
+        raise refuse(f"A map of {dimensions} dimensions", "2 or 3 dimensions")
+    if values and method == "attention":
+        raise refuse("The attention map with values", "values in every map but the attention map")
+    for name, (title, lowest, highest) in _RANGES.items():
+        if not (lowest <= asked[name] <= highest and np.isfinite(asked[name])):
+            valid = f"{lowest} or more" if highest == np.inf else f"{lowest} to {highest}"
+            raise refuse(f"A {title} of {asked[name]}", valid)
 
 
-def _tsne(
-    vectors: Float[np.ndarray, "point d_head"], metric: str, perplexity: float, iterations: int, seed: int
-) -> Float[np.ndarray, "point 2"]:
-    from sklearn.manifold import TSNE  # slow to import
-    from threadpoolctl import threadpool_limits
-
-    start = _principal_components(vectors)
-    spread = max(float(start[:, 0].std()), float(np.finfo(np.float32).tiny))
-    start *= _START_SPREAD / spread
-    start += np.random.default_rng(seed).normal(0, _START_NOISE, start.shape).astype(np.float32)
-    method = TSNE(init=start, metric=metric, perplexity=perplexity, max_iter=iterations, random_state=seed)
-    # One thread: a step on few points is shorter than the wait for a second thread. On a busy machine 22
-    # points took 0.05 s with one thread and up to 4 s with two; 1,024 points 2.0 s and 1.5 s on an idle one.
-    with threadpool_limits(1, user_api="openmp"):
-        points: np.ndarray = method.fit_transform(vectors)
-    return points.astype(np.float32)
-
-
-def _principal_components(vectors: Float[np.ndarray, "point d_head"]) -> Float[np.ndarray, "point 2"]:
-    centred = vectors - vectors.mean(axis=0)
-    left, singular, _ = np.linalg.svd(centred, full_matrices=False)
-    points = np.zeros((len(vectors), 2), dtype=np.float32)
-    n_axis = min(2, len(singular))
-    points[:, :n_axis] = left[:, :n_axis] * singular[:n_axis]
-    return points
-
-
-def _faithfulness(
-    queries: Float[np.ndarray, "query 2"],
-    keys: Float[np.ndarray, "key 2"],
-    scores: Float[np.ndarray, "query key"],
-) -> tuple[float, float]:
-    """Share of queries whose nearest key scores highest, and mean rank correlation of score and distance.
-
-    Keys that a query may not see are left out, and so are queries with fewer than two keys.
-    """
-    distances = cdist(queries, keys)
-    nearest, correlations = [], []
-    for row, distance in zip(scores, distances, strict=True):
-        seen = np.isfinite(row)
-        if seen.sum() < 2:
-            continue
-        nearest.append(row[seen].argmax() == distance[seen].argmin())
-        correlations.append(_spearman(row[seen], distance[seen]))
-    if not nearest:
-        return float("nan"), float("nan")
-    return float(np.mean(nearest)), float(np.mean(correlations))
-
-
-def _spearman(one: Float[np.ndarray, " key"], other: Float[np.ndarray, " key"]) -> float:
-    """Correlation of the ranks; 0 where one side is constant and has no order."""
-    first, second = rankdata(one), rankdata(other)
-    if np.ptp(first) == 0 or np.ptp(second) == 0:
-        return 0.0
-    return float(np.corrcoef(first, second)[0, 1])
+def _fitted(method: str, n_point: int, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The parameters that the method takes, none above what this many points allow, and what had to be lowered."""
+    used, remark = {}, ""
+    for name, (_, highest) in limits(method, n_point).items():
+        used[name] = asked[name]
+        if asked[name] > highest:
+            used[name] = type(asked[name])(highest)
+            digits = f"{used[name]:.1f}" if isinstance(used[name], float) else str(used[name])
+            remark = f"{name.capitalize()} {asked[name]:g} is lowered to {digits}: there are only {n_point} points."
+    return used, remark

@@ -4,8 +4,9 @@ One concept: the data, and the checks that span its fields. numpy only; imports 
 attnviz but the errors. Axes are named ``layer head query key d_head token point``.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -21,7 +22,17 @@ queries on an encoder's keys."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-Role = Literal["query", "key"]
+Role = Literal["query", "key", "value"]
+
+Measure = Literal["weights", "norms", "rollout"]
+"""What a cell holds: ``weights``, the attention weight; ``norms``, the weight times the length of what it brings
+(Kobayashi et al. 2020); ``rollout``, attention followed down through all layers (Abnar and Zuidema 2020). See
+`attnviz.attribution`."""
+
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+Unit = Literal["tokens", "words"]
+"""What a row or column stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,6 +44,15 @@ class Record:
             value = getattr(self, one.name)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Callable[[], "Record"], tuple[()]]:
+        """A record on its way to or from another process; a read-only mapping cannot go there as it is."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain = {
+            name: dict(value) if isinstance(value, MappingProxyType) else value
+            for name, value in values.items()
+        }
+        return partial(type(self), **plain), ()
 
     def _require(self, holds: bool, message: str) -> None:
         if not holds:
@@ -75,9 +95,12 @@ class Tokens(Record):
     """Id that stands for any piece of text the vocabulary has no entry for, if the vocabulary needs one."""
     n_cut: tuple[int, ...] = (0,)
     """Tokens left out at the end of each text because the model reads no more."""
+    masked: Mapping[int, str] = field(default_factory=dict)
+    """Positions whose token was replaced by the model's mask token, with the label that stood there."""
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
+        object.__setattr__(self, "masked", MappingProxyType(dict(self.masked)))
         n_token = len(self.ids)
         for name in ("labels", "is_special", "segment", "word"):
             length = len(getattr(self, name))
@@ -92,6 +115,116 @@ class Tokens(Record):
         if self.unknown_id is None:
             return np.zeros(len(self), dtype=bool)
         return np.asarray(self.ids == self.unknown_id)
+
+    @property
+    def continues_word(self) -> Bool[np.ndarray, " token"]:
+        """True where a token is a further piece of the word that the token before it belongs to."""
+        same = (self.word[1:] == self.word[:-1]) & (self.segment[1:] == self.segment[:-1])
+        return np.concatenate([[False], same & (self.word[1:] >= 0)])
+
+    def label(self, first: int, stop: int) -> str:
+        """The tokens from one position up to another as they would be written: pieces of a word joined."""
+        continued = self.continues_word
+        written = self.labels[first]
+        for position in range(first + 1, stop):
+            label = self.labels[position]
+            written += label.removeprefix("##") if continued[position] else f" {label}"
+        return written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Axis(Record):
+    """One side of a matrix: what its entries stand for, a token each or a group of neighbours each."""
+
+    tokens: Tokens
+    spans: Int[np.ndarray, "entry 2"]
+    """Position of the first token of each entry, and the position after its last; in order, without overlap."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        edges = self.spans.ravel()
+        fits = len(edges) == 0 or (edges[0] >= 0 and edges[-1] <= len(self.tokens))
+        fits = fits and bool((np.diff(edges)[::2] > 0).all() and (np.diff(edges)[1::2] >= 0).all())
+        self._require(
+            fits, f"spans {self.spans.tolist()} are not groups of {len(self.tokens)} tokens in order"
+        )
+
+    @classmethod
+    def of(cls, tokens: Tokens, unit: Unit = "tokens") -> "Axis":
+        """All tokens of a text, or all its words; a special token is a word of its own."""
+        starts = np.flatnonzero(~tokens.continues_word) if unit == "words" else np.arange(len(tokens))
+        stops = np.append(starts[1:], len(tokens))
+        return cls(tokens=tokens, spans=np.column_stack([starts, stops]))
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @property
+    def positions(self) -> Int[np.ndarray, " entry"]:
+        """Position of the first token of each entry."""
+        return self.spans[:, 0]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is written for each entry, literally."""
+        return tuple(self.tokens.label(int(first), int(stop)) for first, stop in self.spans)
+
+    @property
+    def is_special(self) -> Bool[np.ndarray, " entry"]:
+        """True for entries that the tokenizer added, such as [CLS] and [SEP]."""
+        return np.asarray(self.tokens.is_special[self.positions])
+
+    @property
+    def segment(self) -> Int[np.ndarray, " entry"]:
+        """0 for entries of the first text and 1 for those of the second."""
+        return np.asarray(self.tokens.segment[self.positions])
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether an entry stands for more than one token."""
+        return bool((np.diff(self.spans, axis=1) > 1).any())
+
+    def index(self, position: int) -> int | None:
+        """The entry that the token at a position belongs to; None where it is not shown."""
+        found = np.flatnonzero((self.spans[:, 0] <= position) & (position < self.spans[:, 1]))
+        return int(found[0]) if len(found) else None
+
+    def where(self, keep: Bool[np.ndarray, " entry"]) -> "Axis":
+        """The axis with these entries only."""
+        return replace(self, spans=self.spans[keep])
+
+    def without_special(self) -> "Axis":
+        """The axis without special tokens such as [CLS] and [SEP]."""
+        return self.where(~self.is_special)
+
+    def of_segment(self, segment: int) -> "Axis":
+        """The entries of the first text (0) or of the second (1) only."""
+        return self.where(self.segment == segment)
+
+
+def arrange(
+    cells: Float[np.ndarray, "*batch query key"], queries: Axis, keys: Axis
+) -> Float[np.ndarray, "*batch row column"]:
+    """Cells of single tokens as cells of the entries of two axes: columns summed, rows averaged.
+
+    So a row of weights whose columns are all kept still sums to 1.
+
+    Source: Clark et al. 2019, "What Does BERT Look At?" (arXiv:1906.04341), section 4.1.
+    """
+    if queries.is_merged:
+        lengths = np.diff(queries.spans, axis=1)
+        cells = _summed(cells, queries, axis=-2) / lengths.astype(cells.dtype)
+    else:
+        cells = cells[..., queries.positions, :]
+    return _summed(cells, keys, axis=-1) if keys.is_merged else cells[..., keys.positions]
+
+
+def _summed(cells: np.ndarray, entries: Axis, axis: int) -> np.ndarray:
+    """Sums over the tokens of each entry."""
+    ahead = [(0, 0)] * cells.ndim
+    ahead[axis] = (0, 1)  # so that the position after the last token is one too
+    sums: np.ndarray = np.add.reduceat(np.pad(cells, ahead), entries.spans.ravel(), axis=axis)
+    return np.take(sums, np.arange(0, 2 * len(entries), 2), axis=axis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,6 +245,10 @@ class LayerAttention(Record):
     """True where a query may see a key; None where every query sees every key."""
     bias: Float[np.ndarray, "#head #query key"] | None = None
     """Added to the scaled scores, such as T5's relative positions; None for most families."""
+    output_weight: Float[np.ndarray, "head d_value d_model"] | None = None
+    """W_O, which joins the heads' outputs: the model's own parameter, not a copy; None where it is not known."""
+    value_products: Float[np.ndarray, "head head key"] | None = None
+    """In place of W_O, what `attnviz.attribution.value_products` makes of it; in a trace from a bundle."""
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
@@ -139,56 +276,85 @@ class LayerAttention(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttentionPattern(Record):
-    """The attention of one head: scores before the softmax and weights after it."""
+    """The attention of one head, or of all heads of a layer together, as a matrix with its two axes."""
 
     kind: Kind
     layer: int
-    head: int
-    scores: Float[np.ndarray, "query key"]
-    """Scaled, biased and masked; minus infinity where a key is not allowed."""
+    head: int | None
+    """None for all heads of the layer together."""
+    measure: Measure = "weights"
+    scores: Float[np.ndarray, "query key"] | None
+    """Scaled, biased and masked, minus infinity where a key is not allowed; None where cells have no score:
+    several heads or tokens together, and measures other than weights."""
     weights: Float[np.ndarray, "query key"]
-    query_tokens: Tokens
-    key_tokens: Tokens
-    query_position: Int[np.ndarray, " query"]
-    """Position of each row's token in ``query_tokens``."""
-    key_position: Int[np.ndarray, " key"]
+    """What the measure says; for ``weights`` and ``rollout`` rows sum to 1 while no key is hidden."""
+    allowed: Bool[np.ndarray, "query key"]
+    """True where the query may see the key."""
+    queries: Axis
+    keys: Axis
     hidden_weight: Float[np.ndarray, " query"]
-    """Weight of each row that lies on keys which are not shown; 0 while all are."""
+    """What each row has on keys that are not shown; 0 while all are."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
-        shape = (len(self.query_position), len(self.key_position))
-        self._require(
-            self.weights.shape == shape == self.scores.shape,
-            f"query key are {shape}, weights {self.weights.shape}, scores {self.scores.shape}",
-        )
+        shape = (len(self.queries), len(self.keys))
+        for name in ("weights", "scores", "allowed"):
+            matrix = getattr(self, name)
+            self._require(
+                matrix is None or matrix.shape == shape,
+                f"query key are {shape}, {name} {None if matrix is None else matrix.shape}",
+            )
         self._require(
             len(self.hidden_weight) == shape[0],
             f"{shape[0]} queries, but {len(self.hidden_weight)} hidden weights",
         )
 
-    def without_special(self, *, renormalise: bool) -> "AttentionPattern":
-        """The same pattern without the rows and columns of special tokens such as [CLS] and [SEP].
+    def arranged(self, queries: Axis, keys: Axis, *, renormalise: bool = False) -> "AttentionPattern":
+        """The same matrix with other entries on its axes: words for tokens, or fewer of either.
 
-        Each remaining row loses the weight it had on them, kept as ``hidden_weight``. With
-        ``renormalise`` a row is divided by what remains, so that it sums to 1 again; a row that lost
-        everything stays zero. Scores are left as they are.
+        What a row had on keys that are not shown is kept as ``hidden_weight``. With ``renormalise`` a row
+        is divided by what remains, so that it sums to 1 again; a row that lost everything stays zero.
+        Scores are left as they are; words have none.
+
+        Raises:
+            ShapeError: this matrix is not one of single tokens, all of them.
         """
-        rows = ~self.query_tokens.is_special[self.query_position]
-        columns = ~self.key_tokens.is_special[self.key_position]
-        weights = self.weights[np.ix_(rows, columns)]
-        kept = weights.sum(axis=1, keepdims=True)
+        for axis, wanted in ((self.queries, queries), (self.keys, keys)):
+            whole = len(axis) == len(axis.tokens) and axis.tokens is wanted.tokens
+            self._require(whole, "only a matrix of all single tokens can be arranged anew")
+        weights = arrange(self.weights, queries, keys)
+        is_hidden = np.ones(len(self.keys), dtype=bool)
+        for first, stop in keys.spans:
+            is_hidden[first:stop] = False
+        lost = self.weights[:, is_hidden].sum(axis=1, keepdims=True, dtype=np.float32)
         if renormalise:
+            kept = weights.sum(axis=1, keepdims=True)
             weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept > 0)
+        merged = queries.is_merged or keys.is_merged
+        scores = None if self.scores is None or merged else arrange(self.scores, queries, keys)
         return replace(
             self,
-            scores=self.scores[np.ix_(rows, columns)],
+            scores=scores,
             weights=weights,
-            query_position=self.query_position[rows],
-            key_position=self.key_position[columns],
-            hidden_weight=self.weights[np.ix_(rows, ~columns)].sum(axis=1),
+            allowed=arrange(self.allowed.astype(np.float32), queries, keys) > 0,
+            queries=queries,
+            keys=keys,
+            hidden_weight=arrange(lost, queries, _COLUMN)[:, 0],
         )
+
+
+_COLUMN = Axis.of(
+    Tokens(
+        text="",
+        ids=np.zeros(1, dtype=np.int64),
+        labels=("",),
+        is_special=np.zeros(1, dtype=bool),
+        segment=np.zeros(1, dtype=np.int64),
+        word=np.zeros(1, dtype=np.int64),
+    )
+)
+"""The axis of a single column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -251,10 +417,54 @@ class VerificationReport(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Projection(Record):
-    """Query and key vectors of one head as points in the plane: all queries first, then all keys."""
+class Faithfulness(Record):
+    """How far distances from queries to keys keep the order of the scores. NaN where no query sees two keys."""
 
-    points: Float[np.ndarray, "point 2"]
+    order_correlation: float
+    """Spearman correlation of score and distance, mean over the queries; -1 is a perfect map, 0 says nothing."""
+    worst_correlation: float
+    """The same for the query that is served worst."""
+    worst_query: int | None = None
+    """Position of that query; None where there is none, and for several texts together."""
+    nearest_agreement: float
+    """Share of queries (0 to 1) whose nearest key is the one with the highest score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Placement(Record):
+    """Vectors of one head as points in the plane or in space: queries first, then keys, then values."""
+
+    points: Float[np.ndarray, "point axis"]
+    """Two axes or three."""
+    method: str
+    """What placed the points: one of `attnviz.projection.METHODS`; "pca" where there were too few for it."""
+    space: str
+    """What the method was fed with: one of `attnviz.spaces.SPACES`. The attention map is fed with the weights
+    alone; its trustworthiness is measured against the lifted vectors."""
+    parameters: Mapping[str, Any]
+    """What the method was run with, after it was fitted to the number of points; empty for "pca"."""
+    remark: str = ""
+    """What had to be changed to draw the map, in one sentence; empty when nothing was."""
+    in_map: Faithfulness
+    """How far the map keeps the order of the scores."""
+    in_space: Faithfulness | None
+    """How far the vectors that were fed in keep it, by the distance that the method was given; None for the
+    attention map."""
+    trustworthiness: float
+    """Whether neighbours in the map are neighbours among the vectors fed in, from 0 to 1; NaN with too few points."""
+    divergence: float | None = None
+    """For the attention map, what it lost: the mean over the queries of the Kullback-Leibler divergence of the
+    weights from those that the map implies, in nats; None for other methods."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Projection(Placement):
+    """A placement with the tokens that its points belong to."""
+
     role: tuple[Role, ...]
     position: Int[np.ndarray, " point"]
     """Position of the token that a point belongs to, among the queries' or the keys' tokens."""
@@ -263,22 +473,10 @@ class Projection(Record):
     kind: Kind
     layer: int
     head: int
-    method: str
-    """What placed the points: "tsne", or "pca" where there were too few for it."""
-    parameters: Mapping[str, Any]
-    """What the method was run with, after it was fitted to the number of points; empty for "pca"."""
-    remark: str = ""
-    """What had to be changed to draw the map, in one sentence; empty when nothing was."""
-    neighbour_agreement: float
-    """Share of queries (0 to 1) whose nearest key in the plane is the key with the largest weight."""
-    order_correlation: float
-    """Spearman correlation of score and distance in the plane, mean over the queries; -1 is a perfect
-    map, 0 says nothing. NaN with fewer than two keys."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
-        Record.__post_init__(self)
-        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        Placement.__post_init__(self)
         n_point = len(self.points)
         self._require(
             len(self.role) == n_point == len(self.position),

@@ -73,13 +73,34 @@ def tokenize(
         text=text,
         text_pair=text_pair,
         ids=np.array(encoding["input_ids"], dtype=np.int64),
-        labels=_labels(tokenizer, encoding["input_ids"]),
+        labels=labels_of(tokenizer, encoding["input_ids"]),
         is_special=np.array(encoding["special_tokens_mask"], dtype=bool),
         segment=segment,
         word=np.array([-1 if word is None else word for word in encoding.word_ids()], dtype=np.int64),
         unknown_id=tokenizer.unk_token_id,
         n_cut=tuple(int((full == one).sum() - (kept == one).sum()) for one in range(len(texts))),
     )
+
+
+def labels_of(tokenizer: "PreTrainedTokenizerBase", ids: list[int]) -> tuple[str, ...]:
+    """What is shown for each token.
+
+    WordPiece tokens are shown as they are, "##" included. Byte-level and SentencePiece tokens spell
+    spaces and bytes in a code of their own, so they are decoded; a token that is only part of a
+    character keeps its code, and one that the vocabulary does not have its id.
+    """
+    tokens = [
+        f"id {number}" if token is None else token
+        for number, token in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
+    ]
+    if type(tokenizer.backend_tokenizer.decoder).__name__ == "WordPiece":
+        return tuple(tokens)
+    special = set(tokenizer.all_special_tokens)
+    labels = []
+    for token in tokens:
+        decoded = "" if token in special else tokenizer.convert_tokens_to_string([token]).strip()
+        labels.append(decoded if decoded and "\N{REPLACEMENT CHARACTER}" not in decoded else token)
+    return tuple(labels)
 
 
 def remarks(tokens: Tokens) -> tuple[str, ...]:
@@ -144,21 +165,3 @@ def _segments(encoding: "BatchEncoding") -> np.ndarray:
     added = np.array(encoding["special_tokens_mask"], dtype=bool)
     found = np.array([-1 if one is None else one for one in encoding.sequence_ids()], dtype=np.int64)
     return np.where(added, -1, found)
-
-
-def _labels(tokenizer: "PreTrainedTokenizerBase", ids: list[int]) -> tuple[str, ...]:
-    """What is shown for each token.
-
-    WordPiece tokens are shown as they are, "##" included. Byte-level and SentencePiece tokens spell
-    spaces and bytes in a code of their own, so they are decoded; a token that is only part of a
-    character keeps its code.
-    """
-    tokens = tokenizer.convert_ids_to_tokens(ids)
-    if type(tokenizer.backend_tokenizer.decoder).__name__ == "WordPiece":
-        return tuple(tokens)
-    special = set(tokenizer.all_special_tokens)
-    labels = []
-    for token in tokens:
-        decoded = "" if token in special else tokenizer.convert_tokens_to_string([token]).strip()
-        labels.append(decoded if decoded and "\N{REPLACEMENT CHARACTER}" not in decoded else token)
-    return tuple(labels)

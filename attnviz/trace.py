@@ -5,19 +5,24 @@ computed from them for the head that is asked for. torch is imported only when t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
+from attnviz import attribution
 from attnviz.errors import SelectionError
+from attnviz.interventions import Intervention
 from attnviz.records import (
     KINDS,
+    MEASURES,
     AttentionPattern,
+    Axis,
     Kind,
     LayerAttention,
+    Measure,
     Provenance,
     Record,
     Tokens,
@@ -45,6 +50,8 @@ class Trace(Record):
     """The text that the decoder of an encoder-decoder model read; None for all other models."""
     layers: Mapping[Kind, tuple[LayerAttention, ...]]
     last_hidden_state: Float[np.ndarray, "token d_model"]
+    interventions: tuple[Intervention, ...] = ()
+    """What was changed inside the forward pass; nothing for the model's own."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
@@ -88,6 +95,12 @@ class Trace(Record):
         """What went into the attention of one layer, all heads."""
         calls = self._calls(kind)
         return calls[check_index("layer", layer, len(calls), f"{self.provenance.model}")]
+
+    def with_layer(self, call: LayerAttention) -> "Trace":
+        """The trace with other numbers in one layer's attention, in the place of those of its kind and layer."""
+        calls = list(self._calls(call.kind))
+        calls[check_index("layer", call.layer, len(calls), self.provenance.model)] = call
+        return replace(self, layers={**self.layers, call.kind: tuple(calls)})
 
     def query(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_head"]:
         """Query vectors of one head."""
@@ -145,25 +158,128 @@ class Trace(Record):
         )
         return _read_only(output)
 
-    def pattern(self, layer: int, head: int, kind: Kind | None = None) -> AttentionPattern:
-        """Scores and weights of one head with the tokens of their rows and columns."""
+    def layer_weights(
+        self, layer: int, kind: Kind | None = None, *, measure: Measure = "weights"
+    ) -> Float[np.ndarray, "head query key"]:
+        """Attention weights of all heads of one layer, or their value-aware weights (``norms``).
+
+        Raises:
+            SelectionError: also for a measure that has no number for each head, or is not to be had; see
+                `measures`.
+        """
+        from attnviz.attention import attention_weights, expand_heads
+
+        call = self.attention(layer, kind)
+        self._check_measure(measure, kind)
+        if measure == "rollout":
+            raise SelectionError(
+                "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
+            )
+        weights = attention_weights(
+            _tensor(call.query),
+            expand_heads(_tensor(call.key), len(call.query)),
+            call.scale,
+            allowed=None if call.allowed is None else _tensor(call.allowed),
+            bias=None if call.bias is None else _tensor(call.bias),
+        ).numpy()
+        if measure == "norms":
+            weights = attribution.head_norms(weights, self.value_products(layer, kind))
+        weights.flags.writeable = False
+        return weights
+
+    def value_products(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head head key"]:
+        """What value-aware weights need of the values and W_O; see `attnviz.attribution.value_products`.
+
+        Raises:
+            SelectionError: also where W_O is not known.
+        """
+        call = self.attention(layer, kind)
+        if call.value_products is not None:
+            return call.value_products
+        self._check_measure("norms", kind)
+        assert call.output_weight is not None  # or norms would not be among the measures
+        return attribution.value_products(call.value, call.output_weight)
+
+    def rollout(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
+        """How much of each token of the text a token holds after this layer; rows sum to 1.
+
+        The weights of each layer are averaged over its heads; see `attnviz.attribution.rollout`.
+
+        Raises:
+            SelectionError: also for cross-attention, whose queries are other tokens than its keys.
+        """
+        self._check_measure("rollout", kind)
+        check_index("layer", layer, self.n_layers(kind), f"{self.provenance.model}")
+        return attribution.rollout(self.layer_weights(one, kind).mean(axis=0) for one in range(layer + 1))
+
+    def measures(self, kind: Kind | None = None) -> tuple[Measure, ...]:
+        """What cells can hold for this kind: no norms where W_O is not known, no rollout of cross-attention."""
+        call = self.attention(0, kind)
+        missing: set[Measure] = set()
+        if call.output_weight is None and call.value_products is None:
+            missing.add("norms")
+        if self._kind(kind) == "cross":
+            missing.add("rollout")
+        return tuple(one for one in MEASURES if one not in missing)
+
+    def pattern(
+        self, layer: int, head: int | None, kind: Kind | None = None, *, measure: Measure = "weights"
+    ) -> AttentionPattern:
+        """The matrix of one head with its axes; weights come with their scores.
+
+        Args:
+            head: None for all heads of the layer together: weights averaged, value vectors summed before the
+                norm. Rollout is always of all heads.
+            measure: what cells hold, one of `measures`.
+        """
         from attnviz.attention import softmax
 
-        scores = self.scores(layer, head, kind)
-        n_query, n_key = scores.shape
+        self._check_measure(measure, kind)
+        scores: np.ndarray | None = None
+        if measure == "rollout":
+            head, weights = None, self.rollout(layer, kind)
+        elif head is None:
+            weights = self.layer_weights(layer, kind)
+            if measure == "norms":
+                weights = attribution.layer_norms(weights, self.value_products(layer, kind))
+            else:
+                weights = weights.mean(axis=0)
+        else:
+            scores = self.scores(layer, head, kind)
+            weights = _read_only(softmax(_tensor(scores)))
+            if measure == "norms":
+                products = self.value_products(layer, kind)[head, head][None, None]
+                weights, scores = attribution.head_norms(weights[None], products)[0], None
         return AttentionPattern(
             kind=self._kind(kind),
             layer=layer,
             head=head,
+            measure=measure,
             scores=scores,
-            weights=_read_only(softmax(_tensor(scores))),
-            query_tokens=self.query_tokens(kind),
-            key_tokens=self.key_tokens(kind),
-            query_position=np.arange(n_query),
-            key_position=np.arange(n_key),
-            hidden_weight=np.zeros(n_query, dtype=np.float32),
+            weights=weights,
+            allowed=self._allowed(layer, head, kind),
+            queries=Axis.of(self.query_tokens(kind)),
+            keys=Axis.of(self.key_tokens(kind)),
+            hidden_weight=np.zeros(weights.shape[0], dtype=np.float32),
             provenance=self.provenance,
         )
+
+    def _allowed(self, layer: int, head: int | None, kind: Kind | None) -> Bool[np.ndarray, "query key"]:
+        """Which keys a query may see: in one head, or in any."""
+        call = self.attention(layer, kind)
+        shape = (call.query.shape[1], call.key.shape[1])
+        if call.allowed is None:
+            return np.ones(shape, dtype=bool)
+        of_heads = call.allowed
+        one = of_heads.any(axis=0) if head is None else of_heads[head if len(of_heads) > 1 else 0]
+        return np.array(np.broadcast_to(one, shape))
+
+    def _check_measure(self, measure: Measure, kind: Kind | None) -> None:
+        if measure not in (found := self.measures(kind)):
+            raise SelectionError(
+                f"The measure {measure!r} was asked for; {self._kind(kind)} attention of "
+                f"{self.provenance.model} has {', '.join(found)}. Pick one of those."
+            )
 
     def _kind(self, kind: Kind | None) -> Kind:
         if kind is None:

@@ -4,7 +4,6 @@ One concept: is what is shown what the model computes? The reference is the same
 transformers' eager attention, sharing every parameter with the one that is traced.
 """
 
-import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.capture import share_parameters
 from attnviz.errors import VerificationError
 from attnviz.records import Kind, LayerAttention, Rung, VerificationReport
 
@@ -47,8 +47,7 @@ _OUTPUT_NAMES: dict[Kind, str] = {
 
 def make_reference(network: "PreTrainedModel") -> "PreTrainedModel":
     """The same model on transformers' eager attention; parameters and buffers are shared, not copied."""
-    shared = {id(one): one for one in (*network.parameters(), *network.buffers())}
-    reference = copy.deepcopy(network, shared)
+    reference = share_parameters(network)
     reference.set_attn_implementation("eager")
     return reference
 
@@ -62,8 +61,14 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
     3. The last hidden state of the model running on our attention against the reference's.
 
     Raises:
-        VerificationError: the reference returns no weights, or other layers and heads than the trace.
+        VerificationError: the reference returns no weights, or other layers and heads than the trace; or the
+            trace was made with an intervention, which the model's own attention knows nothing of.
     """
+    if trace.interventions:
+        raise VerificationError(
+            f"This trace was made with {len(trace.interventions)} intervention(s), so the model has no numbers of "
+            "its own to compare it with. Verify the trace of the same text without them."
+        )
     theirs, their_hidden = _reference_forward(model, trace)
     weight_errors: dict[Kind, np.ndarray] = {}
     output_errors: dict[Kind, np.ndarray] = {}

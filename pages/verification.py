@@ -7,6 +7,8 @@ from attnviz.figures import draw_errors
 from ui import cache, errors, state
 from ui.frame import View, frame
 from ui.presets import PRESETS
+from ui.selection import Selection
+from ui.take import take
 from ui.text import literal, quoted
 from ui.verdict import headline
 from ui.words import power
@@ -21,7 +23,7 @@ RUNGS = (
 def ladder(view: View) -> None:
     """The three rungs with their differences, tolerances and reasons."""
     report = cache.report(view.selection.source)
-    st.markdown(f"**{headline(report)}**")
+    st.markdown(f"**{headline(report, view.selection)}**")
     columns = st.columns(len(RUNGS), gap="medium")
     for number, (column, what, rung) in enumerate(zip(columns, RUNGS, report.rungs, strict=True), start=1):
         column.markdown(f"**{number}. {rung.name.capitalize()}.** {what}.")
@@ -63,13 +65,12 @@ def row(view: View) -> None:
     selection, trace = view.selection, view.trace
     pattern = trace.pattern(selection.layer, selection.head, view.kind)
     query = view.query
-    theirs = cache.reference_weights(selection.source, selection.layer, view.kind)[selection.head, query]
-    scores, ours = pattern.scores[query], pattern.weights[query]
+    scores, ours = trace.scores(selection.layer, selection.head, view.kind)[query], pattern.weights[query]
     exponentials = np.exp(scores - scores.max())
     attention = trace.attention(selection.layer, view.kind)
     scale = attention.scale
     st.markdown(
-        f"**The row of {quoted(pattern.query_tokens.labels[query])} (token {query}) in layer "
+        f"**The row of {quoted(pattern.queries.labels[query])} (token {query}) in layer "
         f"{selection.layer}, head {selection.head}, from scores to weights**"
     )
     bias = "" if attention.bias is None else " + b_{ij}"  # what T5 adds for the distance of two tokens
@@ -81,15 +82,22 @@ def row(view: View) -> None:
         f"Here i = {query}, the row's largest score m is {scores.max():.4f}, the exponentials sum to "
         f"{exponentials.sum():.4f} and the weights to {ours.sum():.6f}{factor}."
     )
+    columns: dict[str, object] = {
+        "key": [f"{position}  {label}" for position, label in enumerate(pattern.keys.labels)],
+        "score s": scores,
+        "exp(s − m)": exponentials,
+        "ours": ours,
+    }
+    if selection.bundle:
+        st.caption(
+            "The verdict is as recorded in the bundle. The model's own weights are not in it, so they do not stand "
+            "beside ours here."
+        )
+    else:
+        theirs = cache.reference_weights(selection.source, selection.layer, view.kind)[selection.head, query]
+        columns |= {"the model's": theirs, "difference": np.abs(ours - theirs)}
     st.dataframe(
-        {
-            "key": [f"{position}  {label}" for position, label in enumerate(pattern.key_tokens.labels)],
-            "score s": scores,
-            "exp(s − m)": exponentials,
-            "ours": ours,
-            "the model's": theirs,
-            "difference": np.abs(ours - theirs),
-        },
+        columns,
         hide_index=True,
         column_config={
             "score s": st.column_config.NumberColumn(format="%.4f"),
@@ -117,7 +125,7 @@ def every_preset(view: View) -> None:
         rows = []
         for number, preset in enumerate(PRESETS):
             progress.progress(number / len(PRESETS), text=f"{literal(preset.name)} …")
-            rows.append(_verify(state.Selection(model=model, text=preset.text, cut=True)))
+            rows.append(_verify(Selection(model=model, text=preset.text, cut=True)))
         progress.empty()
         verified[model] = rows
     if model in verified:
@@ -126,7 +134,7 @@ def every_preset(view: View) -> None:
         st.table(verified[model])
 
 
-def _verify(selection: state.Selection) -> dict[str, object]:
+def _verify(selection: Selection) -> dict[str, object]:
     report = cache.report(selection.source)
     return {
         "sentence": literal(selection.text),
@@ -153,4 +161,6 @@ with errors.explained():
         grid(view)
     with right:
         row(view)
-    every_preset(view)
+    if not view.selection.bundle:
+        every_preset(view)
+take(view, {"errors": "Differences of all heads"})

@@ -8,22 +8,39 @@ import streamlit as st
 
 from attnviz.catalogue import locate, offer, offers
 from attnviz.errors import AttnvizError
+from attnviz.figures.heatmap import measure_of
 from attnviz.figures.theme import ThemeName
-from attnviz.records import Kind
+from attnviz.records import AttentionPattern, Axis, Kind, Measure
 from attnviz.tokenization import remarks
 from attnviz.trace import Trace
-from ui import cache, downloads, errors, state
+from ui import bundles, cache, downloads, errors, state
 from ui.presets import PRESETS, Preset
-from ui.state import Selection
+from ui.selection import CHOICES, Selection
 from ui.text import literal
 
 PAGES = (
     ("app.py", "Attention", ":material/grid_on:"),
+    ("pages/heads.py", "All heads", ":material/apps:"),
+    ("pages/find.py", "Find the head", ":material/search:"),
+    ("pages/flow.py", "Token flow", ":material/conversion_path:"),
+    ("pages/compare.py", "Compare", ":material/compare_arrows:"),
+    ("pages/space.py", "Query-key space", ":material/scatter_plot:"),
+    ("pages/maps.py", "All maps", ":material/view_module:"),
+    ("pages/steps.py", "Step by step", ":material/stairs:"),
+    ("pages/scaling.py", "Scaling", ":material/square_foot:"),
+    ("pages/masks.py", "Kinds", ":material/grid_guides:"),
+    ("pages/positions.py", "Positions", ":material/format_list_numbered:"),
+    ("pages/claims.py", "Claims", ":material/forum:"),
+    ("pages/cost.py", "Cost", ":material/monitoring:"),
+    ("pages/history.py", "History", ":material/history:"),
+    ("pages/collection.py", "Many sentences", ":material/library_books:"),
+    ("pages/glossary.py", "Glossary", ":material/dictionary:"),
     ("pages/verification.py", "Verification", ":material/fact_check:"),
 )
 
 
 _ICON = Path(__file__).parent / "icon.png"
+_LOGO = Path(__file__).parent / "logo.svg"
 _STYLE = Path(__file__).parent / "frame.css"
 _SIDEBAR_WIDTH = 340  # px
 
@@ -39,6 +56,63 @@ class View:
     kind: Kind
     theme: ThemeName
 
+    @property
+    def measure(self) -> Measure:
+        """What cells hold; weights where scores are shown, which only the matrix of one head does."""
+        return measure_of(self.selection.show)
+
+    @property
+    def queries(self) -> Axis:
+        """The rows as they are chosen: tokens or words, perhaps without special ones or of one sentence."""
+        return self.axes_of(self.trace)[0]
+
+    @property
+    def keys(self) -> Axis:
+        """The columns as they are chosen."""
+        return self.axes_of(self.trace)[1]
+
+    @property
+    def hides_special(self) -> bool:
+        """Whether special tokens are left out; they are not where nothing would be left."""
+        tokens = self.trace.query_tokens(self.kind), self.trace.key_tokens(self.kind)
+        return self.selection.special != "shown" and not any(one.is_special.all() for one in tokens)
+
+    def axes_of(self, trace: Trace) -> tuple[Axis, Axis]:
+        """Rows and columns of a trace, chosen as on this screen."""
+        queries = Axis.of(trace.query_tokens(self.kind), self.selection.unit)
+        keys = Axis.of(trace.key_tokens(self.kind), self.selection.unit)
+        if self.hides_special:
+            queries, keys = queries.without_special(), keys.without_special()
+        if self.selection.sentences != "all" and trace.tokens.text_pair is not None:
+            of_query, of_key = ("AB".index(one) for one in self.selection.sentences.split(" → "))
+            queries, keys = queries.of_segment(of_query), keys.of_segment(of_key)
+        return queries, keys
+
+    def pattern(
+        self,
+        layer: int | None = None,
+        head: int | None = None,
+        *,
+        together: bool = False,
+        renormalise: bool | None = None,
+    ) -> AttentionPattern:
+        """The matrix of the picked head, or of another, with rows and columns as they are chosen.
+
+        Args:
+            together: all heads of the layer as one, instead of one head.
+            renormalise: whether rows sum to 1 again after special tokens are hidden; None for what is chosen.
+        """
+        layer = self.selection.layer if layer is None else layer
+        head = self.selection.head if head is None else head
+        of_all = together or self.measure == "rollout"
+        whole = cache.pattern(self.selection.source, layer, None if of_all else head, self.kind, self.measure)
+        if renormalise is None:
+            renormalise = self.selection.special == "renormalised" and self.hides_special
+        # The matrix may be of an earlier trace of the same text, made by somebody else or kept for longer.
+        queries = replace(self.queries, tokens=whole.queries.tokens)
+        keys = replace(self.keys, tokens=whole.keys.tokens)
+        return whole.arranged(queries, keys, renormalise=renormalise)
+
 
 def frame(title: str) -> View:
     """Page settings, sidebar and messages; the view of the selected text.
@@ -52,9 +126,10 @@ def frame(title: str) -> View:
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
     st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")
+    st.logo(str(_LOGO), size="large", icon_image=str(_ICON))
     state.arrive(title)
     try:
-        selection = state.current()
+        selection = state.with_opened_bundle(state.current())
     except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
         errors.show(error)
         st.stop()
@@ -65,11 +140,15 @@ def frame(title: str) -> View:
         menu = st.container()
     messages = st.container()
     with messages:
+        if bundle := cache.opened(selection.bundle):
+            bundles.banner(bundle)
         view = _view(selection)
     with where:
         _place(view)
+        _rows_and_columns(view)
     with menu:
         _menu()
+        bundles.uploader()
     with messages:
         target = view.trace.target_tokens
         notes = [*st.session_state.notices, *remarks(view.trace.tokens), *(remarks(target) if target else ())]
@@ -85,7 +164,7 @@ def _view(selection: Selection) -> View:
     """
     try:
         chosen = offer(selection.model)
-        if locate(chosen) is not None:
+        if selection.bundle or locate(chosen) is not None:
             view = _fitted_view(selection)
             state.settle(view.selection)
             return view
@@ -100,7 +179,10 @@ def _view(selection: Selection) -> View:
         errors.show(error)
     good = state.last_good()
     picks = {} if selection.query is None else {"query": selection.query, "key": selection.key}
-    kept = {name: getattr(good, name) for name in ("model", "text", "second", "cut", "query", "key")}
+    kept = {
+        name: getattr(good, name)
+        for name in ("model", "text", "second", "cut", "masked", "bundle", "query", "key")
+    }
     view = _fitted_view(replace(selection, **(kept | picks)))
     state.remember(view.selection)
     state.mirror(view.selection)
@@ -116,7 +198,6 @@ def _fitted_view(selection: Selection) -> View:
 
 
 def _sentence() -> None:
-    st.markdown("### attnviz")
     with st.form("sentence", border=False):
         st.text_area(
             "Sentence",
@@ -224,6 +305,53 @@ def _place(view: View) -> None:
         )
 
 
+def _rows_and_columns(view: View) -> None:
+    """What rows and columns stand for and which are left out, on every page alike."""
+    with st.popover(
+        "Rows and columns", icon=":material/table_rows:", width="stretch", key="rows_and_columns"
+    ):
+        st.segmented_control(
+            "One for each",
+            CHOICES["unit"],
+            required=True,
+            format_func={"tokens": "Token", "words": "Word"}.__getitem__,
+            help="Joins the pieces of a word: their columns are summed and their rows averaged.",
+            **state.field("unit"),
+        )
+        st.segmented_control(
+            "Special tokens",
+            CHOICES["special"],
+            required=True,
+            format_func=str.capitalize,
+            help="Hides the rows and columns of [CLS], [SEP] and their like; renormalised rows sum to 1 again.",
+            **state.field("special"),
+        )
+        if view.trace.tokens.text_pair is not None:
+            st.segmented_control(
+                "Sentences",
+                CHOICES["sentences"],
+                required=True,
+                format_func=str.capitalize,
+                help="Leaves the queries and keys of one sentence each: A is the first, B the second.",
+                **state.field("sentences"),
+            )
+
+
+def hidden_note(view: View) -> str:
+    """What the choice of rows and columns leaves out or joins, in a sentence or two; empty for nothing."""
+    selection, notes = view.selection, []
+    if selection.unit == "words":
+        notes.append("Pieces of a word are one row and one column: columns are summed, rows averaged.")
+    if view.hides_special:
+        notes.append("Special tokens are hidden.")
+    elif selection.special != "shown":
+        notes.append("Special tokens are shown: without them nothing would be left.")
+    if selection.sentences != "all":
+        of_query, of_key = ({"A": "first", "B": "second"}[one] for one in selection.sentences.split(" → "))
+        notes.append(f"Only queries of the {of_query} sentence and keys of the {of_key} are shown.")
+    return " ".join(notes)
+
+
 def _walk(step: int, n_layers: int, n_heads: int) -> None:
     """The next head or the one before, from where the last click led, even if that is not drawn yet."""
     chosen = state.chosen()
@@ -234,6 +362,6 @@ def _walk(step: int, n_layers: int, n_heads: int) -> None:
 
 def _menu() -> None:
     params = st.session_state.get("params") or {}
-    st.divider()
-    for page, label, icon in PAGES:
-        st.page_link(page, label=label, icon=icon, query_params=params)
+    columns = st.columns(2, gap="small")
+    for number, (page, label, icon) in enumerate(PAGES):
+        columns[number * 2 // len(PAGES)].page_link(page, label=label, icon=icon, query_params=params)

@@ -1,87 +1,25 @@
-"""What a person has chosen: one Selection, kept for the session and mirrored in the URL.
+"""What a person has chosen, kept for the session and mirrored in the URL.
 
-The session holds the truth. Widgets are filled from it and write to it; links are read into it once,
+One concept: the session's Selection; what it is made of is in `ui.selection`. Widgets are filled from it and write to it; links are read into it once,
 and again when the browser goes back.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
 import streamlit as st
 
-from attnviz.catalogue import default_model, offers
-from attnviz.figures.heatmap import Colour, Shown, Special
-from attnviz.projection import FEWEST_ITERATIONS, METRICS, MOST_ITERATIONS
-from attnviz.records import KINDS
+from attnviz.catalogue import default_model
+from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.trace import Trace
-from ui.cache import Source
+from ui import cache
 from ui.presets import Preset, first_screen
+from ui.selection import Selection, first_selection, from_params
 
-LARGEST_SEED = 2**32 - 1
 LONGEST_LINK = 60_000
 """Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
-_LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be picked
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "show": get_args(Shown),
-    "colour": get_args(Colour),
-    "special": get_args(Special),
-    "metric": METRICS,
-    "kind": KINDS,
-}
-_RANGES: dict[str, tuple[float, float]] = {
-    "layer": (0, np.inf),
-    "head": (0, np.inf),
-    "query": (0, np.inf),
-    "key": (0, np.inf),
-    "perplexity": (1, 100),
-    "iterations": (FEWEST_ITERATIONS, MOST_ITERATIONS),
-    "seed": (0, LARGEST_SEED),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Everything that a link carries. Positions and indices count from 0."""
-
-    model: str
-    text: str
-    second: str = ""
-    """Second sentence of a pair; empty for none."""
-    cut: bool = False
-    """Whether a text over the model's limit is cut instead of refused."""
-    kind: str = ""
-    """Kind of attention; empty for the model's first."""
-    layer: int = 0
-    head: int = 0
-    query: int | None = None
-    """Position of the picked query; None to pick the one with the strongest link."""
-    key: int | None = None
-    """Position of the picked key; None for the strongest key of the query."""
-    show: Shown = "weights"
-    colour: Colour = "linear"
-    special: Special = "shown"
-    metric: str = "cosine"
-    perplexity: float = 5.0
-    iterations: int = 1000
-    seed: int = 0
-
-    @property
-    def source(self) -> Source:
-        """What the trace is made from."""
-        return Source(model=self.model, text=self.text, second=self.second, cut=self.cut)
-
-    def to_params(self) -> dict[str, str]:
-        """The query string that opens this very screen; what is at its default is left out."""
-        always = {"model", "text", "layer", "head"}
-        return {
-            one.name: _write(getattr(self, one.name))
-            for one in fields(self)
-            if one.name in always or getattr(self, one.name) != one.default
-        }
 
 
 def current() -> Selection:
@@ -95,7 +33,20 @@ def current() -> Selection:
     other_link = params and params != st.session_state.get("params") and not clicked
     if "selection" not in st.session_state or other_link:
         st.session_state.selection, st.session_state.notices = from_params(params)
+        if "text" not in params:
+            st.session_state.preset = first_screen(chosen().model).preset
         st.session_state.params = params
+    return chosen()
+
+
+def with_opened_bundle(selection: Selection) -> Selection:
+    """The selection, without a bundle that this session has not opened; its sentence is computed instead."""
+    if not selection.bundle or cache.opened(selection.bundle) is not None:
+        return selection
+    _remark(
+        "The link leads to a bundle that is not open here; its sentence is computed by the model instead."
+    )
+    st.session_state.selection = replace(selection, bundle="")
     return chosen()
 
 
@@ -112,10 +63,40 @@ def chosen() -> Selection:
 
 
 def change(**changes: Any) -> None:
-    """Chooses something else; what was said about the last choice is no longer shown."""
+    """Chooses something else; what was said about the last choice is no longer shown.
+
+    Masked tokens are those of one text as one model reads it, so another has none. A query or key that is
+    picked is a single one until a phrase is made of it.
+    """
+    if changes.keys() & {"model", "text", "second"}:
+        changes = {"masked": (), "other_masked": None} | changes
+    if changes.keys() & {"other_model", "other_text", "other_second"}:
+        changes = {"other_masked": None} | changes
+    for side in changes.keys() & {"query", "key"}:
+        changes = {f"{side}_to": None} | changes
+    notices = []
+    if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked"}:
+        changes = {"bundle": ""} | changes
+        notices = ["The bundle is left: what is shown is computed by the model on this machine."]
     st.session_state.selection = replace(chosen(), **changes)
-    st.session_state.notices = []
+    st.session_state.notices = notices
     st.session_state.clicked = True
+
+
+def show(selection: Selection, notices: list[str]) -> None:
+    """Takes a whole selection, with what there is to say about it."""
+    st.session_state.selection, st.session_state.notices = selection, notices
+    st.session_state.clicked = True
+
+
+def pin(**shown: Any) -> None:
+    """Chooses what is shown where nothing was chosen, so that it stays whatever else is."""
+    st.session_state.selection = replace(chosen(), **shown)
+
+
+def mask(position: int) -> None:
+    """Puts the mask token in the place of a token, or the token back."""
+    change(masked=tuple(sorted({*chosen().masked} ^ {position})))
 
 
 def hold() -> None:
@@ -148,15 +129,11 @@ def mirror(selection: Selection) -> None:
 
 def last_good() -> Selection:
     """The last selection that could be shown; the first screen before there was one."""
-    good: Selection | None = st.session_state.get("good")
-    return first_selection(default_model()) if good is None else good
-
-
-def first_selection(model: str) -> Selection:
-    """What this model shows before anything is chosen."""
-    first = first_screen(model)
-    st.session_state.preset = first.preset
-    return Selection(model=model, text=first.preset.text, layer=first.layer, head=first.head)
+    if "good" not in st.session_state:
+        st.session_state.preset = first_screen(default_model()).preset
+        return first_selection(default_model())
+    good: Selection = st.session_state.good
+    return good if cache.opened(good.bundle) else replace(good, bundle="")
 
 
 def fill(name: str, shown: Selection | None = None) -> str:
@@ -166,6 +143,7 @@ def fill(name: str, shown: Selection | None = None) -> str:
     on every page that is opened, where the browser makes the field anew and would show it empty.
     """
     key, value = f"field_{name}", getattr(shown or chosen(), name)
+    value = list(value) if isinstance(value, tuple) else value  # as a field for several things holds it
     filled: set[str] = st.session_state.filled
     if key not in filled or st.session_state.get(key) != value:
         st.session_state[key] = value
@@ -180,7 +158,7 @@ def field(name: str, shown: Selection | None = None) -> dict[str, Any]:
     def take() -> None:
         value = st.session_state[key]
         if value is not None:  # an emptied number field keeps what was chosen
-            change(**{name: value})
+            change(**{name: tuple(value) if isinstance(value, list) else value})
 
     return {"key": key, "on_change": take}
 
@@ -189,48 +167,6 @@ def choose_preset(preset: Preset) -> None:
     """Shows an example sentence; its query is picked once its tokens are known."""
     change(text=preset.text, second="", cut=False, query=None, key=None)
     st.session_state.preset = preset
-
-
-def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:
-    """The selection of a link, with a sentence for every value that had to be replaced.
-
-    What does not depend on the text is checked here, the rest by `fit`.
-    """
-    notices: list[str] = []
-    model = params.get("model", "")
-    names = [offer.name for offer in offers()]
-    if model not in names:
-        if model:
-            notices.append(
-                f"The link asks for the model “{model}”, which is not offered here; {default_model()} is shown."
-            )
-        model = default_model()
-    first = first_selection(model)
-    values: dict[str, Any] = {"text": params.get("text", first.text), "second": params.get("second", "")}
-    if "cut" in params:
-        values["cut"] = params["cut"] == "1"
-        if params["cut"] not in ("0", "1"):
-            notices.append(f"The link asks for cut “{params['cut']}”; it can be 0 or 1. The text is not cut.")
-    for name, choices in CHOICES.items():
-        if params.get(name, "") in choices:
-            values[name] = params[name]
-        elif name in params:
-            notices.append(
-                f"The link asks for {name} “{params[name]}”; it can be {' or '.join(choices)}. "
-                "The usual one is shown."
-            )
-    for name, (lowest, highest) in _RANGES.items():
-        if name in params:
-            number = _number(params[name], whole=name != "perplexity")
-            if number is None:
-                notices.append(
-                    f"The link asks for {name} “{params[name]}”, which is no number; the usual one is shown."
-                )
-                continue
-            values[name] = type(number)(min(max(number, lowest), highest))
-            if values[name] != number:
-                notices.append(f"The link asks for {name} {number}; {values[name]} is the nearest there is.")
-    return replace(first, **values), notices
 
 
 def fit(selection: Selection, trace: Trace) -> Selection:
@@ -255,14 +191,37 @@ def fit(selection: Selection, trace: Trace) -> Selection:
             changed: dict[str, Any] = {name: count - 1}
             selection = replace(selection, **changed)
 
+    measure = measure_of(selection.show)
+    if measure not in trace.measures(kind):
+        _remark(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
+        selection = replace(selection, show="weights")
+    if trace.tokens.text_pair is None:
+        selection = replace(selection, sentences="all")
     nearest("layer", trace.n_layers(kind), f"{model} has layers")
     nearest("head", trace.n_heads(kind), f"{model} has heads")
+    heads = tuple(one for one in selection.heads if _is_there(one, trace, kind))
+    if heads != selection.heads:
+        _remark(f"Heads {', '.join(selection.heads)} were asked for; those that {model} has are shown.")
+        selection = replace(selection, heads=heads)
+    if selection.held and not _is_there(selection.held, trace, kind):
+        _remark(f"The map was to lie like that of head {selection.held}, which {model} does not have.")
+        selection = replace(selection, held="")
     nearest("query", len(trace.query_tokens(kind)), "this text has tokens")
     nearest("key", len(trace.key_tokens(kind)), "this text has tokens")
+    nearest("query_to", len(trace.query_tokens(kind)), "this text has tokens")
+    nearest("key_to", len(trace.key_tokens(kind)), "this text has tokens")
     if selection.query is None:
         query, key = _preset_pick(trace, kind) or (_strongest_query(trace, selection), None)
-        selection = replace(selection, query=query, key=key if selection.key is None else selection.key)
+        selection = replace(
+            selection, query=query, key=key if selection.key is None else selection.key, kept=""
+        )
     return replace(selection, kind="" if selection.kind == trace.kinds[0] else selection.kind)
+
+
+def _is_there(name: str, trace: Trace, kind: Any) -> bool:
+    """Whether the trace has this head, "3.5", or all heads of this layer, "3"."""
+    layer, _, head = name.partition(".")
+    return int(layer) < trace.n_layers(kind) and int(head or 0) < trace.n_heads(kind)
 
 
 def _remark(notice: str) -> None:
@@ -287,25 +246,8 @@ def _strongest_query(trace: Trace, selection: Selection) -> int:
     kind: Any = selection.kind
     pattern = trace.pattern(selection.layer, selection.head, kind)
     weights = pattern.weights.copy()
-    weights[:, pattern.key_tokens.is_special] = -1
+    weights[:, pattern.keys.is_special] = -1
     if kind != "cross":
         np.fill_diagonal(weights, -1)
-    weights[pattern.query_tokens.is_special, :] = -2  # even a text of one token has a better one
+    weights[pattern.queries.is_special, :] = -2  # even a text of one token has a better one
     return int(np.unravel_index(weights.argmax(), weights.shape)[0])
-
-
-def _number(text: str, *, whole: bool) -> int | float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    if not np.isfinite(number) or (whole and number != int(number)):
-        return None
-    number = min(max(number, -_LARGEST_NUMBER), _LARGEST_NUMBER)
-    return int(number) if whole else number
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

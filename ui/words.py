@@ -1,19 +1,45 @@
 """Findings in words."""
 
 import numpy as np
+from jaxtyping import Float
 
+from attnviz.figures.heatmap import Shown
 from attnviz.figures.theme import isolated, share_text
-from attnviz.records import AttentionPattern, Projection, Tokens
+from attnviz.figures.tint import Tint
+from attnviz.projection import NAMES
+from attnviz.records import AttentionPattern, Axis, Measure, Projection
+from attnviz.spaces import Space
+
+SHOWN_NAMES: dict[Shown, str] = {
+    "weights": "Weights",
+    "scores": "Scores",
+    "norms": "Value-aware",
+    "rollout": "Rollout",
+}
+"""What cells can hold, as it is written on controls."""
+METHOD_NAMES = NAMES | {"attention": "Attention map", "mds": "Classical MDS"}
+"""What places the points of a map, the same."""
 
 
 def strongest_key(pattern: AttentionPattern, query: int) -> int:
-    """Position of the key that a query gives most weight, special tokens aside unless there are no others."""
-    row = int(np.flatnonzero(pattern.query_position == query)[0])
+    """Position of the key that a query gives most weight, special tokens aside unless there are no others.
+
+    Where the query is not shown, the first key.
+    """
+    row = pattern.queries.index(query)
+    if row is None:
+        return int(pattern.keys.positions[0])
     weights = pattern.weights[row].copy()
-    is_special = pattern.key_tokens.is_special[pattern.key_position]
-    if not is_special.all():
-        weights[is_special] = -1
-    return int(pattern.key_position[weights.argmax()])
+    if not pattern.keys.is_special.all():
+        weights[pattern.keys.is_special] = -1
+    return int(pattern.keys.positions[weights.argmax()])
+
+
+def place(pattern: AttentionPattern) -> str:
+    """Where a matrix is from: "Layer 3, head 1"."""
+    if pattern.measure == "rollout":
+        return f"Layers 0 to {pattern.layer}, all heads" if pattern.layer else "Layer 0, all heads"
+    return f"Layer {pattern.layer}, " + ("all heads" if pattern.head is None else f"head {pattern.head}")
 
 
 def finding(pattern: AttentionPattern, query: int, key: int) -> str:
@@ -21,51 +47,170 @@ def finding(pattern: AttentionPattern, query: int, key: int) -> str:
 
     Plain text: a page that shows it as Markdown makes it `literal`.
     """
-    row = pattern.weights[int(np.flatnonzero(pattern.query_position == query)[0])]
-    weight = row[int(np.flatnonzero(pattern.key_position == key)[0])]
-    said = f"{_name(pattern.query_tokens, query)} gives {share_text(float(weight))} of its attention to "
-    said += f"{_name(pattern.key_tokens, key)}"
-    most = int(pattern.key_position[row.argmax()])
-    if most == key or row.max() == 0:
-        return f"{said}."
-    return f"{said}; most, {share_text(float(row.max()))}, goes to {_name(pattern.key_tokens, most)}."
+    row, column = pattern.queries.index(query), pattern.keys.index(key)
+    if row is None or column is None:
+        hidden = pattern.queries if row is None else pattern.keys
+        return f"{name(hidden, query if row is None else key)} is not shown."
+    weights = pattern.weights[row]
+    given = [name(pattern.queries, query), name(pattern.keys, key), amount(pattern, row, column)]
+    most = int(weights.argmax())
+    strongest = name(pattern.keys, int(pattern.keys.positions[most]))
+    is_most = most == column or weights[most] == 0
+    match pattern.measure:
+        case "weights":
+            said = "{0} gives {2} of its attention to {1}"
+            rest = "; most, {1}, goes to {0}"
+        case "norms":
+            said = "{1} reaches {0} with a value-aware weight of {2}"
+            rest = "; most, {1}, comes from {0}"
+        case "rollout":
+            said = "{2} of {0} comes from {1}, through all layers so far"
+            rest = "; most, {1}, from {0}"
+    said = said.format(*given)
+    return f"{said}." if is_most else f"{said}{rest.format(strongest, amount(pattern, row, most))}."
 
 
-def _name(tokens: Tokens, position: int) -> str:
-    """A token in quotation marks, with its position where the text has it twice."""
-    label = tokens.labels[position]
-    twice = tokens.labels.count(label) > 1
-    return f"“{isolated(label)}”" + (f" (token {position})" if twice else "")
+def key_finding(pattern: AttentionPattern, key: int) -> str:
+    """Which query gives the picked key most of its attention; plain text, like `finding`."""
+    column = pattern.keys.index(key)
+    if column is None:
+        return f"{name(pattern.keys, key)} is not shown."
+    row = int(pattern.weights[:, column].argmax())
+    giver, taken = name(pattern.queries, int(pattern.queries.positions[row])), name(pattern.keys, key)
+    return f"Of all queries {giver} gives {taken} most of its attention, {amount(pattern, row, column)}."
+
+
+def amount(pattern: AttentionPattern, row: int, column: int) -> str:
+    """A cell's number in words: a share of attention as "47.5 %", a value-aware weight as "1.47"."""
+    return number_text(float(pattern.weights[row, column]), pattern.measure)
+
+
+def name(axis: Axis, position: int) -> str:
+    """The entry of an axis that a token belongs to, in quotation marks, with its position where it is there twice."""
+    entry = axis.index(position)
+    first = position if entry is None else int(axis.positions[entry])
+    label = axis.tokens.labels[position] if entry is None else axis.labels[entry]
+    labels = axis.tokens.labels if entry is None else axis.labels
+    return f"“{isolated(label)}”" + (f" (token {first})" if labels.count(label) > 1 else "")
+
+
+def group_name(axis: Axis, span: tuple[int, int]) -> str:
+    """A run of tokens as it would be written, in quotation marks; one entry of an axis by its `name`."""
+    first, stop = span
+    is_entry = bool((axis.spans == span).all(axis=1).any())
+    return name(axis, first) if is_entry else f"“{isolated(axis.tokens.label(first, stop))}”"
+
+
+def number_text(number: float, measure: Measure) -> str:
+    """A weight in words: "47.5 %", or "1.47" for a value-aware one."""
+    return f"{number:.3g}" if measure == "norms" else share_text(number)
+
+
+def pair_finding(
+    weights: Float[np.ndarray, "layer head"], picked: tuple[int, int], pair: tuple[str, str], measure: Measure
+) -> str:
+    """What the picked head gives from query to key, how many heads give more, and which gives most.
+
+    Plain text, like `finding`.
+
+    Args:
+        pair: query and key as they are written.
+    """
+    link = f"from {pair[0]} to {pair[1]}"
+    if not weights.any():
+        return f"No head gives anything {link}."
+    given = weights[picked]
+    n_more = int((weights > given).sum())
+    here = f"Layer {picked[0]}, head {picked[1]} gives"
+    if not n_more:
+        return f"{here} most {link}: {number_text(float(given), measure)}, the first of {weights.size} heads."
+    layer, head = np.unravel_index(weights.argmax(), weights.shape)
+    return (
+        f"{here} {number_text(float(given), measure)} {link}, rank {n_more + 1} of {weights.size} heads; "
+        f"layer {layer}, head {head} gives most, {number_text(float(weights.max()), measure)}."
+    )
+
+
+TINT_NAMES: dict[Tint, str] = {
+    "role": "Role",
+    "token": "Token",
+    "position": "Position",
+    "position mod 5": "Position mod 5",
+    "part of word": "Part of word",
+    "norm": "Length of the vector",
+    "special": "Special or not",
+}
+"""What points can be coloured by, as it is written on controls."""
+SPACE_NAMES: dict[Space, str] = {
+    "raw": "As they are",
+    "centred": "Keys centred",
+    "balanced": "Centred, balanced",
+    "lifted": "Lifted",
+}
+"""What a map can be fed with, as it is written on controls."""
+SPACE_WORDS: dict[Space, str] = {
+    "raw": "The vectors as the model has them: every angle and length is kept, but what all keys have in common, "
+    "which no weight depends on, keeps queries and keys apart.",
+    "centred": "Keys moved so that their mean is zero, which leaves every weight as it is; queries are not moved, since "
+    "that would change them.",
+    "balanced": "Centred keys made shorter and queries longer by one factor, or the reverse, so that both are of one "
+    "length; scores change by one number a query, weights not at all.",
+    "lifted": "Centred keys with one dimension more, which makes the nearer key the one with the higher score for every "
+    "query, exactly.",
+}
+"""What each of them keeps, in a sentence."""
 
 
 def map_note(projection: Projection) -> str:
     """How the map was made, what had to be changed for it, and how far it can be believed."""
-    used = projection.parameters
-    note = projection.remark
-    if used:
-        note = (
-            f"t-SNE, {used['metric']} distance, perplexity {used['perplexity']:.3g}, {used['iterations']} "
-            f"iterations, seed {used['seed']}. {note}"
-        ).rstrip()
-    if np.isnan(projection.neighbour_agreement):
+    note = map_settings(projection)
+    believed = projection.in_map
+    if np.isnan(believed.nearest_agreement):
         return note
-    correlation = f"{projection.order_correlation:+.2f}".replace("-", "−")
     return (
         f"{note} How far to believe it: the nearest key is the one with the largest weight for "
-        f"{100 * projection.neighbour_agreement:.0f} % of the queries; near and strong go together with "
-        f"{correlation} (−1 always, 0 not at all)."
+        f"{100 * believed.nearest_agreement:.0f} % of the queries; near and strong go together with "
+        f"{correlation_text(believed.order_correlation)} (−1 always, 0 not at all)."
     )
+
+
+def map_settings(projection: Projection) -> str:
+    """How the map was made, and what had to be changed for it."""
+    used = projection.parameters
+    if projection.remark and not used:  # too few points for what was asked for
+        return projection.remark
+    written = {
+        "metric": "{} distance",
+        "perplexity": "perplexity {:.3g}",
+        "neighbours": "{} neighbours",
+        "min_dist": "least distance {:g}",
+        "iterations": "{} iterations",
+        "seed": "seed {}",
+    }
+    method = projection.method
+    said = [
+        METHOD_NAMES[method],
+        *(words.format(used[name]) for name, words in written.items() if name in used),
+    ]
+    return f"{', '.join(said)}. {projection.remark}".rstrip()
+
+
+def correlation_text(correlation: float) -> str:
+    """A correlation with its sign: "−0.79", "+0.12"; "none" where there is none."""
+    return "none" if np.isnan(correlation) else f"{correlation:+.2f}".replace("-", "−")
 
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def power(number: float) -> str:
-    """A small number in powers of ten: "9.2 × 10⁻⁷"; "0" and "not a number" as they are."""
+    """A number in powers of ten: "9.2 × 10⁻⁷"; what is near 1, "0" and "not a number" as they are."""
     if not np.isfinite(number):
         return "not a number"
     if number == 0:
         return "0"
+    if 0.01 <= abs(number) < 1000:
+        return f"{number:.2g}" if abs(number) < 100 else f"{number:.0f}"
     digits, exponent = f"{number:.1e}".split("e")
     raised = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
     return raised if digits == "1.0" else f"{digits} × {raised}"

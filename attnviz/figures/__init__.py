@@ -1,8 +1,18 @@
 """Records to plotly figures. numpy and plotly only, never torch."""
 
+from attnviz.figures.comparison import draw_comparison
 from attnviz.figures.heatmap import draw_heatmap, draw_pattern
+from attnviz.figures.pair import draw_pair
 from attnviz.figures.projection import draw_projection
 from attnviz.figures.ranking import draw_ranking
 from attnviz.figures.verification import draw_errors
 
-__all__ = ["draw_errors", "draw_heatmap", "draw_pattern", "draw_projection", "draw_ranking"]
+__all__ = [
+    "draw_comparison",
+    "draw_errors",
+    "draw_heatmap",
+    "draw_pair",
+    "draw_pattern",
+    "draw_projection",
+    "draw_ranking",
+]

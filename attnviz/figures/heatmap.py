@@ -1,39 +1,45 @@
 """The attention matrix of one head: queries down, keys across, square cells."""
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from jaxtyping import Int
 from plotly import graph_objects as go
 
+from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.theme import (
     LOG_DECADES,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
+    Colour,
     Theme,
     ThemeName,
+    axis_labels,
     axis_title,
     base_layout,
     outline,
-    token_labels,
     weight_scale,
 )
-from attnviz.records import AttentionPattern, Kind
+from attnviz.records import AttentionPattern, Kind, Measure
 
 if TYPE_CHECKING:
     from attnviz.trace import Trace
 
-Shown = Literal["weights", "scores"]
-Colour = Literal["linear", "logarithmic"]
+Shown = Literal["weights", "scores", "norms", "rollout"]
 Special = Literal["shown", "hidden", "renormalised"]
 
 MOST_CELLS_WITH_SCORES = 120_000
 """Up to this many cells the hover text carries both weight and score. Above, the second number of every
 cell would double the 1.4 MB that 512 x 512 cells take on the wire."""
 
+MOST_COUNTED = 48
+"""Entries a side up to which cells are large enough to be counted and framed. Above, a box can be zoomed to."""
+
 _CELL, _LABELS = 26, 140  # px
 _LOWEST, _HIGHEST = 380, 560  # px
+_MARK = 6.0  # px from the middle of the picked cell to its frame, where cells are small
 
 
 def draw_heatmap(
@@ -51,7 +57,8 @@ def draw_heatmap(
     """Attention matrix of one head as a heatmap.
 
     Args:
-        show: "weights" after the softmax, or "scores" before it: scaled, biased and masked.
+        show: "weights" after the softmax; "scores" before it: scaled, biased and masked; "norms" or "rollout",
+            see `attnviz.attribution`; rollout is of all heads.
         colour: "linear", or "logarithmic" over the four decades below the largest weight; scores are
             always linear.
         special: rows and columns of special tokens "shown", "hidden", or "renormalised": hidden, with
@@ -61,10 +68,16 @@ def draw_heatmap(
     Raises:
         SelectionError: no such layer, head or kind.
     """
-    pattern = trace.pattern(layer, head, kind)
+    pattern = trace.pattern(layer, head, kind, measure=measure_of(show))
     if special != "shown":
-        pattern = pattern.without_special(renormalise=special == "renormalised")
+        queries, keys = pattern.queries.without_special(), pattern.keys.without_special()
+        pattern = pattern.arranged(queries, keys, renormalise=special == "renormalised")
     return draw_pattern(pattern, show=show, colour=colour, picked=picked, theme=theme)
+
+
+def measure_of(shown: Shown) -> Measure:
+    """The measure whose pattern is drawn; scores are drawn from the pattern of weights."""
+    return "weights" if shown == "scores" else shown
 
 
 def draw_pattern(
@@ -73,24 +86,37 @@ def draw_pattern(
     show: Shown = "weights",
     colour: Colour = "linear",
     picked: tuple[int, int] | None = None,
+    side: Literal["query", "key"] = "query",
+    largest: float | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """The same for a pattern at hand; see `draw_heatmap`."""
+    """The same for a pattern at hand; see `draw_heatmap`.
+
+    Args:
+        side: whether the row of the picked query is outlined, or the column of the picked key.
+        largest: what has the strongest tone where not scores are shown, so that two patterns can be laid side by
+            side; None for the largest of this one.
+    """
     palette = THEMES[theme]
     n_query, n_key = pattern.weights.shape
     height = int(np.clip(n_query * _CELL + _LABELS, _LOWEST, _HIGHEST))
-    is_logarithmic = colour == "logarithmic" and show == "weights"
+    is_logarithmic = colour == "logarithmic" and show != "scores"
+    longest = max(n_query, n_key)
+    below = (
+        6 if longest <= MOST_COUNTED else 14 if longest <= MOST_DOTS else 44
+    )  # px: tick, words of the overview
     bar = {  # below, where it takes no width from the cells
         "orientation": "h",
         "y": 0,
         "yanchor": "top",
-        "ypad": 6,
+        "ypad": below,
         "thickness": 8,
         "outlinewidth": 0,
         "tickfont": {"size": SMALL_FONT_SIZE},
     }
+    values = _values(pattern, show, largest)
     cells = go.Heatmap(
-        x=token_labels(pattern.key_tokens, pattern.key_position),
+        x=axis_labels(pattern.keys),
         y=_query_labels(pattern),
         colorscale=weight_scale(palette, logarithmic=is_logarithmic),
         showscale=not is_logarithmic,
@@ -98,8 +124,31 @@ def draw_pattern(
         ygap=_gap(n_query),
         hoverongaps=False,
         colorbar=bar,
-        **_values(pattern, show),
+        **values,
     )
+    layout = base_layout(
+        palette,
+        height=height,
+        **matrix_axes(palette),
+        shapes=[
+            *segment_borders(pattern.queries.segment, pattern.keys.segment, palette.quiet),
+            *([] if picked is None else _outlines(pattern, picked, side, palette.picked)),
+        ],
+        dragmode="zoom" if longest > MOST_COUNTED else False,
+        **overview(
+            values["z"],
+            (values["zmin"], values["zmax"]),
+            number="score" if show == "scores" else MEASURE_NAMES[pattern.measure],
+            colour="logarithmic" if is_logarithmic else "linear",
+            theme=theme,
+        ),
+    )
+    bars = [_logarithmic_bar(float(pattern.weights.max()), bar, palette)] if is_logarithmic else []
+    return go.Figure([cells, *bars], layout)
+
+
+def matrix_axes(palette: Theme) -> dict[str, dict[str, object]]:
+    """The two axes of a matrix: queries down, keys across and named above, square cells."""
     axis = {
         "type": "category",
         "showgrid": False,
@@ -109,11 +158,9 @@ def draw_pattern(
         "automargin": True,
         "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
     }
-    layout = base_layout(
-        palette,
-        height=height,
-        xaxis={**axis, "side": "top", "tickangle": -60, "title": axis_title("key", palette.key)},
-        yaxis={
+    return {
+        "xaxis": {**axis, "side": "top", "tickangle": -60, "title": axis_title("key", palette.key)},
+        "yaxis": {
             **axis,
             "autorange": "reversed",
             "scaleanchor": "x",
@@ -121,10 +168,7 @@ def draw_pattern(
             "constraintoward": "top",
             "title": axis_title("query", palette.query),
         },
-        shapes=[] if picked is None else _outlines(pattern, picked, palette.picked),
-    )
-    bars = [_logarithmic_bar(float(pattern.weights.max()), bar, palette)] if is_logarithmic else []
-    return go.Figure([cells, *bars], layout)
+    }
 
 
 def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> go.Scatter:
@@ -152,54 +196,99 @@ def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> 
     )
 
 
-def _values(pattern: AttentionPattern, show: Shown) -> dict[str, object]:
-    """What the cells hold and what hover text says; cells that are masked stay empty."""
-    allowed = np.isfinite(pattern.scores)
-    weights = np.where(allowed, pattern.weights, np.float32(np.nan))
-    scores = np.where(allowed, pattern.scores, np.float32(np.nan))
-    hover = "query %{y}<br>key %{x}<br>weight %{WEIGHT:.4f}<br>score %{SCORE:.4f}<extra></extra>"
-    if show == "weights":
-        values: dict[str, object] = {
-            "z": weights,
-            "zmin": 0.0,
-            "zmax": max(float(pattern.weights.max()), 1e-9),
-        }
-        other, names = scores, {"WEIGHT": "z", "SCORE": "customdata"}
-    else:
-        values = {"z": scores}
-        other, names = weights, {"WEIGHT": "customdata", "SCORE": "z"}
-    if allowed.size > MOST_CELLS_WITH_SCORES:
-        hover = hover.replace(
-            "<br>score %{SCORE:.4f}" if show == "weights" else "<br>weight %{WEIGHT:.4f}", ""
-        )
-    else:
-        values["customdata"] = other
-    for name, source in names.items():
-        hover = hover.replace(name, source)
+MEASURE_NAMES: dict[Measure, str] = {
+    "weights": "weight",
+    "norms": "weight × length of its value",
+    "rollout": "rollout",
+}
+"""What a cell's number is called, by measure."""
+
+
+def _values(pattern: AttentionPattern, show: Shown, largest: float | None) -> dict[str, Any]:
+    """What the cells hold, the ends of their colours, and what hover text says; masked cells stay empty."""
+    nothing = np.float32(np.nan)
+    weights = np.where(pattern.allowed, pattern.weights, nothing)
+    scores = None if pattern.scores is None else np.where(pattern.allowed, pattern.scores, nothing)
+    numbers = {MEASURE_NAMES[pattern.measure]: weights} | ({} if scores is None else {"score": scores})
+    first = "score" if show == "scores" and scores is not None else MEASURE_NAMES[pattern.measure]
+    cells = numbers.pop(first)
+    lowest, highest = 0.0, max(float(pattern.weights.max(initial=0.0)) if largest is None else largest, 1e-9)
+    if first == "score" and pattern.allowed.any():
+        lowest, highest = float(np.nanmin(cells)), float(np.nanmax(cells))
+    values: dict[str, Any] = {"z": cells, "zmin": lowest, "zmax": highest}
+    lines = [f"{first} %{{z:.4f}}"]
+    if numbers and weights.size <= MOST_CELLS_WITH_SCORES:
+        [(name, values["customdata"])] = numbers.items()
+        lines.append(f"{name} %{{customdata:.4f}}")
+    hover = "<br>".join(["query %{y}", "key %{x}", *lines]) + "<extra></extra>"
     return {**values, "hovertemplate": hover}
 
 
 def _query_labels(pattern: AttentionPattern) -> list[str]:
     """The queries; behind each the share of its weight that lies on keys which are not shown."""
-    labels = token_labels(pattern.query_tokens, pattern.query_position)
-    if not pattern.hidden_weight.any():
+    labels = axis_labels(pattern.queries)
+    if not pattern.hidden_weight.any() or pattern.measure == "norms":
         return labels
     return [f"{label} −{100 * lost:.0f} %" for label, lost in zip(labels, pattern.hidden_weight, strict=True)]
 
 
 def _gap(n_token: int) -> int:
     """Pixels between cells while cells are large enough to be counted."""
-    return 1 if n_token <= 48 else 0
+    return 1 if n_token <= MOST_COUNTED else 0
 
 
-def _outlines(pattern: AttentionPattern, picked: tuple[int, int], colour: str) -> list[dict[str, object]]:
-    """Frames around the row of the picked query and the cell of the picked key, where they are shown."""
-    rows = np.flatnonzero(pattern.query_position == picked[0])
-    columns = np.flatnonzero(pattern.key_position == picked[1])
-    if len(rows) == 0:
+def segment_borders(
+    rows: Int[np.ndarray, " row"], columns: Int[np.ndarray, " column"], colour: str
+) -> list[dict[str, object]]:
+    """Lines where the second text of a pair begins, on both sides of a matrix.
+
+    Args:
+        rows: number of the text that each row is of.
+        columns: the same, of each column.
+    """
+    line = {"type": "line", "line": {"color": colour, "width": 1, "dash": "dot"}}
+    x, y = (-0.5, len(columns) - 0.5), (-0.5, len(rows) - 0.5)
+    across = [
+        {"x0": x[0], "x1": x[1], "y0": at + 0.5, "y1": at + 0.5} for at in np.flatnonzero(np.diff(rows))
+    ]
+    down = [
+        {"y0": y[0], "y1": y[1], "x0": at + 0.5, "x1": at + 0.5} for at in np.flatnonzero(np.diff(columns))
+    ]
+    return [{**line, **ends} for ends in (*down, *across)]
+
+
+def _outlines(
+    pattern: AttentionPattern, picked: tuple[int, int], side: str, colour: str
+) -> list[dict[str, object]]:
+    """Frames around a whole row or column and around the cell of the picked pair, where they are shown."""
+    row, column = pattern.queries.index(picked[0]), pattern.keys.index(picked[1])
+    if row is None:
         return []
-    y = (float(rows[0]) - 0.5, float(rows[0]) + 0.5)
-    frames = [outline((-0.5, len(pattern.key_position) - 0.5), y, colour, width=1)]
-    if len(columns):
-        frames.append(outline((float(columns[0]) - 0.5, float(columns[0]) + 0.5), y, colour, width=3))
+    y = (row - 0.5, row + 0.5)
+    if max(pattern.weights.shape) > MOST_COUNTED:
+        return _marks(row, column, colour)
+    frames = []
+    if side == "query":
+        frames.append(outline((-0.5, len(pattern.keys) - 0.5), y, colour, width=1))
+    elif column is not None:
+        x = (column - 0.5, column + 0.5)
+        frames.append(outline(x, (-0.5, len(pattern.queries) - 0.5), colour, width=1))
+    if column is not None:
+        frames.append(outline((column - 0.5, column + 0.5), y, colour, width=3))
     return frames
+
+
+def _marks(row: int, column: int | None, colour: str) -> list[dict[str, object]]:
+    """The same where cells are so small that frames would cover them.
+
+    Ticks beside the row and below the column, and a frame around the cell that is as large at any zoom.
+    """
+    tick: dict[str, object] = {"type": "line", "line": {"color": colour, "width": 3}}
+    across = {"xref": "x domain", "xsizemode": "pixel", "xanchor": 1, "x0": 2, "x1": 10}
+    marks = [{**tick, **across, "y0": row, "y1": row}]
+    if column is not None:
+        down = {"yref": "y domain", "ysizemode": "pixel", "yanchor": 0, "y0": -2, "y1": -10}
+        marks.append({**tick, **down, "x0": column, "x1": column})
+        frame = outline((-_MARK, _MARK), (-_MARK, _MARK), colour, width=2)
+        marks.append({**frame, "xsizemode": "pixel", "xanchor": column, "ysizemode": "pixel", "yanchor": row})
+    return marks

@@ -1,4 +1,6 @@
-"""Query and key vectors in the plane, with lines from the picked query to its strongest keys."""
+"""Queries, keys and values of one head as points, with lines from the picked one to those it is joined to most."""
+
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -13,17 +15,28 @@ from attnviz.figures.theme import (
     base_layout,
     token_labels,
 )
-from attnviz.records import Projection, Role
+from attnviz.figures.tint import BAR_TITLES, Tint, Tinting, tinting
+from attnviz.records import Projection, Role, Tokens
+
+Side = Literal["query", "key"]
 
 HEIGHT = 460
 N_LINES = 5
-"""Strongest keys that the picked query is joined to."""
+"""Strongest keys that the picked query is joined to, or strongest queries of the picked key."""
 MOST_LABELS = 60
 """Above this many points labels would cover each other; then only those that a line joins have theirs."""
+MOST_LABELS_TURNED = 24
+"""The same for a map of three axes, whose labels cannot get out of each other's way."""
+CONTOURS = {"½": 2.0, "1/10": 10.0, "1/100": 100.0}
+"""Weights that are implied on the circles about the picked query, and by what they divide that of the nearest key."""
 
-_SYMBOLS: dict[Role, str] = {"query": "circle", "key": "diamond"}
+_SYMBOLS: dict[Role, str] = {"query": "circle", "key": "diamond", "value": "square"}
+_PLURALS: dict[Role, str] = {"query": "queries", "key": "keys", "value": "values"}
 _WIDEST_LINE = 8.0  # px, for a weight of 1
+_SIZES = {2: (8, 13), 3: (6, 10)}  # px of a point and of a picked one, by axes
+_MOST_LARGE, _SMALL_SIZE = 200, 5  # points of the usual size at most, and the size of more
 _CHARACTER, _LINE = 7.3, 15.0  # px a character of the token font takes at 12 px
+_BAR = 44  # px that a colour bar takes below the map
 _SIDES = {  # where a label's middle lies, in label sizes from its point
     "top center": np.array([0.0, 1.0]),
     "bottom center": np.array([0.0, -1.0]),
@@ -34,6 +47,8 @@ _SIDES = {  # where a label's middle lies, in label sizes from its point
     "bottom right": np.array([0.6, -0.9]),
     "bottom left": np.array([-0.6, -0.9]),
 }
+_PASSES = 3  # over all labels
+_ANGLES = np.pi * (0.25 + np.arange(16) / 8)  # of a circle's number on it, in the order they are tried
 
 
 def draw_projection(
@@ -41,36 +56,50 @@ def draw_projection(
     weights: Float[np.ndarray, "query key"],
     *,
     picked: tuple[int, int] | None = None,
+    side: Side = "query",
+    tint: Tint = "role",
+    lengths: Float[np.ndarray, " point"] | None = None,
+    height: int = HEIGHT,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Queries as circles, keys as diamonds, and lines whose thickness is the weight.
+    """Queries as circles, keys as diamonds, values as squares, and lines whose thickness is the weight.
+
+    A map of three axes can be turned. In the plane, the attention map has circles about the picked query on which
+    the weight that the map implies is a half, a tenth and a hundredth of that of the query's nearest key.
 
     Args:
         weights: attention weights of the same head.
-        picked: positions of a query and a key; lines go from the query to its `N_LINES` strongest keys.
+        picked: positions of a query and a key.
+        side: whether lines go from the picked query to its `N_LINES` strongest keys, or from the picked key to the
+            queries that give it most.
+        tint: what the points are coloured by.
+        lengths: of the vectors, for the tint "norm".
+        height: px.
     """
     palette = THEMES[theme]
-    rows: dict[Role, np.ndarray] = {role: projection.rows(role) for role in _SYMBOLS}
-    joined: list[int] = []  # keys with a line
-    lines: list[go.Scatter] = []
-    if picked is not None:
-        row = weights[picked[0]]
-        joined = [int(key) for key in np.argsort(-row, kind="stable")[:N_LINES] if row[key] > 0]
-        ends = [projection.points[[rows["query"][picked[0]], rows["key"][key]]] for key in joined]
-        lines = [_line(one, float(row[key]), palette) for one, key in zip(ends, joined, strict=True)]
-    texts = _texts(projection, rows, picked, joined)
-    sides, lowest, highest = _place_labels(projection.points, texts)
-    points = [_points(projection, role, palette, texts, sides, picked) for role in _SYMBOLS]
+    is_flat = projection.points.shape[1] == 2
+    joined = _joined(weights, picked, side)
+    colours = None
+    if tint != "role":
+        lengths = np.zeros(len(projection.points), dtype=np.float32) if lengths is None else lengths
+        colours = tinting(projection, tint, lengths, palette)
+    lines = [
+        _line(projection.points[ends], weight, palette) for ends, weight in _ends(projection, joined, side)
+    ]
+    texts = _texts(projection, picked, joined)
+    shown_axes: dict[str, Any]
+    if is_flat:
+        sides, lowest, highest, taken = _place_labels(projection.points, texts, height)
+        shown_axes = _flat_axes(lowest, highest)
+        if picked is not None and side == "query" and projection.method == "attention":
+            shown_axes |= _contours(projection, weights, picked[0], (lowest, highest), taken, palette)
+    else:
+        sides, shown_axes = ["top center"] * len(texts), {"scene": _scene(palette)}
+    roles = [role for role in _SYMBOLS if role in projection.role]
+    points = [_points(projection, role, palette, texts, sides, picked, colours) for role in roles]
     layout = base_layout(
         palette,
-        height=HEIGHT,
-        xaxis={"visible": False, "range": [lowest[0], highest[0]]},
-        yaxis={
-            "visible": False,
-            "range": [lowest[1], highest[1]],
-            "scaleanchor": "x",
-            "scaleratio": 1,
-        },
+        height=height,
         showlegend=True,
         legend={
             "orientation": "h",
@@ -78,16 +107,40 @@ def draw_projection(
             "y": 1.0,
             "yanchor": "bottom",
             "font": {"size": SMALL_FONT_SIZE},
+            **({} if colours is None else {"itemclick": False, "itemdoubleclick": False}),
         },
-        margin={"l": 8, "r": 8, "t": 28, "b": 8},
+        margin={"l": 8, "r": 8, "t": 28, "b": _BAR if colours is not None and colours.scale else 8},
+        **shown_axes,
     )
+    if colours is not None:
+        lines += _legend(roles, colours, tint, palette, is_flat)
     return go.Figure([*lines, *points], layout)
 
 
-def _line(ends: Float[np.ndarray, "2 2"], weight: float, palette: Theme) -> go.Scatter:
-    return go.Scatter(
-        x=ends[:, 0],
-        y=ends[:, 1],
+def _joined(weights: np.ndarray, picked: tuple[int, int] | None, side: Side) -> list[tuple[int, int, float]]:
+    """Query, key and weight of each line, the strongest first."""
+    if picked is None:
+        return []
+    row = weights[picked[0]] if side == "query" else weights[:, picked[1]]
+    others = [int(other) for other in np.argsort(-row, kind="stable")[:N_LINES] if row[other] > 0]
+    if side == "query":
+        return [(picked[0], key, float(row[key])) for key in others]
+    return [(query, picked[1], float(row[query])) for query in others]
+
+
+def _ends(
+    projection: Projection, joined: list[tuple[int, int, float]], side: Side
+) -> list[tuple[list[int], float]]:
+    """The two points of each line, the picked one first, with its weight."""
+    queries, keys = projection.rows("query"), projection.rows("key")
+    step = 1 if side == "query" else -1
+    return [([int(queries[query]), int(keys[key])][::step], weight) for query, key, weight in joined]
+
+
+def _line(ends: Float[np.ndarray, "2 axis"], weight: float, palette: Theme) -> go.Scatter | go.Scatter3d:
+    along = dict(zip("xyz", ends.T, strict=False))
+    return (go.Scatter if len(along) == 2 else go.Scatter3d)(
+        **along,
         mode="lines",
         line={"width": max(1.0, _WIDEST_LINE * weight), "color": palette.picked},
         opacity=0.35 + 0.5 * weight,
@@ -96,50 +149,140 @@ def _line(ends: Float[np.ndarray, "2 2"], weight: float, palette: Theme) -> go.S
     )
 
 
+def _tokens(projection: Projection, role: Role) -> Tokens:
+    return projection.query_tokens if role == "query" else projection.key_tokens
+
+
 def _texts(
-    projection: Projection, rows: dict[Role, np.ndarray], picked: tuple[int, int] | None, joined: list[int]
+    projection: Projection, picked: tuple[int, int] | None, joined: list[tuple[int, int, float]]
 ) -> list[str]:
     """Label of each point: all while they are few, else those of the picked tokens and their lines."""
-    named: set[int] = set()
+    named: set[tuple[Role, int]] = set()
     if picked is not None:
-        named = {int(rows["query"][picked[0]]), *(int(rows["key"][key]) for key in (picked[1], *joined))}
-    texts = [
-        *token_labels(projection.query_tokens, projection.position[rows["query"]]),
-        *token_labels(projection.key_tokens, projection.position[rows["key"]]),
-    ]
-    all_named = len(texts) <= MOST_LABELS
-    return [text if all_named or point in named else "" for point, text in enumerate(texts)]
+        named = {("query", picked[0]), ("key", picked[1])}
+        named |= {("query", query) for query, _, _ in joined} | {("key", key) for _, key, _ in joined}
+    n_point, n_axis = projection.points.shape
+    all_named = n_point <= (MOST_LABELS if n_axis == 2 else MOST_LABELS_TURNED)
+    texts = []
+    for role in dict.fromkeys(projection.role):
+        positions = projection.position[projection.rows(role)]
+        labels = token_labels(_tokens(projection, role), positions)
+        texts += [
+            label if all_named or (role, int(position)) in named else ""
+            for label, position in zip(labels, positions, strict=True)
+        ]
+    return texts
 
 
 def _place_labels(
-    points: Float[np.ndarray, "point 2"], texts: list[str]
-) -> tuple[list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"]]:
-    """A side of its point for each label, and the corners of a map that holds all points and labels.
+    points: Float[np.ndarray, "point 2"], texts: list[str], height: int
+) -> tuple[list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"], Float[np.ndarray, "box 4"]]:
+    """A side of its point for each label, the corners of a map that holds all points and labels, and their boxes.
 
-    Sides are chosen one after the other, each where the label covers least of what is there already.
+    Sides are chosen one after the other, each where the label covers least of what is there already, and then
+    once more with all others in their places.
     """
-    scale = (HEIGHT - 120) / max(float(np.ptp(points, axis=0).max()), 1e-9)  # px; a map is about that wide
+    scale = (height - 120) / max(float(np.ptp(points, axis=0).max()), 1e-9)  # px; a map is about that wide
     centres = points.astype(np.float64) * scale
-    taken = np.column_stack([centres, np.full_like(centres, 14.0)])  # x, y, width, height of what is drawn
-    sides = []
-    for centre, text in zip(centres, texts, strict=True):
-        size = np.array([_CHARACTER * len(text) + 4, _LINE])
-        reach = size + np.array([10, 1])
-        boxes = np.array([[*(centre + shift * reach), *size] for shift in _SIDES.values()])
-        covered = [_overlap(box, taken) for box in boxes] if text else [0.0]
-        best = int(np.argmin(covered))
-        sides.append(list(_SIDES)[best])
+    dots = np.column_stack([centres, np.full_like(centres, 14.0)])  # x, y, width, height
+    options = {}  # of each label, its box on every side
+    for number, text in enumerate(texts):
         if text:
-            taken = np.vstack([taken, boxes[best]])
+            size = np.array([_CHARACTER * len(text) + 4, _LINE])
+            reach = size + np.array([10, 1])
+            options[number] = np.array(
+                [[*(centres[number] + shift * reach), *size] for shift in _SIDES.values()]
+            )
+    chosen: dict[int, int] = {}
+    for _ in range(_PASSES):
+        for number, boxes in options.items():
+            others = [options[one][side] for one, side in chosen.items() if one != number]
+            taken = np.vstack([dots, *others])
+            chosen[number] = int(np.argmin([_overlap(box, taken) for box in boxes]))
+    taken = np.vstack([dots, *(options[number][side] for number, side in chosen.items())])
     lowest = (taken[:, :2] - taken[:, 2:] / 2).min(axis=0) / scale
     highest = (taken[:, :2] + taken[:, 2:] / 2).max(axis=0) / scale
-    return sides, lowest, highest
+    sides = [list(_SIDES)[chosen.get(number, 0)] for number in range(len(texts))]
+    return sides, lowest, highest, taken / scale
 
 
 def _overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) -> float:
-    """Area that a box shares with others, in square pixels."""
+    """Area that a box shares with others."""
     shared = (box[2:] + others[:, 2:]) / 2 - np.abs(box[:2] - others[:, :2])
     return float(shared.clip(min=0).prod(axis=1).sum())
+
+
+def _flat_axes(lowest: np.ndarray, highest: np.ndarray) -> dict[str, Any]:
+    return {
+        "xaxis": {"visible": False, "range": [lowest[0], highest[0]]},
+        "yaxis": {
+            "visible": False,
+            "range": [lowest[1], highest[1]],
+            "scaleanchor": "x",
+            "scaleratio": 1,
+        },
+    }
+
+
+def _scene(palette: Theme) -> dict[str, Any]:
+    """Three axes whose walls only help to see the depth: their numbers mean nothing."""
+    axis = {
+        "title": {"text": ""},
+        "showticklabels": False,
+        "showspikes": False,
+        "showbackground": False,
+        "gridcolor": palette.edge,
+        "zeroline": False,
+    }
+    return {"xaxis": axis, "yaxis": axis, "zaxis": axis, "aspectmode": "data", "dragmode": "orbit"}
+
+
+def _contours(
+    projection: Projection,
+    weights: np.ndarray,
+    query: int,
+    corners: tuple[np.ndarray, np.ndarray],
+    taken: np.ndarray,
+    palette: Theme,
+) -> dict[str, Any]:
+    """Circles about a query on which the attention map implies equal weights, each with its number.
+
+    The map implies weights in proportion to exp(-d^2); with the nearest key at d_0, that at distance d is the
+    share exp(d_0^2 - d^2) of its weight.
+    """
+    centre = projection.points[projection.rows("query")[query]].astype(np.float64)
+    seen = projection.points[projection.rows("key")[weights[query] > 0]]
+    if not len(seen):
+        return {}
+    nearest = float(((seen - centre) ** 2).sum(axis=1).min())
+    shapes, numbers = [], []
+    lowest, highest = corners
+    unit = taken[0, 3] / 14.0  # a pixel; what is taken begins with a point of 14
+    for text, divided in CONTOURS.items():
+        radius = float(np.sqrt(nearest + np.log(divided)))
+        ends = {name: float(end) for name, end in zip(("x0", "y0"), centre - radius, strict=True)}
+        ends |= {name: float(end) for name, end in zip(("x1", "y1"), centre + radius, strict=True)}
+        line = {"color": palette.quiet, "width": 1, "dash": "dot"}
+        shapes.append({"type": "circle", **ends, "line": line, "layer": "below"})
+        size = unit * np.array([_CHARACTER * len(text) + 4, _LINE])
+        places = centre + radius * np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+        inside = ((places - size / 2 >= lowest) & (places + size / 2 <= highest)).all(axis=1)
+        if inside.any():
+            boxes = [[*place, *size] for place in places[inside]]
+            best = boxes[int(np.argmin([_overlap(np.array(box), taken) for box in boxes]))]
+            taken = np.vstack([taken, best])
+            numbers.append(
+                {
+                    "x": float(best[0]),
+                    "y": float(best[1]),
+                    "text": text,
+                    "showarrow": False,
+                    "font": {"size": SMALL_FONT_SIZE, "color": palette.quiet},
+                    "bgcolor": palette.background,
+                    "borderpad": 0,
+                }
+            )
+    return {"shapes": shapes, "annotations": numbers}
 
 
 def _points(
@@ -149,28 +292,75 @@ def _points(
     texts: list[str],
     sides: list[str],
     picked: tuple[int, int] | None,
-) -> go.Scatter:
+    colours: Tinting | None,
+) -> go.Scatter | go.Scatter3d:
     rows = projection.rows(role)
-    is_query = role == "query"
-    colour = palette.query if is_query else palette.key
-    tokens = projection.query_tokens if is_query else projection.key_tokens
+    colour = {"query": palette.query, "key": palette.key, "value": palette.value}[role]
     positions = projection.position[rows]
-    is_picked = positions == (-1 if picked is None else picked[0 if is_query else 1])
-    return go.Scatter(
-        name="queries" if is_query else "keys",
-        x=projection.points[rows, 0],
-        y=projection.points[rows, 1],
+    is_picked = positions == (-1 if picked is None else picked[0 if role == "query" else 1])
+    is_picked &= role != "value"
+    along = dict(zip("xyz", projection.points[rows].T, strict=False))
+    is_flat = len(along) == 2
+    usual, large = _SIZES[len(along)]
+    if len(projection.points) > _MOST_LARGE:
+        usual = _SMALL_SIZE
+    marker: dict[str, Any] = {
+        "symbol": _SYMBOLS[role],
+        "size": np.where(is_picked, large, usual),
+        "color": colour if colours is None else colours.colours[rows],
+        **({} if colours is None else colours.scale),
+    }
+    if is_flat:
+        marker["line"] = {"width": np.where(is_picked, 2.5, 0), "color": palette.picked}
+    return (go.Scatter if is_flat else go.Scatter3d)(
+        name=_PLURALS[role],
+        **along,
         mode="markers+text",
-        marker={
-            "symbol": _SYMBOLS[role],
-            "size": np.where(is_picked, 13, 8),
-            "color": colour,
-            "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
-        },
+        marker=marker,
         text=[texts[row] for row in rows],
-        textposition=[sides[row] for row in rows],
-        textfont={"family": TOKEN_FONT, "size": SMALL_FONT_SIZE, "color": colour},
-        hovertext=[f"{role} {label}" for label in token_labels(tokens, positions)],
+        textposition=[sides[row] for row in rows] if is_flat else "top center",
+        textfont={
+            "family": TOKEN_FONT,
+            "size": SMALL_FONT_SIZE,
+            "color": colour if colours is None else palette.text,
+        },
+        hovertext=[f"{role} {label}" for label in token_labels(_tokens(projection, role), positions)],
         hoverinfo="text",
-        cliponaxis=False,
+        customdata=[[role, int(position)] for position in positions],
+        showlegend=colours is None,
+        **({"cliponaxis": False} if is_flat else {}),
     )
+
+
+def _legend(
+    roles: list[Role], colours: Tinting, tint: Tint, palette: Theme, is_flat: bool
+) -> list[go.Scatter | go.Scatter3d]:
+    """Traces without points: for the shapes, then for the groups or for the bar of a scale."""
+    kind = go.Scatter if is_flat else go.Scatter3d
+    nowhere: dict[str, Any] = {axis: [None] for axis in ("xy" if is_flat else "xyz")}
+    shapes = [
+        kind(
+            **nowhere,
+            name=_PLURALS[role],
+            mode="markers",
+            marker={"symbol": _SYMBOLS[role], "color": palette.text, "size": _SIZES[2][0]},
+        )
+        for role in roles
+    ]
+    if colours.groups:
+        return shapes + [
+            kind(**nowhere, name=name, mode="lines", line={"color": colour, "width": 6})
+            for name, colour in colours.groups.items()
+        ]
+    bar = {
+        "orientation": "h",
+        "y": 0,
+        "yanchor": "top",
+        "ypad": 4,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickfont": {"size": SMALL_FONT_SIZE},
+        "title": {"text": BAR_TITLES[tint], "side": "bottom", "font": {"size": SMALL_FONT_SIZE}},
+    }
+    scaled = {**colours.scale, "color": [colours.scale["cmin"]], "showscale": True, "colorbar": bar}
+    return [*shapes, kind(**nowhere, mode="markers", marker=scaled, showlegend=False, hoverinfo="skip")]

@@ -3,13 +3,14 @@
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
     ThemeName,
+    axis_labels,
     base_layout,
-    token_labels,
     weight_text,
 )
 from attnviz.records import AttentionPattern
@@ -28,32 +29,43 @@ def draw_ranking(
         picked_key: position of the key whose bar is outlined.
     """
     palette = THEMES[theme]
-    index = int(np.flatnonzero(pattern.query_position == query)[0])
+    index = pattern.queries.index(query)
+    if index is None:
+        raise ValueError(f"query {query} is not among the rows of the pattern")
     row = pattern.weights[index]
-    seen = np.flatnonzero(np.isfinite(pattern.scores[index]))  # keys that are not masked
+    seen = np.flatnonzero(pattern.allowed[index])
     order = seen[np.argsort(-row[seen], kind="stable")][:MOST_BARS]
-    positions = pattern.key_position[order]
+    picked_column = None if picked_key is None else pattern.keys.index(picked_key)
+    labels = axis_labels(pattern.keys)
     bars = go.Bar(
         x=row[order],
-        y=token_labels(pattern.key_tokens, positions),
+        y=[labels[column] for column in order],
         orientation="h",
         marker={
             "color": palette.key,
-            "line": {"color": palette.picked, "width": np.where(positions == picked_key, 2.5, 0)},
+            "line": {"color": palette.picked, "width": np.where(order == picked_column, 2.5, 0)},
         },
         text=[weight_text(float(weight)) for weight in row[order]],
         textposition="outside",
         textfont={"size": SMALL_FONT_SIZE},
         cliponaxis=False,
-        customdata=pattern.scores[index, order],
-        hovertemplate="key %{y}<br>weight %{x:.4f}<br>score %{customdata:.4f}<extra></extra>",
+        customdata=None if pattern.scores is None else pattern.scores[index, order],
+        hovertemplate=(
+            f"key %{{y}}<br>{MEASURE_NAMES[pattern.measure]} %{{x:.4f}}"
+            + ("" if pattern.scores is None else "<br>score %{customdata:.4f}")
+            + "<extra></extra>"
+        ),
     )
     layout = base_layout(
         palette,
         height=_REST + _BAR * len(order),
         margin={"l": 8, "r": 24, "t": 8, "b": 8},
         bargap=0.3,
-        xaxis={"visible": False, "range": [0, max(float(row.max()), 1e-9) * 1.15], "fixedrange": True},
+        xaxis={
+            "visible": False,
+            "range": [0, max(float(row.max(initial=0.0)), 1e-9) * 1.15],
+            "fixedrange": True,
+        },
         yaxis={
             "type": "category",
             "autorange": "reversed",

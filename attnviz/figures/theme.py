@@ -12,23 +12,26 @@ import numpy as np
 from jaxtyping import Int
 from plotly import graph_objects as go
 
-from attnviz.records import Tokens
+from attnviz.records import Axis, Tokens
 
 ThemeName = Literal["light", "dark"]
+Colour = Literal["linear", "logarithmic"]
 
 FONT = '"Source Sans", "Source Sans 3", "Source Sans Pro", system-ui, sans-serif'
 TOKEN_FONT = '"Source Code", "Source Code VF", "Source Code Pro", ui-monospace, monospace'
 FONT_SIZE = 13
 SMALL_FONT_SIZE = 12
 """Smallest text in a figure, px; still read from the back of a class."""
+LONGEST_LABEL = 14
+"""Characters of a label on an axis; with more, a single token would take the room of the cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
     """The colours of one theme.
 
-    Query and key are the blue and the vermilion of Okabe and Ito 2008, "Color Universal Design",
-    which readers with any kind of colour blindness tell apart; lighter on the dark background.
+    Query, key and value are the blue, the vermilion and the bluish green of Okabe and Ito 2008, "Color Universal
+    Design", which readers with any kind of colour blindness tell apart; lighter on the dark background.
     """
 
     background: str
@@ -37,12 +40,24 @@ class Theme:
     """Axis titles, notes, lines that only help."""
     query: str
     key: str
+    value: str
     picked: str
     edge: str
     """Borders of chips and cells."""
     strong: str
     """The weight 1: the far end of the scale that starts at the background."""
     failed: str
+    falls: str
+    """The largest difference below 0: the one end of the scale with the background in its middle."""
+    grows: str
+    """The largest difference above 0. Both ends are equally far from the background, and apart for readers with
+    any kind of colour blindness."""
+    heads: tuple[str, ...]
+    """Heads drawn over each other, the picked one first in the tone of its weights; their dashes tell them apart
+    as well. Any two are 0.1 apart in OKLab at least, for readers with any kind of colour blindness too."""
+    groups: tuple[str, ...]
+    """Groups of points whose shape says what they are. Paul Tol 2021, "Colour Schemes" (SRON/EPS/TN/09-002), the
+    schemes "muted" and, on the dark background, "light", without those that are near to it."""
 
 
 LIGHT = Theme(
@@ -51,10 +66,15 @@ LIGHT = Theme(
     quiet="#5b6270",
     query="#0072b2",
     key="#d55e00",
+    value="#009e73",
     picked="#b0208f",
     edge="#c3c9d4",
     strong="#0a2a5e",
     failed="#b3261e",
+    falls="#8c3a00",
+    grows="#005b6e",
+    heads=("#0a2a5e", "#c08400", "#6f3fc4", "#4d9a9a"),
+    groups=("#332288", "#44aa99", "#cc6677", "#999933", "#aa4499", "#117733", "#882255"),
 )
 DARK = Theme(
     background="#0e1117",
@@ -62,10 +82,15 @@ DARK = Theme(
     quiet="#a7afbd",
     query="#56b4e9",
     key="#ff8c42",
+    value="#2bd1a0",
     picked="#ff7ddb",
     edge="#4a5261",
     strong="#dcebff",
     failed="#ff8a80",
+    falls="#ffb05c",
+    grows="#4cd6d6",
+    heads=("#dcebff", "#e69f00", "#9a7bff", "#3fb8a8"),
+    groups=("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#44bb99", "#99ddff", "#bbcc33"),
 )
 THEMES: dict[ThemeName, Theme] = {"light": LIGHT, "dark": DARK}
 
@@ -80,14 +105,35 @@ def weight_scale(theme: Theme, *, logarithmic: bool = False) -> list[tuple[float
     A straight line in OKLab, whose lightness is perceptually uniform. With ``logarithmic`` the tones are
     set at equal ratios of the weight instead of equal steps, over four decades.
     """
-    start, end = _to_oklab(theme.background), _to_oklab(theme.strong)
     tones = np.linspace(0.0, 1.0, _SCALE_STEPS)
     places = 10.0 ** (LOG_DECADES * (tones - 1.0)) if logarithmic else tones
     places[0] = 0.0
-    return [
-        (float(place), _from_oklab(start + tone * (end - start)))
-        for place, tone in zip(places, tones, strict=True)
-    ]
+    colours = _tones(theme.background, theme.strong, tones)
+    return [(float(place), colour) for place, colour in zip(places, colours, strict=True)]
+
+
+def number_scale(theme: Theme) -> list[tuple[float, str]]:
+    """Colour scale of numbers whose smallest is as much there as the largest: points that must all be seen."""
+    tones = np.linspace(0.0, 1.0, 9)
+    return list(zip(tones.tolist(), _tones(theme.background, theme.strong, 0.4 + 0.6 * tones), strict=True))
+
+
+def difference_scale(theme: Theme) -> list[tuple[float, str]]:
+    """Colour scale of differences from one strong tone (0) through the page's background (0.5) to another (1).
+
+    Two straight lines in OKLab, as in `weight_scale`: equal differences are equally strong whatever their sign.
+    """
+    tones = np.linspace(0.0, 1.0, _SCALE_STEPS)
+    below = _tones(theme.background, theme.falls, tones[:0:-1])
+    above = _tones(theme.background, theme.grows, tones)
+    places = np.linspace(0.0, 1.0, 2 * _SCALE_STEPS - 1)
+    return [(float(place), colour) for place, colour in zip(places, below + above, strict=True)]
+
+
+def _tones(start: str, end: str, shares: np.ndarray) -> list[str]:
+    """Colours at these shares of the straight line in OKLab from one colour to another."""
+    first, last = _to_oklab(start), _to_oklab(end)
+    return [_from_oklab(first + share * (last - first)) for share in shares]
 
 
 # OKLab: Björn Ottosson 2020, "A perceptual color space for image processing", matrices M1 and M2;
@@ -141,6 +187,19 @@ def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[s
     return [f"{isolated(literal(tokens.labels[position]))}·{position}" for position in positions]
 
 
+def axis_labels(axis: Axis) -> list[str]:
+    """The entries of an axis, long ones shortened, each with the position of its first token; safe for plotly."""
+    pairs = zip(axis.labels, axis.positions, strict=True)
+    return [f"{isolated(literal(shortened(label)))}·{position}" for label, position in pairs]
+
+
+def shortened(text: str) -> str:
+    """Text of at most `LONGEST_LABEL` characters: what is too long loses its middle, "antidises…logy"."""
+    if len(text) <= LONGEST_LABEL:
+        return text
+    return f"{text[: LONGEST_LABEL - 5]}…{text[-4:]}"
+
+
 def share_text(weight: float) -> str:
     """A weight in words: "47.5 %"; "under 0.1 %" for what would read as nothing."""
     if 0 < weight < 0.0005:
@@ -149,8 +208,8 @@ def share_text(weight: float) -> str:
 
 
 def weight_text(weight: float) -> str:
-    """A weight as a label: ".475"."""
-    return f"{weight:.3f}".removeprefix("0") if weight < 0.9995 else "1"
+    """A weight as a label: ".475"; what is above 1, such as a value-aware weight, as "1.47"."""
+    return f"{weight:.3f}".removeprefix("0") if weight < 0.9995 else f"{weight:.3g}"
 
 
 def axis_title(text: str, colour: str) -> dict[str, object]:

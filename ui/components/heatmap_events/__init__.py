@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED
 from attnviz.figures.theme import THEMES, ThemeName, isolated
-from attnviz.records import AttentionPattern, Tokens
+from attnviz.records import AttentionPattern, Axis
 from ui.components import register
 
 _mount = register("heatmap_events")
@@ -25,36 +26,39 @@ def heatmap_events(
 
     def take() -> None:
         match st.session_state["heatmap_events"].pick:
-            case [int(query), int(key)] if query in pattern.query_position and key in pattern.key_position:
+            case [int(query), int(key)] if (
+                query in pattern.queries.positions and key in pattern.keys.positions
+            ):
                 on_pick(query, key)
 
-    palette = THEMES[theme]
-    names = {
-        "queries": [_name(pattern.query_tokens, one) for one in pattern.query_position],
-        "keys": [_name(pattern.key_tokens, one) for one in pattern.key_position],
-    }
     _mount(
         key="heatmap_events",
         data={
-            **names,
+            "queries": _names(pattern.queries),
+            "keys": _names(pattern.keys),
             "chart": chart,
-            "show": show,
-            "queryPositions": pattern.query_position.tolist(),
-            "keyPositions": pattern.key_position.tolist(),
+            "number": "score" if show == "scores" else MEASURE_NAMES[pattern.measure],
+            "queryPositions": pattern.queries.positions.tolist(),
+            "keyPositions": pattern.keys.positions.tolist(),
             "normalisers": _normalisers(pattern),
             "picked": _picked(pattern, picked),
-            "colour": palette.quiet,
+            "pickedCell": _cell(pattern, picked),
+            "zooms": max(pattern.weights.shape) > MOST_COUNTED,
+            "colour": THEMES[theme].quiet,
         },
         on_pick_change=take,
     )
 
 
-def _name(tokens: Tokens, position: int) -> str:
-    return f"{isolated(tokens.labels[position])}·{position}"
+def _names(axis: Axis) -> list[str]:
+    pairs = zip(axis.labels, axis.positions, strict=True)
+    return [f"{isolated(label)}·{position}" for label, position in pairs]
 
 
 def _normalisers(pattern: AttentionPattern) -> list[float | None]:
-    """What score - ln(weight) is in each row, the same for all its cells; None for a row without weight."""
+    """What score - ln(weight) is in each row, the same for all its cells; None for a row without weight or scores."""
+    if pattern.scores is None:
+        return [None for _ in pattern.queries.positions]
     strongest = pattern.weights.argmax(axis=1)
     rows = np.arange(len(strongest))
     weights, scores = pattern.weights[rows, strongest], pattern.scores[rows, strongest]
@@ -64,12 +68,18 @@ def _normalisers(pattern: AttentionPattern) -> list[float | None]:
     ]
 
 
+def _cell(pattern: AttentionPattern, picked: tuple[int, int]) -> tuple[int, int] | None:
+    """Row and column of the picked cell; None while it is not shown."""
+    row, column = pattern.queries.index(picked[0]), pattern.keys.index(picked[1])
+    return None if row is None or column is None else (row, column)
+
+
 def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
     """The picked cell in words; empty while it is not shown."""
-    rows = np.flatnonzero(pattern.query_position == picked[0])
-    columns = np.flatnonzero(pattern.key_position == picked[1])
-    if not len(rows) or not len(columns):
+    cell = _cell(pattern, picked)
+    if cell is None:
         return ""
-    cell = rows[0], columns[0]
-    query, key = _name(pattern.query_tokens, picked[0]), _name(pattern.key_tokens, picked[1])
-    return f"query {query} → key {key}: weight {pattern.weights[cell]:.4f}, score {pattern.scores[cell]:.4f}"
+    row, column = cell
+    said = f"query {_names(pattern.queries)[row]} → key {_names(pattern.keys)[column]}: "
+    said += f"{MEASURE_NAMES[pattern.measure]} {pattern.weights[row, column]:.4f}"
+    return said if pattern.scores is None else f"{said}, score {pattern.scores[row, column]:.4f}"

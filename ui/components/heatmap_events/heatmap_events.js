@@ -1,19 +1,108 @@
 // Listens to the heatmap that st.plotly_chart draws: a click picks query and key, and a line of text
 // below it says what the cell under the pointer holds, or the picked cell when there is none.
-// Streamlit itself reports no clicks on heatmap cells.
+// Streamlit itself reports no clicks on heatmap cells. A matrix of small cells gets buttons to zoom, too.
 
 const SEARCH_MS = 50;
+const FEWEST_CELLS = 8; // of a side, as far as the buttons zoom in
 
 function number(value, digits) {
   return Number.isFinite(value) ? value.toFixed(digits) : "none";
 }
 
 function describe(data, row, column, shown) {
+  const place = `query ${data.queries[row]} → key ${data.keys[column]}`;
+  const normaliser = data.normalisers[row];
+  if (normaliser === null) return `${place}: ${data.number} ${number(shown, 4)}`;
   // softmax: weight = exp(score - normaliser of the row), so either number gives the other.
-  const weight = data.show === "weights" ? shown : Math.exp(shown - data.normalisers[row]);
-  const score = data.show === "scores" ? shown : Math.log(shown) + data.normalisers[row];
-  const numbers = `weight ${number(weight, 4)}, score ${number(score, 4)}`;
-  return `query ${data.queries[row]} → key ${data.keys[column]}: ${numbers}`;
+  const weight = data.number === "score" ? Math.exp(shown - normaliser) : shown;
+  const score = data.number === "score" ? shown : Math.log(shown) + normaliser;
+  return `${place}: weight ${number(weight, 4)}, score ${number(score, 4)}`;
+}
+
+/** What is shown of a matrix: its rows and its columns, each from one place to another. */
+function shownPart(chart) {
+  const { xaxis, yaxis } = chart._fullLayout;
+  return [yaxis, xaxis].map(({ range }) => [...range].sort((one, other) => one - other));
+}
+
+function middleOf([first, last]) {
+  return (first + last) / 2;
+}
+
+/** Lets a chart be zoomed with these buttons; returns what ends that. `line` keeps the part of the matrix that is
+ * shown, since Streamlit makes the chart anew with every change. */
+function zoomable(chart, data, line, [nearer, farther, all, hint]) {
+  const sizes = [data.queries.length, data.keys.length];
+  const tokens = JSON.stringify([data.queries, data.keys]);
+  const byTouch = matchMedia("(pointer: coarse)").matches;
+
+  const show = (middle, span) => {
+    const isAll = span >= Math.max(...sizes);
+    const [rows, columns] = sizes.map((size, side) => {
+      const length = Math.min(span, size);
+      const first = Math.min(Math.max(middle[side] - length / 2, -0.5), size - 0.5 - length);
+      return [first, first + length];
+    });
+    Plotly.relayout(chart, {
+      ...(isAll
+        ? { "xaxis.autorange": true, "yaxis.autorange": "reversed" }
+        : { "xaxis.range": columns, "yaxis.range": rows.reverse() }),
+      dragmode: !byTouch ? "zoom" : isAll ? false : "pan", // a finger scrolls the page while all is shown
+    });
+  };
+  /** Shows more or less, around the picked cell if it is in sight or has to be. */
+  const step = (part, factor, hasToBe) => {
+    const { pickedCell } = data;
+    const isInSight = pickedCell?.every((at, side) => part[side][0] <= at && at <= part[side][1]);
+    const span = Math.max(...part.map(([first, last]) => last - first));
+    const isMoved = isInSight ? factor < 1 : pickedCell && hasToBe;
+    show(isMoved ? pickedCell : part.map(middleOf), Math.max(span * factor, FEWEST_CELLS));
+  };
+  const look = () => {
+    const part = shownPart(chart);
+    const isAll = part.every(([first, last], side) => last - first > sizes[side] - 0.01);
+    farther.disabled = all.disabled = isAll;
+    const moved = byTouch ? "Drag to move." : "Drag with Shift to move.";
+    hint.textContent = isAll ? (byTouch ? "" : "Or drag over cells.") : moved;
+    // An overview is laid over the cells while they are smaller than a pixel.
+    const { xaxis, images } = chart._fullLayout;
+    const isOverview = Math.abs(xaxis.l2p(1) - xaxis.l2p(0)) < 1;
+    if (images?.length && images[0].visible !== isOverview) {
+      Plotly.relayout(chart, { "images[0].visible": isOverview, "annotations[0].visible": isOverview });
+    }
+  };
+
+  const keep = (change) => {
+    look();
+    if (Object.keys(change).some((name) => /^[xy]axis/.test(name))) line.kept = { tokens, part: shownPart(chart) };
+  };
+  nearer.onclick = () => step(shownPart(chart), 1 / 2);
+  farther.onclick = () => step(shownPart(chart), 2);
+  all.onclick = () => show(sizes, Infinity);
+  const { kept } = line;
+  if (kept?.tokens === tokens) step(kept.part, 1, true);
+  else if (byTouch) Plotly.relayout(chart, { dragmode: false });
+  look();
+  chart.on("plotly_afterplot", look);
+  chart.on("plotly_relayout", keep);
+  return () => {
+    chart.removeListener?.("plotly_afterplot", look);
+    chart.removeListener?.("plotly_relayout", keep);
+  };
+}
+
+function zoomBar(line) {
+  const bar = document.createElement("div");
+  bar.className = "zoom";
+  for (const text of ["Zoom in", "Zoom out", "All cells"]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = text;
+    bar.append(button);
+  }
+  bar.append(document.createElement("span"));
+  line.before(bar);
+  return bar;
 }
 
 export default function (component) {
@@ -23,8 +112,11 @@ export default function (component) {
   line.style.color = data.colour;
   line.setAttribute("aria-live", "polite");
   line.textContent = data.picked;
+  const bar = parentElement.querySelector(".zoom") ?? zoomBar(line);
+  bar.hidden = !data.zooms;
 
   let chart = null;
+  let endZoom = null;
   const hover = (event) => {
     const point = event.points[0];
     const [row, column] = point.pointNumber;
@@ -38,18 +130,20 @@ export default function (component) {
     setTriggerValue("pick", [data.queryPositions[row], data.keyPositions[column]]);
   };
   const attach = () => {
-    const found = document.querySelector(`.st-key-${data.chart} .js-plotly-plot`);
+    const found = document.querySelector(`.st-key-${data.chart} .js-plotly-plot:has(.xtick)`); // is drawn
     if (found === chart || !found?.on) return;
     detach();
     chart = found;
     chart.on("plotly_hover", hover);
     chart.on("plotly_unhover", unhover);
     chart.on("plotly_click", click);
+    if (data.zooms) endZoom = zoomable(chart, data, line, bar.children);
   };
   const detach = () => {
     chart?.removeListener?.("plotly_hover", hover);
     chart?.removeListener?.("plotly_unhover", unhover);
     chart?.removeListener?.("plotly_click", click);
+    endZoom?.();
   };
   attach();
   const search = setInterval(attach, SEARCH_MS); // Streamlit may draw the chart later, or anew

@@ -19,37 +19,44 @@ def token_strip(
     query: int,
     key: int,
     weights: Float[np.ndarray, " key"] | None,
+    mask_label: str | None,
     on_pick: Callable[[int], None],
+    on_mask: Callable[[int], None],
     theme: ThemeName,
 ) -> None:
     """Draws the chips; ``on_pick`` is called with the position of one that is clicked.
 
     Args:
+        mask_label: what the mask token is written as; the picked chip then has a button that masks its token
+            or brings it back, which calls ``on_mask``. None where tokens cannot be masked.
         weights: weight of the picked query on each token, drawn as a bar in its chip; None where the
             tokens are not the keys.
     """
     palette = THEMES[theme]
 
-    def take() -> None:
-        picked = st.session_state["token_strip"].pick
-        if isinstance(picked, int | float) and 0 <= picked < len(tokens):
-            on_pick(int(picked))
+    def take(trigger: str, call: Callable[[int], None]) -> None:
+        position = getattr(st.session_state["token_strip"], trigger)
+        if isinstance(position, int | float) and 0 <= position < len(tokens):
+            call(int(position))
 
     _mount(
         key="token_strip",
         data={
             "name": "Tokens; pick one as the query",
+            "mask": mask_label,
             "tokens": [
                 {
                     "position": position,
                     "label": label,
                     "special": bool(tokens.is_special[position]),
-                    "joined": _is_joined(tokens, position),
+                    "joined": bool(tokens.continues_word[position]),
                     "query": position == query,
                     "key": weights is not None and position == key,
                     "weight": 0.0 if weights is None else float(weights[position]),
                     "share": "no share" if weights is None else share_text(float(weights[position])),
                     "cut": _cut_mark(tokens, position),
+                    "was": tokens.masked.get(position, ""),
+                    "maskable": mask_label is not None and not tokens.is_special[position],
                 }
                 for position, label in enumerate(tokens.labels)
             ],
@@ -64,16 +71,9 @@ def token_strip(
                 "failed": palette.failed,
             },
         },
-        on_pick_change=take,
+        on_pick_change=lambda: take("pick", on_pick),
+        on_mask_change=lambda: take("mask", on_mask),
     )
-
-
-def _is_joined(tokens: Tokens, position: int) -> bool:
-    """Whether a token continues the word of the token before it."""
-    if position == 0 or tokens.word[position] < 0:
-        return False
-    same_word = tokens.word[position] == tokens.word[position - 1]
-    return bool(same_word and tokens.segment[position] == tokens.segment[position - 1])
 
 
 def _cut_mark(tokens: Tokens, position: int) -> str:

@@ -1,6 +1,20 @@
 // Tokens as a strip of chips. Clicking one, or pressing Enter on it, picks it as the query.
 // Texts are set as text nodes only, so a token can never become markup.
 
+function maskButton(token, mask, apply) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "mask";
+  button.textContent = token.was ? "unmask" : "mask";
+  button.title = token.was
+    ? `Bring “${token.was}” back.`
+    : `Put ${mask} in the place of “${token.label}” and compute everything anew.`;
+  button.setAttribute("aria-label", button.title);
+  button.dataset.masks = token.position;
+  button.addEventListener("click", () => apply(token.position));
+  return button;
+}
+
 function chip(token, pick) {
   const button = document.createElement("button");
   button.type = "button";
@@ -12,6 +26,7 @@ function chip(token, pick) {
   button.setAttribute("aria-pressed", String(token.query));
   button.setAttribute("aria-label", `token ${token.position}: ${token.label}, ${token.share} of the query's attention`);
   button.title = `${token.label}: ${token.share} of the picked query's attention. Click to pick it as the query.`;
+  if (token.was) button.title += ` It stands for “${token.was}”.`;
   button.dataset.position = token.position;
 
   const index = document.createElement("span");
@@ -24,6 +39,12 @@ function chip(token, pick) {
   weight.className = "weight";
   weight.style.width = `${100 * token.weight}%`;
 
+  if (token.was) {
+    const was = document.createElement("s");
+    was.className = "was";
+    was.textContent = token.was;
+    label.append(" ", was);
+  }
   button.append(index, label, weight);
   button.addEventListener("click", () => pick(token.position));
   return button;
@@ -37,12 +58,14 @@ export default function (component) {
   for (const [name, value] of Object.entries(data.colours)) {
     strip.style.setProperty(`--${name}`, value);
   }
-  const focused = strip.contains(parentElement.activeElement ?? document.activeElement)
-    ? (parentElement.activeElement ?? document.activeElement).dataset.position
-    : null;
+  const active = parentElement.activeElement ?? document.activeElement;
+  const { position: focused, masks } = strip.contains(active) ? active.dataset : {};
   const parts = [];
   for (const token of data.tokens) {
     parts.push(chip(token, (position) => setTriggerValue("pick", position)));
+    if (token.maskable && token.query) {
+      parts.push(maskButton(token, data.mask, (position) => setTriggerValue("mask", position)));
+    }
     if (token.cut) {
       const mark = document.createElement("span");
       mark.className = "cut";
@@ -52,7 +75,8 @@ export default function (component) {
   }
   strip.replaceChildren(...parts);
   const picked = strip.querySelector(".query");
-  if (focused !== null) strip.querySelector(`[data-position="${focused}"]`)?.focus();
+  if (focused) strip.querySelector(`[data-position="${focused}"]`)?.focus();
+  if (masks) strip.querySelector(`[data-masks="${masks}"]`)?.focus();
   if (picked) {
     // Scroll the strip alone, never the page.
     const top = picked.offsetTop - strip.offsetTop;

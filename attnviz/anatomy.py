@@ -1,0 +1,236 @@
+"""What one layer's attention is made of: the vectors that enter it, its weight matrices, and what leaves it.
+
+One concept: the anatomy of a layer, taken from one forward pass of a copy that shares the model's parameters, so
+that nobody else's pass is listened to. `attnviz.trace` has what is between: queries, keys, values and weights.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from attnviz.capture import recorded, share_parameters
+from attnviz.records import Kind, LayerAttention, Record
+
+if TYPE_CHECKING:
+    from attnviz.models import Model
+    from attnviz.trace import Trace
+
+Part = Literal["query", "key", "value"]
+Ingredient = Literal["token", "position", "segment"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinearMap(Record):
+    """A linear map of one layer, cut into its heads: ``vectors = hidden @ weight[head] + bias[head]``."""
+
+    weight: Float[np.ndarray, "head d_in d_head"]
+    bias: Float[np.ndarray, "head d_head"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerAnatomy(Record):
+    """What goes into a layer's attention, what it is multiplied with, and what comes out of W_O."""
+
+    kind: Kind
+    layer: int
+    ingredients: Mapping[Ingredient, Float[np.ndarray, "token d_embedding"]]
+    """Rows of the embedding tables whose sum is the model's first vector of each token, before normalisation;
+    those that the family has. Of the text that the queries come from."""
+    hidden: Float[np.ndarray, "query d_model"] | None
+    """What the layer's queries are made from; None where the family changes them after a linear map, as rotary
+    positions do, or computes them in a way attnviz does not know."""
+    sources: Float[np.ndarray, "key d_source"] | None
+    """What its keys and values are made from: in self-attention the same as ``hidden``."""
+    projections: Mapping[Part, LinearMap]
+    """W_Q, W_K and W_V with their biases; a part is missing where its vectors are not a linear map's."""
+    output: Float[np.ndarray, "query d_model"] | None
+    """What the model's own W_O made of the heads' outputs, its bias included; None where it is not known."""
+    output_weight: Float[np.ndarray, "head d_value d_model"] | None
+    output_bias: Float[np.ndarray, " d_model"] | None
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        for name in ("ingredients", "projections"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+
+@dataclass(slots=True)
+class _Listening:
+    """The linear maps around each attention call, until the one that is asked for has passed."""
+
+    kind: Kind
+    layer: int
+    before: list[tuple[nn.Module, Tensor, Tensor]] = field(default_factory=list)
+    after: tuple[nn.Module, Tensor, Tensor] | None = None
+    n_calls: int = 0
+    found: bool = False
+
+
+def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None) -> LayerAnatomy:
+    """What the attention of one layer is made of, while the model reads the text of a trace.
+
+    Matrices are on the memory of the model's own parameters. The forward pass is the model's own, without the
+    trace's interventions.
+
+    Raises:
+        SelectionError: no such layer or kind.
+    """
+    call = trace.attention(layer, kind)
+    network = share_parameters(model.network)
+    listening = _Listening(call.kind, layer)
+    ingredients: dict[Ingredient, np.ndarray] = {}
+    tokens = trace.query_tokens(kind)
+    linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
+    tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
+    with recorded(network) as recording:
+
+        def listen(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+            if listening.found and listening.after is not None:
+                return
+            if len(recording.order) > listening.n_calls:  # an attention call has passed
+                listening.n_calls = len(recording.order)
+                last = recording.order[-1]
+                if (last, len(recording.calls[last]) - 1) == (listening.kind, listening.layer):
+                    listening.found, listening.after = True, (module, inputs[0], output)
+                    return
+                listening.before.clear()
+            listening.before.append((module, inputs[0], output))
+
+        def look_up(_: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+            rows = output.reshape(-1, output.shape[-1])
+            if len(rows) == len(tokens):  # not T5's table of distances, nor the other text's tokens
+                name = _ingredient(inputs[0], tokens.ids, tokens.segment)
+                ingredients.setdefault(name, rows.float().numpy())
+
+        for one in linear:
+            one.register_forward_hook(listen)
+        for table in tables:
+            table.register_forward_hook(look_up)
+        with torch.inference_mode():
+            network(**model.inputs(trace.tokens, trace.target_tokens))
+    parts: dict[Part, LinearMap] = {}
+    inputs: dict[Part, np.ndarray] = {}
+    recorded_vectors: dict[Part, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}
+    for part, vectors in recorded_vectors.items():
+        if (found := _projection_of(vectors, listening.before)) is not None:
+            inputs[part], parts[part] = found
+    output, output_weight, output_bias = _output(call, listening)
+    return LayerAnatomy(
+        kind=call.kind,
+        layer=layer,
+        ingredients=ingredients,
+        hidden=inputs.get("query"),
+        sources=inputs.get("key", inputs.get("value")),
+        projections=parts,
+        output=output,
+        output_weight=output_weight,
+        output_bias=output_bias,
+    )
+
+
+def _ingredient(asked: Any, ids: np.ndarray, segment: np.ndarray) -> Ingredient:
+    """What rows of an embedding table were looked up by; Marian hands its positions only a shape."""
+    rows = asked.reshape(-1).numpy() if isinstance(asked, Tensor) else None
+    if rows is not None and np.array_equal(rows, ids):
+        return "token"
+    return "segment" if rows is not None and np.array_equal(rows, segment) else "position"
+
+
+def _projection_of(
+    vectors: np.ndarray, maps: list[tuple[nn.Module, Tensor, Tensor]]
+) -> tuple[np.ndarray, LinearMap] | None:
+    """The linear map, or the part of one, that gave these vectors [head, token, d_head], and what went into it."""
+    n_head, n_token, d_head = vectors.shape
+    wanted = torch.tensor(vectors).transpose(0, 1).flatten(1)  # [token, head x d_head]
+    for module, given, output in maps:
+        made = output.reshape(-1, output.shape[-1]).float()
+        if len(made) != n_token:
+            continue
+        for columns in _parts(made.shape[-1], n_head, d_head):
+            if torch.equal(made[:, columns], wanted):
+                weight, bias = _parameters(module)
+                linear = LinearMap(
+                    weight=weight[:, columns].reshape(-1, n_head, d_head).transpose(0, 1).numpy(),
+                    bias=None if bias is None else bias[columns].reshape(n_head, d_head).numpy(),
+                )
+                return given.reshape(n_token, -1).float().numpy(), linear
+    return None
+
+
+def _parts(width: int, n_head: int, d_head: int) -> Iterator[Any]:
+    """Columns of a linear map that may be those of all heads: one block after another, or head by head."""
+    own = n_head * d_head
+    for start in range(0, width - own + 1, own):
+        yield slice(start, start + own)
+    if width == 3 * own:  # GPT-NeoX: query, key and value of a head side by side
+        yield from torch.arange(width).reshape(n_head, 3, d_head).transpose(0, 1).flatten(1)
+
+
+def _output(
+    call: LayerAttention, listening: _Listening
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """What W_O gave, W_O itself cut into heads, and its bias."""
+    if listening.after is None:
+        return None, None, None
+    module, given, output = listening.after
+    n_head, n_query, d_value = call.query.shape[0], call.query.shape[1], call.value.shape[-1]
+    if given.shape[-1] != n_head * d_value:
+        return None, None, None
+    weight, bias = _parameters(module)
+    return (
+        output.reshape(n_query, -1).float().numpy(),
+        weight.reshape(n_head, d_value, -1).numpy(),
+        None if bias is None else bias.numpy(),
+    )
+
+
+def _parameters(module: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """Weight [d_in, d_out] and bias of a linear map."""
+    weight = module.get_parameter("weight").detach()
+    bias = getattr(module, "bias", None)
+    return weight if isinstance(module, Conv1D) else weight.mT, None if bias is None else bias.detach()
+
+
+def learned_positions(model: "Model") -> Float[np.ndarray, "position d_embedding"] | None:
+    """The table of position vectors that a model has learned, on its own memory; None where it has none.
+
+    Rows that a family keeps for padding (RoBERTa's first two) are left out.
+    """
+    found = find_position_table(model, share_parameters(model.network))
+    if found is None:
+        return None
+    table, first = found
+    rows: np.ndarray = table.get_parameter("weight").detach().float().numpy()[first:]
+    return rows
+
+
+def find_position_table(model: "Model", network: nn.Module) -> tuple[nn.Embedding, int] | None:
+    """The module of a copy of a model that looks up positions, and the row of position 0.
+
+    Args:
+        network: a copy that nobody else uses, made by `attnviz.capture.share_parameters`.
+    """
+    probe = model.trace("a b c")  # a single position could be taken for a segment
+    tokens = probe.tokens
+    found: list[tuple[nn.Embedding, int]] = []
+
+    def look_up(module: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
+        rows = output.reshape(-1, output.shape[-1])
+        if len(rows) == len(tokens) and _ingredient(inputs[0], tokens.ids, tokens.segment) == "position":
+            apart = (module.get_parameter("weight") - rows[0]).abs().sum(dim=1)
+            found.append((module, int(apart.argmin())))
+
+    tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
+    handles = [one.register_forward_hook(look_up) for one in tables]
+    with torch.inference_mode():
+        network(**model.inputs(probe.tokens, probe.target_tokens))
+    for one in handles:
+        one.remove()
+    return found[0] if found else None

@@ -1,0 +1,157 @@
+"""A map whose objective is the attention itself: distances that imply the model's own weights.
+
+Queries y_i and keys z_j are placed so that softmax_j(-|y_i - z_j|^2) comes close to the row of attention weights
+A_i: they minimise sum_i KL(A_i || softmax_j(-|y_i - z_j|^2)).
+
+One concept: the objective, its gradient and its descent. numpy only.
+
+Source: Globerson, Chechik, Pereira and Tishby 2007, "Euclidean Embedding of Co-occurrence Data" (JMLR 8:2265),
+section 3, the conditional model, with attention weights in the place of co-occurrences; the same objective as
+Hinton and Roweis 2002, "Stochastic Neighbor Embedding" (NIPS 15), equation 3, with them in the place of neighbours.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+RATE = 0.1
+"""Largest move of a coordinate in a step, nearly. 0.05 and 0.2 end at the same divergence within 2 %."""
+_PRIOR = 1e-3
+"""Price of a squared coordinate, in nats: a Gaussian prior with standard deviation sqrt(1 / 2e-3) = 22.
+
+Without it a weight of exactly 1 asks for points at infinity. It changes no figure of faithfulness by more than
+0.003, and a point is never farther out than sqrt(n_query log(n_key) / price), where it costs all there is to gain.
+"""
+_START_NOISE = 1e-2
+"""Standard deviation of what the seed adds to the start: enough to leave a saddle, too little to lose the start."""
+
+_STEPS_TOLD = 25
+
+
+def implied_weights(
+    queries: Float[np.ndarray, "query axis"],
+    keys: Float[np.ndarray, "key axis"],
+    allowed: Bool[np.ndarray, "query key"],
+) -> Float[np.ndarray, "query key"]:
+    """The weights that a map says by its distances: softmax over the keys a query may see of -|y_i - z_j|^2.
+
+    Rows sum to 1; a row that may see no key is zero.
+    """
+    weights, _ = _softmax(_logits(queries.astype(np.float64), keys.astype(np.float64)), allowed)
+    return weights.astype(np.float32)
+
+
+def divergence(
+    weights: Float[np.ndarray, "query key"], implied: Float[np.ndarray, "query key"]
+) -> Float[np.ndarray, " query"]:
+    """KL(A_i || implied_i) of each row, in nats; 0 for a row without keys.
+
+    Implied weights that rounding has made 0 count as the smallest number that float32 has.
+    """
+    expected, found = weights.astype(np.float64), implied.astype(np.float64)
+    logs = np.log(np.maximum(expected, _TINY)) - np.log(np.maximum(found, _TINY))
+    return np.asarray((expected * logs).sum(axis=1))
+
+
+def objective(
+    queries: Float[np.ndarray, "query axis"],
+    keys: Float[np.ndarray, "key axis"],
+    weights: Float[np.ndarray, "query key"],
+    allowed: Bool[np.ndarray, "query key"],
+) -> tuple[float, Float[np.ndarray, "query axis"], Float[np.ndarray, "key axis"]]:
+    """Cross-entropy of the weights and the implied ones, summed over the queries, and its gradients.
+
+    It differs from the sum of divergences by the entropy of the weights, which does not depend on the points.
+    With G = A - implied the gradients are 2 sum_j G_ij (y_i - z_j) for y_i and 2 sum_i G_ij (z_j - y_i) for z_j;
+    the rows of G sum to 0.
+
+    Args:
+        weights: rows that sum to 1, or to 0 where no key is allowed.
+    """
+    logits = _logits(queries, keys)
+    implied, log_total = _softmax(logits, allowed)
+    gap = weights - implied  # [query, key]
+    loss = float((weights.sum(axis=1) * log_total).sum() - (weights * logits).sum())
+    of_queries = -2 * gap @ keys
+    of_keys = 2 * (gap.sum(axis=0)[:, None] * keys - gap.T @ queries)
+    return loss, of_queries, of_keys
+
+
+def fit(
+    weights: Float[np.ndarray, "query key"],
+    allowed: Bool[np.ndarray, "query key"],
+    *,
+    dimensions: int = 2,
+    iterations: int = 500,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[Float[np.ndarray, "query axis"], Float[np.ndarray, "key axis"]]:
+    """Queries and keys as points whose distances imply the weights; the same for the same arguments.
+
+    Args:
+        progress: called with the share of the steps that is done, 0 to 1, now and then.
+
+    Source: Adam, Kingma and Ba 2015 (arXiv:1412.6980), algorithm 1 with its decays 0.9 and 0.999.
+    """
+    # In float64, or rows that do not quite sum to 1 let points drift away without end.
+    rows = weights.astype(np.float64)
+    total = rows.sum(axis=1, keepdims=True)
+    rows = np.divide(rows, total, out=np.zeros_like(rows), where=total > 0)
+    points = np.concatenate(_start(rows, allowed, dimensions, seed)).astype(np.float32)
+    rows = rows.astype(np.float32)
+    n_query = len(rows)
+    mean, square = np.zeros_like(points), np.zeros_like(points)
+    for step in range(1, iterations + 1):
+        if progress is not None and step % _STEPS_TOLD == 0:
+            progress(step / iterations)
+        _, of_queries, of_keys = objective(points[:n_query], points[n_query:], rows, allowed)
+        gradient = np.concatenate([of_queries, of_keys]) + 2 * _PRIOR * points
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient**2
+        points = points - RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+    points -= points.mean(axis=0)
+    return points[:n_query], points[n_query:]
+
+
+def _start(
+    rows: np.ndarray, allowed: np.ndarray, dimensions: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best plane for the logarithms of the weights as products of queries and keys, and a little noise.
+
+    From random points the same descent ends at a higher divergence: see `benchmarks/maps.py`.
+    Source: Gabriel 1971, "The biplot graphic display of matrices" (Biometrika 58:453).
+    """
+    logs = np.log(rows.clip(min=_TINY))
+    for axis in (1, 0):
+        n_allowed = allowed.sum(axis=axis, keepdims=True).clip(min=1)
+        logs = np.where(allowed, logs - (logs * allowed).sum(axis=axis, keepdims=True) / n_allowed, 0)
+    left, singular, right = np.linalg.svd(logs, full_matrices=False)
+    rng = np.random.default_rng(seed)
+    queries = rng.normal(0, _START_NOISE, (rows.shape[0], dimensions))
+    keys = rng.normal(0, _START_NOISE, (rows.shape[1], dimensions))
+    n_axis = min(dimensions, len(singular))
+    spread = np.sqrt(singular[:n_axis] / 2)  # -|y - z|^2 has 2 y . z
+    queries[:, :n_axis] += left[:, :n_axis] * spread
+    keys[:, :n_axis] += right[:n_axis].T * spread
+    return queries, keys
+
+
+def _logits(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """-|y_i - z_j|^2 but for |y_i|^2, which no softmax over the keys can see."""
+    logits: np.ndarray = 2 * queries @ keys.T - (keys**2).sum(axis=1)
+    return logits
+
+
+def _softmax(logits: np.ndarray, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of each row over the allowed keys, and the logarithm of what they were divided by."""
+    masked = np.where(allowed, logits, -np.inf)
+    largest = masked.max(axis=1, keepdims=True)
+    largest[~np.isfinite(largest)] = 0
+    exponentials = np.exp(masked - largest)
+    total = exponentials.sum(axis=1, keepdims=True)
+    total[total == 0] = 1
+    return exponentials / total, (np.log(total) + largest)[:, 0]
+
+
+_TINY = float(np.finfo(np.float32).tiny)

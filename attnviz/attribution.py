@@ -1,0 +1,70 @@
+"""What attention weights become when values and earlier layers are counted in.
+
+One concept: from weights to what reaches the output. Two measures, each a matrix [query, key]:
+value-aware weights, which count how long the vector is that a weight brings, and rollout, which
+follows attention down through the layers. numpy only.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Float
+
+
+def value_products(
+    value: Float[np.ndarray, "kv_head key d_value"], output_weight: Float[np.ndarray, "head d_value d_model"]
+) -> Float[np.ndarray, "head head key"]:
+    """For each token the dot products of the vectors that the heads make of it, v_j W_O^h with v_j W_O^g.
+
+    All that value-aware weights need of the values: the diagonal holds the squared lengths. A value is
+    what the layer's value projection gives, its bias included; the bias of W_O belongs to no head.
+    """
+    n_head = len(output_weight)
+    vectors = np.repeat(value, n_head // len(value), axis=0) @ output_weight  # [head, key, d_model]
+    by_key = vectors.transpose(1, 0, 2)  # [key, head, d_model]
+    return np.ascontiguousarray((by_key @ by_key.transpose(0, 2, 1)).transpose(1, 2, 0))
+
+
+def head_norms(
+    weights: Float[np.ndarray, "head query key"], products: Float[np.ndarray, "head head key"]
+) -> Float[np.ndarray, "head query key"]:
+    """Value-aware weights of each head: || a_ij v_j W_O^h ||, the weight times the length of what it brings.
+
+    Source: Kobayashi et al. 2020, "Attention is Not Only a Weight" (arXiv:2004.10102), section 3,
+    equations 5 and 6: ``f(x) = (x W_V + b_V) W_O``.
+    """
+    lengths = np.sqrt(np.maximum(np.einsum("hhk->hk", products), 0.0))
+    return np.asarray(weights * lengths[:, None, :])
+
+
+def layer_norms(
+    weights: Float[np.ndarray, "head query key"], products: Float[np.ndarray, "head head key"]
+) -> Float[np.ndarray, "query key"]:
+    """Value-aware weights of a layer: || sum over heads of a_ij v_j W_O^h ||, vectors summed before the norm.
+
+    Source: Kobayashi et al. 2020 (arXiv:2004.10102), section 3; heads can cancel each other, so this is
+    at most the sum of their own norms.
+    """
+    squares = np.zeros(weights.shape[1:], dtype=np.float32)
+    for one, row in zip(weights, products, strict=True):  # a sum of [query, key] at a time
+        squares += one * np.einsum("gqk,gk->qk", weights, row)
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def rollout(layers: Iterable[Float[np.ndarray, "query key"]]) -> Float[np.ndarray, "query key"]:
+    """How much of each token of the text a token holds after several layers; rows sum to 1.
+
+    Args:
+        layers: weights averaged over the heads, from the lowest layer upwards.
+
+    Source: Abnar and Zuidema 2020, "Quantifying Attention Flow in Transformers" (arXiv:2005.00928),
+    section 3: half of each layer is its weights and half the residual connection, ``A = 0.5 W + 0.5 I``,
+    and a later layer is multiplied on the left.
+    """
+    reached: np.ndarray | None = None
+    for weights in layers:
+        mixed = 0.5 * weights + 0.5 * np.eye(len(weights), dtype=weights.dtype)
+        reached = mixed if reached is None else mixed @ reached
+    if reached is None:
+        raise ValueError("rollout needs at least one layer")
+    return reached

@@ -1,0 +1,74 @@
+"""One number of every head as a point, layer by layer: where most heads are, and where the picked one is."""
+
+import numpy as np
+from jaxtyping import Float
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout
+
+_ROW = 26  # px a layer
+_MARGIN = 0.02  # of the axis, beyond its ends
+_SPREAD = 0.6  # of a layer's row that its heads take
+
+
+def draw_heads(
+    numbers: Float[np.ndarray, "layer head"],
+    *,
+    what: str,
+    picked: tuple[int, int] | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """A point for each head: its number from left to right, its layer from the first at the bottom.
+
+    Args:
+        what: what the number is, written under the axis.
+        picked: layer and head that is marked.
+        span: ends of the axis.
+    """
+    palette = THEMES[theme]
+    n_layer, n_head = numbers.shape
+    layers, heads = np.divmod(np.arange(numbers.size), n_head)
+    is_picked = np.zeros(numbers.size, dtype=bool)
+    if picked is not None:
+        is_picked[picked[0] * n_head + picked[1]] = True
+    points = go.Scatter(
+        x=numbers.ravel(),
+        y=layers
+        + (heads / max(n_head - 1, 1) - 0.5)
+        * _SPREAD,  # side by side, or equal numbers would hide each other
+        mode="markers",
+        marker={
+            "size": np.where(is_picked, 13, 9),
+            "color": palette.strong,
+            "opacity": np.where(is_picked, 1.0, 0.55),
+            "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
+        },
+        customdata=np.column_stack([layers, heads]),
+        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: %{x:.3f}<extra></extra>",
+        cliponaxis=False,
+    )
+    title = {"font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 4}
+    axis = {"showgrid": False, "zeroline": False, "fixedrange": True, "tickfont": {"size": SMALL_FONT_SIZE}}
+    return go.Figure(
+        points,
+        base_layout(
+            palette,
+            height=70 + _ROW * n_layer,
+            margin={"l": 44, "r": 16, "t": 8, "b": 44},
+            xaxis={
+                **axis,
+                "range": [span[0] - _MARGIN * (span[1] - span[0]), span[1] + _MARGIN * (span[1] - span[0])],
+                "title": {"text": what, **title},
+                "gridcolor": palette.edge,
+                "showgrid": True,
+            },
+            yaxis={
+                **axis,
+                "range": [-0.6, n_layer - 0.4],
+                "tickmode": "array",
+                "tickvals": list(range(n_layer)),
+                "title": {"text": "layer", **title},
+            },
+        ),
+    )

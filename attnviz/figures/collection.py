@@ -1,0 +1,200 @@
+"""Query and key vectors of many sentences in the plane: thousands of points, drawn by WebGL."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    Theme,
+    ThemeName,
+    base_layout,
+    isolated,
+    literal,
+    number_scale,
+    shortened,
+)
+from attnviz.records import Tokens
+
+HEIGHT = 620
+TINTS = ("role", "token", "position", "sentence", "norm", "special")
+"""What points can be coloured by."""
+_BAR_TITLES = {"position": "position", "sentence": "sentence", "norm": "length of the vector"}
+_SYMBOLS = {"query": "circle", "key": "diamond"}
+_SIZE, _SIZE_OF_MANY, _MANY = 6, 4, 8_000  # px, px, points
+_FAINT = 0.12
+_AROUND = 4
+"""Tokens on each side of a token that its hover text shows."""
+
+
+class _Group(NamedTuple):
+    """Points of one colour, with their name in the legend."""
+
+    name: str
+    colour: str
+    is_in: Bool[np.ndarray, " token"]
+
+
+def draw_collection(
+    points: Float[np.ndarray, "point 2"],
+    tokens: Sequence[Tokens],
+    texts: Sequence[str],
+    *,
+    tint: str = "role",
+    lengths: Float[np.ndarray, " point"] | None = None,
+    shown: Bool[np.ndarray, " token"] | None = None,
+    found: Int[np.ndarray, " match"] | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Queries as circles and keys as diamonds; the data of a point are 0 for a query or 1 for a key, and its token.
+
+    Args:
+        points: all queries first, then all keys.
+        tokens: of each sentence.
+        texts: what is said of each token under the pointer; see `hover_texts`.
+        tint: one of `TINTS`.
+        lengths: of each vector, in the order of the points; for the tint "norm".
+        shown: True for tokens that are drawn; None for all.
+        found: numbers of tokens that stand out, while all others fade; None for none.
+        theme: for which background.
+    """
+    palette = THEMES[theme]
+    n_token = len(points) // 2
+    drawn = np.ones(n_token, dtype=bool) if shown is None else shown
+    size = _SIZE if len(points) <= _MANY else _SIZE_OF_MANY
+    traces = []
+    for role, own_colour, name, side in (
+        ("query", palette.query, "queries", 0),
+        ("key", palette.key, "keys", 1),
+    ):
+
+        def trace(is_in: np.ndarray, *, role: str = role, side: int = side, **own: object) -> go.Scattergl:
+            rows = np.flatnonzero(is_in & drawn)
+            placed = points[side * n_token + rows]
+            return go.Scattergl(
+                x=placed[:, 0],
+                y=placed[:, 1],
+                mode="markers",
+                customdata=np.column_stack([np.full_like(rows, side), rows]),
+                hovertext=[f"{role} {texts[int(row)]}" for row in rows],
+                hoverinfo="text",
+                **own,
+            )
+
+        everything = np.ones(n_token, dtype=bool)
+        opacity = 0.75 if found is None else _FAINT
+        marker = {"symbol": _SYMBOLS[role], "size": size, "opacity": opacity}
+        if (numbers := _numbers(tint, tokens, lengths)) is not None:
+            colours = numbers[side * n_token :][:n_token][drawn]
+            traces.append(
+                trace(everything, name=name, marker=marker | {"color": colours, "coloraxis": "coloraxis"})
+            )
+        else:
+            groups = list(_groups(tint, tokens, palette)) or [_Group(name, own_colour, everything)]
+            traces += [
+                trace(
+                    one.is_in,
+                    name=one.name,
+                    marker=marker | {"color": one.colour},
+                    legendgroup=one.name,
+                    showlegend=tint == "role" or side == 0,
+                )
+                for one in groups
+            ]
+        if found is not None:
+            outline = {"width": 1, "color": palette.text}
+            stands_out = {"symbol": _SYMBOLS[role], "size": size + 4, "color": own_colour, "line": outline}
+            is_found = np.isin(np.arange(n_token), found)
+            traces.append(trace(is_found, name=f"found {name}", marker=stands_out))
+    axis = {"visible": False}
+    layout = base_layout(
+        palette,
+        height=HEIGHT,
+        dragmode="zoom",
+        hovermode="closest",
+        xaxis=axis,
+        yaxis={**axis, "scaleanchor": "x", "scaleratio": 1},
+        showlegend=True,
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1.0,
+            "yanchor": "bottom",
+            "font": {"size": SMALL_FONT_SIZE},
+            "itemsizing": "constant",
+        },
+        coloraxis={
+            "colorscale": number_scale(palette),
+            "colorbar": {
+                "title": {
+                    "text": _BAR_TITLES.get(tint, ""),
+                    "side": "right",
+                    "font": {"size": SMALL_FONT_SIZE},
+                },
+                "thickness": 8,
+                "outlinewidth": 0,
+                "tickfont": {"size": SMALL_FONT_SIZE},
+            },
+        },
+        margin={"l": 8, "r": 8, "t": 28, "b": 8},
+    )
+    return go.Figure(traces, layout)
+
+
+def hover_texts(tokens: Sequence[Tokens]) -> list[str]:
+    """What is said of each token under the pointer: itself with its position, and what stands around it.
+
+    Safe for plotly.
+    """
+    said = []
+    for sentence, one in enumerate(tokens):
+        for position, label in enumerate(one.labels):
+            first, stop = max(0, position - _AROUND), min(len(one), position + _AROUND + 1)
+            around = [shortened(other) for other in one.labels[first:stop]]
+            around[position - first] = f"‹{around[position - first]}›"
+            line = "… " * (first > 0) + " ".join(around) + " …" * (stop < len(one))
+            said.append(
+                f"{isolated(literal(shortened(label)))}·{position}, sentence {sentence + 1}<br>{isolated(literal(line))}"
+            )
+    return said
+
+
+def _numbers(
+    tint: str, tokens: Sequence[Tokens], lengths: Float[np.ndarray, " point"] | None
+) -> Float[np.ndarray, " point"] | None:
+    """The number of each point, for a tint that is one."""
+    n_of = [len(one) for one in tokens]
+    if tint == "norm":
+        return lengths
+    if tint == "position":
+        of_tokens = np.concatenate([np.arange(n) for n in n_of])
+    elif tint == "sentence":
+        of_tokens = np.repeat(np.arange(1, len(n_of) + 1), n_of)
+    else:
+        return None
+    return np.tile(of_tokens, 2).astype(np.float32)
+
+
+def _groups(tint: str, tokens: Sequence[Tokens], palette: Theme) -> Iterator[_Group]:
+    """The groups of a tint that has some, each token in one of them."""
+    if tint == "token":
+        labels = np.array([label for one in tokens for label in one.labels], dtype=object)
+        groups = [
+            _Group(f"{isolated(literal(shortened(label)))} ({n:,})", colour, labels == label)
+            for (label, n), colour in zip(
+                Counter(labels.tolist()).most_common(), palette.groups, strict=False
+            )
+        ]
+        rest = ~np.any([one.is_in for one in groups], axis=0)
+        if rest.any():
+            yield _Group(f"others ({rest.sum():,})", palette.edge, rest)  # below the ones that have a colour
+        yield from groups
+    elif tint == "special":
+        is_special = np.concatenate([one.is_special for one in tokens])
+        yield _Group("special", palette.picked, is_special)
+        yield _Group("of the text", palette.quiet, ~is_special)

@@ -1,0 +1,285 @@
+"""Two attention matrices on common axes, and their difference: three figures that share their rows and columns."""
+
+import math
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+from plotly import graph_objects as go
+
+from attnviz.comparison import Alignment, Comparison
+from attnviz.figures.heatmap import MEASURE_NAMES, matrix_axes, segment_borders
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    Theme,
+    ThemeName,
+    base_layout,
+    difference_scale,
+    isolated,
+    literal,
+    outline,
+    weight_scale,
+)
+
+Part = Literal["first", "second", "difference"]
+
+MOST_BLOCKS = 200
+"""Longest side in cells; about what three figures side by side have pixels for. Longer sides are drawn in blocks."""
+
+MOST_CHANGES = 10
+"""Largest changes that are marked, and listed beside the figures."""
+
+_HEIGHT = 360  # px; three figures side by side are little wider than this
+_HATCHES = 40  # lines across a side, at most one a cell
+
+
+def draw_comparison(
+    comparison: Comparison,
+    part: Part,
+    *,
+    picked: tuple[int, int] | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """The first matrix, the second, or their difference (second minus first) on the common axes.
+
+    Both matrices have the same colours for the same numbers. Cells that a matrix does not have are hatched; those
+    whose key may not be seen stay empty. In the difference the largest changes carry a triangle, up where the
+    number grows. Sides longer than `MOST_BLOCKS` are drawn in blocks, each with its largest number.
+
+    Args:
+        picked: positions of the query and key, among the first pattern's tokens, whose row and cell are outlined.
+    """
+    palette = THEMES[theme]
+    x, y = _block_labels(comparison.keys), _block_labels(comparison.queries)
+    cells = go.Heatmap(
+        x=x,
+        y=y,
+        xgap=int(len(x) <= 48),
+        ygap=int(len(y) <= 48),
+        hoverongaps=False,
+        colorbar={
+            "orientation": "h",
+            **{"y": 0, "yanchor": "top", "ypad": 6},
+            "thickness": 8,
+            "outlinewidth": 0,
+            "nticks": 5,
+            "tickfont": {"size": SMALL_FONT_SIZE},
+        },
+        **_values(comparison, part, palette),
+    )
+    layout = base_layout(
+        palette,
+        height=_HEIGHT,
+        **matrix_axes(palette),
+        shapes=[
+            *_hatches(comparison, part, palette),
+            *segment_borders(_segments(comparison.queries), _segments(comparison.keys), palette.quiet),
+            *([] if picked is None else _outlines(comparison, picked, palette.picked)),
+        ],
+    )
+    marks = [_marks(comparison, x, y, palette)] if part == "difference" else []
+    return go.Figure([cells, *marks], layout)
+
+
+def entry_labels(alignment: Alignment) -> list[str]:
+    """The entries of a common axis in words, each with the position of its first token in A.
+
+    "door·5" where B has the same, "door→window·5" where it has another in its place, "door·−5" where it has
+    none; and "window·+5" for what only B has, with its position there. What follows the last dot is never
+    the same twice.
+    """
+    here, there = (
+        [
+            (isolated(label), int(position))
+            for label, position in zip(axis.labels, axis.positions, strict=True)
+        ]
+        for axis in (alignment.first, alignment.second)
+    )
+    written = []
+    for entry, other in alignment.pairs:
+        label, position = here[entry] if entry >= 0 else there[other]
+        if entry < 0:
+            written.append(f"{label}·+{position}")
+        elif other < 0:
+            written.append(f"{label}·−{position}")
+        else:
+            changed = "" if there[other][0] == label else f"→{there[other][0]}"
+            written.append(f"{label}{changed}·{position}")
+    return written
+
+
+def block_length(n_entries: int) -> int:
+    """How many entries of a side share one row or column of the picture; 1 where there is room for all."""
+    return max(1, math.ceil(n_entries / MOST_BLOCKS))
+
+
+def _cells(comparison: Comparison, part: Part) -> Float[np.ndarray, "query key"]:
+    match part:
+        case "first":
+            return comparison.first_weights
+        case "second":
+            return comparison.second_weights
+        case "difference":
+            return comparison.difference
+
+
+def _strongest(
+    cells: Float[np.ndarray, "query key"],
+) -> tuple[Int[np.ndarray, "row column"], Int[np.ndarray, "row column"]]:
+    """Query and key of the number in each block that is furthest from 0, so that nothing strong disappears."""
+    n_query, n_key = (block_length(n_entries) for n_entries in cells.shape)
+    sizes = np.nan_to_num(np.abs(cells), nan=-1)
+    sizes = np.pad(
+        sizes,
+        [(0, -length % n) for length, n in zip(cells.shape, (n_query, n_key), strict=True)],
+        constant_values=-2,
+    )
+    n_rows, n_columns = len(sizes) // n_query, sizes.shape[1] // n_key
+    blocks = sizes.reshape(n_rows, n_query, n_columns, n_key).swapaxes(1, 2)  # [row, column, query, key]
+    query, key = np.divmod(blocks.reshape(n_rows, n_columns, n_query * n_key).argmax(axis=2), n_key)
+    return query + n_query * np.arange(n_rows)[:, None], key + n_key * np.arange(n_columns)
+
+
+def _values(comparison: Comparison, part: Part, palette: Theme) -> dict[str, object]:
+    """What the cells hold, their colours, where a click leads, and what hover text says."""
+    number = MEASURE_NAMES[comparison.first.measure]
+    cells = _cells(comparison, part)
+    query, key = _strongest(cells)
+    z = cells[query, key]
+    positions = comparison.queries.positions(0)[query], comparison.keys.positions(0)[key]
+    values: dict[str, object] = {"z": z, "customdata": np.dstack(positions).astype(np.int16)}
+    if part == "difference":
+        furthest = _furthest(cells)
+        values |= {"zmin": -furthest, "zmax": furthest, "colorscale": difference_scale(palette)}
+    else:
+        furthest = max(_furthest(comparison.first_weights), _furthest(comparison.second_weights))
+        values |= {"zmin": 0.0, "zmax": furthest, "colorscale": weight_scale(palette)}
+    match part:
+        case _ if z.shape != cells.shape:
+            lines = [f"largest of the block: {'%{z:+.4f}' if part == 'difference' else '%{z:.4f}'}"]
+        case "first":
+            lines = [f"A: {number} %{{z:.4f}}", f"B: {number} %{{text}}"]
+            values["text"] = _written(comparison, "second")
+        case "second":
+            lines = [f"A: {number} %{{text}}", f"B: {number} %{{z:.4f}}"]
+            values["text"] = _written(comparison, "first")
+        case "difference":
+            lines = [f"A to B: {number} %{{text}}", "B − A: %{z:+.4f}"]
+            before, after = _written(comparison, "first"), _written(comparison, "second")
+            values["text"] = np.strings.add(np.strings.add(before, " → "), after)
+    return {**values, "hovertemplate": "<br>".join(["query %{y}", "key %{x}", *lines]) + "<extra></extra>"}
+
+
+def _furthest(cells: Float[np.ndarray, "query key"]) -> float:
+    """The largest number, whatever its sign; a little more than 0 where all are 0, for a scale to have two ends."""
+    return max(float(np.fmax.reduce(np.abs(cells), axis=None, initial=0.0)), 1e-9)
+
+
+def _written(comparison: Comparison, part: Part) -> np.ndarray:
+    """A matrix [query, key] of numbers in words, for the hover text of another."""
+    cells = _cells(comparison, part)
+    words = np.where(_missing(comparison, part), "no partner", "may not be seen")
+    return np.where(np.isnan(cells), words, np.strings.mod("%.4f", np.nan_to_num(cells)))
+
+
+def _missing(comparison: Comparison, part: Part) -> np.ndarray:
+    """True for the cells [query, key] that one of the matrices, or the difference, does not have."""
+    queries, keys = (_has(alignment, part) for alignment in (comparison.queries, comparison.keys))
+    return np.asarray(~(queries[:, None] & keys))
+
+
+def _has(alignment: Alignment, part: Part) -> np.ndarray:
+    if part == "difference":
+        return alignment.is_paired
+    return alignment.has(0 if part == "first" else 1)
+
+
+def _block_labels(alignment: Alignment) -> list[str]:
+    """A label for each row or column, safe for plotly: of its first entry, "door·5 …" if it has several."""
+    labels = [literal(label) for label in entry_labels(alignment)]
+    length = block_length(len(labels))
+    blocks = [labels[start : start + length] for start in range(0, len(labels), length)]
+    return [block[0] if len(block) == 1 else f"{block[0]} …" for block in blocks]
+
+
+def _segments(alignment: Alignment) -> Int[np.ndarray, " block"]:
+    """The text of a pair, 0 or 1, that each row or column begins in."""
+    return alignment.segment[:: block_length(len(alignment))]
+
+
+def _marks(comparison: Comparison, x: list[str], y: list[str], palette: Theme) -> go.Scatter:
+    """Triangles on the largest changes: the sign by shape, and a place that is found in however small cells."""
+    changes = comparison.largest(MOST_CHANGES)
+    return go.Scatter(
+        x=[x[one.key // block_length(len(comparison.keys))] for one in changes],
+        y=[y[one.query // block_length(len(comparison.queries))] for one in changes],
+        mode="markers",
+        hoverinfo="skip",
+        marker={
+            "symbol": ["triangle-up" if one.difference > 0 else "triangle-down" for one in changes],
+            "size": 7,
+            "color": palette.background,
+            "line": {"color": palette.text, "width": 1},
+        },
+    )
+
+
+def _hatches(comparison: Comparison, part: Part, palette: Theme) -> list[dict[str, object]]:
+    """Grey, with slanted lines, over the rows and columns that are not there."""
+    rows, columns = _gone(comparison.queries, part), _gone(comparison.keys, part)
+    height, width = len(rows), len(columns)
+    boxes = [(-0.5, width - 0.5, first - 0.5, stop - 0.5) for first, stop in _stretches(rows)]
+    boxes += [(first - 0.5, stop - 0.5, -0.5, height - 0.5) for first, stop in _stretches(columns)]
+    if not boxes:
+        return []
+    step = max(1, max(width, height) // _HATCHES)
+    below = {"type": "path", "layer": "below"}
+    grey = {"fillcolor": palette.edge, "fillrule": "nonzero", "opacity": 0.4, "line": {"width": 0}}
+    lines = {"line": {"color": palette.quiet, "width": 1}}
+    return [
+        {**below, **grey, "path": "".join(_frame(box) for box in boxes)},
+        {**below, **lines, "path": "".join(_slants(box, step) for box in boxes)},
+    ]
+
+
+def _frame(box: tuple[float, float, float, float]) -> str:
+    """An SVG path around a box."""
+    left, right, top, bottom = box
+    return f"M{left:g},{top:g}L{right:g},{top:g}L{right:g},{bottom:g}L{left:g},{bottom:g}Z"
+
+
+def _gone(alignment: Alignment, part: Part) -> np.ndarray:
+    """True for the rows or columns of the picture of which nothing is there."""
+    has = _has(alignment, part)
+    return ~np.logical_or.reduceat(has, np.arange(0, len(has), block_length(len(has)))) if len(has) else ~has
+
+
+def _stretches(gone: np.ndarray) -> list[tuple[int, int]]:
+    """Where the array is True: each stretch from its first entry up to the one after its last."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]))).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _slants(box: tuple[float, float, float, float], step: int) -> str:
+    """An SVG path of the lines x + y = 0, step, 2 step ... as far as they lie within the box."""
+    left, right, top, bottom = box
+    lines = []
+    for total in range(math.ceil((left + top) / step) * step, math.ceil(right + bottom), step):
+        start, stop = max(left, total - bottom), min(right, total - top)
+        lines.append(f"M{start:g},{total - start:g}L{stop:g},{total - stop:g}")
+    return "".join(lines)
+
+
+def _outlines(comparison: Comparison, picked: tuple[int, int], colour: str) -> list[dict[str, object]]:
+    """Frames around the row of the picked query and the cell of the picked key, where they are shown."""
+    query, key = comparison.queries.index(picked[0]), comparison.keys.index(picked[1])
+    if query is None:
+        return []
+    n_query, n_key = (block_length(n_entries) for n_entries in comparison.difference.shape)
+    n_columns = math.ceil(len(comparison.keys) / n_key)
+    y = (query // n_query - 0.5, query // n_query + 0.5)
+    frames = [outline((-0.5, n_columns - 0.5), y, colour, width=1)]
+    if key is not None:
+        frames.append(outline((key // n_key - 0.5, key // n_key + 0.5), y, colour, width=3))
+    return frames

@@ -1,0 +1,158 @@
+"""How something grows with the number of tokens, on logarithmic axes: what is counted, and what was measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, axis_title, base_layout
+
+Unit = Literal["count", "bytes", "seconds"]
+Way = Literal["whole", "rows", "window", "streaming"]
+
+WAY_NAMES: dict[Way, str] = {
+    "whole": "Whole matrix",
+    "rows": "Blocks of rows",
+    "window": "Sliding window",
+    "streaming": "Streaming",
+}
+"""Ways to compute attention, as they are written in a legend."""
+
+_NAMES: dict[Unit, dict[int, str]] = {
+    "count": {2: " million", 3: " billion", 4: " trillion", 5: " quadrillion", 6: " quintillion"},
+    "bytes": {0: " B", 1: " kB", 2: " MB", 3: " GB", 4: " TB", 5: " PB", 6: " EB"},
+    "seconds": {-3: " ns", -2: " µs", -1: " ms", 0: " s"},
+}
+"""What is written after a number, by the power of 1,000 that it is divided by."""
+_DASHES = {"whole": "solid", "rows": "dot", "window": "dashdot", "streaming": "dash"}
+_SYMBOLS = {"whole": "square", "rows": "triangle-up", "window": "diamond", "streaming": "circle"}
+_MOST_TICKS = 8  # decades that are all named; of more, every third
+_HEIGHT = 380  # px
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """One curve: numbers of tokens, and what they cost."""
+
+    way: Way
+    n_token: Int[np.ndarray, " point"]
+    cost: Float[np.ndarray, " point"]
+    measured: bool = False
+    """Points instead of a line."""
+
+
+def draw_growth(
+    curves: list[Growth],
+    *,
+    what: str,
+    unit: Unit,
+    marks: Mapping[str, int] | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Lines and points over the number of tokens, both axes logarithmic.
+
+    Args:
+        what: what the upright axis counts.
+        marks: numbers of tokens that are marked by an upright line, by what is written at it.
+    """
+    palette = THEMES[theme]
+    tones = dict(zip(WAY_NAMES, palette.heads, strict=True))
+    traces = [
+        go.Scatter(
+            name=WAY_NAMES[curve.way],
+            x=curve.n_token,
+            y=curve.cost,
+            mode="markers" if curve.measured else "lines",
+            line={"color": tones[curve.way], "width": 2.5, "dash": _DASHES[curve.way]},
+            marker={"color": tones[curve.way], "size": 10, "symbol": _SYMBOLS[curve.way]},
+            showlegend=curve.measured or not any(one.measured for one in curves),
+            customdata=[quantity_text(one, unit) for one in curve.cost],
+            hovertemplate=f"{WAY_NAMES[curve.way]}, %{{x:,}} tokens: %{{customdata}}<extra></extra>",
+            cliponaxis=not curve.measured,
+        )
+        for curve in curves
+    ]
+    numbers = np.concatenate([curve.cost for curve in curves])
+    tokens = np.concatenate([curve.n_token for curve in curves])
+    upright = [
+        {
+            "type": "line",
+            **{"x0": n_token, "x1": n_token, "yref": "y domain", "y0": 0, "y1": 1},
+            "line": {"color": palette.picked, "width": 1.5, "dash": "dot"},
+        }
+        for n_token in (marks or {}).values()
+    ]
+    written = [
+        {
+            "text": text,
+            "showarrow": False,
+            "font": {"size": SMALL_FONT_SIZE, "color": palette.picked},
+            **{"x": float(np.log10(n_token)), "xanchor": "left", "xshift": 4},
+            **{"yref": "y domain", "y": 1, "yanchor": "top", "yshift": -18 * row},  # below each other
+        }
+        for row, (text, n_token) in enumerate((marks or {}).items())
+    ]
+    axis = {
+        "type": "log",
+        "showgrid": True,
+        "gridcolor": palette.edge,
+        "zeroline": False,
+        "fixedrange": True,
+        "ticks": "",
+    }
+    return go.Figure(
+        traces,
+        base_layout(
+            palette,
+            height=_HEIGHT,
+            margin={"l": 8, "r": 16, "t": 8, "b": 44},
+            showlegend=True,
+            legend={
+                "orientation": "h",
+                **{"x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
+                "font": {"size": SMALL_FONT_SIZE},
+            },
+            shapes=upright,
+            annotations=written,
+            xaxis={
+                **axis,
+                **_decades(tokens, "count"),
+                "title": axis_title("tokens (n)", palette.quiet),
+            },
+            yaxis={
+                **axis,
+                **_decades(numbers, unit),
+                "automargin": True,
+                "title": axis_title(what, palette.quiet),
+            },
+        ),
+    )
+
+
+def quantity_text(number: float | int, unit: Unit) -> str:
+    """A number in words, to three digits: "1.45 billion", "48 TB", "1.88 ms"; a count below a million as it is."""
+    if number == 0 or (unit == "count" and number < 1e6):
+        return f"{number:,.0f}{_NAMES[unit].get(0, '')}"
+    rounded = float(f"{number:.3g}")
+    names = _NAMES[unit]
+    power = int(np.clip(np.floor(np.log10(rounded) / 3 + 1e-9), min(names), max(names)))
+    return f"{rounded / 1000.0**power:.3g}{names[power]}"
+
+
+def _decades(numbers: np.ndarray, unit: Unit) -> dict[str, object]:
+    """Range and ticks of an axis that shows all these numbers."""
+    first, last = np.log10(numbers.min()), np.log10(numbers.max())
+    room = 0.04 * max(last - first, 1.0)
+    powers = np.arange(int(np.ceil(first - room)), int(np.floor(last + room)) + 1)
+    if len(powers) > _MOST_TICKS:
+        powers = powers[powers % 3 == 0]
+    return {
+        "range": [first - room, last + room],
+        "tickmode": "array",
+        "tickvals": 10.0**powers,
+        "ticktext": [quantity_text(10.0**power, unit) for power in powers],
+        "tickfont": {"size": SMALL_FONT_SIZE},
+    }

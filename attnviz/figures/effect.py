@@ -1,0 +1,62 @@
+"""What a mask did to the model's output, token by token."""
+
+import numpy as np
+from jaxtyping import Float
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, TOKEN_FONT, ThemeName, axis_labels, base_layout
+from attnviz.records import Axis
+
+_MOST_LABELS = 40
+
+
+def draw_effect(
+    change: Float[np.ndarray, " token"],
+    tokens: Axis,
+    *,
+    picked: int | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """A bar for each token, as high as its last hidden state has turned: 1 - cosine, from 0 to 2."""
+    palette = THEMES[theme]
+    n = len(change)
+    bars = go.Bar(
+        x=np.arange(n),
+        y=change,
+        marker={
+            "color": palette.strong,
+            "line": {"color": palette.picked, "width": np.where(np.arange(n) == picked, 2.5, 0)},
+        },
+        customdata=axis_labels(tokens),
+        hovertemplate="%{customdata}: %{y:.4f}<extra></extra>",
+    )
+    step = -(-n // _MOST_LABELS)
+    shown = list(range(0, n, step))
+    font = {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE}
+    title = {"font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 6}
+    return go.Figure(
+        bars,
+        base_layout(
+            palette,
+            height=230,
+            margin={"l": 8, "r": 8, "t": 8, "b": 8},
+            bargap=0.25,
+            xaxis={
+                "tickmode": "array",
+                "tickvals": shown,
+                "ticktext": [axis_labels(tokens)[one] for one in shown],
+                "tickfont": font,
+                "tickangle": -60,
+                "automargin": True,
+                "fixedrange": True,
+            },
+            yaxis={
+                "range": [0, max(float(change.max(initial=0.0)) * 1.1, 0.05)],
+                "title": {"text": "1 − cosine", **title},
+                "automargin": True,
+                "fixedrange": True,
+                "gridcolor": palette.edge,
+                "tickfont": {"size": SMALL_FONT_SIZE},
+            },
+        ),
+    )

@@ -1,0 +1,107 @@
+"""A map of all heads: points that lie near each other for heads that do the same."""
+
+import numpy as np
+from jaxtyping import Bool, Float
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, weight_scale
+
+HEIGHT = 460
+_FAINT = 0.2
+_FIRST_TONE = 0.3
+"""Where on the weight scale the lowest layer is; a lower tone would be lost on the background."""
+_LABEL = np.array([32.0, 14.0])  # px that a label takes
+_ABOVE = np.array([0.0, 14.0])  # px from a point to the middle of its label
+_POINT = 10.0  # px
+_MAP = np.array([480.0, HEIGHT - 60.0])  # px, about; labels are thinned out for this size
+
+
+def draw_head_map(
+    points: Float[np.ndarray, "head 2"],
+    *,
+    n_heads: int,
+    picked: tuple[int, int] | None = None,
+    dimmed: Bool[np.ndarray, " head"] | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Heads as points, numbered "layer.head", in a tone for each layer; the data of a point are its layer and head.
+
+    Labels that would cover another one are left out; what a point is, its hover text says.
+
+    Args:
+        points: head ``layer x n_heads + head`` in row that.
+        n_heads: heads of a layer.
+        picked: layer and head whose point is drawn larger, in a frame, with its label.
+        dimmed: True for heads that are drawn faintly, in the order of the points.
+    """
+    palette = THEMES[theme]
+    layer, head = np.divmod(np.arange(len(points)), n_heads)
+    is_picked = np.zeros(len(points), dtype=bool)
+    if picked is not None:
+        is_picked[picked[0] * n_heads + picked[1]] = True
+    n_layer = int(layer[-1]) + 1
+    order = np.argsort(~is_picked, kind="stable")
+    is_named = _thinned(points, order)
+    names = [f"{one}.{other}" for one, other in zip(layer, head, strict=True)]
+    drawn = go.Scatter(
+        x=points[:, 0],
+        y=points[:, 1],
+        mode="markers+text",
+        marker={
+            "size": np.where(is_picked, 15, 10),
+            "symbol": np.where(is_picked, "diamond", "circle"),
+            "color": layer,
+            "cmin": 0,
+            "cmax": max(n_layer - 1, 1),
+            "colorscale": _layer_scale(theme),
+            "opacity": 1.0 if dimmed is None else np.where(dimmed & ~is_picked, _FAINT, 1.0),
+            "line": {
+                "width": np.where(is_picked, 3, 0.5),
+                "color": np.where(is_picked, palette.picked, palette.quiet),
+            },
+            "showscale": n_layer > 1,
+            "colorbar": {
+                "title": {"text": "layer", "side": "right", "font": {"size": SMALL_FONT_SIZE}},
+                "thickness": 8,
+                "outlinewidth": 0,
+                "dtick": max(1, n_layer // 6),
+                "tickfont": {"size": SMALL_FONT_SIZE},
+            },
+        },
+        customdata=np.column_stack([layer, head]),
+        text=[name if named else "" for name, named in zip(names, is_named, strict=True)],
+        textposition="top center",
+        textfont={"size": SMALL_FONT_SIZE, "color": np.where(is_picked, palette.picked, palette.text)},
+        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}<extra></extra>",
+        cliponaxis=False,
+    )
+    axis = {"visible": False}
+    layout = base_layout(
+        palette,
+        height=HEIGHT,
+        xaxis=axis,
+        yaxis={**axis, "scaleanchor": "x", "scaleratio": 1},
+        margin={"l": 16, "r": 8, "t": 24, "b": 8},
+    )
+    return go.Figure(drawn, layout)
+
+
+def _layer_scale(theme: ThemeName) -> list[tuple[float, str]]:
+    """The upper part of the weight scale, from the lowest layer to the highest."""
+    scale = [(place, colour) for place, colour in weight_scale(THEMES[theme]) if place >= _FIRST_TONE]
+    first = scale[0][0]
+    return [((place - first) / (1 - first), colour) for place, colour in scale]
+
+
+def _thinned(points: Float[np.ndarray, "head 2"], order: np.ndarray) -> Bool[np.ndarray, " head"]:
+    """Which labels are drawn, chosen in this order, each where it covers none of those before it."""
+    scale = float(np.min(_MAP / np.maximum(np.ptp(points, axis=0), 1e-9)))
+    centres = points * scale  # px
+    is_named = np.zeros(len(points), dtype=bool)
+    for one in order:
+        from_labels = np.abs(centres[is_named] - centres[one])
+        from_points = np.abs(centres - (centres[one] + _ABOVE))
+        covers = (from_labels < _LABEL).all(axis=1).any()
+        covers |= (from_points < (_LABEL + _POINT) / 2).all(axis=1).any()
+        is_named[one] = one == order[0] or not covers
+    return is_named

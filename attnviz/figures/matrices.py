@@ -1,0 +1,134 @@
+"""Matrices as small pictures: what is multiplied with what, with the picked row and column marked.
+
+One concept: one matrix of signed numbers. The largest of each block stands for it where there are more rows or
+columns than can be seen.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    TOKEN_FONT,
+    Theme,
+    ThemeName,
+    base_layout,
+    difference_scale,
+    outline,
+)
+
+MOST_CELLS = 96
+"""Rows or columns that are drawn; in a picture 300 px wide a cell is 3 px then."""
+_LONGEST_SIDE = 260  # px
+_SHORTEST_SIDE = 24
+
+
+def draw_matrix(
+    cells: Float[np.ndarray, "row column"],
+    *,
+    title: str,
+    rows: tuple[str, int | range | None],
+    columns: tuple[str, int | range | None],
+    labels: list[str] | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """A matrix on a diverging scale centred at 0, its size written under its title.
+
+    Args:
+        title: what it is called, such as "Q".
+        rows, columns: what a row and a column are, such as "token", and the index of the picked one, or of several neighbours.
+        labels: of the rows, shown where there are few enough to be read.
+        theme: colours.
+    """
+    palette = THEMES[theme]
+    n_row, n_column = cells.shape
+    row_block, column_block = (-(-size // MOST_CELLS) for size in cells.shape)
+    shown = _largest_of_blocks(cells, row_block, column_block)
+    span = float(np.abs(shown).max(initial=0.0)) or 1.0
+    heatmap = go.Heatmap(
+        z=shown,
+        zmin=-span,
+        zmax=span,
+        colorscale=difference_scale(palette),
+        showscale=False,
+        hovertemplate=f"{rows[0]} %{{y}}, {columns[0]} %{{x}}: %{{z:.4f}}<extra></extra>"
+        if row_block == column_block == 1
+        else f"largest of {row_block} × {column_block}: %{{z:.4f}}<extra></extra>",
+    )
+    shapes = []
+    for picked, block, axis in ((rows[1], row_block, "y"), (columns[1], column_block, "x")):
+        if picked is not None:
+            several = picked if isinstance(picked, range) else range(picked, picked + 1)
+            along, across = (
+                (several.start // block - 0.5, (several.stop - 1) // block + 0.5),
+                (-0.5, (shown.shape[1] if axis == "y" else len(shown)) - 0.5),
+            )
+            x, y = (across, along) if axis == "y" else (along, across)
+            shapes.append(outline(x, y, palette.picked, width=2))
+    return go.Figure(
+        heatmap,
+        base_layout(
+            palette,
+            height=64 + _side(len(shown), max(shown.shape)),
+            title={
+                "text": f"<b>{title}</b>  {n_row:,} × {n_column:,}",
+                "font": {"size": SMALL_FONT_SIZE + 1},
+                "x": 0,
+                "xanchor": "left",
+                "y": 0.98,
+                "yanchor": "top",
+            },
+            shapes=shapes,
+            margin={"l": 26, "r": 8, "t": 30, "b": 26},
+            xaxis=_axis(columns[0], palette, "bottom"),
+            yaxis={
+                **_axis(rows[0], palette, "left"),
+                "autorange": "reversed",
+                **_row_labels(labels, len(shown), row_block),
+            },
+        ),
+    )
+
+
+def _largest_of_blocks(cells: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Of each block the number that is farthest from 0."""
+    if rows == columns == 1:
+        return cells
+    n_row, n_column = -(-cells.shape[0] // rows), -(-cells.shape[1] // columns)
+    padded = np.zeros((n_row * rows, n_column * columns), dtype=cells.dtype)
+    padded[: cells.shape[0], : cells.shape[1]] = cells
+    blocks = padded.reshape(n_row, rows, n_column, columns).transpose(0, 2, 1, 3).reshape(n_row, n_column, -1)
+    at = np.abs(blocks).argmax(axis=2, keepdims=True)
+    return np.asarray(np.take_along_axis(blocks, at, axis=2)[..., 0])
+
+
+def _side(count: int, longest: int) -> int:
+    return max(_SHORTEST_SIDE, round(_LONGEST_SIDE * count / max(longest, 1)), min(_LONGEST_SIDE, 15 * count))
+
+
+def _axis(name: str, palette: Theme, side: str) -> dict[str, object]:
+    return {
+        "showticklabels": False,
+        "ticks": "",
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+        "side": side,
+        "title": {"text": name, "font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 2},
+    }
+
+
+def _row_labels(labels: list[str] | None, n_shown: int, block: int) -> dict[str, object]:
+    if labels is None or block > 1 or n_shown > 24:
+        return {}
+    return {
+        "showticklabels": True,
+        "tickmode": "array",
+        "tickvals": list(range(n_shown)),
+        "ticktext": labels,
+        "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+        "automargin": True,
+        "title": None,
+    }

@@ -1,0 +1,55 @@
+"""What is laid over a matrix whose cells are smaller than a pixel: a picture of its blocks, and words that say so.
+
+One concept: the overview. A browser draws one cell for each pixel and drops the others; the overview keeps the
+largest of each block. The cells stay below it, for the numbers under the pointer and for whoever zooms in.
+"""
+
+from base64 import b64encode
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Colour, ThemeName
+from attnviz.figures.thumbnails import block_length, thumbnail
+
+MOST_DOTS = 192
+"""Dots of a side; about the pixels that a matrix has on a phone. Up to as many cells need no overview."""
+
+
+def overview(
+    cells: Float[np.ndarray, "query key"],
+    span: tuple[float, float],
+    *,
+    number: str,
+    colour: Colour,
+    theme: ThemeName,
+) -> dict[str, Any]:
+    """Image and annotation for the layout of a heatmap; none while the cells are few enough to be seen.
+
+    Args:
+        cells: what the heatmap holds, NaN where it is empty.
+        span: numbers at the two ends of the colours.
+        number: what a cell's number is called.
+    """
+    n_query, n_key = cells.shape
+    rows, columns = (block_length(size, MOST_DOTS) for size in cells.shape)
+    if rows == columns == 1:
+        return {}
+    picture = thumbnail(cells, most=MOST_DOTS, smallest=span[0], largest=span[1], colour=colour, theme=theme)
+    image = {
+        "source": f"data:image/png;base64,{b64encode(picture).decode()}",
+        "layer": "above",
+        "sizing": "stretch",
+        **{"xref": "x", "x": -0.5, "xanchor": "left", "sizex": -(-n_key // columns) * columns},
+        **{"yref": "y", "y": -0.5, "yanchor": "top", "sizey": -(-n_query // rows) * rows},
+    }
+    words = {
+        "text": f"Overview: each dot is the largest {number}<br>of {rows} × {columns} cells.",
+        "showarrow": False,
+        "align": "left",
+        "font": {"size": SMALL_FONT_SIZE, "color": THEMES[theme].quiet},
+        **{"xref": "x domain", "x": 0, "xanchor": "left"},
+        **{"yref": "y domain", "y": 0, "yanchor": "top", "yshift": -10},
+    }
+    return {"images": [image], "annotations": [words]}

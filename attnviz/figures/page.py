@@ -1,0 +1,127 @@
+"""A page of HTML that stands alone: a matrix that answers the pointer, and words; plotly.js is inside."""
+
+from collections.abc import Sequence
+from html import escape
+from string import Template
+
+from plotly import graph_objects as go
+from plotly.io import to_json
+from plotly.offline import get_plotlyjs
+
+from attnviz.figures.heatmap import Shown, draw_pattern
+from attnviz.figures.ranking import draw_ranking
+from attnviz.figures.theme import FONT, FONT_SIZE, THEMES, Colour, ThemeName
+from attnviz.records import AttentionPattern
+
+_CONTENT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
+"""What the page may do: run what is in it. A browser refuses it every address.
+
+Source: W3C, Content Security Policy Level 3, section 6.1.
+"""
+
+_BUTTONS = 32  # px, above the matrix
+
+_PAGE = Template("""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="$theme">
+<title>$title</title>
+<style>
+body { margin: 0 auto; padding: 24px 16px; max-width: 900px; background: $background; color: $text;
+  font: ${size}px/1.5 $font; }
+h1 { font-size: 20px; line-height: 1.3; margin: 0 0 16px; overflow-wrap: anywhere; unicode-bidi: plaintext; }
+.layer-above image { image-rendering: pixelated; }
+h2 { font-size: 15px; margin: 24px 0 4px; overflow-wrap: anywhere; unicode-bidi: plaintext; }
+dl { display: grid; grid-template-columns: minmax(6em, max-content) 1fr; gap: 4px 16px; margin: 8px 0; }
+dt { color: $quiet; }
+dd { margin: 0; overflow-wrap: anywhere; unicode-bidi: plaintext; }
+</style>
+<script>$plotly</script>
+</head>
+<body>
+<h1>$title</h1>
+<div id="matrix" role="img" aria-label="Attention matrix; its numbers are in matrix.csv"></div>
+$ranked
+<h2>Where these numbers come from</h2>
+<dl>
+$facts
+</dl>
+<script>
+const modeBarButtons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
+const config = {responsive: true, displaylogo: false, modeBarButtons};
+function look(chart) {  // an overview lies over the cells while they are smaller than a pixel
+  const {xaxis, images} = chart._fullLayout;
+  const isOverview = Math.abs(xaxis.l2p(1) - xaxis.l2p(0)) < 1;
+  if (images.length && images[0].visible !== isOverview) {
+    Plotly.relayout(chart, {"images[0].visible": isOverview, "annotations[0].visible": isOverview});
+  }
+}
+for (const [place, figure] of Object.entries($figures)) {
+  Plotly.newPlot(place, figure.data, figure.layout, {...config, displayModeBar: place === "matrix"})
+    .then((chart) => { look(chart); chart.on("plotly_relayout", () => look(chart)); });
+}
+</script>
+</body>
+</html>
+""")
+
+
+def draw_page(
+    pattern: AttentionPattern,
+    *,
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    picked: tuple[int, int],
+    show: Shown = "weights",
+    colour: Colour = "linear",
+    theme: ThemeName = "light",
+) -> str:
+    """HTML of the matrix, the ranked keys of the picked query where it is a row, and facts as name and text.
+
+    It opens from disk with no network; texts are shown literally.
+
+    Args:
+        picked: positions of the picked query and key.
+    """
+    palette = THEMES[theme]
+    matrix = draw_pattern(pattern, show=show, colour=colour, picked=picked, theme=theme)
+    buttons = {"bgcolor": "rgba(0,0,0,0)", "color": palette.quiet, "activecolor": palette.text}
+    matrix.update_layout(
+        dragmode="zoom",
+        modebar=buttons,
+        margin_t=matrix.layout.margin.t + _BUTTONS,
+        height=matrix.layout.height + _BUTTONS,
+    )
+    figures = {"matrix": matrix}
+    ranked = ""
+    row = pattern.queries.index(picked[0])
+    if row is not None:
+        figures["ranking"] = draw_ranking(pattern, picked[0], picked_key=picked[1], theme=theme)
+        query = escape(pattern.queries.labels[row])
+        ranked = f'<h2>Keys of “<bdi>{query}</bdi>”, strongest first</h2>\n<div id="ranking"></div>'
+    return _PAGE.substitute(
+        policy=_CONTENT_POLICY,
+        theme=theme,
+        title=escape(title),
+        background=palette.background,
+        text=palette.text,
+        quiet=palette.quiet,
+        size=FONT_SIZE + 2,
+        font=FONT,
+        plotly=get_plotlyjs(),
+        ranked=ranked,
+        facts="\n".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts),
+        figures=_as_script(figures),
+    )
+
+
+def _as_script(figures: dict[str, go.Figure]) -> str:
+    """The figures as an object of JavaScript; no token in it can end the script."""
+    pairs = ", ".join(f'"{place}": {to_json(figure)}' for place, figure in figures.items())
+    return "{" + pairs.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029") + "}"

@@ -1,0 +1,143 @@
+"""The score of one query and one key, dimension by dimension: both vectors, their products, and the sum so far."""
+
+import numpy as np
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Theme, ThemeName, base_layout
+from attnviz.score import Score
+
+_HEIGHT = 470
+_PANELS = {"y": (0.84, 1.0), "y2": (0.61, 0.77), "y3": (0.33, 0.54), "y4": (0.0, 0.26)}
+"""Where each panel lies, bottom and top, in shares of the height."""
+_MOST_TICKS = 8
+"""Dimensions that are named on a phone without their names touching."""
+
+
+def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "light") -> go.Figure:
+    """Four panels over the same dimensions: the query, the key, what each dimension adds, and the sum so far.
+
+    The sum ends at the score. A bias, where there is one, is added last. Query and key are drawn to one scale.
+
+    Args:
+        largest_first: dimensions in the order of the size of what they add, instead of their own.
+    """
+    palette = THEMES[theme]
+    n_dimension = len(score.query)
+    order = score.largest_first() if largest_first else np.arange(n_dimension)
+    names = [str(dimension) for dimension in order]
+    added = score.terms[order]
+    if score.bias:
+        names, added = [*names, "bias"], np.append(added, score.bias)
+    so_far = added.cumsum()
+    places = np.arange(len(added))
+    written = np.column_stack([names, np.char.mod("%.4f", added), np.char.mod("%.4f", so_far)])
+    vectors = [
+        _bars(places[:n_dimension], vector[order], written[:n_dimension], name, axis, colour)
+        for vector, name, axis, colour in (
+            (score.query, "query", "y", palette.query),
+            (score.key, "key", "y2", palette.key),
+        )
+    ]
+    sums = go.Scatter(
+        x=places,
+        y=so_far,
+        yaxis="y4",
+        mode="lines+markers",
+        line={"color": palette.strong, "width": 2, "shape": "hvh"},
+        marker={
+            "size": [*[0] * (len(places) - 1), 10],
+            "symbol": "diamond",
+            "color": palette.picked,
+            "opacity": 1,
+        },
+        customdata=written,
+        hovertemplate="dimension %{customdata[0]}<br>adds %{customdata[1]}<br>sum so far %{y:.4f}<extra></extra>",
+        cliponaxis=False,
+    )
+    longest = 1.08 * max(float(np.abs([score.query, score.key]).max()), 1e-9)
+    step = max(1, -(-n_dimension // _MOST_TICKS))
+    ticks = [*places[:n_dimension:step], *places[n_dimension:]]
+    if len(ticks) > 1 and score.bias and n_dimension - ticks[-2] < step / 2:
+        del ticks[-2]  # it would touch the bias
+    layout = base_layout(
+        palette,
+        height=_HEIGHT,
+        margin={"l": 8, "r": 16, "t": 22, "b": 8},
+        bargap=0.2,
+        xaxis={
+            "anchor": "y4",
+            "range": [-0.8, len(places) - 0.2],
+            "tickvals": ticks,
+            "ticktext": [names[tick] for tick in ticks],
+            "tickangle": 0,
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+            "automargin": True,
+            "tickfont": {"size": SMALL_FONT_SIZE},
+            "title": {
+                "text": "dimension, the one that adds or takes most first" if largest_first else "dimension",
+                "font": {"color": palette.quiet, "size": SMALL_FONT_SIZE},
+                "standoff": 6,
+            },
+        },
+        yaxis=_axis("y", palette, range=[-longest, longest]),
+        yaxis2=_axis("y2", palette, range=[-longest, longest]),
+        yaxis3=_axis("y3", palette),
+        yaxis4=_axis("y4", palette),
+        annotations=[
+            _title("y", "query", palette.query),
+            _title("y2", "key", palette.key),
+            _title("y3", f"query × key × {score.scale:.3g}", palette.text),
+            _title("y4", f"sum so far, up to the score {_signed(score.value)}", palette.text),
+        ],
+    )
+    terms = _bars(places, added, written, "adds", "y3", palette.strong)
+    return go.Figure([*vectors, terms, sums], layout)
+
+
+def _bars(
+    places: np.ndarray, heights: np.ndarray, written: np.ndarray, name: str, axis: str, colour: str
+) -> go.Bar:
+    return go.Bar(
+        x=places,
+        y=heights,
+        yaxis=axis,
+        marker={"color": colour, "line": {"width": 0}},
+        customdata=written,
+        hovertemplate=f"dimension %{{customdata[0]}}<br>{name} %{{y:.4f}}<extra></extra>",
+    )
+
+
+def _axis(name: str, palette: Theme, **own: object) -> dict[str, object]:
+    return {
+        "domain": _PANELS[name],
+        "nticks": 5,
+        "showgrid": False,
+        "zeroline": True,
+        "zerolinecolor": palette.quiet,
+        "zerolinewidth": 1,
+        "fixedrange": True,
+        "automargin": True,
+        "tickfont": {"size": SMALL_FONT_SIZE, "color": palette.quiet},
+        **own,
+    }
+
+
+def _title(axis: str, text: str, colour: str) -> dict[str, object]:
+    """What a panel shows, above its left end."""
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": _PANELS[axis][1],
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": SMALL_FONT_SIZE, "color": colour},
+    }
+
+
+def _signed(number: float) -> str:
+    return f"{number:.2f}".replace("-", "−")

@@ -1,0 +1,143 @@
+"""Position vectors: how alike any two are, and the way they go through the plane."""
+
+import numpy as np
+from jaxtyping import Float
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Theme, ThemeName, base_layout, difference_scale
+
+MOST_POSITIONS = 128
+"""Rows and columns of a picture; of a longer table evenly spaced positions are drawn."""
+_MOST_PAIRS = 192
+
+
+def draw_likeness(
+    table: Float[np.ndarray, "position d_model"], *, n_used: int, theme: ThemeName = "light"
+) -> go.Figure:
+    """Cosine similarity of every position with every other, from -1 to 1.
+
+    Args:
+        n_used: positions that the text takes; a frame is drawn around them.
+    """
+    palette = THEMES[theme]
+    shown = spaced(len(table))
+    lengths = np.linalg.norm(table[shown], axis=1, keepdims=True)
+    unit = table[shown] / np.maximum(lengths, np.finfo(np.float32).tiny)
+    edge = n_used - 0.5
+    return go.Figure(
+        go.Heatmap(
+            z=(unit @ unit.T).astype(np.float32),
+            x=shown,
+            y=shown,
+            zmin=-1,
+            zmax=1,
+            colorscale=difference_scale(palette),
+            colorbar=_bar(),
+            hovertemplate="positions %{y} and %{x}: %{z:.3f}<extra></extra>",
+        ),
+        base_layout(
+            palette,
+            height=400,
+            margin={"l": 44, "r": 8, "t": 8, "b": 40},
+            shapes=[
+                {
+                    "type": "rect",
+                    "x0": -0.5,
+                    "y0": -0.5,
+                    "x1": edge,
+                    "y1": edge,
+                    "line": {"color": palette.picked},
+                }
+            ],
+            xaxis={**_axis("position", palette), "constrain": "domain"},
+            yaxis={
+                **_axis("position", palette),
+                "autorange": "reversed",
+                "scaleanchor": "x",
+                "constrain": "domain",
+            },
+        ),
+    )
+
+
+def draw_path(
+    points: Float[np.ndarray, "position 2"], *, n_used: int, theme: ThemeName = "light"
+) -> go.Figure:
+    """Positions in the plane, joined in their order; those of the text are marked."""
+    palette = THEMES[theme]
+    numbers = np.arange(len(points))
+    return go.Figure(
+        [
+            go.Scatter(
+                x=points[:, 0],
+                y=points[:, 1],
+                mode="lines+markers",
+                line={"color": palette.quiet, "width": 1},
+                marker={"size": 4, "color": palette.quiet},
+                customdata=numbers,
+                hovertemplate="position %{customdata}<extra></extra>",
+            ),
+            go.Scatter(
+                x=points[:n_used, 0],
+                y=points[:n_used, 1],
+                mode="markers",
+                marker={"size": 8, "color": palette.picked},
+                customdata=numbers[:n_used],
+                hovertemplate="position %{customdata}, in this text<extra></extra>",
+            ),
+        ],
+        base_layout(
+            palette,
+            height=400,
+            xaxis={"visible": False, "fixedrange": True},
+            yaxis={"visible": False, "fixedrange": True, "scaleanchor": "x"},
+        ),
+    )
+
+
+def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName = "light") -> go.Figure:
+    """The vectors themselves: a row for each position, a column for each dimension."""
+    palette = THEMES[theme]
+    pairs = spaced(table.shape[1] // 2, _MOST_PAIRS)  # sine and cosine of a wave stay side by side
+    rows, columns = spaced(len(table)), np.sort(np.concatenate([2 * pairs, 2 * pairs + 1]))
+    cells = table[np.ix_(rows, columns)].astype(np.float32)
+    span = float(np.abs(cells).max(initial=0.0)) or 1.0
+    return go.Figure(
+        go.Heatmap(
+            z=cells,
+            x=columns,
+            y=rows,
+            zmin=-span,
+            zmax=span,
+            colorscale=difference_scale(palette),
+            colorbar=_bar(),
+            hovertemplate="position %{y}, dimension %{x}: %{z:.3f}<extra></extra>",
+        ),
+        base_layout(
+            palette,
+            height=340,
+            margin={"l": 44, "r": 8, "t": 8, "b": 40},
+            xaxis=_axis("dimension", palette),
+            yaxis={**_axis("position", palette), "autorange": "reversed"},
+        ),
+    )
+
+
+def spaced(count: int, most: int = MOST_POSITIONS) -> np.ndarray:
+    """All of so many rows, or ``most`` of them evenly spaced, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
+def _bar() -> dict[str, object]:
+    return {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": SMALL_FONT_SIZE}}
+
+
+def _axis(name: str, palette: Theme) -> dict[str, object]:
+    return {
+        "title": {"text": name, "font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 4},
+        "tickfont": {"size": SMALL_FONT_SIZE},
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "fixedrange": True,
+    }

@@ -1,0 +1,93 @@
+"""A matrix as a small picture, so that all heads of a model fit on one screen.
+
+One concept: cells pooled to few pixels and written as PNG. Pooling keeps the largest cell of each block, never
+the mean, so that nothing strong disappears.
+"""
+
+import math
+import struct
+import zlib
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from attnviz.figures.theme import LOG_DECADES, THEMES, Colour, ThemeName, weight_scale
+
+MOST_PIXELS = 64
+"""Longest side of a picture. About what a cell of the grid of heads has on screen: a browser that drew a larger
+picture smaller would average its pixels."""
+
+_TONES = 256  # entries of a palette
+
+
+def pool(cells: Float[np.ndarray, "query key"], most: int = MOST_PIXELS) -> Float[np.ndarray, "row column"]:
+    """The largest cell of each block of a matrix, at most ``most`` blocks a side; small matrices stay as they are.
+
+    Empty cells (NaN) count for nothing; a block of nothing else is empty.
+    """
+    for axis, size in enumerate(cells.shape):
+        cells = np.fmax.reduceat(cells, np.arange(0, size, block_length(size, most)), axis=axis)
+    return cells
+
+
+def block_length(size: int, most: int) -> int:
+    """How many entries of an axis are pooled to one, so that there are at most ``most``."""
+    return math.ceil(size / most)
+
+
+def thumbnail(
+    cells: Float[np.ndarray, "query key"],
+    *,
+    most: int = MOST_PIXELS,
+    smallest: float = 0.0,
+    largest: float | None = None,
+    colour: Colour = "linear",
+    theme: ThemeName = "light",
+) -> bytes:
+    """PNG of a matrix, a pixel for each block of `pool`, in the colours of `attnviz.figures.draw_heatmap`.
+
+    Args:
+        most: pixels of its longer side.
+        smallest: number that has the background's tone, as empty cells do.
+        largest: number that has the strongest tone; the matrix's own largest by default.
+    """
+    pooled = pool(cells, most)
+    span = (float(np.nanmax(pooled)) if largest is None else largest) - smallest
+    shares = np.nan_to_num((pooled - smallest) / max(span, float(np.finfo(np.float32).tiny)))
+    if colour == "logarithmic":
+        with np.errstate(divide="ignore"):  # nothing has the tone 0
+            shares = 1 + np.log10(shares) / LOG_DECADES
+    tones = np.rint(shares.clip(0, 1) * (_TONES - 1)).astype(np.uint8)
+    return _png(tones, colours_at(np.linspace(0, 1, _TONES), theme))
+
+
+def colours_at(shares: Float[np.ndarray, " place"], theme: ThemeName) -> UInt8[np.ndarray, "place 3"]:
+    """Red, green and blue of places on the weight scale, from 0 to 1."""
+    scale = weight_scale(THEMES[theme])
+    places = [place for place, _ in scale]
+    channels = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in scale])
+    mixed = [np.interp(shares, places, channel) for channel in channels.T]
+    return np.asarray(np.rint(np.column_stack(mixed)), dtype=np.uint8)
+
+
+def _png(pixels: UInt8[np.ndarray, "row column"], palette: UInt8[np.ndarray, "entry 3"]) -> bytes:
+    """A PNG with a palette.
+
+    Source: Portable Network Graphics (Third Edition), W3C 2025, sections 5.3 and 11.2.
+    """
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        checked = name + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+    height, width = pixels.shape
+    rows = np.pad(pixels, ((0, 0), (1, 0)))  # each row starts with its filter: 0, none
+    return b"".join(
+        [
+            b"\x89PNG\r\n\x1a\n",
+            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+            chunk(b"PLTE", palette.tobytes()),
+            chunk(b"IDAT", zlib.compress(rows.tobytes())),
+            chunk(b"IEND", b""),
+        ]
+    )

@@ -1,0 +1,89 @@
+"""What do the words mean? The field's terms, each with its number for the reader's own sentence."""
+
+import numpy as np
+import streamlit as st
+from scipy.special import entr
+from sklearn.metrics.pairwise import cosine_similarity
+
+from attnviz.figures.theme import share_text
+from ui import errors, verdict
+from ui.components.anchor import anchor
+from ui.frame import PAGES, View, frame
+from ui.glossary import GROUPS, Term
+from ui.text import literal, quoted
+from ui.words import strongest_key
+
+NAMES = {page: (label, icon) for page, label, icon in PAGES}
+
+
+def numbers_here(view: View) -> dict[str, str]:
+    """What some of the terms are for the text, head and pair on screen."""
+    selection, trace = view.selection, view.trace
+    layer, head, query = selection.layer, selection.head, view.query
+    pattern = trace.pattern(layer, head, view.kind)
+    key = strongest_key(pattern, query) if selection.key is None else selection.key
+    call = trace.attention(layer, view.kind)
+    queries, keys = trace.query_tokens(view.kind), trace.key_tokens(view.kind)
+    d_model = trace.last_hidden_state.shape[1]
+    row = pattern.weights[query].astype(np.float64)
+    vectors = call.query[head, [query]], trace.key(layer, head, view.kind)[[key]]
+    pair = f"{quoted(queries.labels[query])} and {quoted(keys.labels[key])}"
+    assert pattern.scores is not None
+    special = [label for label, is_special in zip(keys.labels, keys.is_special, strict=True) if is_special]
+    return {
+        "Token": f"{len(keys)} in this text",
+        "Special token": f"{', '.join(map(literal, special)) or 'none'} in this text"
+        if len(special) < 9
+        else f"{len(special)} in this text",
+        "Vector": f"{d_model} numbers for each token",
+        "Layer": f"this model has {trace.n_layers(view.kind)}; layer {layer} is picked",
+        "Head": f"{trace.n_heads(view.kind)} in each layer; head {head} is picked",
+        "Query": f"{len(queries)} × {call.query.shape[2]} numbers; {quoted(queries.labels[query])} is picked",
+        "Key": f"{len(keys)} × {call.key.shape[2]} numbers; {quoted(keys.labels[key])} is picked",
+        "Value": f"{len(keys)} × {call.value.shape[2]} numbers",
+        "Cosine similarity": f"the query and key of {pair}: {cosine_similarity(*vectors).item():.3f}",
+        "Score": f"{pair}: {pattern.scores[query, key]:.3f}",
+        "Weight": f"{pair}: {share_text(float(row[key]))}",
+        "Softmax": f"the weights of {quoted(queries.labels[query])} sum to {row.sum():.6f}",
+        "Attention matrix": f"{len(queries)} × {len(keys)} weights",
+        "Mask": f"{int(pattern.allowed.sum()):,} of {pattern.allowed.size:,} cells may be seen",
+        "Entropy": f"the row of {quoted(queries.labels[query])}: {entr(row).sum() / np.log(2):.3f} of at most "
+        f"{np.log2(max(1, pattern.allowed[query].sum())):.3f} bits",
+    }
+
+
+def show(term: Term, here: str) -> None:
+    """One entry: the words, the formula, the number, the page that shows it and the source."""
+    st.subheader(term.name, anchor=term.anchor)
+    st.markdown(literal(term.means))
+    if term.formula:
+        st.latex(term.formula)
+    if here:
+        st.markdown(f":material/data_object: Here: {here}.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if term.page:
+            label, icon = NAMES[term.page]
+            st.page_link(
+                term.page,
+                label=label,
+                icon=icon,
+                query_params=view.selection.to_params(),
+                help=f"Shows it on the page {label}, with what is picked.",
+            )
+        if term.source:
+            st.caption(literal(term.source))
+
+
+view = frame("Glossary")
+with errors.explained():
+    here = numbers_here(view)
+    groups = list(GROUPS)
+    st.markdown(" · ".join(f"[{group}](#{group.lower().replace(' ', '-')})" for group in groups))
+    for group, terms in GROUPS.items():
+        st.header(group, anchor=group.lower().replace(" ", "-"), divider="gray")
+        columns = st.columns(2, gap="large")
+        for number, term in enumerate(terms):
+            with columns[number * 2 // len(terms)]:
+                show(term, here.get(term.name, ""))
+verdict.in_sidebar(view.selection)
+anchor()

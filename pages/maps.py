@@ -1,0 +1,262 @@
+"""Where do queries and keys lie in every head? The maps of all heads as small multiples, drawn as they come."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.projection import N_LINES
+from attnviz.projection import arrays, place
+from attnviz.records import Axis, Kind
+from attnviz.table import table_csv
+from attnviz.trace import Trace
+from ui import errors, map_settings, state, verdict, waiting, words
+from ui.components.map_grid import SmallMap, map_grid
+from ui.frame import View, frame
+from ui.jobs import Call, Job, job
+from ui.selection import CHOICES
+from ui.small_maps import Head, heads_of, held, small_maps
+from ui.take import take
+from ui.text import literal
+
+_PULSE = 1.0  # s between two looks at a job, which take server and browser 0.2 s each for 144 maps
+SETTINGS = ("method", "space", "metric", "perplexity", "iterations", "neighbours", "min_dist", "seed")
+
+
+class Calls(Sequence[Call]):
+    """A call for each head, whose scores and weights are computed when it is sent: those of all would be many."""
+
+    def __init__(self, trace: Trace, kind: Kind, heads: list[Head], settings: dict[str, Any]) -> None:
+        self._trace, self._kind, self._heads, self._settings = trace, kind, heads, settings
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    def __getitem__(self, number: Any) -> Any:
+        layer, head = self._heads[number]
+        return place, arrays(self._trace, layer, head, self._kind), self._settings
+
+
+def job_of(view: View) -> Job:
+    """The maps of all heads of this text with these settings; the head that others lie like, or the picked one, first."""
+    settings = {"dimensions": 2} | {name: getattr(view.selection, name) for name in SETTINGS}
+    heads, trace, kind = heads_of(view), view.trace, view.kind
+    found = job(
+        "maps", (view.selection.source, kind, *settings.values()), lambda: Calls(trace, kind, heads, settings)
+    )
+    found.prefer(heads.index(held(view) or (view.selection.layer, view.selection.head)))
+    return found
+
+
+def controls(view: View) -> None:
+    """What the maps are made with, and their order."""
+    selection = view.selection
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        map_settings.method_and_vectors(view)
+        st.segmented_control(
+            "Order",
+            CHOICES["maps_order"],
+            required=True,
+            format_func={"layer": "By layer", "belief": "Best map first"}.__getitem__,
+            help="Puts the maps in layers and heads, or those first whose distances follow the scores best.",
+            **state.field("maps_order"),
+        )
+        with st.popover("More", icon=":material/tune:", key="maps_more"):
+            map_settings.parameters(
+                view, len(view.trace.query_tokens(view.kind)) + len(view.trace.key_tokens(view.kind))
+            )
+            hold(f"{selection.layer}.{selection.head}", selection.held)
+
+
+def hold(picked: str, now: str) -> None:
+    """Turns all maps to lie like one, or lets them go."""
+
+    def toggle() -> None:
+        state.change(held=picked if st.session_state.maps_hold else "")
+
+    if st.session_state.get("maps_hold") != bool(now):
+        st.session_state.maps_hold = bool(now)
+    st.toggle(
+        f"All lie like head {now or picked}",
+        key="maps_hold",
+        on_change=toggle,
+        help="Turns and mirrors every map as a whole, so that its points lie as near to those of this head's map as "
+        "they can.",
+    )
+
+
+def enter(layer: int, head: int) -> None:
+    """Picks a head everywhere; the page then goes to its map."""
+    state.change(layer=layer, head=head)
+    st.session_state.enter_map = True
+
+
+def goes_on(work: Job) -> bool:
+    return not (work.finished or work.error or st.session_state.get("maps_stopped") is work)
+
+
+def stop(work: Job) -> None:
+    work.leave()
+    st.session_state.maps_stopped = work
+
+
+def go_on(work: Job) -> None:
+    work.try_again()
+    st.session_state.maps_stopped = None
+
+
+def progress(work: Job, view: View) -> None:
+    """How far the maps are, and a button that stops them or goes on; nothing once all are there."""
+    said = f"{work.n_done} of {len(work.results)} maps are made."
+    if work.finished:
+        return
+    if (error := work.error) is not None:
+        errors.failed(error, partial(go_on, work))
+    elif not goes_on(work):
+        waiting.stopped(f"Cancelled: {said}", "Go on", partial(go_on, work), key="maps_act")
+    else:
+        if work.starting:
+            said = "Starting …"
+            if view.selection.method == "umap":
+                said += " UMAP is compiled when a process first uses it, which takes 10 to 25 seconds."
+        waiting.under_way(work.share, said, partial(stop, work), key="maps_act")
+
+
+def best_first(maps: list[list[SmallMap]], work: Job, view: View) -> list[Head] | None:
+    """The heads in the order in which they are shown; None for layers down and heads across."""
+    if view.selection.maps_order == "layer":
+        return None
+    heads = heads_of(view)
+
+    def rank(number: int) -> float:
+        placed = work.results[number]
+        if placed is None or maps[heads[number][0]][heads[number][1]].points is None:
+            return np.inf
+        return float(np.nan_to_num(placed.in_map.order_correlation, nan=1.5))
+
+    return [heads[number] for number in sorted(range(len(heads)), key=rank)]
+
+
+def screen(view: View, work: Job) -> None:
+    """The maps there are; looks again while there are more to come."""
+    went_on = goes_on(work)
+
+    @errors.explained()  # a fragment is drawn apart from the page, also the first time
+    def look() -> None:
+        if st.session_state.pop("enter_map", False):
+            st.switch_page("pages/space.py", query_params=state.chosen().to_params())
+        if goes_on(work):
+            work.watch()
+        if goes_on(work) != went_on:
+            st.rerun()  # the whole page, which looks again only while there is more to come
+        progress(work, view)
+        draw(view, work)
+
+    st.fragment(look, run_every=_PULSE if went_on else None)()
+
+
+def draw(view: View, work: Job) -> None:
+    """The finding, the grid, and what its signs mean."""
+    maps = small_maps(view, work)
+    with st.container(key="finding"):
+        st.markdown(f"**{literal(finding(view, work))}**")
+    map_grid(
+        maps,
+        order=best_first(maps, work, view),
+        name="Maps of all heads; pick one to enter it",
+        picked=(view.selection.layer, view.selection.head),
+        on_pick=enter,
+        theme=view.theme,
+    )
+    st.caption(literal(note(view, work, [one for of_layer in maps for one in of_layer])))
+
+
+def finding(view: View, work: Job) -> str:
+    """Which head has the map that can be believed most, and how they do on average."""
+    known = {
+        head: placed.in_map.order_correlation
+        for head, placed in zip(heads_of(view), work.results, strict=True)
+        if placed is not None and not np.isnan(placed.in_map.order_correlation)
+    }
+    if not known:
+        return "Maps of all heads"
+    (layer, head), best = min(known.items(), key=lambda one: one[1])
+    said = (
+        f"The map of layer {layer}, head {head} can be believed most: score and distance go together with "
+        f"{words.correlation_text(best)}"
+    )
+    if len(known) > 1:
+        said += (
+            f"; over {len(known)} maps with {words.correlation_text(float(np.mean(list(known.values()))))}"
+        )
+    return said
+
+
+def note(view: View, work: Job, maps: list[SmallMap]) -> str:
+    """How the maps were made and what their signs mean."""
+    queries = Axis.of(view.trace.query_tokens(view.kind))
+    made = [one for one in work.results if one is not None]
+    said = [f"{words.METHOD_NAMES[view.selection.method]}, the same settings for every head."]
+    if made and made[0].remark:
+        said.append(made[0].remark)
+    said.append(
+        f"Circles are queries, diamonds keys; lines go from {words.name(queries, view.query)} to its {N_LINES} strongest "
+        "keys. The number is the mean correlation of score and distance: −1 when nearer is always stronger, 0 when "
+        "distance says nothing."
+    )
+    if n_faint := sum(one.faint and not one.is_old for one in maps):
+        said.append(f"Faint maps mislead, {n_faint} here: their number is no better than chance.")
+    if any(one.is_old for one in maps):
+        said.append("Grey maps are those from before; each stays until its next one is made.")
+    like = held(view)
+    if like is not None:
+        said.append(f"All are turned to lie like the map of layer {like[0]}, head {like[1]}.")
+    said.append(
+        "Each map fills its square, so that sizes cannot be compared. Maps are of single tokens, all of them."
+    )
+    return " ".join(said)
+
+
+def as_csv(view: View, work: Job) -> bytes:
+    """A line for every map that is made, with what it can be believed."""
+    header = [
+        "layer",
+        "head",
+        "mean correlation",
+        "worst correlation",
+        "nearest is strongest",
+        "trustworthiness",
+    ]
+    rows = [
+        [
+            *place_of,
+            *(
+                "" if np.isnan(number) else number
+                for number in (
+                    placed.in_map.order_correlation,
+                    placed.in_map.worst_correlation,
+                    placed.in_map.nearest_agreement,
+                    placed.trustworthiness,
+                )
+            ),
+        ]
+        for place_of, placed in zip(heads_of(view), work.results, strict=True)
+        if placed is not None
+    ]
+    return table_csv(header, rows)
+
+
+view = frame("All maps")
+controls(view)
+with errors.explained():
+    work = job_of(view)
+    screen(view, work)
+    take(
+        view,
+        {"map_grid": "Maps of all heads"},
+        csv=partial(as_csv, view, work),
+        numbers="How far to believe each map",
+    )
+verdict.in_sidebar(view.selection)

@@ -1,0 +1,107 @@
+"""How does attention get from the sentence to its output? Every step, with the model's own numbers."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from ui import cache, state, verdict
+from ui.frame import frame
+from ui.glossary import terms
+from ui.pair import pick_key, pick_query
+from ui.steps.outputs import heads_step, mean_step
+from ui.steps.scores import row_step, score_step, softmax_step
+from ui.steps.vectors import projections_step, tokens_step, vectors_step
+from ui.steps.walk import Walk
+from ui.take import take
+
+STEPS: tuple[tuple[str, Callable[[Walk], None]], ...] = (
+    ("Tokens", tokens_step),
+    ("Vectors", vectors_step),
+    ("Queries, keys, values", projections_step),
+    ("One score", score_step),
+    ("A row of scores", row_step),
+    ("Softmax", softmax_step),
+    ("Mean of the values", mean_step),
+    ("All heads", heads_step),
+)
+
+
+view = frame("Step by step")
+selection = view.selection
+_, key = pick_query(view)
+needs_model = selection.step in (0, 2, 3, 8)
+walk = Walk(
+    view=view,
+    query=view.query,
+    key=key,
+    anatomy=cache.anatomy(selection.source, selection.layer, view.kind)
+    if needs_model and not selection.bundle
+    else None,
+)
+with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+    with st.container(key="finding", width="content"):
+        st.markdown(
+            f"**Layer {selection.layer}, head {selection.head}, from {walk.label(view.query, of='query')} to "
+            f"{walk.label(key, of='key')}**"
+        )
+    pick_key(view, key)
+names = {0: "All on one page", **{number: f"{number}. {title}" for number, (title, _) in enumerate(STEPS, 1)}}
+st.pills(
+    "Step",
+    list(names),
+    required=True,
+    format_func=names.__getitem__,
+    label_visibility="collapsed",
+    help="Which step is shown.",
+    **state.field("step"),
+)
+if selection.step:
+    with st.container(horizontal=True, key="step_walk"):
+        st.button(
+            "Previous step",
+            icon=":material/chevron_left:",
+            disabled=selection.step == 1,
+            on_click=lambda: state.change(step=state.chosen().step - 1),
+            key="step_back",
+            help="Shows the step before.",
+        )
+        st.button(
+            "Next step",
+            icon=":material/chevron_right:",
+            disabled=selection.step == len(STEPS),
+            on_click=lambda: state.change(step=state.chosen().step + 1),
+            key="step_on",
+            help="Shows what happens next.",
+        )
+st.caption(
+    "In every matrix blue-green cells are above 0, orange-brown ones below, and empty ones 0; frames mark the picked query, key "
+    "and head. Of a matrix too large to be seen, the largest of some neighbours stands for them."
+)
+for number, (title, draw) in enumerate(STEPS, 1):
+    if selection.step in (0, number):
+        st.subheader(f"{number}. {title}")
+        draw(walk)
+        if number == selection.step and number < len(STEPS):
+            st.button(
+                f"Next: {STEPS[number][0]}",
+                icon=":material/chevron_right:",
+                on_click=lambda: state.change(step=state.chosen().step + 1),
+                key="step_on_below",
+                help="Shows what happens next.",
+            )
+terms(
+    "Token",
+    "Vector",
+    "Position vector",
+    "Segment",
+    "Query",
+    "Key",
+    "Value",
+    "Score",
+    "Softmax",
+    "Weight",
+    "Output",
+    "W_O",
+)
+take(view, {})
+verdict.in_sidebar(selection)

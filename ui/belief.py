@@ -1,0 +1,251 @@
+"""How far a map of queries and keys can be believed: in numbers and in words, and by the weights that it implies."""
+
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import streamlit as st
+
+from attnviz.attention_map import implied_weights
+from attnviz.comparison import Comparison, compare
+from attnviz.faithfulness import chance_correlation
+from attnviz.figures import draw_comparison
+from attnviz.figures.comparison import Part
+from attnviz.figures.theme import isolated, share_text
+from attnviz.records import AttentionPattern, Axis, Faithfulness, Projection
+from ui import cache, state
+from ui.components.point_clicks import point_clicks
+from ui.frame import View, hidden_note
+from ui.text import literal
+from ui.words import correlation_text, name
+
+FAIR = -0.7
+"""The mean correlation of score and distance from which on a map is fair. Of two keys of a query the nearer then has
+the higher score three times out of four: for a correlation r of ranks that share is 1/2 + asin(2 sin(pi r / 6)) / pi,
+Kendall 1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers."""
+MOSTLY = 0.5
+"""Share of the queries whose nearest key has to be the strongest, for nearest keys to be read off."""
+
+Judgement = Literal["unknown", "misleads", "rough", "fair"]
+
+_STYLE = Path(__file__).parent / "belief.css"
+
+
+def panel(view: View, projection: Projection) -> None:
+    """Whether this map can be read, and the figures that say so, beside those of the vectors it was made from."""
+    scores = _pattern(view, projection.layer, projection.head).scores
+    assert scores is not None  # weights come with their scores
+    chance = chance_correlation(scores)
+    queries = Axis.of(view.trace.query_tokens(view.kind))
+    st.markdown(verdict(projection, chance, queries))
+    if not np.isnan(projection.in_map.order_correlation):
+        st.html(
+            f"<style>{_STYLE.read_text(encoding='utf-8')}</style>"
+            + _figures(view, projection, chance, queries)
+        )
+
+
+def judge(found: Faithfulness, chance: float) -> Judgement:
+    """What a map is good for.
+
+    Args:
+        chance: the correlation that shuffled maps reach, `attnviz.faithfulness.chance_correlation`.
+    """
+    if np.isnan(found.order_correlation) or chance <= -1:
+        return "unknown"
+    if found.order_correlation >= chance:
+        return "misleads"
+    return "fair" if found.order_correlation <= FAIR else "rough"
+
+
+def verdict(projection: Projection, chance: float, queries: Axis) -> str:
+    """What may be read off this map, in Markdown."""
+    found = projection.in_map
+    mean, nearest = correlation_text(found.order_correlation), f"{100 * found.nearest_agreement:.0f} %"
+    match judge(found, chance):
+        case "unknown" if np.isnan(found.order_correlation):
+            return "**There is nothing to judge:** no query sees two keys, so no order can be right or wrong."
+        case "unknown":
+            return "**There are too few tokens to judge this map:** any map of so few keys may look right by chance."
+        case "misleads":
+            return (
+                f":red[**This map misleads:**] near does not mean strong here. Score and distance go together with "
+                f"{mean}; one shuffled map in twenty reaches {correlation_text(chance)} by chance. Do not read attention "
+                f"off it. {_cause(projection)}"
+            ).rstrip()
+        case "rough":
+            read = (
+                f"the nearest key, which is the strongest for {nearest} of the queries"
+                if found.nearest_agreement >= MOSTLY
+                else f"which keys are far; even the nearest is the strongest for only {nearest} of the queries"
+            )
+            return (
+                f"**This map is rough:** nearer keys tend to have higher scores ({mean}), but their order is often "
+                f"wrong. What may be read off is {read}. {_cause(projection)}"
+            ).rstrip()
+        case "fair":
+            said = f"**This map can be read:** the nearer a key, the higher its score ({mean})"
+            if found.nearest_agreement >= MOSTLY:
+                said += f", and the nearest is the strongest for {nearest} of the queries."
+            else:
+                said += f"; but the nearest is the strongest for only {nearest} of the queries."
+            if found.worst_query is not None and found.worst_correlation >= chance:
+                worst = literal(name(queries, found.worst_query))
+                said += f" Leave out the query {worst}: its distances say little ({correlation_text(found.worst_correlation)})."
+            return said
+
+
+def _cause(projection: Projection) -> str:
+    """Where the order was lost: in the vectors that were fed in, or on the way to the map."""
+    if projection.in_space is None:
+        return ""
+    before = projection.in_space.order_correlation
+    if before <= FAIR:
+        n_axis = {2: "two", 3: "three"}[projection.points.shape[1]]
+        return (
+            f"Among the vectors fed in distance does follow the score ({correlation_text(before)}); "
+            f"{n_axis} dimensions have no room for it."
+        )
+    return (
+        f"Distance does not follow the score among the vectors fed in either ({correlation_text(before)}); among "
+        "lifted ones it does."
+    )
+
+
+def _figures(view: View, projection: Projection, chance: float, queries: Axis) -> str:
+    """The figures as an HTML table; a name opens the sentence that explains it, by click or key."""
+    in_map, in_space = projection.in_map, projection.in_space
+    sides = [in_map] if in_space is None else [in_map, in_space]
+
+    def worst(found: Faithfulness) -> str:
+        token = "" if found.worst_query is None else isolated(queries.labels[found.worst_query])
+        return f"<code>{escape(token)}</code> {correlation_text(found.worst_correlation)}"
+
+    rows = [
+        (
+            "Nearer is stronger",
+            "Spearman correlation of score and distance over the keys of a query, mean over the queries: −1 when a "
+            "nearer key always has the higher score, 0 when distance says nothing. Of shuffled maps with as many "
+            f"tokens one in twenty at most reaches {correlation_text(chance)}.",
+            [correlation_text(one.order_correlation) for one in sides],
+        ),
+        (
+            "… for the worst query",
+            "The same correlation for the query that is served worst, and its token.",
+            [worst(one) for one in sides],
+        ),
+        (
+            "Nearest is strongest",
+            "For how many of the queries the key that lies nearest has the highest score.",
+            [f"{100 * one.nearest_agreement:.0f} %" for one in sides],
+        ),
+    ]
+    if not np.isnan(projection.trustworthiness):
+        against = "the lifted vectors" if in_space is None else "the vectors fed in"
+        rows.append(
+            (
+                "Trustworthiness",
+                f"Whether points that lie together are together among {against} too: 1 always, about 0.5 by chance.",
+                [f"{projection.trustworthiness:.2f}"],
+            )
+        )
+    if projection.divergence is not None:
+        rows.append(
+            (
+                "Lost of the attention",
+                "Kullback–Leibler divergence of the model's weights from those that the map implies, mean over the "
+                f"queries: 0 for none; equal weights on all keys would lose {_lost_by_equal_weights(view, projection):.2f} nats.",
+                [f"{projection.divergence:.2f} nats"],
+            )
+        )
+    header = "".join(
+        f'<th scope="col">{one}</th>' for one in ["", "in the map", "in the vectors"][: 1 + len(sides)]
+    )
+    body = "".join(
+        f'<tr><th scope="row"><details><summary>{title}</summary><span>{sentence}</span></details></th>'
+        + "".join(f"<td>{number}</td>" for number in [*numbers, *[""] * (len(sides) - len(numbers))])
+        + "</tr>"
+        for title, sentence, numbers in rows
+    )
+    return f'<table class="belief"><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _lost_by_equal_weights(view: View, projection: Projection) -> float:
+    """What a map would lose that puts every key equally far away, in nats: mean of log(n) - entropy."""
+    pattern = _pattern(view, projection.layer, projection.head)
+    weights = pattern.weights.astype(np.float64)
+    logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
+    n_key = pattern.allowed.sum(axis=1).clip(min=1)
+    return float((np.log(n_key) + (weights * logs).sum(axis=1)).mean())
+
+
+def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None:
+    """The weights that an attention map says by its distances beside the model's, and what differs.
+
+    Rows and columns are as they are chosen for all pages.
+
+    Args:
+        picked: positions of the query and key that are outlined.
+    """
+    if projection.divergence is None:
+        return  # the distances of other maps are not meant as weights
+    comparison = _model_and_map(view, projection)
+    st.markdown(_missed(comparison))
+    parts: dict[Part, str] = {
+        "first": "A: the model",
+        "second": "B: implied by the map",
+        "difference": "B − A",
+    }
+    for column, (part, title) in zip(st.columns(3), parts.items(), strict=True):
+        with column:
+            st.markdown(f"**{title}**")
+            st.plotly_chart(
+                draw_comparison(comparison, part, picked=picked, theme=view.theme),
+                theme=None,
+                key=f"implied_{part}",
+                config={"displayModeBar": False, "scrollZoom": False},
+                alt=f"{title}: weights from queries to keys",
+            )
+            point_clicks(f"implied_{part}", _pick)
+    note = (
+        "What the map implies: weights in proportion to exp(−distance²) over the keys that a query may see."
+    )
+    st.caption(f"{note} {hidden_note(view)}".rstrip())
+
+
+def _pick(clicked: object) -> None:
+    """Picks the query and key of a clicked cell."""
+    match clicked:
+        case [int(query), int(key)] if min(query, key) >= 0:
+            state.change(query=query, key=key)
+        case _:
+            state.hold()
+
+
+def _model_and_map(view: View, projection: Projection) -> Comparison:
+    """The model's weights (A) and those that the map implies (B), rows and columns as they are chosen."""
+    whole = _pattern(view, projection.layer, projection.head)
+    ends = [projection.points[projection.rows(role)] for role in ("query", "key")]
+    of_map = replace(whole, weights=implied_weights(ends[0], ends[1], whole.allowed), scores=None)
+    queries = replace(view.queries, tokens=whole.queries.tokens)
+    keys = replace(view.keys, tokens=whole.keys.tokens)
+    renormalise = view.selection.special == "renormalised" and view.hides_special
+    first, second = (one.arranged(queries, keys, renormalise=renormalise) for one in (whole, of_map))
+    return compare(first, second)
+
+
+def _missed(comparison: Comparison) -> str:
+    """How much of the attention the map puts elsewhere, in Markdown."""
+    elsewhere = comparison.row_change
+    worst = int(elsewhere.argmax())
+    queries = comparison.first.queries
+    said = f"**The map puts {share_text(float(elsewhere.mean()))} of a query's attention on other keys than the model"
+    worst_name = literal(name(queries, int(queries.positions[worst])))
+    return f"{said}; most of {worst_name}, {share_text(float(elsewhere[worst]))}.**"
+
+
+def _pattern(view: View, layer: int, head: int) -> AttentionPattern:
+    """The weights of a head and their scores, all tokens, whatever cells show."""
+    return cache.pattern(view.selection.source, layer, head, view.kind, "weights")

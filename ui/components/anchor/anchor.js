@@ -1,0 +1,25 @@
+// Brings the heading that the address names into view, and keeps it there while what stands above it is still being
+// drawn: Streamlit scrolls once, before formulas have their height.
+
+const PATIENCE_MS = 15000;
+const HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
+
+export default function ({ parentElement }) {
+  const place = parentElement.querySelector(".anchor");
+  if (place.hasScrolled) return;
+  place.hasScrolled = true; // what is drawn anew later stays where the reader is
+  const heading = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!heading) return;
+  const show = () => heading.scrollIntoView();
+  const watcher = new ResizeObserver(show);
+  watcher.observe(heading.closest(".stMainBlockContainer"));
+  const stop = () => {
+    watcher.disconnect();
+    clearTimeout(patience);
+    for (const one of HANDS) window.removeEventListener(one, stop, true);
+  };
+  const patience = setTimeout(stop, PATIENCE_MS);
+  for (const one of HANDS) window.addEventListener(one, stop, true);
+  show();
+  return stop;
+}

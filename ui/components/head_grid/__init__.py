@@ -1,0 +1,123 @@
+"""All heads on one screen: layers down, heads across, each a picture or a coloured square with its number."""
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Bool, Float
+
+from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName, weight_text
+from attnviz.figures.thumbnails import colours_at
+from ui.components import register
+
+_mount = register("head_grid")
+_LEGEND_STEPS = 17
+_HALF_DARK = 0.55
+"""Share of the scale from which on text in the background's colour is read more easily, in both themes."""
+
+
+def head_grid(
+    texts: Sequence[Sequence[str]],
+    *,
+    name: str,
+    picked: tuple[int, int],
+    on_pick: Callable[[int, int], None],
+    theme: ThemeName,
+    pictures: Sequence[Sequence[bytes]] | None = None,
+    numbers: Float[np.ndarray, "layer head"] | None = None,
+    span: tuple[float, float] | None = None,
+    marks: Sequence[Sequence[str]] | None = None,
+    dimmed: Bool[np.ndarray, "layer head"] | None = None,
+    height: int = 660,
+    key: str = "head_grid",
+) -> None:
+    """Draws the grid; ``on_pick`` is called with the layer and head of a cell that is clicked.
+
+    Args:
+        texts: what the line below the grid says of each head, layer by layer.
+        name: what the grid shows, for those who do not see it.
+        pictures: a PNG of each head, layer by layer.
+        numbers: a number of each head in place of a picture; NaN where there is none.
+        span: numbers at the two ends of the colours; from 0, or the smallest if that is less, to the largest by
+            default.
+        marks: a few letters in the corner of each head's picture or square.
+        dimmed: True for heads that are drawn faintly; they can be picked like the others.
+        height: most that the grid takes, px, while its cells stay large enough to be hit.
+        key: of the component; one for each grid on a page.
+    """
+    palette = THEMES[theme]
+    n_layer, n_head = len(texts), len(texts[0])
+
+    def take() -> None:
+        match st.session_state[key].pick:
+            case [int(layer), int(head)] if 0 <= layer < n_layer and 0 <= head < n_head:
+                on_pick(layer, head)
+
+    cells: list[list[dict[str, object]]] = [
+        [
+            {
+                "text": texts[layer][head],
+                "mark": "" if marks is None else marks[layer][head],
+                "dimmed": dimmed is not None and bool(dimmed[layer, head]),
+            }
+            for head in range(n_head)
+        ]
+        for layer in range(n_layer)
+    ]
+    data: dict[str, object] = {
+        "grid": key,
+        "name": name,
+        "cells": cells,
+        "picked": picked,
+        "height": height,
+        "font": FONT,
+        "fontSize": SMALL_FONT_SIZE,
+        "colours": {one: getattr(palette, one) for one in ("background", "text", "quiet", "edge", "picked")},
+    }
+    with st.container(gap=None):
+        if pictures is not None:
+            # In a message of their own: Streamlit sends a message that the browser has already only by its
+            # hash, so that a pick does not send them again.
+            encoded = [[b64encode(one).decode() for one in row] for row in pictures]
+            version = sha256("".join(one for row in encoded for one in row).encode()).hexdigest()
+            _mount(key=f"{key}_pictures", data={"grid": key, "version": version, "pictures": encoded})
+            data["version"] = version
+        if numbers is not None:
+            data["legend"] = _colour(cells, numbers, span, theme)
+        _mount(key=key, data=data, on_pick_change=take)
+
+
+def _colour(
+    cells: list[list[dict[str, object]]],
+    numbers: Float[np.ndarray, "layer head"],
+    span: tuple[float, float] | None,
+    theme: ThemeName,
+) -> dict[str, object]:
+    """Puts number and colours into each cell; the legend of the colours."""
+    known = numbers[np.isfinite(numbers)]
+    low, high = span or (float(known.min(initial=0.0)), float(known.max(initial=0.0)))
+    shares = np.nan_to_num((numbers.astype(np.float64) - low) / ((high - low) or 1.0)).clip(0, 1)
+    fills = colours_at(shares.ravel(), theme).reshape(*numbers.shape, 3)
+    palette = THEMES[theme]
+    for layer, head in np.ndindex(*numbers.shape):
+        cells[layer][head] |= {
+            "label": _label(float(numbers[layer, head])),
+            "fill": _hex(fills[layer, head]),
+            "ink": palette.text if shares[layer, head] < _HALF_DARK else palette.background,
+        }
+    steps = colours_at(np.linspace(0, 1, _LEGEND_STEPS), theme)
+    ends = {"low": "0" if low == 0 else _label(low), "high": _label(high)}
+    return ends | {"steps": [_hex(one) for one in steps]}
+
+
+def _label(number: float) -> str:
+    """A number in three digits: ".475", "4.00", "123"; a dash where there is none."""
+    if not np.isfinite(number):
+        return "–"
+    return weight_text(number) if number < 1 else f"{number:#.3g}".rstrip(".")
+
+
+def _hex(colour: np.ndarray) -> str:
+    return "#" + "".join(f"{int(channel):02x}" for channel in colour)

@@ -1,0 +1,113 @@
+"""The maps of all heads on one screen, each small: queries as circles, keys as diamonds, lines of one query."""
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName
+from ui.components import register
+
+_mount = register("map_grid")
+_FINEST = 255
+"""Steps from one side of a map to the other: a third of a pixel on a large screen, and a byte each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallMap:
+    """What is drawn of one head."""
+
+    points: Float[np.ndarray, "point 2"] | None
+    """Queries first, then keys; None while there is no map."""
+    n_query: int
+    query: int
+    """Position of the picked query, whose point is marked."""
+    lines: Sequence[tuple[int, float]] = ()
+    """Key and weight of each line from the picked query."""
+    number: str = ""
+    """How far to believe the map, as it stands beside its name."""
+    text: str
+    """What the line below the grid says of it."""
+    faint: bool = False
+    """Whether it misleads."""
+    is_old: bool = False
+    """Whether it stands for one that is still to come; then it is grey."""
+
+
+def map_grid(
+    maps: Sequence[Sequence[SmallMap]],
+    *,
+    order: Sequence[tuple[int, int]] | None,
+    name: str,
+    picked: tuple[int, int],
+    on_pick: Callable[[int, int], None],
+    theme: ThemeName,
+    key: str = "map_grid",
+) -> None:
+    """Draws the grid; ``on_pick`` is called with the layer and head of a map that is clicked.
+
+    Args:
+        maps: of each head, layer by layer.
+        order: layer and head of the maps as they are shown, in rows as long as a layer; None for layers down and
+            heads across.
+        name: what the grid shows, for those who do not see it.
+    """
+    palette = THEMES[theme]
+    n_layer, n_head = len(maps), len(maps[0])
+
+    def take() -> None:
+        match st.session_state[key].pick:
+            case [int(layer), int(head)] if 0 <= layer < n_layer and 0 <= head < n_head:
+                on_pick(layer, head)
+
+    shown = order or [(layer, head) for layer in range(n_layer) for head in range(n_head)]
+    with st.container(gap=None):
+        # A message for each layer: Streamlit sends what the browser has already only by its hash, so that neither
+        # a pick nor another layer's maps send these once more.
+        for layer, of_layer in enumerate(maps):
+            points = ["" if one.points is None else _packed(one.points) for one in of_layer]
+            _mount(key=f"{key}_{layer}", data={"grid": key, "layer": layer, "points": points})
+        _mount(
+            key=key,
+            data={
+                "grid": key,
+                "name": name,
+                "columns": n_head,
+                "axes": order is None,
+                "cells": [_cell(layer, head, maps[layer][head]) for layer, head in shown],
+                "picked": picked,
+                "font": FONT,
+                "fontSize": SMALL_FONT_SIZE,
+                "colours": {
+                    one: getattr(palette, one)
+                    for one in ("background", "text", "quiet", "edge", "picked", "query", "key")
+                },
+            },
+            on_pick_change=take,
+        )
+
+
+def _cell(layer: int, head: int, one: SmallMap) -> dict[str, object]:
+    lines = [[at, round(float(weight), 2)] for at, weight in one.lines]
+    return {
+        "place": [layer, head],
+        "number": one.number,
+        "text": one.text,
+        "faint": one.faint,
+        "isOld": one.is_old,
+        "nPoint": 0 if one.points is None else len(one.points),
+        "nQuery": one.n_query,
+        "query": one.query,
+        "lines": lines,
+    }
+
+
+def _packed(points: Float[np.ndarray, "point 2"]) -> str:
+    """Points in a square, a byte for each coordinate, as large as they fit and with y upwards."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = float((high - low).max()) or 1.0
+    steps = np.rint(_FINEST * ((points - (low + high) / 2) / size + 0.5)).clip(0, _FINEST)
+    return b64encode(steps.astype(np.uint8).tobytes()).decode()

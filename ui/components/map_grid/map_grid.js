@@ -1,0 +1,252 @@
+// The maps of all heads as one SVG. A click, Enter or the space bar picks a head; arrow keys move between maps; a
+// line below says what there is to say about the map under the pointer or the focus. Each map is two paths, one of
+// all queries and one of all keys, so that a thousand points a map are as easily drawn as ten.
+// Colours and fonts are attributes and not styles, so that the SVG can be saved as it is.
+// Texts are set as text nodes only.
+//
+// A map that stands for one still to come is grey.
+//
+// Streamlit calls the function below for every message. Points come in messages of their own, one a layer.
+
+const SVG = "http://www.w3.org/2000/svg";
+const GAP = 4, LEFT = 44, TOP = 40, RIGHT = 4, NAME = 17, WITHIN = 7; // px
+const SMALLEST = 64, LARGEST = 170; // px a map is wide and high
+const FAINT = 0.3; // opacity
+const RADII = [[64, 2.2], [256, 1.6], [Infinity, 1.1]]; // px of a point, up to so many points
+
+const maps = (window.attnvizMaps ??= new Map()); // grid -> layer -> points of each head
+
+function draw(name, attributes, ...children) {
+  const drawn = document.createElementNS(SVG, name);
+  for (const [attribute, value] of Object.entries(attributes)) drawn.setAttribute(attribute, value);
+  drawn.append(...children);
+  return drawn;
+}
+
+function sideOfMap(data, width) {
+  const side = (width - LEFT - RIGHT) / data.columns - GAP;
+  return Math.floor(Math.max(SMALLEST, Math.min(LARGEST, side)));
+}
+
+function cornerOf(data, at, side) {
+  const [row, column] = [Math.floor(at / data.columns), at % data.columns];
+  return [LEFT + column * (side + GAP), (data.axes ? TOP : GAP) + row * (side + NAME + GAP)];
+}
+
+// Points and lines of one map, from byte coordinates to px.
+function drawPoints(data, cell, points, side, [left, top]) {
+  const { nQuery, query, isOld } = cell;
+  const grey = data.colours.quiet;
+  const colours = isOld ? { picked: grey, query: grey, key: grey } : data.colours;
+  const bytes = Uint8Array.from(atob(points), (one) => one.charCodeAt(0));
+  const room = (side - 2 * WITHIN) / 255;
+  const x = (point) => (left + WITHIN + room * bytes[2 * point]).toFixed(1);
+  const y = (point) => (top + NAME + WITHIN + room * (255 - bytes[2 * point + 1])).toFixed(1);
+  const n = bytes.length / 2;
+  const radius = RADII.find(([most]) => n <= most)[1];
+  let queries = "", keys = "";
+  for (let one = 0; one < nQuery; one++) queries += `M${x(one)} ${y(one)}h0`;
+  const r = 1.25 * radius;
+  for (let one = nQuery; one < n; one++) keys += `M${x(one)} ${y(one)}m${-r} 0l${r} ${-r}l${r} ${r}l${-r} ${r}z`;
+  const opacity = n > 256 ? 0.6 : 0.85;
+  return [
+    ...cell.lines.map(([key, weight]) =>
+      draw("line", {
+        ...{ class: "link", x1: x(query), y1: y(query), x2: x(nQuery + key), y2: y(nQuery + key) },
+        ...{ stroke: colours.picked, "stroke-width": (0.6 + 3.4 * weight).toFixed(1), opacity: 0.7 },
+      })
+    ),
+    draw("path", { class: "keys", d: keys, fill: colours.key, opacity }),
+    draw("path", {
+      ...{ class: "queries", d: queries, fill: "none", stroke: colours.query, opacity },
+      ...{ "stroke-width": 2 * radius, "stroke-linecap": "round" },
+    }),
+    draw("circle", {
+      ...{ class: "one", cx: x(query), cy: y(query), r: radius + 1.8 },
+      ...{ fill: colours.query, stroke: colours.picked, "stroke-width": 1.6 },
+    }),
+  ];
+}
+
+function drawCell(data, at, points, side) {
+  const cell = data.cells[at], { colours } = data;
+  const [layer, head] = cell.place;
+  const isPicked = layer === data.picked[0] && head === data.picked[1];
+  const [x, y] = cornerOf(data, at, side);
+  const name = { y: y + 12, fill: cell.faint || cell.isOld || !points ? colours.quiet : colours.text };
+  const parts = points ? drawPoints(data, cell, points, side, [x, y]) : [];
+  return draw(
+    "g",
+    {
+      ...{ role: "gridcell", "aria-selected": isPicked, "aria-label": cell.text, "data-at": at },
+      ...{ "data-layer": layer, "data-head": head },
+    },
+    draw("rect", { x, y, width: side, height: side + NAME, fill: colours.background }),
+    draw("text", { ...name, x: x + 1, "font-weight": isPicked ? 700 : 400 }, `${layer}.${head}`),
+    draw("text", { ...name, x: x + side - 1, "text-anchor": "end" }, cell.number),
+    draw("g", { class: "map", opacity: cell.faint || cell.isOld ? FAINT : 1 }, ...parts),
+    draw("rect", {
+      ...{ class: "edge", fill: "none", x: x - 0.5, y: y + NAME - 0.5, width: side + 1, height: side + 1 },
+      ...{ stroke: isPicked ? colours.picked : colours.edge, "stroke-width": isPicked ? 3 : 1 },
+    })
+  );
+}
+
+function drawAxes(data, side) {
+  if (!data.axes) return draw("g", {});
+  const { text, quiet } = data.colours;
+  const nLayers = data.cells.length / data.columns;
+  const across = LEFT + (data.columns * (side + GAP) - GAP) / 2;
+  const down = TOP + (nLayers * (side + NAME + GAP) - GAP) / 2;
+  const titles = [
+    draw("text", { x: across, y: 14, "text-anchor": "middle", fill: quiet }, "head"),
+    draw("text", { x: 14, y: down, "text-anchor": "middle", fill: quiet, transform: `rotate(-90 14 ${down})` }, "layer"),
+  ];
+  for (let head = 0; head < data.columns; head++) {
+    const x = LEFT + head * (side + GAP) + side / 2;
+    titles.push(draw("text", { x, y: TOP - 8, "text-anchor": "middle", fill: text }, String(head)));
+  }
+  for (let layer = 0; layer < nLayers; layer++) {
+    const y = TOP + layer * (side + NAME + GAP) + NAME + side / 2 + 4;
+    titles.push(draw("text", { x: LEFT - 8, y, "text-anchor": "end", fill: text }, String(layer)));
+  }
+  return draw("g", { "aria-hidden": true }, ...titles);
+}
+
+function keep({ grid, layer, points }) {
+  if (!maps.has(grid)) maps.set(grid, new Map());
+  maps.get(grid).set(layer, points);
+  window.dispatchEvent(new CustomEvent("attnviz-maps", { detail: grid }));
+}
+
+export default function (component) {
+  const { data, parentElement, setTriggerValue } = component;
+  const root = parentElement.querySelector(".map_grid");
+  root.stopListening?.();
+  if (data.points) return keep(data);
+
+  let scroller = root.querySelector(".scroller");
+  if (!scroller) {
+    scroller = document.createElement("div");
+    scroller.className = "scroller";
+    const said = document.createElement("div");
+    said.className = "said";
+    said.setAttribute("aria-live", "polite");
+    root.replaceChildren(scroller, said);
+  }
+  const said = root.querySelector(".said");
+  for (const [name, value] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, value);
+
+  const { columns, cells } = data;
+  const nRows = Math.ceil(cells.length / columns);
+  const pickedAt = Math.max(0, cells.findIndex(({ place }) => String(place) === String(data.picked)));
+  const cellAt = (at) => scroller.querySelector(`[data-at="${at}"]`);
+  const atOf = (node) => {
+    const cell = node?.closest?.("[role=gridcell]");
+    return cell ? Number(cell.dataset.at) : null;
+  };
+  const active = () => parentElement.activeElement ?? document.activeElement;
+  const focused = () => (scroller.contains(active()) ? atOf(active()) : null);
+  const say = (at) => {
+    said.textContent = cells[at ?? pickedAt]?.text ?? "";
+  };
+  const pointsOf = ([layer, head]) => maps.get(data.grid)?.get(layer)?.[head] ?? "";
+
+  // One map is in the order of the Tab key; the arrow keys take that place along.
+  const stop = (at) => {
+    scroller.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
+    cellAt(at)?.setAttribute("tabindex", 0);
+  };
+  // Only what has changed is drawn again: maps come one after another, and there may be very many points.
+  const redraw = () => {
+    const side = sideOfMap(data, scroller.clientWidth);
+    const shape = JSON.stringify([side, columns, cells.length, data.axes, data.name, data.colours, data.font]);
+    const before = focused();
+    if (root.shape !== shape) {
+      const [right, bottom] = cornerOf({ ...data, columns }, nRows * columns - 1, side);
+      const size = { width: right + side + RIGHT, height: bottom + NAME + side + GAP };
+      const left = scroller.scrollLeft;
+      const rows = Array.from({ length: nRows }, () => draw("g", { role: "row" }));
+      scroller.replaceChildren(
+        draw(
+          "svg",
+          {
+            ...size,
+            ...{ xmlns: SVG, viewBox: `0 0 ${size.width} ${size.height}`, role: "grid", "aria-label": data.name },
+            ...{ "font-family": data.font, "font-size": data.fontSize },
+          },
+          drawAxes(data, side),
+          ...rows
+        )
+      );
+      scroller.scrollLeft = left;
+      [root.shape, root.rows, root.drawn] = [shape, rows, []];
+    }
+    cells.forEach((cell, at) => {
+      let points = pointsOf(cell.place);
+      if (atob(points).length !== 2 * cell.nPoint) {
+        // Points and words come in messages of their own; what is drawn stays until both are there.
+        if (root.drawn[at]) return;
+        points = "";
+      }
+      const isPicked = String(cell.place) === String(data.picked);
+      const content = JSON.stringify([cell, points, isPicked]);
+      if (root.drawn[at] === content) return;
+      root.drawn[at] = content;
+      const made = drawCell(data, at, points, side);
+      made.setAttribute("tabindex", -1);
+      const old = cellAt(at);
+      if (old) old.replaceWith(made);
+      else root.rows[Math.floor(at / columns)].append(made);
+    });
+    stop(before ?? pickedAt);
+    if (before !== null && focused() === null) cellAt(before)?.focus({ preventScroll: true });
+    say(before);
+  };
+
+  const click = (event) => {
+    const at = atOf(event.target);
+    if (at !== null) setTriggerValue("pick", cells[at].place);
+  };
+  const press = (event) => {
+    let at = atOf(event.target);
+    if (at === null) return;
+    const first = at - (at % columns);
+    if (event.key === "Enter" || event.key === " ") setTriggerValue("pick", cells[at].place);
+    else if (event.key === "ArrowUp") at -= at >= columns ? columns : 0;
+    else if (event.key === "ArrowDown") at += at + columns < cells.length ? columns : 0;
+    else if (event.key === "ArrowLeft") at = Math.max(first, at - 1);
+    else if (event.key === "ArrowRight") at = Math.min(first + columns - 1, cells.length - 1, at + 1);
+    else if (event.key === "Home") at = first;
+    else if (event.key === "End") at = Math.min(first + columns, cells.length) - 1;
+    else return;
+    event.preventDefault();
+    stop(at);
+    cellAt(at).focus();
+  };
+  const enter = (event) => say(atOf(event.target));
+  const leave = () => say(focused());
+  const arrived = (event) => {
+    if (event.detail === data.grid) redraw();
+  };
+
+  const heard = { click, keydown: press, mouseover: enter, focusin: enter, mouseleave: leave, focusout: leave };
+  for (const [name, listener] of Object.entries(heard)) scroller.addEventListener(name, listener);
+  window.addEventListener("attnviz-maps", arrived);
+  let width = 0;
+  const resized = new ResizeObserver(() => {
+    if (scroller.clientWidth !== width) {
+      width = scroller.clientWidth;
+      redraw();
+    }
+  });
+  redraw();
+  width = scroller.clientWidth;
+  resized.observe(scroller);
+  root.stopListening = () => {
+    for (const [name, listener] of Object.entries(heard)) scroller.removeEventListener(name, listener);
+    window.removeEventListener("attnviz-maps", arrived);
+    resized.disconnect();
+  };
+  return root.stopListening;
+}

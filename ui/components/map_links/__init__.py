@@ -1,0 +1,61 @@
+"""The picked point of a large map and the lines to its strongest partners, laid over the chart.
+
+The chart itself stays as it is, with its zoom: thousands of points need not be sent again for a pick.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import streamlit as st
+
+from attnviz.figures.theme import THEMES, ThemeName
+from attnviz.records import Role
+from ui.components import register
+
+_mount = register("map_links")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A point that is marked."""
+
+    x: float
+    y: float
+    label: str
+    """Shown literally."""
+    role: Role
+    weight: float = 1.0
+    """0 to 1; how thick the line to the picked point is."""
+
+
+def map_links(
+    chart: str,
+    picked: Mark | None,
+    links: Sequence[Mark],
+    *,
+    on_pick: Callable[[int, int], None],
+    theme: ThemeName,
+) -> None:
+    """Marks points of the chart of this key; ``on_pick`` is called with the custom data of a clicked point.
+
+    Args:
+        picked: the point that lines start from; None for no mark at all.
+        links: where they end.
+    """
+    key = f"{chart}_links"
+    palette = THEMES[theme]
+
+    def take() -> None:
+        role, token = st.session_state[key].pick
+        on_pick(int(role), int(token))
+
+    _mount(
+        key=key,
+        data={
+            "chart": chart,
+            "picked": picked and asdict(picked),
+            "links": [asdict(one) for one in links],
+            "colours": {one: getattr(palette, one) for one in ("background", "picked", "query", "key")},
+        },
+        on_pick_change=take,
+    )

@@ -1,0 +1,26 @@
+"""Clicks on the points of a chart, by pointer or key; Streamlit's own selection forgets a point clicked again."""
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from ui.components import register
+
+_mount = register("point_clicks")
+
+
+def point_clicks(chart: str, on_click: Callable[[Any], None], *, name: str = "") -> None:
+    """Connects the chart of this key; ``on_click`` is called with the custom data of a clicked point.
+
+    Args:
+        name: what the chart is called for those who walk through its points by key: arrows left and right to the
+            next point, up and down to those of another kind, Enter to click. A line below the chart then says which
+            point it is. Empty where points cannot be walked through.
+    """
+    key = f"{chart}_clicks"
+    _mount(
+        key=key,
+        data={"chart": chart, "name": name},
+        on_click_change=lambda: on_click(st.session_state[key].click),
+    )

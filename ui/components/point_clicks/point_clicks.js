@@ -1,0 +1,149 @@
+// Listens to a chart that st.plotly_chart draws and reports the custom data of the point that is clicked. A chart
+// with a name can be walked through by key; a line below it says which point is looked at. What a turned map of
+// three axes is seen from stays the same when Streamlit makes the chart anew.
+
+const SEARCH_MS = 50;
+const HINT = "Click a point, or walk through the points with the arrow keys; Enter picks.";
+
+/** The text of a point: Plotly's hover text has entities in the place of what it would read as markup. */
+function plain(hovertext) {
+  const page = new DOMParser().parseFromString(hovertext, "text/html");
+  return page.body.textContent;
+}
+
+export default function (component) {
+  const { data, parentElement, setTriggerValue } = component;
+  const line = parentElement.querySelector(".point_clicks");
+  line.stopListening?.();
+  line.dataset.walks = Boolean(data.name);
+  line.setAttribute("aria-live", "polite");
+  if (data.name && !line.textContent) line.textContent = HINT;
+
+  let chart = null;
+  let isDue = false; // whether the chart is to have the focus
+  const report = (customdata) => {
+    if (customdata !== undefined) setTriggerValue("click", Array.from(customdata));
+  };
+  const click = (event) => report(event.points[0].customdata);
+  const say = (trace, number) => {
+    line.textContent = plain(trace.hovertext[number]);
+  };
+  const hover = (event) => {
+    const { data: trace, pointNumber } = event.points[0];
+    if (data.name && trace?.hovertext) say(trace, pointNumber);
+  };
+  const unhover = () => {
+    if (data.name) line.textContent = HINT;
+  };
+  const kinds = () => chart.data.map((trace, curve) => ({ trace, curve })).filter(({ trace }) => trace.customdata);
+
+  /** Looks at the point that the walk has reached. Where it is, [kind, number], and whether the chart keeps the focus
+   * after a pick, is noted on the line, since Streamlit makes the chart anew. */
+  const look = () => {
+    const [kind, number] = line.at;
+    const { trace, curve } = kinds()[kind];
+    if (chart._fullLayout.xaxis && trace.type !== "scatter3d") {
+      Plotly.Fx.hover(chart, [{ curveNumber: curve, pointNumber: number }]);
+    }
+    say(trace, number);
+  };
+  const press = (event) => {
+    const all = kinds();
+    if (!all.length) return;
+    let [kind, number] = line.at ?? [0, -1];
+    kind = Math.min(kind, all.length - 1);
+    const last = () => all[kind].trace.customdata.length - 1;
+    switch (event.key) {
+      case "ArrowRight":
+        number += 1;
+        break;
+      case "ArrowLeft":
+        number -= 1;
+        break;
+      case "ArrowDown":
+        kind = Math.min(kind + 1, all.length - 1);
+        break;
+      case "ArrowUp":
+        kind = Math.max(kind - 1, 0);
+        break;
+      case "Home":
+        number = 0;
+        break;
+      case "End":
+        number = Infinity;
+        break;
+      case "Enter":
+      case " ":
+        if (number < 0) return;
+        event.preventDefault();
+        line.isKept = true;
+        report(all[kind].trace.customdata[Math.min(number, last())]);
+        return;
+      default:
+        return;
+    }
+    event.preventDefault();
+    line.at = [kind, Math.min(Math.max(number, 0), last())];
+    look();
+  };
+  const leave = (event) => {
+    if (event.relatedTarget) line.isKept = false;
+    if (chart._fullLayout.xaxis) Plotly.Fx.unhover(chart);
+    line.textContent = HINT;
+  };
+  const turned = () => {
+    line.camera = chart._fullLayout.scene?._scene?.getCamera();
+  };
+
+  const attach = () => {
+    const found = document.querySelector(`.st-key-${data.chart} .js-plotly-plot`);
+    if (found === chart || !found?.on) return;
+    detach();
+    chart = found;
+    chart.on("plotly_click", click);
+    if (chart._fullLayout?.scene) {
+      if (line.camera) Plotly.relayout(chart, { "scene.camera": line.camera });
+      chart.on("plotly_relayout", turned);
+    }
+    if (!data.name) return;
+    chart.tabIndex = 0;
+    chart.setAttribute("role", "group");
+    chart.setAttribute("aria-label", data.name);
+    chart.on("plotly_hover", hover);
+    chart.on("plotly_unhover", unhover);
+    chart.addEventListener("keydown", press);
+    chart.addEventListener("blur", leave);
+    isDue = line.isKept;
+  };
+  /** Gives the chart the focus that the one before it had. That one may still be there, and have it for a moment
+   * longer, and a chart that is not shown yet cannot take it. */
+  const takeFocus = () => {
+    const focused = document.activeElement;
+    isDue = focused === document.body || focused?.getAttribute("aria-label") === data.name;
+    if (!isDue) return;
+    chart.focus({ preventScroll: true });
+    if (document.activeElement !== chart) return;
+    isDue = false;
+    if (line.at) look();
+  };
+  const detach = () => {
+    if (!chart) return;
+    chart.removeListener?.("plotly_click", click);
+    chart.removeListener?.("plotly_hover", hover);
+    chart.removeListener?.("plotly_unhover", unhover);
+    chart.removeListener?.("plotly_relayout", turned);
+    chart.removeEventListener("keydown", press);
+    chart.removeEventListener("blur", leave);
+  };
+  const tick = () => {
+    attach();
+    if (isDue) takeFocus();
+  };
+  tick();
+  const search = setInterval(tick, SEARCH_MS); // Streamlit may draw the chart later, or anew
+  line.stopListening = () => {
+    clearInterval(search);
+    detach();
+  };
+  return line.stopListening;
+}

@@ -1,0 +1,55 @@
+"""What ranks highest, as a list of rows with bars that can be picked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import streamlit as st
+
+from attnviz.figures.theme import THEMES, ThemeName
+from ui.components import register
+
+_mount = register("ranked_list")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the list."""
+
+    text: str
+    key: str = ""
+    """Set for a pair: ``text`` is its query then, and this its key."""
+    amount: str
+    """The number that rows are ranked by, as it is written."""
+    length: float
+    """Of the bar, 0 to 1."""
+    picked: bool
+
+
+def ranked_list(
+    rows: Sequence[Row], *, name: str, on_pick: Callable[[int], None], theme: ThemeName, key: str
+) -> None:
+    """Draws the rows; ``on_pick`` is called with the number of one that is clicked, counted from 0.
+
+    Args:
+        name: what is ranked, for those who do not see it.
+        key: of the component; one for each list on a page.
+    """
+    palette = THEMES[theme]
+
+    def take() -> None:
+        row = st.session_state[key].pick
+        if isinstance(row, int | float) and 0 <= row < len(rows):
+            on_pick(int(row))
+
+    _mount(
+        key=key,
+        data={
+            "name": name,
+            "rows": [asdict(row) for row in rows],
+            "colours": {
+                one: getattr(palette, one)
+                for one in ("text", "quiet", "edge", "query", "key", "picked", "strong")
+            },
+        },
+        on_pick_change=take,
+    )

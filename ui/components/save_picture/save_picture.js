@@ -1,0 +1,143 @@
+// Saves the pictures on the page as SVG and PNG. A picture is whatever SVGs an element shows, laid on the page's
+// background where they are on screen: plotly draws several on top of each other, a component one in its shadow.
+// Copies the address and the lines of Python. Texts are set as text nodes only.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SMALLEST = 40; // px; smaller ones are icons
+const SCALE = 2; // of a PNG
+const POINTS = ".gl-canvas-context, .gl-canvas-focus"; // plotly's WebGL, which goes along as pixels
+const NOT_SEEN = ".draglayer, .hoverlayer"; // plotly's own: what the pointer needs, and what it leaves
+
+function shownSvgs(element) {
+  if (element instanceof SVGSVGElement || element.matches(POINTS)) {
+    const box = element.getBoundingClientRect();
+    return Math.min(box.width, box.height) < SMALLEST ? [] : [{ element, box }];
+  }
+  return [...(element.shadowRoot?.children ?? []), ...element.children].flatMap(shownSvgs);
+}
+
+function copyOf(element) {
+  if (!element.matches(POINTS)) return element.cloneNode(true);
+  const pixels = document.createElementNS(SVG, "image");
+  pixels.setAttribute("href", element.toDataURL());
+  return pixels;
+}
+
+function picture(key, background) {
+  // While a new chart is made, the old one stands behind it; the one that is drawn has something in it.
+  const places = [...document.querySelectorAll(`.st-key-${CSS.escape(key)}`)];
+  const shown = places.map(shownSvgs).filter((svgs) => svgs.length).at(-1);
+  if (!shown) return null;
+  const edge = (side, most) => most(...shown.map(({ box }) => box[side]));
+  const [left, top] = [edge("left", Math.min), edge("top", Math.min)];
+  const [width, height] = [Math.ceil(edge("right", Math.max) - left), Math.ceil(edge("bottom", Math.max) - top)];
+  const whole = document.createElementNS(SVG, "svg");
+  const size = { width, height, viewBox: `0 0 ${width} ${height}` };
+  for (const [name, value] of Object.entries(size)) whole.setAttribute(name, value);
+  const ground = document.createElementNS(SVG, "rect");
+  for (const [name, value] of Object.entries({ width, height, fill: background })) ground.setAttribute(name, value);
+  whole.append(ground);
+  for (const { element, box } of shown) {
+    const copy = copyOf(element);
+    const [images, copied] = [element, copy].map((one) => one.querySelectorAll("image"));
+    images.forEach((image, at) => copied[at].setAttribute("image-rendering", getComputedStyle(image).imageRendering));
+    for (const part of copy.querySelectorAll(NOT_SEEN)) part.remove();
+    const place = { x: box.left - left, y: box.top - top, width: box.width, height: box.height };
+    for (const [name, value] of Object.entries(place)) copy.setAttribute(name, value);
+    copy.removeAttribute("style"); // its place in the page
+    whole.append(copy);
+  }
+  return { text: new XMLSerializer().serializeToString(whole), width, height };
+}
+
+function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // long after the browser has taken it
+}
+
+async function asPng({ text, width, height }) {
+  const image = new Image();
+  image.src = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [SCALE * width, SCALE * height];
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(image.src);
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+}
+
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea"); // browsers lend the clipboard to https and localhost only
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  if (!done) throw new Error("no clipboard");
+}
+
+function button(label, title, act) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = label;
+  made.title = title;
+  made.addEventListener("click", act);
+  return made;
+}
+
+export default function (component) {
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".save_picture");
+  for (const [name, value] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, value);
+  const focused = root.getRootNode().activeElement?.title;
+
+  const said = document.createElement("div");
+  said.className = "said";
+  said.setAttribute("aria-live", "polite");
+  const say = async (words, act) => {
+    try {
+      said.textContent = (await act()) ?? words;
+    } catch (error) {
+      said.textContent = `That did not work: ${error.message}`;
+    }
+  };
+
+  const parts = [];
+  for (const { key, name } of data.figures) {
+    const label = document.createElement("span");
+    label.className = "name";
+    label.textContent = name;
+    parts.push(label);
+    for (const kind of ["PNG", "SVG"]) {
+      const file = `${data.stem}-${key}.${kind.toLowerCase()}`;
+      const act = async () => {
+        const made = picture(key, data.colours.background);
+        if (!made) return `${name} is not drawn yet.`;
+        save(kind === "SVG" ? new Blob([made.text], { type: "image/svg+xml" }) : await asPng(made), file);
+        return null;
+      };
+      const title = kind === "SVG" ? "as lines and letters, for a paper" : "as pixels at twice the size, for a slide";
+      parts.push(button(kind, `${name} ${title}`, () => say(`Saved as ${file}.`, act)));
+    }
+  }
+  const copies = document.createElement("div");
+  copies.className = "copies";
+  const link = button(
+    "Copy link",
+    data.link ? "The address of this screen" : "No address leads back to this screen",
+    () => say("Link copied.", () => copy(location.href))
+  );
+  link.disabled = !data.link;
+  copies.append(
+    link,
+    button("Copy as Python", "The lines of attnviz that draw this matrix", () =>
+      say("Python copied.", () => copy(data.python))
+    )
+  );
+  root.replaceChildren(...parts, copies, said);
+  if (focused) [...root.querySelectorAll("button")].find((one) => one.title === focused)?.focus();
+}

@@ -1,0 +1,96 @@
+"""Queries and keys in two columns, joined by lines as thick as their weight."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName, isolated
+from attnviz.flow import Flow
+from attnviz.records import Axis
+from ui.components import register
+
+_mount = register("token_flow")
+
+
+def token_flow(
+    flow: Flow,
+    queries: Axis,
+    keys: Axis,
+    *,
+    heads: Sequence[tuple[str, str]],
+    largest: float,
+    query: int,
+    kept: tuple[str, int] | None,
+    on_keep: Callable[[str, int], None],
+    theme: ThemeName,
+) -> None:
+    """Draws the lines; ``on_keep`` is called with "query" or "key" and the position of a token that is kept.
+
+    Called with an empty string when it is let go.
+
+    Args:
+        heads: short and long name of each of the flow's matrices, such as ("3.1", "Layer 3, head 1").
+        largest: the weight that is drawn with the thickest line.
+        query: position of the picked query, which is framed.
+        kept: side and position of the token whose lines alone are shown.
+    """
+    palette = THEMES[theme]
+
+    def take() -> None:
+        match st.session_state["token_flow"].keep:
+            case ["query", int(position)] if position in queries.positions:
+                on_keep("query", position)
+            case ["key", int(position)] if position in keys.positions:
+                on_keep("key", position)
+            case ["", _]:
+                on_keep("", 0)
+
+    _mount(
+        key="token_flow",
+        data={
+            "name": "Token flow: queries on the left, keys on the right",
+            "hint": "Point at a token, tap it or reach it with Tab and the arrow keys: its lines and their numbers "
+            "are shown alone. A click or Enter keeps them, Escape lets go.",
+            "queries": _side(queries, picked=queries.index(query)),
+            "keys": _side(keys, picked=None),
+            "matrices": [
+                {"name": name, "label": label, "colour": colour}
+                for (name, label), colour in zip(heads, palette.heads, strict=False)
+            ],
+            "lines": {
+                "matrix": flow.matrix.tolist(),
+                "query": flow.query.tolist(),
+                "key": flow.key.tolist(),
+                "weight": [float(f"{weight:.4g}") for weight in flow.weight],
+            },
+            "largest": largest,
+            "kept": kept,
+            "font": TOKEN_FONT,
+            "colours": {
+                "background": palette.background,
+                "text": palette.text,
+                "quiet": palette.quiet,
+                "edge": palette.edge,
+                "query": palette.query,
+                "key": palette.key,
+                "picked": palette.picked,
+            },
+        },
+        on_keep_change=take,
+    )
+
+
+def _side(axis: Axis, *, picked: int | None) -> dict[str, object]:
+    labels = axis.labels
+    second = np.flatnonzero(np.diff(axis.segment))
+    return {
+        "labels": labels,
+        "names": [
+            f"{isolated(label)}·{position}" for label, position in zip(labels, axis.positions, strict=True)
+        ],
+        "positions": axis.positions.tolist(),
+        "special": axis.is_special.tolist(),
+        "picked": picked,
+        "border": int(second[0]) + 1 if len(second) else None,
+    }

@@ -1,0 +1,59 @@
+"""The field's terms: what each means, its formula, where it is from and where it can be seen.
+
+One concept: a Term, and the link to it for the place on a page where it first appears. The terms are in glossary.toml.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import streamlit as st
+
+PAGE = "pages/glossary.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One entry."""
+
+    name: str
+    means: str
+    """One to three sentences."""
+    formula: str = ""
+    """LaTeX; empty where words say all."""
+    source: str = ""
+    """Authors, year and arXiv number."""
+    page: str = ""
+    """The page that shows it with the reader's own numbers."""
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the page: "causal-mask"."""
+        return self.name.lower().replace(" ", "-").replace("_", "-")
+
+
+with Path(__file__).with_suffix(".toml").open("rb") as _file:
+    GROUPS = {
+        group["name"]: tuple(Term(**one) for one in group["terms"]) for group in tomllib.load(_file)["groups"]
+    }
+_TERMS = {term.name: term for terms in GROUPS.values() for term in terms}
+
+
+def linked(name: str, shown: str = "") -> str:
+    """Markdown that leads from a word on a page to its term, with what is picked; a new tab opens.
+
+    Args:
+        name: of the term.
+        shown: the words of the page; the name, as it stands in a sentence, if empty.
+    """
+    term = _TERMS[name]
+    params = urlencode(st.session_state.get("params") or {})
+    link = f"glossary?{params}#{term.anchor}" if params else f"glossary#{term.anchor}"
+    in_sentence = name[0].lower() + name[1:] if name[1].islower() else name
+    return f'[{shown or in_sentence}]({link} "{term.means}")'
+
+
+def terms(*names: str) -> None:
+    """A line of links to the terms of a page whose figures leave no sentence to link them in."""
+    st.caption(f"What the words mean: {', '.join(linked(name) for name in names)}.")

@@ -1,0 +1,189 @@
+"""All maps of one head, every method with everything that it can be fed with, best first in a table."""
+
+from collections.abc import Hashable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from attnviz.map_ranking import MAPS, MapChoice, RatedMap, best_first, rate
+from attnviz.projection import arrays
+from ui import errors, state, waiting
+from ui.frame import View
+from ui.jobs import Call, Job, job
+from ui.words import METHOD_NAMES, SPACE_NAMES
+
+_PULSE = 1.0  # s between two looks at a job
+
+
+def ranked_maps(view: View) -> None:
+    """Every method with everything that it can be fed with, best first, once it is asked for."""
+    settings = _settings(view)
+    key = (view.selection.source, view.selection.layer, view.selection.head, view.kind, *settings.values())
+    if st.session_state.get("ranked_head") != key:
+        st.button(
+            "Compare all maps of this head",
+            icon=":material/leaderboard:",
+            key="compare_maps",
+            on_click=_ask,
+            args=(key,),
+            help=f"Makes {len(MAPS)} maps, every method with every kind of vectors, and ranks them.",
+        )
+        return
+    work = job("map_ranking", key, lambda: _calls(view, settings))
+    goes_on = _goes_on(work)
+    st.fragment(_ranking, run_every=_PULSE if goes_on else None)(view, work, goes_on)
+
+
+def _ask(key: Hashable) -> None:
+    st.session_state.ranked_head, st.session_state.ranking_stopped = key, False
+    state.hold()
+
+
+def _stop(work: Job) -> None:
+    work.leave()
+    st.session_state.ranking_stopped = True
+
+
+def _go_on(work: Job) -> None:
+    work.try_again()
+    st.session_state.ranking_stopped = False
+
+
+def _goes_on(work: Job) -> bool:
+    return not (work.finished or work.error or st.session_state.ranking_stopped)
+
+
+def _settings(view: View) -> dict[str, Any]:
+    """What every map is made with, by the names that `attnviz.projection.place` has for it."""
+    names = ("dimensions", "perplexity", "iterations", "neighbours", "min_dist", "seed")
+    return {one: getattr(view.selection, one) for one in names}
+
+
+def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
+    of_head = arrays(view.trace, view.selection.layer, view.selection.head, view.kind)
+    return [(rate, (*of_head, one), settings) for one in MAPS]
+
+
+def _ranking(view: View, work: Job, went_on: bool) -> None:
+    """What has come so far, how far the rest is, and a way to stop."""
+    if _goes_on(work):
+        work.watch()
+    if _goes_on(work) != went_on or st.session_state.pop("map_taken_over", False):
+        st.rerun()  # the whole page, which looks for what is still to come only while there is
+    if (error := work.error) is not None:
+        errors.failed(error, partial(_go_on, work), key="maps_try_again")
+    elif not work.finished:
+        _progress(work)
+    rated = best_first([one for one in work.results if one is not None])
+    if rated:
+        _ranked(view, rated)
+
+
+def _progress(work: Job) -> None:
+    said = f"{work.n_done} of {len(MAPS)} maps are made."
+    if st.session_state.ranking_stopped:
+        waiting.stopped(f"Cancelled: {said}", "Go on", partial(_go_on, work), key="maps_go_on")
+        return
+    if any(one.method == "umap" for one in MAPS[work.n_done : work.n_done + 2]):
+        said += " UMAP is compiled when a process first uses it, which takes 10 to 25 seconds."
+    waiting.under_way(work.share, said, partial(_stop, work), key="maps_stop")
+
+
+def _ranked(view: View, rated: list[RatedMap]) -> None:
+    shown = _shown(view)
+    rows = [row for row, one in enumerate(rated) if one.choice == shown]
+    st.session_state.ranked_maps = {"selection": {"rows": rows, "columns": [], "cells": []}}
+
+    def take() -> None:
+        picked = st.session_state.ranked_maps["selection"]["rows"]
+        if picked:
+            choice = rated[picked[0]].choice
+            state.change(method=choice.method, space=choice.space, metric=choice.metric)
+            st.session_state.map_taken_over = True
+
+    number = st.column_config.NumberColumn
+    columns: dict[str, tuple[list[Any], Any]] = {
+        "Map": (
+            [METHOD_NAMES[one.choice.method] for one in rated],
+            st.column_config.TextColumn(help="What places the points.", width=110, pinned=True),
+        ),
+        "Fed with": (
+            [_fed_with(one.choice) for one in rated],
+            st.column_config.TextColumn(help="The vectors, and the distance between them that is kept."),
+        ),
+        "Mean": (
+            [one.in_map.order_correlation for one in rated],
+            number(
+                format="%.2f", help="Correlation of score and distance, mean over the queries; −1 is best."
+            ),
+        ),
+        "Worst": (
+            [one.in_map.worst_correlation for one in rated],
+            number(format="%.2f", help="The same for the query that is served worst."),
+        ),
+        "Nearest": (
+            [100 * one.in_map.nearest_agreement for one in rated],
+            number(format="%.0f %%", help="Queries whose nearest key has the highest score."),
+        ),
+        "Trust": (
+            [one.trustworthiness for one in rated],
+            number(
+                format="%.2f",
+                help="Trustworthiness: points that lie together are together in what was fed in.",
+            ),
+        ),
+        "Lost": (
+            [one.divergence for one in rated],
+            number(
+                format="%.2f nats",
+                help="What the attention map loses of the weights; others have none to lose.",
+            ),
+        ),
+        "Took": (
+            [one.duration_s for one in rated],
+            number(format="%.2f s", help="Seconds, without what a method does only once in a process."),
+        ),
+    }
+    st.dataframe(
+        {
+            title: [None if isinstance(one, float) and np.isnan(one) else one for one in cells]
+            for title, (cells, _) in columns.items()
+        },
+        column_config={title: config for title, (_, config) in columns.items()},
+        hide_index=True,
+        placeholder="–",
+        on_select=take,
+        selection_mode="single-row",
+        key="ranked_maps",
+        alt="All maps of this head, ranked",
+    )
+    said = "Best first, by the mean correlation of score and distance. Tick a map to show it."
+    if view.selection.values:
+        said += " Value vectors are left out of all of them."
+    st.caption(said)
+
+
+def _fed_with(choice: MapChoice) -> str:
+    match choice.method:
+        case "attention":
+            return "the weights"
+        case "pca":
+            return SPACE_NAMES[choice.space]
+        case _:
+            return f"{SPACE_NAMES[choice.space]}; {choice.metric}"
+
+
+def _shown(view: View) -> MapChoice:
+    """The map on screen, or the one of `MAPS` that is the same."""
+    method, space, metric = view.selection.method, view.selection.space, view.selection.metric
+    if method == "attention":
+        return MapChoice(method=method)
+    if method == "mds" and metric == "euclidean":
+        method = "pca"
+    if method == "pca":
+        return MapChoice(method=method, space=space)
+    if metric == "cosine" and space == "balanced":
+        space = "centred"
+    return MapChoice(method=method, space=space, metric=metric)

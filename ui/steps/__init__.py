@@ -1,0 +1,1 @@
+"""The steps of attention, on the page "Step by step": one function each."""

@@ -1,0 +1,119 @@
+"""From weights and values to the output of a head, and of all heads to the output of the layer."""
+
+import numpy as np
+import streamlit as st
+
+from ui.steps.walk import Walk, anatomy, check, goes, labels, picture, shown_keys, size
+
+
+def mean_step(walk: Walk) -> None:
+    """Weights and values to the head's output."""
+    trace, kind = walk.view.trace, walk.view.kind
+    layer, head = walk.place
+    weights = trace.weights(layer, head, kind)[walk.query]
+    values, whole = trace.value(layer, head, kind), trace.output(layer, head, kind)
+    output = whole[walk.query]
+    goes(
+        f"the weights, {len(whole):,} × {len(values):,}, and V, {size(values)}",
+        f"the output of head {head}, {size(whole)}",
+    )
+    st.markdown(
+        f"What {walk.label(walk.query, of='query')} takes away is the mean of all values, each counted by its weight. "
+        "A key with a large weight and a short value brings little: the table has both."
+    )
+    st.latex(rf"o_{{{walk.query}}} = \sum_j w_{{{walk.query},j}}\, v_j")
+    order = shown_keys(walk, weights)
+    st.dataframe(
+        {
+            "key": [labels(walk, "key")[one] for one in order],
+            "weight": weights[order],
+            "length of its value": np.linalg.norm(values[order], axis=1),
+            "weight × length": weights[order] * np.linalg.norm(values[order], axis=1),
+        },
+        hide_index=True,
+        height=36 * (len(order) + 1),
+        column_config={
+            name: st.column_config.NumberColumn(format="%.4f")
+            for name in ("weight", "length of its value", "weight × length")
+        },
+        key="step_mean_table",
+    )
+    parts = np.concatenate([weights[order, None] * values[order], output[None]])
+    picture(
+        walk,
+        "mean",
+        parts,
+        title="weight times value of these keys, and the output",
+        rows=("key", len(order)),
+        columns=("dimension", None),
+        labels=[*(labels(walk, "key")[one] for one in order), "output"],
+    )
+    check(weights.astype(np.float64) @ values, output, f"the mean of {len(output)} numbers is the model's")
+
+
+def heads_step(walk: Walk) -> None:
+    """All heads to the output of the layer."""
+    found = anatomy(walk)
+    if found is None:
+        return
+    trace, kind = walk.view.trace, walk.view.kind
+    layer, head = walk.place
+    if found.output_weight is None or found.output is None:
+        st.info(
+            "Where this family joins its heads is not known to attnviz, so the layer's output is not shown."
+        )
+        return
+    outputs = trace.outputs(layer, kind)  # [head, query, d_value]
+    n_head, n_query, d_value = outputs.shape
+    side_by_side = outputs.transpose(1, 0, 2).reshape(n_query, n_head * d_value)
+    stacked = found.output_weight.reshape(n_head * d_value, -1)
+    bias = 0 if found.output_bias is None else found.output_bias
+    parts = np.einsum("hv,hvd->hd", outputs[:, walk.query], found.output_weight)
+    summed = parts.sum(axis=0) + bias
+    own = range(head * d_value, (head + 1) * d_value)
+    goes(
+        f"the outputs of {n_head} heads, {n_query:,} × {d_value} each",
+        f"the attention's output, {size(found.output)}",
+    )
+    st.markdown(
+        f"The outputs of the {len(parts)} heads are laid side by side, {n_head} × {d_value} = "
+        f"{n_head * d_value} numbers, and one last matrix W<sub>O</sub> mixes them into {parts.shape[1]} numbers for "
+        f"{walk.label(walk.query, of='query')}. Adding up what each head gives through its own part of "
+        "W<sub>O</sub> is the same thing, so every head's share can be told. Then the layer adds what it has read, "
+        "and works on every token by itself.",
+        unsafe_allow_html=True,
+    )
+    st.latex(r"\mathrm{output}_i = \sum_h o_i^{(h)} W_O^{(h)} + b_O")
+    columns = st.columns(3)
+    for column, key, cells, title, rows, picked in (
+        (columns[0], "side_by_side", side_by_side, "heads side by side", ("token", walk.query), own),
+        (columns[1], "output_weight", stacked, "W<sub>O</sub>", ("dimension", own), None),
+        (columns[2], "layer_output", found.output, "output", ("token", walk.query), None),
+    ):
+        with column:
+            picture(walk, key, cells, title=title, rows=rows, columns=("dimension", picked))
+    check(
+        side_by_side @ stacked + bias,
+        found.output,
+        f"heads side by side times W<sub>O</sub> are what the model gave, all {n_query:,} rows",
+    )
+    picture(
+        walk,
+        "heads",
+        np.concatenate([parts, summed[None]]),
+        title="what each head gives, and the layer's output",
+        rows=("head", head),
+        columns=("dimension", None),
+        labels=[*(f"head {one}" for one in range(len(parts))), "output"],
+    )
+    lengths = np.linalg.norm(parts, axis=1)
+    most = int(lengths.argmax())
+    st.caption(
+        f"Longest: head {most} with {lengths[most]:.4f}; head {head} gives {lengths[head]:.4f}, rank "
+        f"{int((lengths > lengths[head]).sum()) + 1} of {len(lengths)}."
+    )
+    check(
+        summed,
+        found.output[walk.query],
+        f"the sum over the heads is the model's row of {walk.label(walk.query, of='query')}",
+    )

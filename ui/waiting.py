@@ -1,0 +1,42 @@
+"""Work that takes a while, on the screen: how far it is with a way to stop it, and a way to go on."""
+
+from collections.abc import Callable
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ui import state
+
+
+def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> DeltaGenerator:
+    """How far it is, 0 to 1 and in words, and a button that stops it; the bar, for those that tell more."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(share, text=said)
+        st.button(
+            "Cancel",
+            icon=":material/stop:",
+            on_click=_held,
+            args=(cancel,),
+            key=key,
+            help="Stops here; what is on screen stays.",
+        )
+    return bar
+
+
+def stopped(said: str, label: str, go_on: Callable[[], None], *, key: str) -> None:
+    """Where it was stopped, in words, and a button that goes on."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(said, width="content")
+        st.button(
+            label,
+            icon=":material/play_arrow:",
+            on_click=_held,
+            args=(go_on,),
+            key=key,
+            help="Makes what is missing.",
+        )
+
+
+def _held(act: Callable[[], None]) -> None:
+    state.hold()
+    act()
