@@ -10,6 +10,7 @@ from transformers.utils import logging
 
 import attnviz
 from attnviz.models import Model
+from attnviz.records import Axis
 from attnviz.trace import Trace
 from tests import memory, tiny
 
@@ -59,3 +60,24 @@ def tiny_model(checkpoint: Callable[[str], Path]) -> Callable[[str], Model]:
 def kept_bytes() -> Callable[[Trace], int]:
     """Bytes of memory that a trace keeps alive: each buffer once, and whole where only a part is used."""
     return memory.kept_bytes
+
+
+@pytest.fixture(scope="session")
+def door_bundle(embedded: Model, door_trace: Trace) -> bytes:
+    """A bundle of the first screen's example, at layer 2, head 7, with "opened" and "the" picked."""
+    words = Axis.of(door_trace.tokens)
+    return attnviz.write_bundle(
+        attnviz.Bundle(
+            trace=door_trace,
+            report=attnviz.verify(embedded, door_trace),
+            kind="encoder",
+            layer=2,
+            head=7,
+            queries=words.without_special(),
+            keys=words,
+            query=8,
+            key=4,
+            settings={"special": "shown", "seed": "11"},
+            weights_sha256=embedded.weights_sha256,
+        )
+    )

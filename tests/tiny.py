@@ -164,6 +164,17 @@ VISION_FAMILY = Family(
     ),
 )
 
+WITH_HEAD: dict[str, type[tf.PreTrainedModel]] = {
+    "bert": tf.BertForMaskedLM,
+    "distilbert": tf.DistilBertForMaskedLM,
+    "roberta": tf.RobertaForMaskedLM,
+    "albert": tf.AlbertForMaskedLM,
+    "modernbert": tf.ModernBertForMaskedLM,
+    "gpt2": tf.GPT2LMHeadModel,
+    "llama": tf.LlamaForCausalLM,
+}
+"""What transformers builds each family with a language head as."""
+
 UNSUPPORTED_FAMILIES = {
     family.name: family
     for family in (
@@ -191,6 +202,22 @@ def build(family: Family, *, seed: int = 0) -> tf.PreTrainedModel:
 def save(family: Family, folder: Path, *, seed: int = 0) -> Path:
     """Writes model and tokenizer as a checkpoint folder, which `attnviz.load_model` reads."""
     build(family, seed=seed).save_pretrained(folder)
+    tokenizer(family.tokenizer).save_pretrained(folder)
+    return folder
+
+
+def save_with_head(name: str, folder: Path) -> Path:
+    """A checkpoint with a language head; all of it is drawn, the head's biases too."""
+    family = TEXT_FAMILIES[name]
+    torch.manual_seed(1)
+    whole = WITH_HEAD[name](family.config())
+    with torch.no_grad():
+        for parameter in whole.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(std=WEIGHT_STD)
+            else:  # biases are 0 and norms 1 where nothing was trained
+                parameter.add_(torch.randn(len(parameter)), alpha=0.1)
+    whole.save_pretrained(folder)
     tokenizer(family.tokenizer).save_pretrained(folder)
     return folder
 

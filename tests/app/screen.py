@@ -40,7 +40,7 @@ def assert_no_exception(at: AppTest) -> None:
 
 def finding(at: AppTest) -> str:
     """The finding as a person reads it, without Markdown's escapes."""
-    [found] = [one.value for one in at.markdown if one.value.startswith("**Layer ")]
+    [found] = [one.value for one in at.markdown if one.value.startswith("**Layer")]
     return unescaped(found).strip("*")
 
 

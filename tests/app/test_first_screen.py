@@ -187,7 +187,9 @@ def test_scores_are_those_before_the_softmax(first_screen, door_trace):
     np.testing.assert_array_equal(matrix(first_screen), door_trace.scores(3, 1))
     heatmap = figure(first_screen, "matrix")["data"][0]
     np.testing.assert_array_equal(numbers(heatmap["customdata"]), door_trace.weights(3, 1))
-    assert "zmin" not in heatmap  # scores may be negative
+    lowest = door_trace.scores(3, 1).min()
+    assert lowest < 0
+    assert heatmap["zmin"] == pytest.approx(lowest)  # the colours begin there, not at 0
 
 
 def test_logarithmic_colours_leave_the_numbers_as_they_are(first_screen, door_trace):

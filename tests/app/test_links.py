@@ -68,11 +68,11 @@ WRONG = {
         "all-MiniLM-L6-v2",
         "The link asks for the model “gpt-5”, which is not offered here; all-MiniLM-L6-v2 is shown.",
     ),
-    ("kind", "sideways"): (None, "The link asks for kind “sideways”; it can be encoder or decoder or cross."),
+    ("kind", "sideways"): (None, "The link asks for kind “sideways”; it can be encoder, decoder or cross."),
     ("kind", "cross"): (None, "all-MiniLM-L6-v2 has no cross attention; encoder attention is shown."),
-    ("show", "<b>"): (None, "The link asks for show “<b>”; it can be weights or scores."),
+    ("show", "<b>"): (None, "The link asks for show “<b>”; it can be weights, scores, norms or rollout."),
     ("colour", "pink"): (None, "The link asks for colour “pink”; it can be linear or logarithmic."),
-    ("special", "1"): (None, "The link asks for special “1”; it can be shown or hidden or renormalised."),
+    ("special", "1"): (None, "The link asks for special “1”; it can be shown, hidden or renormalised."),
     ("cut", "yes"): (None, "The link asks for cut “yes”; it can be 0 or 1."),
 }
 

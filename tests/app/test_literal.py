@@ -24,6 +24,16 @@ MARKUP = re.compile(
 )
 
 
+# Pages whose words are about heads, positions or other sentences.
+WITHOUT_TOKENS = (
+    "pages/heads.py",
+    "pages/positions.py",
+    "pages/claims.py",
+    "pages/cost.py",
+    "pages/collection.py",
+)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return save_hostile_bert(tmp_path_factory.mktemp("hostile") / "hostile")
@@ -38,7 +48,8 @@ def markdown(at):
     """Everything on the page that Streamlit reads as Markdown, without what is escaped in it."""
     kinds = ("markdown", "caption", "error", "button", "page_link", "table", "progress")
     found = [text for kind in kinds for one in at.get(kind) for text in _texts(one)]
-    return [re.sub(r"\\([^\w\s]|_)", "", text) for text in found]
+    own = [re.sub(r"\[([^\]]*)\]\((?:glossary|#)[^)]*\)", r"\1", text) for text in found]  # to terms
+    return [re.sub(r"\\([^\w\s]|_)", "", text) for text in own]
 
 
 def _texts(element):
@@ -61,7 +72,8 @@ def test_words_do_not_take_a_token_for_markup(offered, page, position):
 
     assert_no_exception(at)
     read = [unescaped(text.value) for text in (*at.markdown, *at.caption)]
-    assert any(f"“{TOKENS[position]}”" in text for text in read)
+    if page not in WITHOUT_TOKENS:
+        assert any(f"“{TOKENS[position]}”" in text for text in read)
     assert [text for text in markdown(at) if MARKUP.search(text.replace("$d_k$", ""))] == []
 
 

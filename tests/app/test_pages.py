@@ -30,11 +30,17 @@ TEXTS = {
 @pytest.mark.parametrize("params", TEXTS.values(), ids=list(TEXTS))
 @pytest.mark.parametrize("page", PAGE_FILES)
 def test_a_page_draws_every_size_of_text(page, params):
-    at = open_page(page, **params)
+    at = open_page(page, **params, **({"step": 4} if page == "pages/steps.py" else {}))
 
     assert_no_exception(at)
     assert errors(at) == []
-    assert at.get("plotly_chart"), "a page without a picture"
+    if page in (
+        "pages/collection.py",
+        "pages/glossary.py",
+    ):  # a map that comes later, from a process of its own; words
+        return
+    drawn = {one.key for one in [*at.get("plotly_chart"), *at.get("bidi_component")]}
+    assert drawn - {"token_strip", "heatmap_events", "save_picture"}, "a page without a picture"
     assert shown(at)["text"] == params.get("text", DOOR)
     assert shown(at).get("second", "") == params.get("second", "")
     others = [one for one in notices(at) if "The text is cut" not in one]
@@ -54,7 +60,9 @@ def test_the_sidebar_is_the_same_on_every_page(page):
     assert at.sidebar.button(key="head_previous").label == "Previous"
     assert at.sidebar.button(key="head_next").label == "Next"
     labels = [link.proto.label for link in at.sidebar.get("page_link")]
-    assert labels == [label for _, label, _ in PAGES]
+    assert labels[: len(PAGES)] == [label for _, label, _ in PAGES]
+    checked = [one.proto.label for one in at.get("page_link") if "largest difference" in one.proto.label]
+    assert len(checked) == 1 or page == "pages/verification.py"
 
 
 @pytest.mark.parametrize("page", PAGE_FILES)

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.app.hostile import save_hostile_bert
 from tests.browser.find_chromium import chromium_path
@@ -25,11 +25,20 @@ LAUNCH = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 LAPTOP = {"width": 1400, "height": 900}
-START_SECONDS, LOAD_MS = 90, 60_000
+START_SECONDS, LOAD_MS = 180, 120_000  # a slow machine takes four times as long as a fast one
+
+expect.set_options(timeout=20_000)  # two windows at once on two slow cores; what is right is seen at once
 
 # On a page that is not the first, Streamlit's front end looks for its server below the page's own path
 # before it looks at the root, and the browser notes the two answers as errors. Nothing else may fail.
 PROBES = re.compile(r"^http://127\.0\.0\.1:\d+/\w+/_stcore/(health|host-config)$")
+
+# Streamlit 1.67 closes the socket of a browser that left while it was still connecting, which starlette refuses.
+LEFT_EARLY = re.compile(
+    r"^Exception in ASGI application\n(?:(?!Exception in ASGI|\d{4}-).*\n)*?"
+    r"starlette\.websockets\.WebSocketDisconnected: Cannot call \"send\" once a close message has been sent\.\n",
+    re.MULTILINE,
+)
 
 
 @contextmanager
@@ -80,7 +89,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running_server(folder / "log.txt", ATTNVIZ_MODELS=str(hostile)) as address:
         yield address
         log = (folder / "log.txt").read_text()
-    assert "Traceback" not in log, log
+    assert "Traceback" not in LEFT_EARLY.sub("", log), log
 
 
 @pytest.fixture
@@ -118,7 +127,7 @@ class Visitors:
         self.contexts.append(context)
         page = context.new_page()
         page.on("console", self._console)
-        page.on("pageerror", lambda error: self.wrong.append(f"error in the page: {error}"))
+        page.on("pageerror", lambda error: self.wrong.append(f"error in the page: {error.stack}"))
         page.on("dialog", lambda dialog: self._dialog(dialog.message, dialog.dismiss))
         page.on("request", lambda request: self._request(request.url))
         page.on("websocket", lambda socket: self._request(socket.url))
@@ -143,7 +152,7 @@ class Visitors:
 
     def _request(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("data", "blob") and parts.hostname != "127.0.0.1":
+        if parts.scheme not in ("data", "blob", "file") and parts.hostname != "127.0.0.1":
             self.wrong.append(f"request to {url[:200]}")
 
 

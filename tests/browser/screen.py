@@ -19,10 +19,38 @@ def open_screen(page: Page, server: str, path: str = "", **params: object) -> No
     wait_until_drawn(page, path)
 
 
+CHARTS = {
+    "": ("matrix", "ranking", "map"),
+    "heads": ("head_map",),
+    "find": (),
+    "flow": (),
+    "maps": (),
+    "compare": ("compare_first", "compare_second", "compare_difference"),
+    "space": ("space_map", "matrix"),
+    "steps": ("step_pair",),
+    "scaling": ("spread_random", "spread_model", "sharp_entropy", "sharp_largest", "sharp_jacobian"),
+    "masks": ("mask_before", "mask_after", "mask_effect"),
+    "positions": ("learned_likeness", "sines_likeness", "shuffled_with"),
+    "claims": ("claim_symmetric", "claim_explanation"),
+    "cost": ("cost_counted",),
+    "history": ("history_weights", "history_contexts"),
+    "glossary": (),
+    "verification": ("errors",),
+}
+"""Keys of the charts of each page."""
+PLACES = {"steps": {"step": 4}}
+"""What a page is opened with where it would begin without a chart."""
+PICTURES = {"heads": "head_grid", "find": "head_grid", "flow": "token_flow", "maps": "map_grid"}
+"""Keys of the components that draw the picture of a page."""
+
+
 def wait_until_drawn(page: Page, path: str = "") -> None:
-    for key in ("errors",) if path == "verification" else ("matrix", "ranking", "map"):
+    for key in CHARTS[path]:
         expect(plot(page, key)).to_be_visible(timeout=LOAD_MS)
-    expect(verdict(page)).to_be_visible(timeout=LOAD_MS)
+    if path in PICTURES:
+        expect(page.locator(f".st-key-{PICTURES[path]} svg").first).to_be_visible(timeout=LOAD_MS)
+    if path in ("", "verification"):  # elsewhere it stands in the sidebar, which is closed on a phone
+        expect(verdict(page)).to_be_visible(timeout=LOAD_MS)
     wait_until_idle(page)
 
 
@@ -59,7 +87,7 @@ def verdict(page: Page) -> Locator:
 
 
 def chips(page: Page) -> Locator:
-    return page.get_by_role("group", name="Tokens; pick one as the query").get_by_role("button")
+    return page.get_by_role("group", name="Tokens; pick one as the query").locator("[data-position]")
 
 
 def chip(page: Page, position: int) -> Locator:

@@ -4,11 +4,19 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import finding, link, open_screen, picked_chips, sentence
+
+PAGES = [
+    *("Attention", "All heads", "Find the head", "Token flow", "Compare", "Query-key space", "All maps"),
+    *("Step by step", "Scaling", "Kinds", "Positions", "Claims", "Cost", "History"),
+    *("Many sentences", "Glossary", "Verification"),
+]
 
 
 def menu(page):
-    return page.get_by_test_id("stSidebar").get_by_role("link").all_inner_texts()
+    links = page.get_by_test_id("stSidebar").get_by_role("link")
+    return links.filter(has_not_text="largest difference").all_inner_texts()
 
 
 def names(page):
@@ -22,7 +30,7 @@ def test_a_link_to_the_first_screen(fresh_server, page):
     expect(sentence(page)).to_have_value("The old door creaked.")
     assert picked_chips(page) == [3]
     assert link(page)["special"] == "hidden"
-    assert names(page) == ["Attention", "Verification"]
+    assert names(page) == PAGES
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.get_by_role("dialog")).to_have_count(0)
 
@@ -32,7 +40,27 @@ def test_a_link_to_the_verification_page(fresh_server, page):
 
     expect(page.get_by_text("The row of “door” (token 3) in layer 4, head 2")).to_be_visible()
     expect(sentence(page)).to_have_value("The old door creaked.")
-    assert names(page) == ["Attention", "Verification"]
+    assert names(page) == PAGES
     assert page.title() == "Verification · attnviz"
     expect(page.get_by_text("Page not found")).to_have_count(0)
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_every_page_says_in_the_sidebar_whether_its_numbers_are_the_model_s(server, page):
+    for path in ("heads", "find", "flow", "compare"):
+        open_screen(page, server, path)
+        said = page.get_by_test_id("stSidebar").get_by_role("link", name="largest difference")
+        expect(said).to_contain_text("Checked: largest difference")
+
+
+def test_a_link_to_a_term_shows_it_and_keeps_what_is_picked(server, page):
+    open_screen(page, server, "claims", text="The old door creaked.", layer=4, head=2, query=3)
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="softmax").click()
+    term = opened.value.get_by_role("heading", name="Softmax", exact=True)
+    expect(term).to_be_in_viewport(timeout=LOAD_MS)
+    expect(opened.value.get_by_text("the weights of “door” sum to 1.000000")).to_be_in_viewport()
+    below_the_bar = "() => document.getElementById('softmax').getBoundingClientRect().y >= 60"
+    opened.value.wait_for_function(below_the_bar, timeout=LOAD_MS)
+    opened.value.get_by_role("link", name="Step by step").last.click()
+    expect(opened.value).to_have_url(re.compile(r"/steps\?.*layer=4&head=2&query=3"))

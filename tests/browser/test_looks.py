@@ -5,7 +5,17 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.screen import chip, chips, finding, open_screen, plot, point_of_cell, wait_for_link
+from tests.browser.screen import (
+    CHARTS,
+    PLACES,
+    chip,
+    chips,
+    finding,
+    open_screen,
+    plot,
+    point_of_cell,
+    wait_for_link,
+)
 
 SIZES = {"laptop": (1400, 900), "tablet": (768, 1024), "phone": (400, 800)}
 SMALLEST_TEXT = 12  # px
@@ -39,10 +49,14 @@ TEXTS = """() => {
             const style = getComputedStyle(one), box = one.getBoundingClientRect();
             if (!box.width || !box.height || style.visibility === "hidden") continue;
             if (one.closest("[aria-hidden=true]")) continue;
-            const behind = background(one);
-            const svg = one instanceof SVGElement;
+            if (one.closest("[data-testid=stSliderThumbValue]")) continue; // it hangs above the knob that it is in
+            const svg = one instanceof SVGElement, plate = one.previousElementSibling;
+            const fill = svg && plate?.localName === "rect" ? getComputedStyle(plate) : {fill: "none"};
+            const plated = () => { const [r, g, b, a] = rgba(fill.fill); return [r, g, b, a * fill.fillOpacity]; };
+            const behind = fill.fill === "none" ? background(one) : over(plated(), background(one));
             const colour = rgba(svg ? style.fill : style.color);
             colour[3] *= opacity(one);
+            if (colour[3] === 0) continue; // what Streamlit shows only while a slider is held
             const [a, b] = [light(over(colour, behind)), light(behind)].sort((x, y) => y - x);
             found.push({text: own.slice(0, 40), size: parseFloat(style.fontSize), svg,
                         contrast: (a + 0.05) / (b + 0.05)});
@@ -55,18 +69,18 @@ TEXTS = """() => {
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES.values(), ids=list(SIZES))
-@pytest.mark.parametrize("path", ["", "verification"])
+@pytest.mark.parametrize("path", list(CHARTS))
 def test_a_page_fits_its_window_and_can_be_read(visitors, server, path, size, colours):
     page = visitors(width=size[0], height=size[1], colours=colours)
-    open_screen(page, server, path)
+    open_screen(page, server, path, **PLACES.get(path, {}))
 
     width, window = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
     assert width <= window
     main = page.get_by_test_id("stMain")
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
     texts = page.evaluate(TEXTS)
-    assert len(texts) > 40
-    assert any(one["svg"] for one in texts)
+    assert len(texts) > 30
+    assert any(one["svg"] for one in texts) or path == "glossary"
     small = [one for one in texts if one["size"] < SMALLEST_TEXT and one["svg"]]
     assert small == []
     faint = [one for one in texts if one["contrast"] < LEAST_CONTRAST]

@@ -32,11 +32,34 @@ FORBIDDEN = {
     "attnviz.attention": ("attnviz", "transformers", "numpy", "plotly"),
     "attnviz.errors": ("attnviz", "numpy", "torch", "transformers", "plotly"),
     "attnviz.records": ("torch", "transformers", "plotly"),
+    "attnviz.streaming": ("transformers", "plotly"),
+    "attnviz.positions": ("torch", "transformers", "plotly"),
+    "attnviz.scaling": ("torch", "transformers", "plotly"),
+    "attnviz.interventions": ("torch", "transformers", "plotly"),
+    "attnviz.cost": ("torch", "transformers", "plotly"),
+    "attnviz.measurement": ("transformers", "plotly", "attnviz.models"),
+    "attnviz.history": ("transformers", "plotly", "attnviz.models"),
     "attnviz.trace": ("transformers", "plotly"),
     "attnviz.tokenization": ("torch", "transformers", "plotly"),
     "attnviz.catalogue": ("torch", "transformers", "plotly"),
     "attnviz.projection": ("torch", "transformers", "plotly"),
+    "attnviz.spaces": ("torch", "transformers", "plotly", "sklearn", "scipy"),
+    "attnviz.layouts": ("torch", "transformers", "plotly"),
+    "attnviz.attention_map": ("torch", "transformers", "plotly", "sklearn"),
+    "attnviz.faithfulness": ("torch", "transformers", "plotly"),
+    "attnviz.map_ranking": ("torch", "transformers", "plotly"),
+    "attnviz.score": ("torch", "transformers", "plotly"),
+    "attnviz.collection": ("transformers", "plotly", "attnviz.models"),
+    "attnviz.comparison": ("torch", "transformers", "plotly"),
+    "attnviz.heads": ("torch", "transformers", "plotly"),
+    "attnviz.flow": ("torch", "transformers", "plotly"),
+    "attnviz.attribution": ("torch", "transformers", "plotly"),
+    "attnviz.bundle*": ("torch", "transformers", "plotly", "pickle"),
+    "attnviz.table": ("torch", "transformers", "plotly"),
     "attnviz.capture": ("plotly", "attnviz.models", "attnviz.verification"),
+    "attnviz.anatomy": ("plotly", "attnviz.models", "attnviz.verification"),
+    "attnviz.predictions": ("plotly", "attnviz.models", "attnviz.verification"),
+    "attnviz.checkpoint": ("plotly", "attnviz.models", "attnviz.trace", "attnviz.verification"),
     "attnviz.verification": ("plotly", "attnviz.models"),
 }
 # Module -> the only modules of attnviz that it may import.
@@ -44,13 +67,45 @@ ALLOWED_OF_ATTNVIZ = {
     "attnviz.errors": (),
     "attnviz.attention": (),
     "attnviz.records": ("attnviz.errors",),
-    "attnviz.figures*": ("attnviz.records", "attnviz.errors", "attnviz.figures"),
+    "attnviz.comparison": ("attnviz.records", "attnviz.errors", "attnviz.table"),
+    "attnviz.figures*": (
+        *("attnviz.records", "attnviz.errors", "attnviz.comparison", "attnviz.score", "attnviz.figures"),
+    ),
     "attnviz.catalogue": ("attnviz.errors",),
     "attnviz.tokenization": ("attnviz.records", "attnviz.errors"),
-    "attnviz.trace": ("attnviz.records", "attnviz.errors", "attnviz.attention"),
-    "attnviz.projection": ("attnviz.records", "attnviz.errors"),
+    "attnviz.streaming": ("attnviz.attention", "attnviz.records"),
+    "attnviz.positions": (),
+    "attnviz.scaling": ("attnviz.records",),
+    "attnviz.interventions": ("attnviz.records", "attnviz.errors"),
+    "attnviz.trace": (
+        *("attnviz.records", "attnviz.errors", "attnviz.attention", "attnviz.attribution"),
+        "attnviz.interventions",
+    ),
+    "attnviz.attribution": (),
+    "attnviz.spaces": ("attnviz.errors",),
+    "attnviz.layouts": (),
+    "attnviz.attention_map": (),
+    "attnviz.faithfulness": ("attnviz.records",),
+    "attnviz.projection": (
+        *("attnviz.records", "attnviz.errors", "attnviz.spaces", "attnviz.layouts", "attnviz.attention_map"),
+        "attnviz.faithfulness",
+    ),
+    "attnviz.map_ranking": (
+        *("attnviz.records", "attnviz.spaces", "attnviz.layouts", "attnviz.projection", "attnviz.table"),
+    ),
+    "attnviz.score": ("attnviz.records", "attnviz.table"),
+    "attnviz.heads": ("attnviz.records", "attnviz.errors"),
+    "attnviz.flow": ("attnviz.records", "attnviz.table"),
+    "attnviz.table": ("attnviz.records",),
+    "attnviz.bundle": (
+        *("attnviz.records", "attnviz.errors", "attnviz.trace", "attnviz.table", "attnviz.figures"),
+    ),
+    "attnviz.bundle_reading": (
+        *("attnviz.records", "attnviz.errors", "attnviz.trace", "attnviz.bundle", "attnviz.figures"),
+        "attnviz.tokenization",  # its limit of characters
+    ),
 }
-MAY_IMPORT_FIGURES = ("attnviz", "attnviz.figures*", "app", "pages*", "ui*")
+MAY_IMPORT_FIGURES = ("attnviz", "attnviz.bundle*", "attnviz.figures*", "app", "pages*", "ui*")
 
 
 def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:

@@ -8,12 +8,17 @@ import torch
 
 from attnviz.attention import (
     QUERY_BLOCK,
+    additive_scores,
     attention_output,
     attention_scores,
     attention_weights,
     causal_mask,
     expand_heads,
+    multi_head_attention,
+    multiplicative_scores,
+    segment_mask,
     softmax,
+    window_mask,
 )
 from tests import numpy_attention
 
@@ -208,3 +213,95 @@ class TestCausalMask:
     def test_fewer_queries_than_keys_are_the_last_tokens(self):
         assert causal_mask(1, 4).tolist() == [[True] * 4]
         assert causal_mask(2, 3).tolist() == [[True, True, False], [True, True, True]]
+
+
+class TestMasks:
+    @pytest.mark.parametrize(("n_query", "n_key"), [(7, 7), (3, 7), (1, 1)])
+    @pytest.mark.parametrize("reach", [0, 2, 50])
+    @pytest.mark.parametrize("causal", [False, True])
+    def test_a_window_cell_by_cell(self, n_query, n_key, reach, causal):
+        found = window_mask(n_query, n_key, reach, causal=causal)
+        for query in range(n_query):
+            at = query + n_key - n_query
+            for key in range(n_key):
+                expected = abs(key - at) <= reach and not (causal and key > at)
+                assert bool(found[query, key]) == expected
+
+    def test_a_wide_causal_window_is_the_causal_mask(self):
+        assert torch.equal(window_mask(3, 5, 9, causal=True), causal_mask(3, 5))
+
+    def test_a_window_has_as_many_cells_as_said(self):
+        assert window_mask(100, 100, 3).sum(dim=1)[50] == 7
+        assert window_mask(100, 100, 3, causal=True).sum(dim=1)[50] == 4
+
+    def test_segments_see_themselves(self):
+        found = segment_mask(torch.tensor([1, 0, 0]), torch.tensor([0, 1]))
+        assert found.tolist() == [[False, True], [True, False], [True, False]]
+
+
+class TestLayer:
+    N_HEAD, D_HEAD, N_QUERY, N_KEY = 3, 5, 7, 11
+    D_MODEL = N_HEAD * D_HEAD
+
+    def weights_of(self, theirs: torch.nn.MultiheadAttention) -> dict[str, torch.Tensor]:
+        """torch keeps W_Q, W_K and W_V one below the other, and multiplies by their transposes."""
+        by_head = (self.N_HEAD, self.D_HEAD)
+        given = {}
+        for name, weight, bias in zip(
+            ("query", "key", "value"),
+            theirs.in_proj_weight.detach().chunk(3),
+            theirs.in_proj_bias.detach().chunk(3),
+            strict=True,
+        ):
+            given[f"{name}_weight"] = weight.unflatten(0, by_head).mT
+            given[f"{name}_bias"] = bias.unflatten(0, by_head)
+        given["output_weight"] = theirs.out_proj.weight.detach().T.unflatten(0, by_head)
+        given["output_bias"] = theirs.out_proj.bias.detach()
+        return given
+
+    @pytest.fixture
+    def theirs(self):
+        layer = torch.nn.MultiheadAttention(self.D_MODEL, self.N_HEAD, batch_first=True)
+        with torch.no_grad():
+            for number, one in enumerate(layer.parameters()):
+                one.copy_(drawn(*one.shape, seed=number))
+        return layer.eval()
+
+    @pytest.mark.parametrize("batch", [(), (2,)])
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_against_torch(self, theirs, batch, masked):
+        hidden = drawn(*batch, self.N_QUERY, self.D_MODEL, seed=20)
+        sources = drawn(*batch, self.N_KEY, self.D_MODEL, seed=21)
+        allowed = drawn(self.N_QUERY, self.N_KEY, seed=22) > -0.3 if masked else None
+        assert allowed is None or allowed.any(dim=1).all()
+        with torch.no_grad():
+            expected, _ = theirs(
+                hidden, sources, sources, attn_mask=None if allowed is None else ~allowed, need_weights=False
+            )
+        found = multi_head_attention(hidden, sources, **self.weights_of(theirs), allowed=allowed)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)  # outputs of some 30 in float32
+
+
+class TestScoresBeforeTransformers:
+    def test_bahdanaus_network_written_out(self):
+        query, key = drawn(3, 5), drawn(7, 2, seed=1)
+        of_query, of_key, combined = drawn(5, 11, seed=2), drawn(2, 11, seed=3), drawn(11, seed=4)
+        found = additive_scores(query, key, of_query, of_key, combined)
+        for i in range(3):
+            for j in range(7):
+                terms = [
+                    float(combined[h])
+                    * math.tanh(
+                        sum(float(query[i, d] * of_query[d, h]) for d in range(5))
+                        + sum(float(key[j, d] * of_key[d, h]) for d in range(2))
+                    )
+                    for h in range(11)
+                ]
+                assert found[i, j].item() == pytest.approx(sum(terms), abs=1e-5)
+
+    def test_luongs_general_and_dot(self):
+        query, key, weight = drawn(3, 5), drawn(7, 2, seed=1), drawn(5, 2, seed=2)
+        expected = np.einsum("qa,ab,kb->qk", query.numpy(), weight.numpy(), key.numpy())
+        np.testing.assert_allclose(multiplicative_scores(query, key, weight), expected, atol=1e-5)
+        alike = drawn(7, 5, seed=3)
+        np.testing.assert_allclose(multiplicative_scores(query, alike), query @ alike.T, atol=1e-6)

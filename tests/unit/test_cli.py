@@ -1,3 +1,5 @@
+import csv
+import json
 import re
 import subprocess
 import sys
@@ -173,3 +175,102 @@ def test_help_loads_neither_torch_nor_transformers():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+class TestExport:
+    FILES = ("matrix.csv", "numbers.npz", "provenance.json", "view.html")
+
+    def export(self, out, *more):
+        return main(["export", TEXT, "--layer", "3", "--head", "1", "--out", str(out), *more])
+
+    def test_writes_the_files_into_a_folder(self, tmp_path, capsys):
+        out = tmp_path / "new" / "folder"
+        assert self.export(out) == 0
+        assert capsys.readouterr() == (f"{out}\n", "")
+        assert tuple(sorted(one.name for one in out.iterdir())) == self.FILES
+        rows = list(csv.reader((out / "matrix.csv").read_text(encoding="utf-8-sig").splitlines()))
+        assert rows[8][0] == "7 it"
+        assert rows[0][6] == "5 door"
+        assert float(rows[8][6]) == pytest.approx(0.475, abs=5e-4)  # the first screen's example
+        document = json.loads((out / "provenance.json").read_text(encoding="utf-8"))
+        assert (document["view"]["layer"], document["view"]["head"]) == (3, 1)
+
+    def test_writes_a_zip_that_can_be_opened(self, tmp_path, capsys):
+        out = tmp_path / "door.zip"
+        assert self.export(out, "--second", "It opened.") == 0
+        bundle = attnviz.read_bundle(out.read_bytes())
+        assert bundle.trace.tokens.text_pair == "It opened."
+        assert bundle.report.passed
+        assert self.export(out) == 0  # what attnviz wrote is written over
+        assert attnviz.read_bundle(out.read_bytes()).trace.tokens.text_pair is None
+
+    def test_picks_the_strongest_link_of_the_text(self, folder, tmp_path, capsys):
+        model = attnviz.load_model(str(folder))
+        assert (
+            main(
+                [
+                    "export",
+                    "a b c",
+                    "--model",
+                    str(folder),
+                    "--layer",
+                    "1",
+                    "--head",
+                    "0",
+                    "--out",
+                    str(tmp_path / "b.zip"),
+                ]
+            )
+            == 0
+        )
+        bundle = attnviz.read_bundle((tmp_path / "b.zip").read_bytes())
+        weights = model.trace("a b c").weights(1, 0)
+        links = {(i, j): weights[i, j] for i in (1, 2, 3) for j in (1, 2, 3) if i != j}
+        assert (bundle.query, bundle.key) == max(links, key=links.get)
+
+    def test_writes_over_its_own_files_only(self, tmp_path, capsys):
+        out = tmp_path / "folder"
+        assert self.export(out) == 0
+        (out / "notes.txt").write_text("mine")
+        assert self.export(out) == 0
+        assert (out / "notes.txt").read_text() == "mine"
+        for name, content in (("provenance.json", b"{}"), ("view.html", b"mine")):
+            other = tmp_path / name
+            other.mkdir()
+            (other / name).write_bytes(content)
+            capsys.readouterr()
+            assert self.export(other) == 2
+            out_text, err = capsys.readouterr()
+            assert (out_text, err.count("\n")) == ("", 1)
+            assert f"has a {name} that is not of attnviz. Name another folder." in err
+            assert (other / name).read_bytes() == content
+            assert len(list(other.iterdir())) == 1
+
+    def test_does_not_write_over_another_zip(self, tmp_path, capsys):
+        out = tmp_path / "mine.zip"
+        out.write_bytes(b"mine")
+        assert self.export(out) == 2
+        assert "is there already and is no bundle. Name another file." in capsys.readouterr().err
+        assert out.read_bytes() == b"mine"
+
+    def test_where_nothing_can_be_written_is_an_error(self, tmp_path, capsys):
+        (tmp_path / "file").write_text("mine")
+        assert self.export(tmp_path / "file" / "folder") == 2
+        assert self.export(tmp_path / "file" / "a.zip") == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 2)
+        assert "cannot be written: Not a directory. Name another place." in err
+
+    @pytest.mark.parametrize(("layer", "head"), [("6", "0"), ("0", "12"), ("-1", "0")])
+    def test_of_a_head_that_is_not_there_is_an_error(self, layer, head, tmp_path, capsys):
+        out = tmp_path / "folder"
+        assert main(["export", TEXT, "--layer", layer, "--head", head, "--out", str(out)]) == 2
+        assert "Pick one of those." in capsys.readouterr().err
+        assert not out.exists()
+
+    def test_of_numbers_that_are_not_the_models_exits_with_1(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.setattr(attnviz.verification, "OUTPUT_TOLERANCE", -1.0)
+        out = tmp_path / "a.zip"
+        assert self.export(out) == 1
+        assert "not the model's own" in capsys.readouterr().err
+        assert not attnviz.read_bundle(out.read_bytes()).report.passed

@@ -1,15 +1,28 @@
 """Figures hold exactly the numbers of the records, and tokens are shown as they are."""
 
 import json
+from base64 import b64decode
 from dataclasses import replace
+from io import BytesIO
+from itertools import combinations
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import attnviz
 from attnviz.figures import draw_errors, draw_heatmap, draw_pattern, draw_projection, draw_ranking
 from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES
-from attnviz.figures.theme import DARK, LIGHT, literal, share_text, weight_scale, weight_text
+from attnviz.figures.theme import (
+    DARK,
+    LIGHT,
+    literal,
+    number_scale,
+    share_text,
+    shortened,
+    weight_scale,
+    weight_text,
+)
 from attnviz.models import Model
 from attnviz.trace import Trace
 
@@ -87,15 +100,81 @@ def test_picked_row_and_cell_are_outlined_where_they_are_shown(door_trace: Trace
     assert not draw_heatmap(door_trace, 3, 1, picked=(0, 5), special="hidden").layout.shapes
 
 
-def test_512_tokens_stay_within_the_budget_on_the_wire(embedded: Model) -> None:
-    words = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. "
-    trace = embedded.trace(words * 40, cut=True)
+LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. "
+
+
+@pytest.fixture(scope="module")
+def long_trace(embedded: Model) -> Trace:
+    trace = embedded.trace(LONG * 40, cut=True)
     assert len(trace.tokens) == 512
-    figure = draw_heatmap(trace, 3, 1)
+    return trace
+
+
+def test_512_tokens_stay_within_the_budget_on_the_wire(long_trace: Trace) -> None:
+    figure = draw_heatmap(long_trace, 3, 1, picked=(155, 157))
     assert len(figure.to_json()) <= WIRE_BUDGET
-    assert trace.weights(3, 1).size > MOST_CELLS_WITH_SCORES
+    assert long_trace.weights(3, 1).size > MOST_CELLS_WITH_SCORES
     assert figure.data[0].customdata is None
     assert "score" not in figure.data[0].hovertemplate
+
+
+def dots(figure) -> np.ndarray:
+    """Colours [row, column, channel] of the picture that is laid over the cells."""
+    (image,) = figure.layout.images
+    with Image.open(BytesIO(b64decode(image.source.removeprefix("data:image/png;base64,")))) as picture:
+        return np.asarray(picture.convert("RGB")).astype(int)
+
+
+@pytest.mark.parametrize("show", ["weights", "scores"])
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_a_dot_of_the_overview_is_the_largest_of_its_block(long_trace: Trace, theme, show) -> None:
+    cells = long_trace.weights(3, 1) if show == "weights" else long_trace.scores(3, 1)
+    expected = np.array(
+        [[cells[r : r + 3, c : c + 3].max() for c in range(0, 512, 3)] for r in range(0, 512, 3)]
+    )
+    low = 0 if show == "weights" else cells.min()
+    places, colours = zip(*weight_scale(theme), strict=True)
+    channels = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in colours])
+    shares = (expected - low) / (cells.max() - low)
+    expected_colours = np.stack([np.interp(shares, places, channel) for channel in channels.T], axis=-1)
+
+    figure = draw_heatmap(long_trace, 3, 1, show=show, theme="light" if theme is LIGHT else "dark")
+    assert np.abs(dots(figure) - expected_colours).max() <= 2  # 256 tones
+    (image,) = figure.layout.images
+    assert (image.x, image.y, image.sizex, image.sizey) == (-0.5, -0.5, 513, 513)
+    (words,) = figure.layout.annotations
+    assert words.text == f"Overview: each dot is the largest {show[:-1]}<br>of 3 × 3 cells."
+
+
+def test_an_overview_leaves_cells_empty_that_may_not_be_seen(long_trace: Trace) -> None:
+    pattern = long_trace.pattern(3, 1)
+    found = dots(draw_pattern(replace(pattern, allowed=np.tri(512, dtype=bool))))
+    assert (found[np.triu_indices(171, k=1)] == 255).all()  # white, the light theme's background
+    assert (found[:, 0] < 255).any(axis=-1).all()  # [CLS], which every query may see
+
+
+def test_few_tokens_have_no_overview_and_cannot_be_dragged(door_trace: Trace) -> None:
+    layout = draw_heatmap(door_trace, 3, 1).layout
+    assert not layout.images and not layout.annotations
+    assert layout.dragmode is False
+
+
+def test_the_mark_of_the_picked_cell_covers_no_row(long_trace: Trace) -> None:
+    figure = draw_heatmap(long_trace, 3, 1, picked=(155, 157))
+    row, column, cell = figure.layout.shapes
+    assert (row.xref, row.xanchor, row.y0, row.y1) == ("x domain", 1, 155, 155)
+    assert row.x0 > 0 and row.xsizemode == "pixel"  # right of the cells
+    assert (column.yref, column.yanchor, column.x0, column.x1) == ("y domain", 0, 157, 157)
+    assert column.y0 < 0 and column.ysizemode == "pixel"  # below them
+    assert (cell.xanchor, cell.yanchor) == (157, 155)
+    assert cell.xsizemode == cell.ysizemode == "pixel"
+    assert figure.layout.dragmode == "zoom"
+
+
+def test_long_labels_lose_their_middle() -> None:
+    assert shortened("[unused12345]") == "[unused12345]"
+    assert shortened("antidisestablishmentarianism") == "antidises…nism"
+    assert len(shortened("x" * 40)) == 14
 
 
 HOSTILE = ["<script>", "<b>", '<a href="x">', "$x^2$", "%{x}", "&amp;", "**md**"]
@@ -172,6 +251,184 @@ def test_many_points_have_labels_only_where_the_lines_end(embedded: Model) -> No
     assert [text for text in queries.text if text] == ["door·2"]
     assert 1 <= sum(bool(text) for text in keys.text) <= 6
     assert len(queries.hovertext) == len(trace.tokens)
+
+
+def test_the_lines_of_a_picked_key_go_to_the_queries_that_give_it_most(door_trace: Trace) -> None:
+    weights = door_trace.weights(3, 1)
+    projection = attnviz.project(door_trace, 3, 1, method="pca")
+    *lines, _, keys = draw_projection(projection, weights, picked=(7, 5), side="key").data
+    strongest = np.argsort(-weights[:, 5])[:5]
+    assert len(lines) == 5
+    for line, query in zip(lines, strongest, strict=True):
+        np.testing.assert_array_equal(line.x, projection.points[[11 + 5, query], 0])
+    assert keys.marker.size[5] > keys.marker.size[4]
+
+
+def test_a_query_that_sees_one_key_has_one_line(tiny_model) -> None:
+    trace = tiny_model("gpt2").trace("the cat sat on a mat")
+    projection = attnviz.project(trace, 0, 0, method="attention")
+    figure = draw_projection(projection, trace.weights(0, 0), picked=(0, 0))
+    assert len(figure.data) == 1 + 2
+    assert len(figure.layout.shapes) == 3
+
+
+def test_values_are_squares_of_a_third_colour(door_trace: Trace) -> None:
+    projection = attnviz.project(door_trace, 3, 1, method="pca", values=True)
+    queries, keys, values = draw_projection(projection, door_trace.weights(3, 1)).data
+    assert [one.marker.symbol for one in (queries, keys, values)] == ["circle", "diamond", "square"]
+    assert [one.marker.color for one in (queries, keys, values)] == [LIGHT.query, LIGHT.key, LIGHT.value]
+    np.testing.assert_array_equal(values.x, projection.points[22:, 0])
+    assert list(values.hovertext)[5] == "value door·5"
+    assert [list(one) for one in values.customdata[:2]] == [["value", 0], ["value", 1]]
+
+
+def test_contours_are_where_the_map_implies_these_shares_of_the_nearest_key_s_weight(
+    door_trace: Trace,
+) -> None:
+    """The map implies weights in proportion to exp(-distance^2)."""
+    projection = attnviz.project(door_trace, 3, 1, method="attention")
+    figure = draw_projection(projection, door_trace.weights(3, 1), picked=(7, 5))
+    query, keys = projection.points[7], projection.points[11:]
+    nearest = np.exp(-((keys - query) ** 2).sum(axis=1)).max()
+    assert len(figure.layout.shapes) == 3
+    for circle, share in zip(figure.layout.shapes, (1 / 2, 1 / 10, 1 / 100), strict=True):
+        assert (circle.x0 + circle.x1) / 2 == pytest.approx(query[0], abs=1e-5)
+        assert (circle.y0 + circle.y1) / 2 == pytest.approx(query[1], abs=1e-5)
+        radius = (circle.x1 - circle.x0) / 2
+        assert np.exp(-(radius**2)) == pytest.approx(share * nearest, rel=1e-4)
+    for number in figure.layout.annotations:  # each stands on its circle, in sight
+        radius = np.hypot(number.x - query[0], number.y - query[1])
+        share = {"½": 1 / 2, "1/10": 1 / 10, "1/100": 1 / 100}[number.text]
+        assert np.exp(-(radius**2)) == pytest.approx(share * nearest, rel=1e-4)
+        assert figure.layout.xaxis.range[0] < number.x < figure.layout.xaxis.range[1]
+    assert len(figure.layout.annotations) >= 1
+
+
+def test_contours_mind_only_keys_that_the_query_sees(tiny_model) -> None:
+    trace = tiny_model("gpt2").trace("the cat sat on a mat")
+    projection = attnviz.project(trace, 1, 1, method="attention")
+    weights = trace.weights(1, 1)
+    n_token = len(trace.tokens)
+    for query in range(n_token):
+        figure = draw_projection(projection, weights, picked=(query, 0))
+        seen = projection.points[n_token : n_token + query + 1]
+        nearest = ((seen - projection.points[query]) ** 2).sum(axis=1).min()
+        half = figure.layout.shapes[0]
+        assert ((half.x1 - half.x0) / 2) ** 2 == pytest.approx(nearest + np.log(2), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("method", "dimensions", "side"),
+    [("pca", 2, "query"), ("attention", 3, "query"), ("attention", 2, "key")],
+)
+def test_there_are_contours_only_in_a_flat_attention_map_of_a_query(
+    door_trace: Trace, method: str, dimensions: int, side: str
+) -> None:
+    projection = attnviz.project(door_trace, 3, 1, method=method, dimensions=dimensions)
+    layout = draw_projection(projection, door_trace.weights(3, 1), picked=(7, 5), side=side).layout
+    assert not layout.shapes and not layout.annotations
+
+
+def test_a_map_of_three_axes_has_the_same_shapes_and_lines(door_trace: Trace) -> None:
+    weights = door_trace.weights(3, 1)
+    projection = attnviz.project(door_trace, 3, 1, method="pca", dimensions=3)
+    *lines, queries, keys = draw_projection(projection, weights, picked=(7, 5)).data
+    assert {one.type for one in (*lines, queries, keys)} == {"scatter3d"}
+    np.testing.assert_array_equal(keys.z, projection.points[11:, 2])
+    np.testing.assert_array_equal(lines[0].z, projection.points[[7, 11 + int(weights[7].argmax())], 2])
+    assert (queries.marker.symbol, keys.marker.symbol) == ("circle", "diamond")
+    assert (queries.marker.color, keys.marker.color) == (LIGHT.query, LIGHT.key)
+
+
+class TestTint:
+    def figure(self, trace: Trace, tint: str, **options):
+        projection = attnviz.project(trace, 2, 3, method="pca")
+        return draw_projection(projection, trace.weights(2, 3), tint=tint, theme="dark", **options)
+
+    def legend(self, figure) -> dict[str, str]:
+        return {one.name: one.line.color for one in figure.data if one.mode == "lines" and one.name}
+
+    def colours(self, figure, role: str) -> list[str]:
+        (found,) = [one for one in figure.data if one.name == role and one.customdata is not None]
+        return list(found.marker.color)
+
+    def test_equal_tokens_have_one_colour_as_queries_and_keys(self, pair_trace: Trace) -> None:
+        figure = self.figure(pair_trace, "token")
+        queries = self.colours(figure, "queries")
+        labels = pair_trace.tokens.labels
+        assert queries == self.colours(figure, "keys")
+        for one, other in combinations(range(len(labels)), 2):
+            named = {labels[one], labels[other]} <= self.legend(figure).keys()
+            assert not named or (queries[one] == queries[other]) == (labels[one] == labels[other])
+        assert queries[labels.index("the")] == self.legend(figure)["the"] in DARK.groups
+
+    def test_tokens_without_a_colour_are_others(self, embedded: Model) -> None:
+        trace = embedded.trace("one two three four five six seven eight nine ten one one")
+        legend = self.legend(self.figure(trace, "token"))
+        assert len(legend) == len(DARK.groups) + 1
+        assert next(iter(legend)) == "one" and list(legend)[-1] == "other tokens"
+
+    def test_positions_mod_5(self, pair_trace: Trace) -> None:
+        figure = self.figure(pair_trace, "position mod 5")
+        legend = self.legend(figure)
+        assert list(legend) == [f"position {rest} mod 5" for rest in range(5)]
+        assert self.colours(figure, "keys")[7] == legend["position 2 mod 5"]
+
+    def test_parts_of_words(self, embedded: Model) -> None:
+        trace = embedded.trace("Unbelievably odd.")
+        figure = self.figure(trace, "part of word")
+        assert trace.tokens.labels[:4] == ("[CLS]", "un", "##bel", "##ie")
+        legend = self.legend(figure)
+        parts = [
+            "special token",
+            "first piece of a word",
+            "further piece of a word",
+            "further piece of a word",
+        ]
+        assert self.colours(figure, "queries")[:4] == [legend[part] for part in parts]
+        odd = trace.tokens.labels.index("odd")
+        assert self.colours(figure, "queries")[odd] == legend["whole word"]
+
+    def test_special_tokens(self, pair_trace: Trace) -> None:
+        figure = self.figure(pair_trace, "special")
+        legend = self.legend(figure)
+        expected = [
+            legend["special token" if one else "token of the text"] for one in pair_trace.tokens.is_special
+        ]
+        assert self.colours(figure, "queries") == expected
+
+    def test_lengths_have_a_bar(self, pair_trace: Trace) -> None:
+        lengths = np.linspace(3, 7, 2 * len(pair_trace.tokens), dtype=np.float32)
+        figure = self.figure(pair_trace, "norm", lengths=lengths)
+        np.testing.assert_array_equal(self.colours(figure, "queries"), lengths[: len(pair_trace.tokens)])
+        (bar,) = [one.marker for one in figure.data if one.marker.showscale]
+        assert (bar.cmin, bar.cmax) == (3, 7)
+        assert bar.colorbar.title.text == "length of the vector"
+
+    def test_positions_have_a_bar(self, pair_trace: Trace) -> None:
+        figure = self.figure(pair_trace, "position")
+        assert self.colours(figure, "keys") == list(range(len(pair_trace.tokens)))
+
+    @pytest.mark.parametrize("tint", ["token", "position"])
+    def test_shapes_still_tell_the_role(self, pair_trace: Trace, tint: str) -> None:
+        figure = self.figure(pair_trace, tint)
+        shapes = {
+            one.name: one.marker.symbol
+            for one in figure.data
+            if one.customdata is None and one.mode == "markers"
+        }
+        assert shapes["queries"] == "circle" and shapes["keys"] == "diamond"
+
+    def test_names_of_hostile_tokens_are_safe(self, embedded: Model) -> None:
+        figure = self.figure(embedded.trace("<b> $x$ <b>"), "token")
+        assert "&lt;" in self.legend(figure)
+        assert not any(mark in name for name in self.legend(figure) for mark in "<>$")
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_points_can_be_seen_whatever_their_colour(palette) -> None:
+    colours = [*palette.groups, palette.value, *(colour for _, colour in number_scale(palette))]
+    assert min(contrast(colour, palette.background) for colour in colours) > 2
 
 
 def test_error_grid_is_layers_down_and_heads_across(embedded: Model, door_trace: Trace) -> None:

@@ -2,16 +2,19 @@ import importlib.metadata
 import io
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from logging import StreamHandler
+from threading import Barrier
 
 import pytest
 import torch
+import transformers as tf
 from safetensors.torch import load_file, save_file
 from transformers.utils import logging
 
 import attnviz
+from attnviz.checkpoint import load_tokenizer
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
-from attnviz.models import _load_tokenizer
 from tests import tiny
 from tests.hub import save_tiny_bert
 
@@ -132,7 +135,7 @@ def test_code_of_a_network_is_not_run(folder, trap):
 def test_code_of_a_tokenizer_is_not_run(folder, trap):
     change_config(folder, model_type="vit")  # transformers has no tokenizer for it
     with pytest.raises(ModelNotAvailableError, match=r"The tokenizer of mine cannot be read: .* custom code"):
-        _load_tokenizer("mine", folder)
+        load_tokenizer("mine", folder)
 
 
 def test_code_is_not_run_where_transformers_has_its_own(folder, trap):
@@ -209,3 +212,20 @@ def test_attnviz_need_not_be_installed_to_say_its_version(embedded, monkeypatch)
 
     monkeypatch.setattr(importlib.metadata, "version", not_installed)
     assert embedded.provenance.versions["attnviz"] == attnviz.__version__
+
+
+def test_models_are_loaded_by_several_threads_at_once(checkpoint, monkeypatch):
+    """transformers ties no weights while it reads a checkpoint, whichever thread asks."""
+    tie_weights = tf.PreTrainedModel.tie_weights
+    monkeypatch.setattr(tf.PreTrainedModel, "tie_weights", tie_weights)  # is put back
+    folders = [str(checkpoint(family)) for family in ("bart", "t5") * 4]
+    start = Barrier(len(folders))
+
+    def load(folder):
+        start.wait()
+        return attnviz.load_model(folder)
+
+    with ThreadPoolExecutor(len(folders)) as threads:
+        names = [one.name for one in threads.map(load, folders)]
+    assert names == ["bart", "t5"] * 4
+    assert tf.PreTrainedModel.tie_weights is tie_weights

@@ -1,14 +1,21 @@
-"""t-SNE of one head: what it may be asked, that it repeats, and how its faithfulness is measured."""
+"""A map of one head: what it may be asked, that it repeats, and what it says of itself."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
+from scipy.special import rel_entr
+from scipy.stats import spearmanr
 from sklearn.datasets import make_blobs
+from sklearn.manifold import trustworthiness
 
 import attnviz
-from attnviz import projection
+from attnviz.attention_map import implied_weights
+from attnviz.layouts import limits, principal_components
 from attnviz.models import Model
+from attnviz.projection import METHODS
+from attnviz.spaces import SPACES
 from attnviz.trace import Trace
 
 
@@ -73,7 +80,117 @@ def test_too_few_points_for_tsne_are_placed_all_the_same(tiny_model) -> None:
     assert np.isfinite(found.points).all()
     assert "too few for t-SNE" in found.remark
     assert (found.method, dict(found.parameters)) == ("pca", {})
-    assert np.isnan(found.neighbour_agreement)
+    assert np.isnan(found.in_map.nearest_agreement)
+
+
+@pytest.mark.parametrize("n_token", [1, 2, 3])
+@pytest.mark.parametrize("method", METHODS)
+def test_from_one_token_up_every_method_draws(tiny_model, method: str, n_token: int) -> None:
+    trace = tiny_model("gpt2").trace("a" * n_token)
+    assert len(trace.tokens) == n_token
+    for dimensions in (2, 3):
+        found = attnviz.project(trace, 0, 1, method=method, dimensions=dimensions, iterations=250)
+        assert found.points.shape == (2 * n_token, dimensions)
+        assert np.isfinite(found.points).all()
+        falls_back = n_token == 1 and method in ("tsne", "umap")
+        assert found.method == ("pca" if falls_back else method)
+        assert ("too few" in found.remark) == falls_back
+        for name, value in found.parameters.items():
+            if name != "metric":
+                lowest, highest = limits(method, 2 * n_token)[name]
+                assert lowest <= value <= highest, name
+
+
+def test_neighbours_are_lowered_for_short_texts_and_said(embedded: Model) -> None:
+    found = attnviz.project(embedded.trace("it was"), 0, 0, method="umap")
+    assert found.parameters["neighbours"] == 7
+    assert found.remark == "Neighbours 15 is lowered to 7: there are only 8 points."
+
+
+class TestFigures:
+    """What a map says of itself is what the modules that measure it say of its points."""
+
+    def test_of_the_attention_map(self, door_trace: Trace) -> None:
+        found = attnviz.project(door_trace, 3, 1, method="attention")
+        queries, keys = (found.points[found.rows(role)] for role in ("query", "key"))
+        weights, scores = door_trace.weights(3, 1), door_trace.scores(3, 1)
+        distances = cdist(queries, keys).astype(np.float64)
+        implied = np.exp(-(distances**2)) / np.exp(-(distances**2)).sum(axis=1, keepdims=True)
+        assert found.divergence == pytest.approx(rel_entr(weights, implied).sum(axis=1).mean(), rel=1e-3)
+        correlations = [spearmanr(*rows).statistic for rows in zip(scores, distances, strict=True)]
+        assert found.in_map.order_correlation == pytest.approx(np.mean(correlations))
+        assert found.in_map.worst_correlation == pytest.approx(max(correlations))
+        assert found.in_map.nearest_agreement == np.mean(distances.argmin(axis=1) == weights.argmax(axis=1))
+        assert found.in_space is None
+        assert dict(found.parameters) == {"iterations": 1000, "seed": 0}
+
+    def test_of_lifted_vectors_are_perfect_before_they_are_laid_out(self, door_trace: Trace) -> None:
+        found = attnviz.project(door_trace, 3, 1, method="pca", space="lifted")
+        assert found.in_space.order_correlation == pytest.approx(-1.0)
+        assert found.in_space.worst_correlation == pytest.approx(-1.0)
+        assert found.in_space.nearest_agreement == 1.0
+        assert -1 < found.in_map.order_correlation < 0
+        assert found.divergence is None
+
+    def test_what_was_fed_in_is_measured_by_the_distance_that_the_method_was_given(
+        self, door_trace: Trace
+    ) -> None:
+        found = attnviz.project(door_trace, 3, 1, method="mds", space="centred", metric="cosine")
+        key = door_trace.key(3, 1)
+        vectors = np.concatenate([door_trace.query(3, 1), key - key.mean(axis=0)])
+        expected = trustworthiness(vectors, found.points, n_neighbors=5, metric="cosine")
+        assert found.trustworthiness == pytest.approx(expected)
+        distances = cdist(vectors[:11], vectors[11:], "cosine")
+        correlations = [
+            spearmanr(*rows).statistic for rows in zip(door_trace.scores(3, 1), distances, strict=True)
+        ]
+        assert found.in_space.order_correlation == pytest.approx(np.mean(correlations))
+
+    def test_attention_map_is_the_most_faithful_in_the_mean_of_a_layer(self, door_trace: Trace) -> None:
+        def mean(method: str, space: str) -> float:
+            maps = [attnviz.project(door_trace, 2, head, method=method, space=space) for head in range(12)]
+            return float(np.mean([one.in_map.order_correlation for one in maps]))
+
+        attention = mean("attention", "raw")
+        for method in ("tsne", "pca"):
+            for space in SPACES:
+                assert attention < mean(method, space), (method, space)
+
+
+def test_masked_keys_are_nowhere_in_the_figures(tiny_model) -> None:
+    trace = tiny_model("gpt2").trace("a door was opened")
+    allowed = np.isfinite(trace.scores(0, 1))
+    assert not allowed.all()
+    found = attnviz.project(trace, 0, 1, method="attention")
+    queries, keys = (found.points[found.rows(role)] for role in ("query", "key"))
+    implied = implied_weights(queries, keys, allowed)
+    np.testing.assert_allclose(implied.sum(axis=1), 1, rtol=1e-6)
+    assert (implied[~allowed] == 0).all()
+    lost = rel_entr(trace.weights(0, 1), implied).sum(axis=1).mean()
+    assert found.divergence == pytest.approx(lost, abs=1e-5)
+    assert found.divergence < 0.05
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cross_attention_has_queries_of_one_text_and_keys_of_another(tiny_model, method: str) -> None:
+    trace = tiny_model("bart").trace("a door was opened", "who")
+    n_query, n_key = trace.scores(0, 1, "cross").shape
+    assert n_query != n_key
+    found = attnviz.project(trace, 0, 1, kind="cross", method=method, iterations=250)
+    assert found.role == ("query",) * n_query + ("key",) * n_key
+    assert found.position.tolist() == [*range(n_query), *range(n_key)]
+    assert found.query_tokens is trace.query_tokens("cross")
+    assert found.key_tokens is trace.key_tokens("cross")
+
+
+def test_values_are_a_third_group(door_trace: Trace) -> None:
+    for space in ("raw", "lifted"):
+        found = attnviz.project(door_trace, 3, 1, method="pca", space=space, values=True)
+        assert found.role == ("query",) * 11 + ("key",) * 11 + ("value",) * 11
+        assert found.points.shape == (33, 2)
+    raw = attnviz.project(door_trace, 3, 1, method="pca", values=True)
+    vectors = np.concatenate([door_trace.query(3, 1), door_trace.key(3, 1), door_trace.value(3, 1)])
+    np.testing.assert_allclose(raw.points, principal_components(vectors), atol=1e-5)
 
 
 def test_equal_vectors_are_no_error(door_trace: Trace) -> None:
@@ -84,7 +201,14 @@ def test_equal_vectors_are_no_error(door_trace: Trace) -> None:
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
-        ({"method": "umap"}, "'umap'"),
+        ({"method": "isomap"}, "'isomap'"),
+        ({"dimensions": 1}, "1 dimensions"),
+        ({"dimensions": 4}, "4 dimensions"),
+        ({"method": "attention", "values": True}, "values"),
+        ({"perplexity": float("inf")}, "inf"),
+        ({"neighbours": 1}, "number of neighbours of 1"),
+        ({"min_dist": -0.1}, "-0.1"),
+        ({"min_dist": 1.5}, "0 to 1"),
         ({"metric": "manhattan"}, "'manhattan'"),
         ({"perplexity": 0.5}, "0.5"),
         ({"perplexity": float("nan")}, "nan"),
@@ -98,32 +222,3 @@ def test_what_a_map_cannot_be_asked(door_trace: Trace, asked: dict, found: str) 
     with pytest.raises(attnviz.ProjectionError, match="Pick one of those") as caught:
         attnviz.project(door_trace, 3, 1, **asked)
     assert found in str(caught.value)
-
-
-SCORES = np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]], dtype=np.float32)
-
-
-def test_a_perfect_map_is_believed_and_a_reversed_one_not() -> None:
-    # Keys on a line at 0, 1 and 3; query 0 sits at key 0, query 1 nearest to key 1, then to 2... by hand:
-    keys = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
-    queries = np.array([[-1.0, 0.0], [1.8, 0.0]])  # distances 1 2 4 and 1.8 0.8 1.2
-    assert projection._faithfulness(queries, keys, SCORES) == (1.0, pytest.approx(-1.0))
-    assert projection._faithfulness(queries, keys, -SCORES) == (0.0, pytest.approx(1.0))
-
-
-def test_keys_that_a_query_may_not_see_do_not_count() -> None:
-    keys = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
-    queries = np.array([[-1.0, 0.0], [1.0, 0.0]])
-    scores = np.array([[3.0, 2.0, -np.inf], [9.0, -np.inf, -np.inf]], dtype=np.float32)
-    # The masked key is left out of the first row, and the second row has one key and so no order.
-    assert projection._faithfulness(queries, keys, scores) == (1.0, pytest.approx(-1.0))
-
-
-def test_shuffled_points_say_nothing() -> None:
-    random = np.random.default_rng(0)
-    scores = random.normal(size=(200, 50)).astype(np.float32)
-    agreement, correlation = projection._faithfulness(
-        random.normal(size=(200, 2)), random.normal(size=(50, 2)), scores
-    )
-    assert agreement < 0.1
-    assert abs(correlation) < 0.05

@@ -57,9 +57,9 @@ class TestOfOneHead:
             assert (pattern.kind, pattern.layer, pattern.head) == (kind, 1, 1)
             assert np.array_equal(pattern.scores, trace.scores(1, 1, kind))
             assert np.array_equal(pattern.weights, trace.weights(1, 1, kind))
-            assert pattern.query_tokens is trace.query_tokens(kind)
-            assert pattern.key_tokens is trace.key_tokens(kind)
-            assert pattern.weights.shape == (len(pattern.query_position), len(pattern.key_position))
+            assert pattern.queries.tokens is trace.query_tokens(kind)
+            assert pattern.keys.tokens is trace.key_tokens(kind)
+            assert pattern.weights.shape == (len(pattern.queries), len(pattern.keys))
             assert not pattern.hidden_weight.any()
 
     def test_the_first_kind_is_the_default(self, trace):

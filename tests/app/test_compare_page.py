@@ -1,0 +1,289 @@
+"""The page "Compare": its pictures are those of A and B, B follows A in all that is not set, and links hold it."""
+
+import numpy as np
+import pytest
+
+from attnviz.comparison import compare
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    component,
+    errors,
+    figure,
+    notices,
+    numbers,
+    open_page,
+    shown,
+    unescaped,
+)
+
+PAGE = "pages/compare.py"
+WINDOW = "I was watching the window when it opened."
+LONGER = "I was watching the big old window when suddenly it opened."
+
+
+def said(at) -> str:
+    """The line at the top."""
+    assert_no_exception(at)
+    return unescaped(next(one.value for one in at.markdown if one.value.startswith("**"))).strip("*")
+
+
+def cells(at, part: str) -> np.ndarray:
+    return numbers(figure(at, f"compare_{part}")["data"][0]["z"])
+
+
+def labels(at) -> list[str]:
+    return figure(at, "compare_difference")["data"][0]["x"]
+
+
+def headings(at) -> list[str]:
+    return [unescaped(one.value) for one in at.markdown if " · layer" in one.value]
+
+
+def captions(at) -> str:
+    return " ".join(unescaped(one.value) for one in at.caption)
+
+
+def test_at_first_the_next_head_is_b(door_trace):
+    at = open_page(PAGE)
+
+    assert said(at) == "“it” → “door” falls from 47.5 % in layer 3, head 1 to 1.7 % in layer 3, head 2"
+    assert headings(at) == ["**A** · layer 3, head 1", "**B** · layer 3, head 2"]
+    assert at.button_group(key="compare_differs").value == ["head"]
+    a, b = door_trace.weights(3, 1), door_trace.weights(3, 2)
+    np.testing.assert_array_equal(cells(at, "first"), a)
+    np.testing.assert_array_equal(cells(at, "second"), b)
+    np.testing.assert_array_equal(cells(at, "difference"), b - a)
+    assert not any(name.startswith("other") for name in shown(at))
+
+    at.button(key="head_next").click().run()  # and so it stays while A is changed
+    assert headings(at) == ["**A** · layer 3, head 2", "**B** · layer 3, head 3"]
+
+
+def test_changes_are_listed_and_a_click_picks_one(door_trace):
+    at = open_page(PAGE)
+    expected = compare(door_trace.pattern(3, 1), door_trace.pattern(3, 2))
+    rows = component(at, "changes")["rows"]
+
+    first = expected.largest(1)[0]
+    assert (
+        (rows[0]["text"], rows[0]["key"])
+        == ("opened·8", "door·5")
+        == (labels(at)[first.query], labels(at)[first.key])
+    )
+    assert rows[0]["amount"] == "75.9 % → 1.8 %"
+    assert len(rows) == 10
+    assert [row["picked"] for row in rows].index(True) == 5  # it -> door
+    assert (
+        component(at, "changed_rows")["rows"][0]["text"] == labels(at)[int(np.nanargmax(expected.row_change))]
+    )
+
+
+def test_b_follows_a_in_all_that_is_not_set(embedded):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, other_text=WINDOW)
+    at.number_input(key="field_layer").set_value(2).run()
+    at.number_input(key="field_head").set_value(5).run()
+
+    assert headings(at) == ["**A** · layer 2, head 5", "**B** · layer 2, head 5"]
+    window = embedded.trace(WINDOW)
+    np.testing.assert_array_equal(cells(at, "second"), window.weights(2, 5))
+    assert shown(at)["other_text"] == WINDOW
+    assert "other_layer" not in shown(at)
+
+
+def test_a_word_that_differs_is_one_entry():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, other_text=WINDOW)
+    assert said(at) == "“it” → “door” (in B “window”) falls from 47.5 % in A to 11.4 % in B"
+    assert labels(at)[5] == "door→window·5"
+    assert "no partner" not in captions(at)
+
+
+def test_what_has_no_partner_is_shown_as_such():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, other_text=LONGER)
+    assert said(at) == "“it” → “door”: “door” has no partner in B"
+    assert labels(at)[4:10] == ["the·4", "door·−5", "big·+5", "old·+6", "window·+7", "when·6"]
+    assert "1 token of A (−) and 4 tokens of B (+) have no partner; they are hatched" in captions(at)
+    assert cells(at, "difference").shape == (15, 15)
+
+
+def test_a_link_with_all_of_b_shows_just_that(embedded):
+    b = {
+        "other_text": WINDOW,
+        "other_second": "Who did it?",
+        "other_masked": "5",
+        "other_layer": "4",
+        "other_head": "7",
+    }
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, **b)
+
+    assert_no_exception(at)
+    assert errors(at) == notices(at) == []
+    assert {name: value for name, value in shown(at).items() if name.startswith("other")} == b
+    expected = embedded.trace(WINDOW, "Who did it?", masked=(5,)).weights(4, 7)
+    found = cells(at, "second")
+    np.testing.assert_array_equal(found[np.isfinite(found)], expected.ravel())
+    assert at.button_group(key="compare_differs").value == ["head", "layer", "sentence", "masked"]
+    assert at.number_input(key="field_other_layer").value == 4
+    assert at.number_input(key="field_other_head").value == 7
+    assert at.text_input(key="field_other_text").value == WINDOW
+    assert at.multiselect(key="compare_masked").value == [5]
+
+
+def test_fields_of_b_are_shown_when_chosen_and_go_with_it(embedded):
+    at = open_page(PAGE)
+    at.button_group(key="compare_differs").set_value(["layer", "sentence"]).run()
+    assert said(at).startswith("“it” → “door”")
+    assert (shown(at)["other_layer"], shown(at)["other_text"]) == ("4", DOOR)
+    assert "other_head" not in shown(at)
+
+    at.text_input(key="field_other_text").set_value(WINDOW).run()
+    at.number_input(key="field_other_layer").set_value(2).run()
+    np.testing.assert_array_equal(cells(at, "second"), embedded.trace(WINDOW).weights(2, 1))
+
+    at.button_group(key="compare_differs").set_value([]).run()  # back to the start
+    assert at.button_group(key="compare_differs").value == ["head"]
+    assert not any(name.startswith("other") for name in shown(at))
+
+
+def test_a_field_of_the_b_that_nobody_chose_makes_it_chosen():
+    at = open_page(PAGE)
+    at.number_input(key="field_other_head").set_value(6).run()
+    assert headings(at)[1] == "**B** · layer 3, head 6"
+    at.button(key="head_next").click().run()
+    assert headings(at) == ["**A** · layer 3, head 2", "**B** · layer 3, head 6"]
+
+
+def test_before_and_after_a_token_is_masked(embedded, door_trace):
+    masked = embedded.trace(DOOR, masked=(5,))
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5)
+    at.button_group(key="compare_differs").set_value(["masked"]).run()
+    assert shown(at)["other_masked"] == "5"  # the picked key
+    assert headings(at) == [
+        "**A** · layer 3, head 1 · nothing masked",
+        "**B** · layer 3, head 1 · “door” masked",
+    ]
+    np.testing.assert_array_equal(cells(at, "second"), masked.weights(3, 1))
+
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, masked=5)  # masked by its chip
+    assert said(at) == "“it” → “[MASK]” (in B “door”) falls from 60.2 % in A to 47.5 % in B"
+    np.testing.assert_array_equal(cells(at, "first"), masked.weights(3, 1))
+    np.testing.assert_array_equal(cells(at, "second"), door_trace.weights(3, 1))
+
+    at.multiselect(key="compare_masked").set_value([7]).run()
+    assert shown(at)["other_masked"] == "7"
+    np.testing.assert_array_equal(cells(at, "second"), embedded.trace(DOOR, masked=(7,)).weights(3, 1))
+
+
+@pytest.mark.parametrize(
+    "b",
+    [
+        {"other_head": 4},
+        {"other_layer": 5, "other_head": 0},
+        {"other_text": WINDOW},
+        {"other_text": LONGER, "other_masked": "5,6"},
+        {"other_text": WINDOW, "masked": "3"},
+        {"masked": "5"},
+    ],
+    ids=str,
+)
+def test_swapping_twice_changes_nothing_and_once_exchanges_the_matrices(b):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=4, **b)
+    before = cells(at, "first"), cells(at, "second"), said(at), shown(at)
+
+    at.button(key="swap").click().run()
+    assert_no_exception(at)
+    for part, expected in (("first", before[1]), ("second", before[0])):
+        there = cells(at, part)
+        np.testing.assert_array_equal(
+            np.sort(there[np.isfinite(there)]), np.sort(expected[np.isfinite(expected)])
+        )
+    at.button(key="swap").click().run()
+
+    np.testing.assert_array_equal(cells(at, "first"), before[0])
+    np.testing.assert_array_equal(cells(at, "second"), before[1])
+    assert said(at) == before[2]
+
+
+def test_two_that_are_the_same_are_called_so():
+    at = open_page(PAGE, layer=3, head=1, other_head=1)
+    assert said(at) == "A and B are the same; choose what B differs in"
+    assert (cells(at, "difference") == 0).all()
+    assert component(at, "changes")["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("b", "words"),
+    [
+        ({"other_text": "door " * 700}, "This text is 702 tokens long; at most 512 can be read."),
+        ({"other_text": "  "}, "The text is empty. Type a sentence."),
+    ],
+    ids=["too long", "blank"],
+)
+def test_errors_of_b_are_explained_and_a_stays(b, words, door_trace):
+    at = open_page(PAGE, **b)
+
+    assert_no_exception(at)
+    assert any(words in one for one in errors(at))
+    np.testing.assert_array_equal(cells(at, "first"), door_trace.weights(3, 1))
+    assert said(at).startswith("“it” gives 47.5 %")
+    assert not [one for one in at.get("plotly_chart") if one.key == "compare_second"]
+
+
+def test_a_b_that_is_too_long_can_be_cut():
+    at = open_page(PAGE, other_text="the old door " * 300)
+    at.button(key="cut_other").click().run()
+    assert errors(at) == []
+    assert cells(at, "second").shape == (173, 173)  # 512 tokens and 7 of A alone, in blocks of 3
+
+
+def test_a_model_that_is_not_on_disk_is_offered_and_a_stays(door_trace):
+    at = open_page(PAGE, other_model="bert-base-uncased")
+    assert_no_exception(at)
+    assert any("is not on this machine yet" in unescaped(one.value) for one in at.markdown)
+    np.testing.assert_array_equal(cells(at, "first"), door_trace.weights(3, 1))
+
+
+def test_another_model_with_fewer_layers_is_aligned_by_what_is_written(tiny_model, checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bert")))
+    at = open_page(PAGE, text="the doors opened", layer=5, head=1, other_model="bert")
+
+    assert_no_exception(at)
+    assert errors(at) == []
+    assert "bert has layers 0 to 2 and heads 0 to 1; layer 2, head 1 is B." in captions(at)
+    assert "The two models split the same text into different pieces." in captions(at)
+    expected = tiny_model("bert").trace("the doors opened").weights(2, 1)
+    found = cells(at, "second")
+    np.testing.assert_array_equal(found[np.isfinite(found)], expected.ravel())
+
+
+def test_links_to_what_is_not_there_are_explained():
+    at = open_page(PAGE, other_model="gpt-5", other_head=99, other_masked="x")
+    assert_no_exception(at)
+    assert "The link compares with the model “gpt-5”, which is not offered here; it is left out." in notices(
+        at
+    )
+    assert any("other_masked “x”" in one for one in notices(at))
+    assert headings(at)[1] == "**B** · layer 3, head 11"
+
+
+def test_rows_and_columns_are_chosen_for_both(embedded):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, other_head=2, special="hidden", unit="words")
+    assert cells(at, "difference").shape == (9, 9)
+    assert "Special tokens are hidden." in captions(at)
+    np.testing.assert_allclose(cells(at, "second"), embedded.trace(DOOR).weights(3, 2)[1:-1, 1:-1], rtol=1e-6)
+
+
+def test_rollout_is_compared_layer_by_layer(door_trace):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, show="rollout")
+    assert at.button_group(key="compare_differs").value == ["layer"]
+    np.testing.assert_array_equal(cells(at, "second"), door_trace.rollout(4))
+    assert "in layers 0 to 3, all heads" in said(at)
+
+
+def test_512_tokens_are_light():
+    text = " ".join(f"door{number}" for number in range(400))
+    at = open_page(PAGE, text=text, cut=1)
+    assert cells(at, "difference").shape == (171, 171)
+    assert "Each cell is a block of 3 × 3" in captions(at)
+    sent = sum(len(one.proto.spec) for one in at.get("plotly_chart"))
+    assert sent < 1_500_000  # the budget of one heatmap of 512 tokens

@@ -1,0 +1,121 @@
+"""Cost: what is shown is counted by hand, follows the choice and the model, and is measured when asked for."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tests.app.screen import DOOR, assert_no_exception, errors, figure, numbers, open_page, shown, unescaped
+from ui import measured_cost
+
+PAGE = "pages/cost.py"
+LONG = 120.0
+
+
+def rows(at) -> dict[str, list[str]]:
+    table = at.table[0].value
+    return {row[0]: row[1:] for row in table.to_numpy().tolist()}
+
+
+def words(at) -> str:
+    return " ".join(unescaped(one.value) for one in [*at.markdown, *at.caption])
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "params", "here", "million"),
+    [
+        # 12 heads x 11^2 cells x 4 bytes; 12 x (11 x 5 - 6) x 4; 12 x 11 x (11 + 2) x 4
+        (DOOR, 11, {}, ["5.81 kB", "2.35 kB", "6.86 kB"], ["48 TB", "240 MB", "3.17 GB"]),
+        # 12 x 5^2 x 64 products; 12 x (5 x 3 - 2) x 64; as many as the whole
+        (
+            "an old door",
+            5,
+            {"quantity": "multiplications", "reach": 1, "layer": 5, "head": 7},
+            ["19,200", "9,984", "19,200"],
+            ["768 trillion", "2.3 billion", "768 trillion"],
+        ),
+    ],
+)
+def test_numbers_are_counted_by_hand(text, n, params, here, million):
+    at = open_page(PAGE, text=text, **params)
+    assert_no_exception(at)
+    assert rows(at)[str(n)] == here
+    assert rows(at)["1,000,000"] == million
+    assert list(rows(at)) == [str(n), "512", "1,000", "10,000", "100,000", "1,000,000"]
+    assert any(f"{here[0]}" in one.value and million[0] in one.value for one in at.markdown)
+    assert "at most 512 tokens" in words(at)
+
+
+def test_lines_are_what_the_formulas_say():
+    at = open_page(PAGE, text=DOOR, quantity="cells", reach=3)
+    drawn = {one["name"]: one for one in figure(at, "cost_counted")["data"]}
+    n = numbers(drawn["Whole matrix"]["x"]).astype(float)
+    assert (n.min(), n.max()) == (11, 10**6)
+    assert 16 in n and 512 in figure(at, "cost_counted")["layout"]["shapes"][1].values()
+    np.testing.assert_array_equal(numbers(drawn["Whole matrix"]["y"]), 12 * n**2)
+    np.testing.assert_array_equal(numbers(drawn["Sliding window"]["y"]), 12 * (7 * n - 12))
+    np.testing.assert_array_equal(numbers(drawn["Streaming"]["y"]), 12 * n * np.minimum(n, 64))
+
+
+def test_another_choice_is_in_the_link():
+    at = open_page(PAGE)
+    at.button_group(key="field_quantity").set_value("cells").run()
+    assert_no_exception(at)
+    assert shown(at)["quantity"] == "cells"
+    assert rows(at)["11"][0] == "1,452"
+
+
+def test_measured_when_asked_for(monkeypatch):
+    monkeypatch.setattr(measured_cost, "SECONDS", 0.0)  # the first size alone
+    at = open_page(PAGE)
+    assert [one.key for one in at.get("plotly_chart")] == ["cost_counted"]
+    at.button(key="cost_measure").click().run()
+    end = time.monotonic() + LONG
+    while any(one.key == "cost_stop" for one in at.button):
+        assert time.monotonic() < end
+        at.run()
+    assert_no_exception(at)
+    assert errors(at) == []
+    [table] = [one.value for one in at.dataframe]
+    assert table["tokens"].tolist() == ["64"]
+    [difference] = table["difference"]
+    assert "10⁻⁷" in difference or "10⁻⁸" in difference  # float32
+    drawn = {one["name"]: one for one in figure(at, "cost_bytes")["data"] if one["mode"] == "markers"}
+    assert numbers(drawn["Whole matrix"]["y"]).tolist() == [
+        4 * (64 * 64 + 64 * 32)
+    ]  # scores and scaled queries
+    assert table["memory, whole"].tolist() == ["24.6 kB"]
+    assert numbers(figure(at, "cost_seconds")["data"][0]["y"])[0] > 0
+    assert "At 64 tokens the whole matrix takes" in words(at)
+    assert "Whole matrix stopped before 128 tokens: measuring them would take about" in words(at)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "said"),
+    [
+        ("t5", "cross", "queries and"),
+        ("gpt2", "decoder", "forbids almost half"),
+        ("llama", "decoder", "forbids"),
+    ],
+)
+def test_other_kinds(family, kind, said, checkpoint, monkeypatch):
+    folder = checkpoint(family)
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    second = "the door" if family == "t5" else ""
+    at = open_page(PAGE, model=folder.name, kind=kind, text="the cat sat", second=second)
+    assert_no_exception(at)
+    assert errors(at) == []
+    assert said in words(at)
+    assert ("Sliding window" in at.table[0].value.columns) == (kind != "cross")
+
+
+def test_a_bundle_has_no_limit_to_show(door_bundle):
+    at = open_page(PAGE)
+    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    assert_no_exception(at)
+    assert "A bundle does not say how long a text its model reads." in words(at)
+    assert list(rows(at)) == ["11", "1,000", "10,000", "100,000", "1,000,000"]
+    at.switch_page("pages/history.py").run()
+    assert_no_exception(at)
+    assert "the last row is the model's own" in words(at)
+    assert len(numbers(figure(at, "history_weights")["data"][0]["y"])) == 11

@@ -1,0 +1,88 @@
+"""A map that cannot be made: why stands in its place, on every page that makes maps, and it can be made once more."""
+
+import time
+
+import pytest
+
+from attnviz.errors import ProjectionError
+from attnviz.map_ranking import MapChoice
+from tests.app.screen import assert_no_exception, errors, figure, open_page
+from tests.calls import Failing
+from ui import ranked_maps
+
+LONG = 120.0
+LONG_TEXT = (
+    "the river flooded an old market; nobody there was surprised. " * 10
+)  # no longer made with the page
+UNKNOWN = "for a reason that attnviz does not know"
+
+
+def run_until(at, condition):
+    end = time.monotonic() + LONG
+    while not condition(at):
+        assert time.monotonic() < end
+        at.run()
+        assert_no_exception(at)
+
+
+def is_drawn(at, picture):
+    under_way = {one.key for one in at.button} & {"maps_act", "cancel_map"}
+    drawn = {one.key for kind in ("plotly_chart", "bidi_component") for one in at.get(kind)}
+    return picture in drawn and not under_way
+
+
+@pytest.mark.parametrize(
+    ("page", "where", "what", "picture", "text"),
+    [
+        ("pages/maps.py", "attnviz.projection.place", "attnviz.projection:place", "map_grid", "A door."),
+        ("pages/space.py", "attnviz.projection.place", "attnviz.projection:place", "space_map", LONG_TEXT),
+        (
+            "pages/collection.py",
+            "ui.joint_map.joint_map",
+            "attnviz.collection:joint_map",
+            "collection_map",
+            "A door.",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("error", "said", "space"),
+    [
+        (ValueError("a secret"), UNKNOWN, "raw"),
+        (ProjectionError("Take *this*."), "Take *this*.", "centred"),
+    ],
+)
+def test_is_explained_and_can_be_made_once_more(
+    page, where, what, picture, text, error, said, space, monkeypatch, tmp_path
+):
+    there = tmp_path / "there"
+    monkeypatch.setattr(where, Failing(what, there, error))
+    monkeypatch.setattr("ui.lines.bundled", lambda: "A door.\nIt opens.")
+    others = {"space": space, "lines_space": space}  # everybody shares a job, and with it its error
+    at = open_page(page, text=text, method="pca", **others)
+    run_until(at, errors)
+    [found] = errors(at)
+    assert said in found
+    assert "secret" not in found
+    there.touch()
+    at.button(key="try_again").click().run()
+    assert_no_exception(at)
+    run_until(at, lambda at: is_drawn(at, picture))
+    assert errors(at) == []
+
+
+def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
+    there = tmp_path / "there"
+    monkeypatch.setattr(
+        ranked_maps, "rate", Failing("attnviz.map_ranking:rate", there, ValueError("a secret"))
+    )
+    monkeypatch.setattr(ranked_maps, "MAPS", [MapChoice(method="pca", space="raw")])
+    at = open_page("pages/space.py", seed=902)
+    at.button(key="compare_maps").click().run()
+    run_until(at, errors)
+    assert UNKNOWN in errors(at)[0]
+    assert figure(at, "space_map")
+    there.touch()
+    at.button(key="maps_try_again").click().run()
+    run_until(at, lambda at: at.dataframe)
+    assert errors(at) == []

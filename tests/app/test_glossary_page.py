@@ -1,0 +1,74 @@
+"""The glossary: its numbers are the reader's, and every term is linked from a page."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import entropy
+
+from tests.app.screen import DOOR, assert_no_exception, open_page, shown, unescaped
+from ui.frame import PAGES
+from ui.glossary import GROUPS, PAGE
+
+TERMS = {term.anchor: term for terms in GROUPS.values() for term in terms}
+LINK = re.compile(r"\]\(glossary(?:\?[^)#]*)?#([^ )]+)")
+
+
+def here(at) -> str:
+    """The sentences with the reader's numbers."""
+    return " ".join(unescaped(one.value) for one in at.markdown if "Here:" in one.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "layer", "head", "query", "key"), [(DOOR, 3, 1, 7, 5), ("Paris has 17 old bridges", 5, 11, 2, 4)]
+)
+def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
+    at = open_page(PAGE, text=text, layer=layer, head=head, query=query, key=key)
+    assert_no_exception(at)
+    trace = embedded.trace(text)
+    q, k = (vectors(layer, head).astype(np.float64) for vectors in (trace.query, trace.key))
+    scores = q @ k.T / np.sqrt(32)
+    weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    one, other = trace.tokens.labels[query], trace.tokens.labels[key]
+    cosine = q[query] @ k[key] / np.linalg.norm(q[query]) / np.linalg.norm(k[key])
+    for said in (
+        f"Here: {len(trace.tokens)} in this text.",
+        f"“{one}” and “{other}”: {scores[query, key]:.3f}.",
+        f"“{one}” and “{other}”: {100 * weights[query, key]:.1f} %.",
+        f"the query and key of “{one}” and “{other}”: {cosine:.3f}.",
+        f"the row of “{one}”: {entropy(weights[query], base=2):.3f} of at most {np.log2(len(trace.tokens)):.3f} bits.",
+        f"{len(trace.tokens)} × 32 numbers; “{one}” is picked.",
+        "384 numbers for each token.",
+    ):
+        assert said in here(at)
+
+
+def test_every_term_is_linked_from_a_page_and_every_link_has_a_term():
+    linked = set()
+    for page in [one for one, _, _ in PAGES if one not in (PAGE, "pages/collection.py", "pages/maps.py")]:
+        for step in range(8 if page == "pages/steps.py" else 1):
+            at = open_page(page, text="The door opened.", second="Who opened it?", step=step)
+            found = [link for one in [*at.markdown, *at.caption] for link in LINK.findall(one.value)]
+            assert len(found) == len(set(found)), f"{page} links a term twice"
+            linked |= set(found)
+    assert linked == set(TERMS)
+
+
+def test_a_link_keeps_what_is_picked():
+    at = open_page("pages/claims.py", text="Old [doors](x) creak", layer=2, head=5, query=2)
+    links = [one.value for one in at.markdown if "#softmax" in one.value]
+    params = "&".join(
+        f"{name}={value}" for name, value in shown(at).items() if name in ("layer", "head", "query")
+    )
+    assert params == "layer=2&head=5&query=2" and len(links) == 1 and params in links[0]
+    assert "text=Old+%5Bdoors%5D%28x%29+creak&" in links[0]
+
+
+def test_terms_have_pages_and_sources_that_can_be_found():
+    assert len(TERMS) == sum(len(terms) for terms in GROUPS.values())
+    pages = {page for page, _, _ in PAGES}
+    for term in TERMS.values():
+        assert term.page in pages
+        assert not term.source or re.search(
+            r" (19|20)\d\d, (arXiv:\d{4}\.\d{4,5}|doi:10\.|jmlr\.org/)", term.source
+        )

@@ -1,0 +1,79 @@
+"""All maps of one head: the table holds their figures, best first, and can be stopped and go on."""
+
+import time
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.map_ranking import MAPS
+from tests.app.screen import assert_no_exception, open_page
+from ui import jobs, ranked_maps
+
+PAGE = "pages/space.py"
+DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
+
+
+@pytest.fixture(autouse=True)
+def _without_umap(monkeypatch):
+    """UMAP alone compiles for up to half a minute."""
+    monkeypatch.setattr(ranked_maps, "MAPS", [one for one in MAPS if one.method != "umap"])
+
+
+def ranked(at):
+    deadline = time.monotonic() + 120
+    at.button(key="compare_maps").click().run()
+    while any(one.key == "maps_stop" for one in at.button):
+        assert time.monotonic() < deadline
+        at.run()
+        assert_no_exception(at)
+    [frame] = [one.value for one in at.dataframe]
+    return frame
+
+
+def test_are_ranked_with_their_figures(door_trace):
+    at = open_page(PAGE, **DOOR, seed=77, method="tsne", space="centred", metric="cosine")
+    assert not at.dataframe
+    frame = ranked(at)
+    assert len(frame) == len(ranked_maps.MAPS) == 15
+    assert (np.diff(frame["Mean"]) >= 0).all()
+    assert frame["Lost"].notna().sum() == 1
+    is_shown = (frame["Map"] == "t-SNE") & (frame["Fed with"] == "Keys centred; cosine")
+    assert at.session_state["ranked_maps"]["selection"]["rows"] == np.flatnonzero(is_shown).tolist()
+    row = frame[is_shown].iloc[0]
+    map_ = attnviz.project(door_trace, 3, 1, method="tsne", space="centred", metric="cosine", seed=77)
+    assert row["Mean"] == pytest.approx(map_.in_map.order_correlation)
+    assert row["Worst"] == pytest.approx(map_.in_map.worst_correlation)
+    assert row["Nearest"] == pytest.approx(100 * map_.in_map.nearest_agreement)
+    assert row["Trust"] == pytest.approx(map_.trustworthiness)
+
+
+def test_a_map_that_is_the_same_as_another_is_marked_there():
+    at = open_page(PAGE, **DOOR, seed=77, method="mds", space="raw", metric="euclidean")
+    frame = ranked(at)
+    is_shown = (frame["Map"] == "PCA") & (frame["Fed with"] == "As they are")
+    assert at.session_state["ranked_maps"]["selection"]["rows"] == np.flatnonzero(is_shown).tolist()
+
+
+def test_another_head_is_asked_for_anew():
+    at = open_page(PAGE, **DOOR, seed=78)
+    ranked(at)
+    at.number_input(key="field_head").set_value(2).run()
+    assert not at.dataframe
+    assert any(one.key == "compare_maps" for one in at.button)
+
+
+def test_can_be_stopped_and_go_on():
+    at = open_page(PAGE, **DOOR, seed=79)
+    at.button(key="compare_maps").click().run()
+    if any(one.key == "maps_stop" for one in at.button):
+        at.button(key="maps_stop").click().run()
+        assert_no_exception(at)
+        assert not any(one.running for one in jobs._workers._jobs)
+        at.button(key="maps_go_on").click().run()
+        assert_no_exception(at)
+    deadline = time.monotonic() + 120
+    while any(one.key == "maps_stop" for one in at.button):
+        assert time.monotonic() < deadline
+        at.run()
+    assert len(at.dataframe[0].value) == 15

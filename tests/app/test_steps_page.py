@@ -1,0 +1,197 @@
+"""Step by step: every number on the page, read back, is the model's at that very place."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
+
+PAGE = "pages/steps.py"
+SENTENCES = (DOOR, "The bank of the river was steep, so nobody could land there.")
+HEADS = ((0, 0), (3, 1), (5, 7))
+
+
+@pytest.fixture(scope="module", params=[(text, head) for text in SENTENCES for head in HEADS], ids=str)
+def walked(request, embedded):
+    """The whole page for a sentence and a head, the model's trace, and the picked pair."""
+    text, (layer, head) = request.param
+    query, key = 6, 3
+    at = open_page(PAGE, text=text, layer=layer, head=head, query=query, key=key, step=0)
+    assert_no_exception(at)
+    return at, embedded.trace(text), layer, head, query, key
+
+
+def formulas(at) -> list[str]:
+    return [one.value.strip("$\n ") for one in at.latex]
+
+
+def said(at) -> str:
+    return " ".join(unescaped(one.value) for one in [*at.markdown, *at.caption])
+
+
+def table(at, name: str):
+    found = {"tokens": 0, "softmax": 1, "mean": 2}[name]
+    return at.dataframe[found].value
+
+
+def cells(at, name: str) -> np.ndarray:
+    return numbers(figure(at, f"step_{name}")["data"][0]["z"])
+
+
+def largest_of(matrix: np.ndarray, columns: int) -> np.ndarray:
+    """Of so many neighbours in a row the number farthest from 0, one by one."""
+    return np.array(
+        [[max(row[at : at + columns], key=abs) for at in range(0, len(row), columns)] for row in matrix]
+    )
+
+
+def test_every_number_is_the_traces(walked):
+    at, trace, layer, head, query, key = walked
+    n = len(trace.tokens)
+
+    assert table(at, "tokens")["token"].tolist() == list(trace.tokens.labels)
+    assert table(at, "tokens")["id"].tolist() == trace.tokens.ids.tolist()
+
+    q, k = trace.query(layer, head), trace.key(layer, head)
+    np.testing.assert_array_equal(cells(at, "query_made"), q)
+    np.testing.assert_array_equal(cells(at, "key_made"), k)
+    np.testing.assert_array_equal(cells(at, "value_made"), trace.value(layer, head))
+
+    [score] = [one for one in formulas(at) if one.startswith(f"s_{{{query},{key}}}")]
+    scale, dot, scaled = map(float, re.findall(r"-?\d+\.\d{4}", score))
+    expected = trace.scores(layer, head)[query, key]
+    assert scale == pytest.approx(32**-0.5, abs=5e-5)
+    assert dot == pytest.approx(float(q[query].astype(np.float64) @ k[key]), abs=6e-5)
+    assert scaled == pytest.approx(expected, abs=6e-5)
+    np.testing.assert_allclose(cells(at, "pair"), [q[query], k[key], q[query] * k[key]], rtol=1e-6)
+    np.testing.assert_array_equal(cells(at, "scores"), trace.scores(layer, head))
+
+    np.testing.assert_array_equal(cells(at, "row_query"), q)
+    np.testing.assert_array_equal(cells(at, "row_key"), k.T)
+    np.testing.assert_array_equal(cells(at, "weights"), trace.weights(layer, head))
+    weights = trace.weights(layer, head)[query]
+    softmax = table(at, "softmax")
+    if n <= 12:
+        assert len(softmax) == n
+        np.testing.assert_allclose(softmax["weight"], weights, rtol=1e-6)
+        np.testing.assert_allclose(softmax["score"], trace.scores(layer, head)[query], rtol=1e-6)
+    else:
+        strongest = sorted(np.sort(softmax["weight"])[-11:])
+        np.testing.assert_allclose(strongest, np.sort(weights)[-11:], rtol=1e-6)
+    [shared] = [one for one in formulas(at) if one.startswith(f"w_{{{query},{key}}}")]
+    _exponential, total, weight = map(float, re.findall(r"\d+\.\d{4}", shared))
+    assert weight == pytest.approx(weights[key], abs=6e-5)
+    assert total == pytest.approx(1 / weights.max(), rel=1e-3)
+
+    mean = cells(at, "mean")
+    np.testing.assert_allclose(mean[-1], trace.output(layer, head)[query], rtol=1e-6)
+
+    outputs = np.concatenate([trace.output(layer, one) for one in range(12)], axis=1)
+    np.testing.assert_array_equal(cells(at, "side_by_side"), largest_of(outputs, 4))  # 384 columns as 96
+    frames = figure(at, "step_side_by_side")["layout"]["shapes"]
+    assert [(one["x0"], one["x1"]) for one in frames][1] == (8 * head - 0.5, 8 * head + 7.5)
+
+    parts = cells(at, "heads")
+    assert parts.shape[0] == 13
+    checks = [one.value for one in at.markdown if "Checked" in one.value]
+    assert len(checks) == 9  # Q, K, V, the score, the rows of scores and weights, the mean, W_O twice
+    assert not [one.value for one in at.markdown if ":red[" in one.value]
+
+
+def test_the_layers_output_is_what_the_model_computed(walked, embedded):
+    """Asked of the model by a hook on its own module, by name."""
+    at, trace, layer, _head, query, _ = walked
+    import torch
+
+    module = embedded.reference.encoder.layer[layer].attention
+    noted = {}
+    handles = [
+        module.output.dense.register_forward_hook(
+            lambda _, __, out: noted.update(output=out[0, query], whole=out[0])
+        ),
+        module.self.register_forward_pre_hook(lambda _, given: noted.update(hidden=given[0][0])),
+    ]
+    with torch.inference_mode():
+        embedded.reference(**embedded.inputs(trace.tokens))
+    for one in handles:
+        one.remove()
+    whole = noted["whole"].numpy()
+    np.testing.assert_allclose(cells(at, "layer_output"), largest_of(whole, 4), atol=2e-5)
+    parts = cells(at, "heads")  # pooled to what can be seen: compare the number that is farthest from 0
+    assert np.abs(parts[-1]).max() == pytest.approx(float(noted["output"].abs().max()), rel=1e-4)
+    assert np.abs(cells(at, "hidden")).max() == pytest.approx(float(noted["hidden"].abs().max()), rel=1e-4)
+
+
+def test_walking(embedded):
+    at = open_page(PAGE, step=1)
+    titles = ["Tokens", "Vectors", "Queries, keys, values", "One score", "A row of scores", "Softmax"]
+    for number, title in enumerate([*titles, "Mean of the values", "All heads"], 1):
+        assert [one.value for one in at.subheader] == [f"{number}. {title}"]
+        assert at.button(key="step_back").disabled == (number == 1)
+        if number < 8:
+            at.button(key="step_on").click().run()
+            assert_no_exception(at)
+    assert at.button(key="step_on").disabled
+    assert "step_on_below" not in [one.key for one in at.button]
+    at.button(key="step_back").click().run()
+    assert [one.value for one in at.subheader] == ["7. Mean of the values"]
+
+
+def test_shapes_are_written_on_the_matrices():
+    at = open_page(PAGE, text=DOOR, step=3)
+    titles = {
+        name: figure(at, f"step_{name}")["layout"]["title"]["text"]
+        for name in ("query_given", "query_weight", "query_made")
+    }
+    assert titles["query_given"].endswith("11 × 384")
+    assert titles["query_weight"].endswith("384 × 32")
+    assert titles["query_made"].endswith("11 × 32")
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_at_most_four_sentences_say_what_a_step_is(step):
+    at = open_page(PAGE, text=DOOR, step=step)
+    texts = [one.value for one in at.markdown if one.value[:2] != "**" and "Checked" not in one.value]
+    [words] = [one for one in texts if len(one) > 60 and not one.startswith("<style")]
+    assert 1 <= len(re.findall(r"[.!?](?:\s|$)", words)) <= 4
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("gpt2", ""), ("llama", ""), ("bart", ""), ("bart", "cross"), ("t5", "")]
+)
+def test_other_families(name, kind, checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
+    from attnviz.catalogue import offers
+
+    own = [one.name for one in offers() if name in one.name][-1]
+    second = "a door" if name in ("bart", "t5") else ""
+    at = open_page(
+        PAGE, model=own, text="the cat sat", second=second, step=0, **({"kind": kind} if kind else {})
+    )
+    assert_no_exception(at)
+    assert not at.error
+    assert not [one.value for one in at.markdown if ":red[" in one.value]
+
+
+def test_the_pair_is_picked_here():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, step=4)
+    assert "from “it” to “door”" in said(at)
+    at.selectbox(key="field_key").select(3).run()
+    assert_no_exception(at)
+    assert "from “it” to “watching”" in said(at)
+    assert [one for one in formulas(at) if one.startswith("s_{7,3}")]
+
+
+def test_a_step_says_what_goes_in_and_comes_out():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, step=0)
+    lines = [one.value for one in at.markdown if one.value.startswith("**In:**")]
+    assert len(lines) == 8
+    assert lines[1:3] == [
+        "**In:** 11 ids  \n**Out:** a matrix M, 11 × 384",
+        "**In:** M, 11 × 384  \n**Out:** Q, 11 × 32, K, 11 × 32, and V, 11 × 32",
+    ]
+    assert (
+        lines[-1]
+        == "**In:** the outputs of 12 heads, 11 × 32 each  \n**Out:** the attention's output, 11 × 384"
+    )

@@ -1,0 +1,286 @@
+"""Take it with you: what the popover of every page gives, and a bundle opened again."""
+
+import csv
+import io
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.bundle import write_bundle
+from attnviz.bundle_reading import read_bundle
+from tests.app.screen import (
+    assert_no_exception,
+    chips,
+    component,
+    errors,
+    figure,
+    finding,
+    matrix,
+    notices,
+    numbers,
+    open_page,
+    picked,
+    shown,
+    type_text,
+    unescaped,
+)
+from ui import take
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """What the two download buttons of a page give, called as a click would."""
+    made = {}
+    real = take.st.download_button
+
+    def noting(label, data, **rest):
+        made[rest["key"]] = (label, data, rest["file_name"])
+        return real(label, data, **rest)
+
+    monkeypatch.setattr(take.st, "download_button", noting)
+    return made
+
+
+def open_bundle(at, data, name="door.zip"):
+    return at.file_uploader[0].set_value((name, data, "application/zip")).run()
+
+
+def captions(at):
+    return [unescaped(one.value) for one in at.caption]
+
+
+def rows_of(csv_bytes):
+    return list(csv.reader(io.StringIO(csv_bytes.decode("utf-8-sig"), newline="")))
+
+
+class TestPopover:
+    @pytest.mark.parametrize(
+        ("page", "figures"),
+        [
+            ("app.py", {"matrix", "ranking", "map"}),
+            ("pages/verification.py", {"errors"}),
+            ("pages/flow.py", {"token_flow"}),
+            ("pages/find.py", {"head_grid"}),
+            ("pages/heads.py", {"head_grid", "head_map"}),
+            (
+                "pages/scaling.py",
+                {"spread_random", "spread_model", "sharp_entropy", "sharp_largest", "sharp_jacobian"},
+            ),
+        ],
+    )
+    def test_names_the_pictures_of_its_page(self, page, figures):
+        at = open_page(page)
+        assert_no_exception(at)
+        data = component(at, "save_picture")
+        assert {one["key"] for one in data["figures"]} == figures
+        drawn = {one.key for name in ("plotly_chart", "bidi_component") for one in at.get(name)}
+        assert figures <= drawn
+        assert data["link"] is True
+
+    def test_numbers_are_those_of_the_matrix(self, taken):
+        at = open_page(
+            special="hidden", unit="words", text="Unbelievable doors opened.", show="norms", layer=2
+        )
+        label, make, name = taken["take_csv"]
+        rows = rows_of(make())
+        assert (label, name) == ("Matrix as CSV", "attnviz-layer2-head1.csv")
+        read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
+        np.testing.assert_array_equal(read, matrix(at))
+        assert [cell.split(" ", 1)[1] for cell in rows[0][1:]] == ["unbelievable", "doors", "opened", "."]
+
+    def test_numbers_of_a_pair_are_ranked(self, taken, door_trace):
+        open_page("pages/find.py", query=7, key=5)
+        rows = rows_of(taken["take_csv"][1]())
+        assert rows[0] == ["layer", "head", "number"]
+        assert rows[1][:2] == ["3", "1"]  # the door sentence's head
+        assert len(rows) == 73
+        for layer, head, number in rows[1:]:
+            assert np.float32(number) == door_trace.weights(int(layer), int(head))[7, 5]
+
+    def test_numbers_of_a_page_of_curves_are_those_drawn(self, taken):
+        at = open_page("pages/scaling.py", layer=2, head=7, query=3, scale=4)
+        label, make, _ = taken["take_csv"]
+        header, *rows = rows_of(make())
+        assert label == "Curves as CSV"
+        assert header[:4] == ["scale", "entropy, bits", "largest weight", "norm of the Jacobian"]
+        read = np.array(rows, dtype=np.float64)
+        for column, name in enumerate(("entropy", "largest", "jacobian"), 1):
+            random, _, row, _ = figure(at, f"sharp_{name}")["data"]
+            np.testing.assert_array_equal(read[:, 0], numbers(row["x"]))
+            np.testing.assert_array_equal(read[:, column], numbers(row["y"]))
+            np.testing.assert_array_equal(read[:, column + 3], numbers(random["y"]))
+
+    def test_bundle_is_the_view(self, taken, embedded):
+        at = open_page(layer=1, head=7, query=2, key=4, show="scores", seed=9, masked="5")
+        data = taken["take_bundle"][1]()
+        assert data == taken["take_bundle"][1]()
+        bundle = read_bundle(data)
+        assert (bundle.layer, bundle.head, bundle.query, bundle.key, bundle.show) == (1, 7, 2, 4, "scores")
+        np.testing.assert_array_equal(bundle.pattern.scores, matrix(at))
+        assert bundle.settings["seed"] == "9"
+        assert bundle.trace.tokens.masked == {5: "door"}
+        assert bundle.weights_sha256 == embedded.weights_sha256
+
+    def test_nothing_is_made_before_it_is_asked_for(self, monkeypatch):
+        made = []
+        monkeypatch.setattr(take, "write_bundle", made.append)
+        monkeypatch.setattr(take, "matrix_csv", made.append)
+        assert_no_exception(open_page())
+        assert made == []
+
+    def test_a_text_too_long_for_a_link_has_none(self):
+        at = type_text(open_page(), "é " * 12_000)
+        at.button(key="cut").click().run()
+        assert component(at, "save_picture")["link"] is False
+
+
+class TestOpening:
+    @pytest.fixture
+    def opened(self, door_bundle):
+        at = open_bundle(open_page(text="Something else."), door_bundle)
+        assert_no_exception(at)
+        return at
+
+    def test_shows_the_bundle(self, opened, door_trace):
+        assert finding(opened).startswith("Layer 2, head 7: “opened” gives")
+        assert chips(opened) == list(door_trace.tokens.labels)
+        assert picked(opened) == [8]
+        np.testing.assert_array_equal(matrix(opened), door_trace.weights(2, 7))
+        assert shown(opened)["seed"] == "11"
+        assert any(
+            "Shown as recorded in a bundle: all-MiniLM-L6-v2, revision 0.1.0" in one
+            for one in captions(opened)
+        )
+        assert opened.text_area(key="field_text").value == "I was watching the door when it opened."
+
+    def test_numbers_are_the_files_and_not_the_models(self, embedded, door_bundle):
+        """A bundle of other numbers than the model's: queries twice as long."""
+        bundle = read_bundle(door_bundle)
+        layers = tuple(replace(one, query=2 * one.query) for one in bundle.trace.layers["encoder"])
+        other = replace(bundle, trace=replace(bundle.trace, layers={"encoder": layers}))
+        at = open_bundle(open_page(), write_bundle(other))
+        np.testing.assert_array_equal(matrix(at), other.trace.weights(2, 7))
+        assert np.abs(matrix(at) - bundle.trace.weights(2, 7)).max() > 0.1
+        at.number_input(key="field_head").set_value(3).run()
+        np.testing.assert_array_equal(matrix(at), other.trace.weights(2, 3))
+
+    def test_verdict_is_the_recorded_one(self, embedded, door_bundle):
+        bundle = read_bundle(door_bundle)
+        rung = replace(bundle.report.weight_rung, difference=0.125)
+        failed = replace(bundle, report=replace(bundle.report, weight_rung=rung))
+        at = open_bundle(open_page(), write_bundle(failed))
+        labels = [one.proto.label for one in at.main.get("page_link")]
+        assert any(one.startswith(":red[Recorded, not the model's attention weights:]") for one in labels)
+
+    def test_verification_page_says_what_is_not_in_it(self, opened):
+        at = opened.switch_page("pages/verification.py").run()
+        assert_no_exception(at)
+        assert any("The verdict is as recorded in the bundle" in one for one in captions(at))
+        [table] = [one.value for one in at.dataframe]
+        assert list(table.columns) == ["key", "score s", "exp(s − m)", "ours"]
+        assert not [one for one in at.button if one.key == "verify_presets"]
+
+    def test_holds_on_every_page_and_for_another_head(self, opened, door_trace):
+        opened.number_input(key="field_layer").set_value(4).run()
+        np.testing.assert_array_equal(matrix(opened), door_trace.weights(4, 7))
+        opened.switch_page("pages/verification.py").run()
+        opened.switch_page("app.py").run()
+        assert any("Shown as recorded in a bundle" in one for one in captions(opened))
+
+    @pytest.mark.parametrize("way", ["sentence", "example", "button"])
+    def test_is_left(self, way, opened):
+        if way == "sentence":
+            type_text(opened, "A new sentence.")
+            assert chips(opened) == ["[CLS]", "a", "new", "sentence", ".", "[SEP]"]
+        elif way == "example":
+            choice = opened.selectbox(key="preset_choice")
+            choice.set_value(next(one for one in choice.options if "bank" in one)).run()
+            assert "bank" in chips(opened)
+        else:
+            opened.button(key="leave_bundle").click().run()
+        assert_no_exception(opened)
+        assert not any("Shown as recorded in a bundle" in one for one in captions(opened))
+        assert "bundle" not in shown(opened)
+        said = ["The bundle is left: what is shown is computed by the model on this machine."]
+        assert notices(opened) == ([] if way == "button" else said)
+
+    def test_another_session_does_not_see_it(self, opened, door_bundle):
+        digest = sha256(door_bundle).hexdigest()
+        assert shown(opened)["bundle"] == digest
+        other = open_page(bundle=digest, text="Another text.")
+        assert_no_exception(other)
+        assert chips(other) == ["[CLS]", "another", "text", ".", "[SEP]"]
+        assert notices(other) == [
+            "The link leads to a bundle that is not open here; its sentence is computed by the model instead."
+        ]
+        assert "bundle" not in shown(other)
+
+    def test_the_same_bundle_in_two_sessions(self, opened, door_bundle, door_trace):
+        other = open_bundle(open_page(), door_bundle)
+        np.testing.assert_array_equal(matrix(other), door_trace.weights(2, 7))
+        assert_no_exception(other)
+
+    def test_its_model_need_not_be_here(self, tiny_model):
+        model = tiny_model("t5")
+        trace = model.trace("the door", "it opened")
+        axis = attnviz.records.Axis.of(trace.target_tokens)
+        data = write_bundle(
+            attnviz.Bundle(
+                trace=trace,
+                report=attnviz.verify(model, trace),
+                kind="cross",
+                layer=1,
+                head=1,
+                queries=axis,
+                keys=attnviz.records.Axis.of(trace.tokens),
+                query=1,
+                key=0,
+            )
+        )
+        at = open_bundle(open_page(), data)
+        assert_no_exception(at)
+        assert errors(at) == []
+        np.testing.assert_array_equal(matrix(at), trace.weights(1, 1, "cross"))
+        assert any("Shown as recorded in a bundle: t5, revision local folder" in one for one in captions(at))
+        assert component(at, "token_strip")["mask"] is None
+
+    def test_the_same_file_comes_out_again(self, taken, opened, door_bundle):
+        bundle = read_bundle(door_bundle)
+        opened.run()
+        again = read_bundle(taken["take_bundle"][1]())
+        assert again.report.max_abs_error == bundle.report.max_abs_error
+        assert again.weights_sha256 == bundle.weights_sha256
+        np.testing.assert_array_equal(again.trace.last_hidden_state, bundle.trace.last_hidden_state)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("data", [b"no zip", b""])
+    def test_a_file_that_is_none_is_explained_and_the_view_stays(self, data):
+        at = open_page()
+        before = matrix(at)
+        open_bundle(at, data)
+        assert_no_exception(at)
+        [message] = errors(at)
+        assert message.startswith("This file is not a bundle of attnviz, or it is damaged")
+        np.testing.assert_array_equal(matrix(at), before)
+        at.number_input(key="field_head").set_value(3).run()
+        np.testing.assert_array_equal(matrix(at).shape, before.shape)
+
+    def test_a_good_file_after_a_bad_one(self, door_bundle):
+        at = open_bundle(open_page(), b"no zip")
+        open_bundle(at, door_bundle)
+        assert errors(at) == []
+        assert finding(at).startswith("Layer 2, head 7")
+
+    def test_settings_are_taken_like_a_link(self, door_bundle):
+        bundle = read_bundle(door_bundle)
+        settings = {"seed": "-5", "metric": "<b>no</b>", "bundle": "x", "model": "y", "unit": "words"}
+        at = open_bundle(open_page(), write_bundle(replace(bundle, settings=settings)))
+        assert_no_exception(at)
+        said = notices(at)
+        assert any("metric “<b>no</b>”" in one for one in said)
+        assert any("seed -5" in one for one in said)
+        assert shown(at)["unit"] == "words"

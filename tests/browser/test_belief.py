@@ -1,0 +1,41 @@
+"""How far to believe a map, in a real browser: a map of the ranking is taken over, and a figure explains itself."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import LOAD_MS
+from tests.browser.screen import plot, wait_until_idle
+
+PLACE = "space?layer=3&head=1&query=7&key=5&method=pca&space=raw"
+ROW = 35  # px, Streamlit's
+
+
+def open_place(page: Page, server: str) -> None:
+    page.goto(f"{server}/{PLACE}")
+    expect(plot(page, "pair")).to_be_visible(timeout=LOAD_MS)
+    wait_until_idle(page)
+
+
+def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
+    open_place(page, server)
+    expect(page.get_by_text("B: implied by the map")).to_have_count(0)
+    page.get_by_role("button", name="Compare all maps of this head").click()
+    # UMAP, which comes last, need not be waited for; the best of the others is known by then.
+    expect(page.get_by_text(re.compile("1[5-9] of 22 maps are made"))).to_be_visible(timeout=LOAD_MS)
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    wait_until_idle(page)
+    table = page.get_by_test_id("stDataFrame")
+    table.click(position={"x": 17, "y": 1.5 * ROW})
+    expect(page.get_by_text("B: implied by the map")).to_be_visible(timeout=LOAD_MS)
+    expect(page).not_to_have_url(re.compile("method="))  # the attention map is the usual one
+
+
+def test_a_figure_is_explained_by_key(page: Page, server: str) -> None:
+    open_place(page, server)
+    words = page.get_by_text("For how many of the queries the key that lies nearest")
+    expect(words).to_be_hidden()
+    page.get_by_text("Nearest is strongest").focus()
+    page.keyboard.press("Enter")
+    expect(words).to_be_visible()

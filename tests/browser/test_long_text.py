@@ -1,0 +1,209 @@
+"""A text at the model's limit: an overview in which nothing strong is lost, and the way from there to single cells."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.screen import (
+    cells,
+    chip,
+    click_cell,
+    finding,
+    hover_cell,
+    hover_label,
+    open_screen,
+    plot,
+    readout,
+    wait_for_link,
+    wait_until_drawn,
+    wait_until_idle,
+)
+
+LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
+_CHART = "document.querySelector('.st-key-matrix .js-plotly-plot:has(.cartesianlayer)')"
+
+# Colours of a picture's pixels, decoded by the browser itself.
+PIXELS = """async () => {
+    const image = document.querySelector('.st-key-matrix .layer-above image');
+    const bitmap = await createImageBitmap(await (await fetch(image.getAttribute('href'))).blob());
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+    canvas.drawImage(bitmap, 0, 0);
+    const {data} = canvas.getImageData(0, 0, bitmap.width, bitmap.height);
+    return [bitmap.height, bitmap.width, Array.from(data)];
+}"""
+
+# Middle, width, height and angle of every label, from what the browser has laid out.
+LABELS = """axis => [...document.querySelectorAll(`.st-key-matrix .${axis}tick text`)].map(label => {
+    const {x, y, width, height} = label.getBBox(), at = label.getScreenCTM();
+    const middle = new DOMPoint(x + width / 2, y + height / 2).matrixTransform(at);
+    return [middle.x, middle.y, width, height, Math.atan2(at.b, at.a)];
+})"""
+
+
+def shown_part(page):
+    """Rows and columns that are shown, each [first, last]; once what was asked for is drawn."""
+    x, y = page.evaluate(f"[{_CHART}._fullLayout.xaxis.range, {_CHART}._fullLayout.yaxis.range]")
+    return sorted(y), sorted(x)
+
+
+def wait_for_part(page, condition):
+    page.wait_for_function(f"() => {{ const {{xaxis, yaxis}} = {_CHART}._fullLayout; return {condition}; }}")
+
+
+def overview_words(page):
+    return page.locator(".st-key-matrix .annotation").filter(visible=True)
+
+
+def zoom(page, name="Zoom in"):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_overview_shows_the_strongest_cell_of_every_block(visitors, server, width, colours):
+    page = visitors(width=width, colours=colours)
+    open_screen(page, server, text=LONG, cut=1)
+    expect(overview_words(page)).to_have_text(
+        re.compile("^Overview: each dot is the largest weight ?of 3 × 3 cells.")
+    )
+
+    weights = np.array(cells(page))
+    assert weights.shape == (512, 512)
+    rows, columns, data = page.evaluate(PIXELS)
+    found = np.array(data).reshape(rows, columns, 4)[:, :, :3].sum(axis=2)
+    largest = np.array(
+        [[weights[r : r + 3, c : c + 3].max() for c in range(0, 512, 3)] for r in range(0, 512, 3)]
+    )
+    order = np.argsort(largest, axis=None)
+    shades = found.ravel()[order]  # from the faintest to the strongest
+    steps = np.diff(shades) if colours == "dark" else -np.diff(shades)
+    assert (steps >= 0).all() and len(np.unique(shades)) > 50
+    dot = page.locator(".st-key-matrix .layer-above image").bounding_box()
+    assert dot["width"] / columns >= 1  # no dot is lost either
+    width_of_page = page.evaluate("document.scrollingElement.scrollWidth")
+    assert width_of_page <= width
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("steps", [0, 3])
+def test_labels_do_not_lie_on_each_other(visitors, server, width, steps):
+    page = visitors(width=width)
+    open_screen(page, server, text=LONG, cut=1)
+    for step in range(steps):
+        zoom(page).click()
+        wait_for_part(page, f"xaxis.range[1] - xaxis.range[0] < {512 / 2**step - 1}")
+    for axis in "xy":
+        labels = page.evaluate(LABELS, axis)
+        assert len(labels) >= 5
+        for (x0, y0, _, height, angle), (x1, y1, _, _, _) in pairwise(
+            sorted(labels, key=lambda at: at[axis == "y"])
+        ):
+            apart = abs((y1 - y0) * np.cos(angle) - (x1 - x0) * np.sin(angle))  # across the writing
+            assert apart >= 0.75 * height  # a line's height, less what no letter uses
+
+
+def test_hover_gives_the_exact_weight_of_one_cell_while_all_are_shown(page, server):
+    open_screen(page, server, text=LONG, cut=1)
+    hover_cell(page, 301, 299)
+    expect(hover_label(page)).to_contain_text("weight 0.")
+    said = re.fullmatch(r"query \S+·(\d+)key \S+·(\d+)weight (\d\.\d{4})", hover_label(page).text_content())
+    written = re.compile(r"query \S+·(\d+) → key \S+·(\d+): weight (\d\.\d{4}), score .+")
+    expect(readout(page)).to_have_text(written)
+    for found in (said, written.fullmatch(readout(page).text_content())):  # read one after the other
+        row, column = int(found[1]), int(found[2])
+        assert abs(row - 301) <= 4 and abs(column - 299) <= 4  # two pixels: a cell is half of one
+        assert float(found[3]) == pytest.approx(cells(page)[row][column], abs=5.1e-5)
+
+
+def test_a_box_is_zoomed_to_and_a_double_click_shows_all(page, server):
+    open_screen(page, server, text=LONG, cut=1)
+    box = plot(page, "matrix").locator(".nsewdrag").first.bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 90, box["y"] + 90, steps=4)
+    page.mouse.move(box["x"] + 120, box["y"] + 120, steps=4)
+    page.mouse.up()
+    wait_for_part(page, "xaxis.range[1] - xaxis.range[0] < 200")
+    expect(overview_words(page)).to_have_count(0)
+    expect(page.locator(".st-key-matrix .layer-above image")).to_have_count(0)
+    (first_row, last_row), (first_column, last_column) = shown_part(page)
+    row, column = round((first_row + last_row) / 2), round((first_column + last_column) / 2)
+    hover_cell(page, row, column)
+    weight = cells(page)[row][column]
+    expect(hover_label(page)).to_have_text(re.compile(rf"·{row}key \S+·{column}weight {weight:.4f}"))
+
+    page.mouse.dblclick(box["x"] + 100, box["y"] + 100)
+    wait_for_part(page, "xaxis.range[1] - xaxis.range[0] > 511")
+    expect(overview_words(page)).to_be_visible()
+
+
+def test_the_zoom_stays_while_the_tokens_do(page, server):
+    open_screen(page, server, text=LONG, cut=1, layer=3, head=1)
+    for _ in range(4):
+        zoom(page).focus()
+        page.keyboard.press("Enter")
+    wait_for_part(page, "xaxis.range[1] - xaxis.range[0] < 33")
+    part = shown_part(page)
+    page.get_by_role("button", name="Next").click()
+    expect(finding(page)).to_contain_text("Layer 3, head 2:")
+    wait_until_drawn(page)
+    wait_for_part(page, f"Math.abs(xaxis.range[0] - {part[1][0]}) < 0.1")
+    np.testing.assert_allclose(shown_part(page), part, atol=0.1)
+
+    row, column = round(part[0][0]) + 5, round(part[1][0]) + 3
+    click_cell(page, row, column)
+    wait_for_link(page, query=row, key=column)
+    wait_until_drawn(page)
+    wait_for_part(page, f"Math.abs(xaxis.range[0] - {part[1][0]}) < 0.1")
+
+    chip(page, 400).click()  # far outside
+    wait_for_link(page, query=400)
+    wait_until_drawn(page)
+    wait_for_part(
+        page, "yaxis.range[1] < 400 && 400 < yaxis.range[0] && yaxis.range[0] - yaxis.range[1] < 33"
+    )
+
+    zoom(page, "All cells").click()
+    wait_for_part(page, "xaxis.range[1] - xaxis.range[0] > 511")
+    expect(zoom(page, "Zoom out")).to_be_disabled()
+
+
+def test_another_text_is_shown_whole(page, server):
+    open_screen(page, server, text=LONG, cut=1)
+    zoom(page).click()
+    expect(zoom(page, "Zoom out")).to_be_enabled()
+    page.get_by_role("textbox", name="Sentence", exact=True).fill(LONG[300:1300])
+    page.get_by_role("button", name="Show attention").click()
+    wait_for_link(page, text=LONG[300:1300])
+    wait_until_drawn(page)
+    expect(zoom(page, "Zoom out")).to_be_disabled()
+
+
+def test_a_sentence_has_nothing_to_zoom(page, server):
+    open_screen(page, server)
+    expect(readout(page)).to_be_visible()
+    expect(zoom(page)).to_have_count(0)
+
+
+def test_a_long_token_does_not_take_the_room_of_the_cells(visitors, server):
+    token = "x" * 40
+    page = visitors(width=400)
+    open_screen(page, server, text=f"The password {token}y opened.", unit="words")
+    box = plot(page, "matrix").locator(".nsewdrag").first.bounding_box()
+    assert box["width"] > 180
+    labels = plot(page, "matrix").locator(".ytick text").all_text_contents()
+    assert "xxxxxxxxx…xxxy·3" in labels
+    wait_until_idle(page)
+    hover_cell(page, labels.index("xxxxxxxxx…xxxy·3"), 1)
+    expect(readout(page)).to_contain_text(f"query {token}y·3")
+
+
+def test_the_colour_bar_follows_the_matrix_on_a_phone(visitors, server):
+    page = visitors(width=400)
+    open_screen(page, server, text=LONG[:93])
+    cells_box = plot(page, "matrix").locator(".nsewdrag").first.bounding_box()
+    bar = plot(page, "matrix").locator(".colorbar .cbfills").bounding_box()
+    assert 0 < bar["y"] - (cells_box["y"] + cells_box["height"]) < 50

@@ -1,0 +1,34 @@
+"""A token masked from its chip and brought back, with the mouse and with the keyboard."""
+
+from playwright.sync_api import expect
+
+from tests.browser.screen import cells, chip, chips, finding, open_screen, wait_for_link, wait_until_idle
+
+
+def test_a_token_is_masked_and_brought_back_by_clicks(page, server):
+    open_screen(page, server)
+    before = cells(page)
+    chip(page, 5).click()
+    wait_for_link(page, query=5)
+
+    page.get_by_role("button", name="Put [MASK] in the place of “door”").click()
+    wait_for_link(page, query=5, masked=5)
+    expect(chips(page).nth(5)).to_contain_text("[MASK]")
+    wait_until_idle(page)
+    expect(finding(page)).to_contain_text("“[MASK]” gives ")
+    assert cells(page) != before
+
+    page.get_by_role("button", name="Bring “door” back.").click()
+    expect(finding(page)).to_contain_text("“door” gives ")
+    wait_until_idle(page)
+    assert cells(page) == before
+
+
+def test_the_keyboard_alone_is_enough(page, server):
+    open_screen(page, server)
+    chip(page, 7).focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Put [MASK] in the place of “it”")).to_be_focused()
+    page.keyboard.press("Enter")
+    wait_for_link(page, masked=7)
+    expect(page.get_by_role("button", name="Bring “it” back.")).to_be_focused()

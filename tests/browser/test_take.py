@@ -1,0 +1,297 @@
+"""Take it with you, in a real browser: what is saved is opened and read, and what is opened is compared."""
+
+import re
+import struct
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Download, Page, expect
+
+from attnviz.bundle import LARGEST_BUNDLE
+from attnviz.bundle_reading import read_bundle
+from tests.browser.conftest import LAPTOP
+from tests.browser.screen import (
+    DOOR,
+    cells,
+    chip,
+    finding,
+    link,
+    open_screen,
+    plot,
+    readout,
+    screen,
+    verdict,
+    wait_for_link,
+    wait_until_drawn,
+    wait_until_idle,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def open_popover(page: Page) -> None:
+    page.get_by_role("button", name="Take it with you").click()
+    expect(page.get_by_role("button", name="Copy link")).to_be_visible()
+
+
+def saved(page: Page, name: str) -> Download:
+    """What a button of the popover saves; pictures by their whole title."""
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=name).click()
+    return waiting.value
+
+
+def picture(page: Page, name: str, kind: str) -> Download:
+    words = "as pixels" if kind == "PNG" else "as lines"
+    with page.expect_download() as waiting:
+        page.locator(f'.save_picture button[title^="{name} {words}"]').click()
+    return waiting.value
+
+
+def content(download: Download) -> bytes:
+    return Path(download.path()).read_bytes()
+
+
+def open_bundle(page: Page, path: Path) -> None:
+    page.get_by_role("button", name="Open a bundle").click()
+    page.locator("input[type=file]").set_input_files(path)
+
+
+def svg_words(content: bytes) -> list[str]:
+    return ["".join(one.itertext()) for one in ElementTree.fromstring(content).iter(f"{SVG}text")]
+
+
+class TestPictures:
+    @pytest.mark.parametrize("colours", ["light", "dark"])
+    def test_as_svg_hold_the_words_on_the_themes_background(self, colours, visitors, server):
+        page = visitors(colours=colours)
+        open_screen(page, server, text=DOOR, query=7)
+        open_popover(page)
+        for name, words in (
+            ("Attention matrix", {"door·5", "[CLS]·0", "query", "key"}),
+            ("Ranked keys", {"door·5", ".475"}),
+            ("Map of queries and keys", {"door·5", "queries"}),
+        ):
+            saved_svg = picture(page, name, "SVG")
+            assert re.fullmatch(
+                r"attnviz-layer3-head1-(matrix|ranking|map)\.svg", saved_svg.suggested_filename
+            )
+            root = ElementTree.fromstring(content(saved_svg))
+            assert words <= set(svg_words(content(saved_svg)))
+            ground = root.find(f"{SVG}rect")
+            assert ground is not None
+            assert ground.get("fill") == {"light": "#ffffff", "dark": "#0e1117"}[colours]
+            assert (ground.get("width"), ground.get("height")) == (root.get("width"), root.get("height"))
+        expect(page.get_by_text("Saved as attnviz-layer3-head1-map.svg.")).to_be_visible()
+
+    def test_as_png_are_twice_the_size_and_what_is_on_screen(self, page, server):
+        open_screen(page, server, text=DOOR)
+        box = plot(page, "matrix").locator("svg.main-svg").first.bounding_box()
+        open_popover(page)
+        png = content(picture(page, "Attention matrix", "PNG"))
+        assert png[:8] == b"\x89PNG\r\n\x1a\n"
+        width, height = struct.unpack(">II", png[16:24])
+        assert (width, height) == (2 * np.ceil(box["width"]), 2 * np.ceil(box["height"]))
+        shown = page.evaluate(
+            """async (bytes) => {
+                const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
+                const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+                canvas.drawImage(image, 0, 0);
+                const plot = document.querySelector(".st-key-matrix .js-plotly-plot");
+                const {xaxis, yaxis} = plot._fullLayout;
+                const at = (row, column) => [...canvas.getImageData(
+                    2 * (xaxis._offset + xaxis.l2p(column)), 2 * (yaxis._offset + yaxis.l2p(row)), 1, 1).data];
+                return {first: at(0, 0), empty: at(0, 10), corner: [...canvas.getImageData(1, 1, 1, 1).data]};
+            }""",
+            list(png),
+        )
+        assert shown["corner"] == [255, 255, 255, 255]
+        assert shown["first"][3] == 255
+        assert max(shown["first"][:3]) < 120  # weight .995: almost the strongest tone
+        assert min(shown["empty"][:3]) > 240  # weight .001
+
+    def test_of_a_component_come_out_of_its_shadow(self, page, server):
+        page.goto(f"{server}/heads?text={DOOR}")
+        expect(page.get_by_role("grid").first).to_be_visible(timeout=60_000)
+        wait_until_idle(page)
+        open_popover(page)
+        button = page.locator('.save_picture button[title*="as lines"]').first
+        with page.expect_download() as waiting:
+            button.click()
+        words = svg_words(content(waiting.value))
+        assert {"head", "layer", "11"} <= set(words)
+
+    def test_hostile_tokens_stay_words(self, page, server):
+        open_screen(page, server, model="hostile", text="a b c d e f", layer=0, head=0)
+        open_popover(page)
+        made = content(picture(page, "Attention matrix", "SVG"))
+        assert b"<script" not in made
+        assert not list(ElementTree.fromstring(made).iter(f"{SVG}foreignObject"))
+
+
+class TestCopies:
+    def test_link_leads_back_and_python_is_the_views(self, page, server):
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
+        open_screen(page, server, text=DOOR, layer=2, head=5, query=3)
+        open_popover(page)
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.get_by_text("Link copied.")).to_be_visible()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == page.url
+        page.get_by_role("button", name="Copy as Python").click()
+        expect(page.get_by_text("Python copied.")).to_be_visible()
+        lines = page.evaluate("navigator.clipboard.readText()")
+        assert "pattern = trace.pattern(2, 5)" in lines
+        before = screen(page)
+        page.goto(copied)
+        wait_until_drawn(page)
+        assert screen(page) == before
+
+    def test_by_keyboard(self, page, server):
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
+        open_screen(page, server, text=DOOR)
+        page.get_by_role("button", name="Take it with you").focus()
+        page.keyboard.press("Enter")
+        first = page.locator(".save_picture button").first
+        expect(first).to_be_visible()
+        for _ in range(20):
+            if (
+                page.evaluate("""() => {
+                let at = document.activeElement;
+                while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+                return at?.textContent;
+            }""")
+                == "Copy as Python"
+            ):
+                break
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Python copied.")).to_be_visible()
+
+
+class TestBundle:
+    @pytest.fixture
+    def bundle(self, page, server, tmp_path):
+        """The bundle of a view, saved from the browser, and what was on screen."""
+        open_screen(page, server, text=DOOR, layer=4, head=7, query=8, key=5, show="norms", seed=3)
+        before = screen(page)
+        open_popover(page)
+        download = saved(page, "All of it as a bundle")
+        assert download.suggested_filename == "attnviz-layer4-head7.zip"
+        path = tmp_path / "bundle.zip"
+        download.save_as(path)
+        return path, before
+
+    def test_opened_again_shows_the_same_numbers(self, bundle, visitors, server):
+        path, before = bundle
+        other = visitors()
+        open_screen(other, server, text="Something else.")
+        open_bundle(other, path)
+        wait_for_link(other, layer=4, head=7)
+        expect(other.get_by_text("Shown as recorded in a bundle")).to_be_visible()
+        expect(verdict(other)).to_contain_text("Recorded:")
+        wait_until_drawn(other)
+        after = screen(other)
+        for part in ("finding", "chips", "picked", "readout", "cells", "bars", "lines", "sentence"):
+            assert after[part] == before[part], part
+        assert {name: value for name, value in after["link"].items() if name != "bundle"} == before["link"]
+
+    def test_masking_leaves_it(self, bundle, page):
+        path, _ = bundle
+        page.keyboard.press("Escape")
+        open_bundle(page, path)
+        expect(page.get_by_text("Shown as recorded in a bundle")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name=re.compile("mask", re.I)).first.click()
+        expect(page.get_by_text("The bundle is left")).to_be_visible()
+        expect(chip(page, 8)).to_contain_text("[MASK]")
+        assert "bundle" not in link(page)
+
+    def test_a_damaged_one_is_explained_and_the_view_stays(self, bundle, page, tmp_path):
+        path, before = bundle
+        damaged = tmp_path / "damaged.zip"
+        damaged.write_bytes(path.read_bytes()[:-100_000])
+        page.keyboard.press("Escape")
+        open_bundle(page, damaged)
+        expect(page.get_by_text("This file is not a bundle of attnviz, or it is damaged")).to_be_visible()
+        wait_until_idle(page)
+        assert cells(page) == before["cells"]
+
+    def test_its_page_needs_no_network(self, bundle, visitors, tmp_path):
+        path, before = bundle
+        with zipfile.ZipFile(path) as archive:
+            archive.extract("view.html", tmp_path)
+        offline = visitors()
+        requests: list[str] = []
+        offline.on("request", lambda request: requests.append(request.url))
+        offline.context.set_offline(True)
+        offline.goto((tmp_path / "view.html").as_uri())
+        expect(offline.locator("#matrix .cartesianlayer")).to_be_attached()
+        shown = offline.evaluate(
+            "Array.from(document.getElementById('matrix')._fullData[0].z, row => Array.from(row))"
+        )
+        assert shown == before["cells"]
+        assert np.array_equal(
+            np.array(shown, dtype=np.float32), read_bundle(path.read_bytes()).pattern.weights
+        )
+        bars = offline.evaluate("Array.from(document.getElementById('ranking')._fullData[0].y)")
+        assert bars == before["bars"]
+        for words in (
+            "all-MiniLM-L6-v2, revision 0.1.0",
+            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        ):
+            expect(offline.get_by_text(words)).to_be_visible()
+        x, y = offline.evaluate(
+            "() => { const plot = document.getElementById('matrix'), {xaxis, yaxis} = plot._fullLayout,"
+            " box = plot.getBoundingClientRect();"
+            " return [box.x + xaxis._offset + xaxis.l2p(5), box.y + yaxis._offset + yaxis.l2p(8)]; }"
+        )
+        offline.mouse.move(x - 1, y)
+        offline.mouse.move(x, y)
+        expect(offline.locator("#matrix .hoverlayer .hovertext")).to_contain_text(
+            f"{before['cells'][8][5]:.4f}"
+        )
+        assert {url.split(":")[0] for url in requests} <= {"file", "data", "blob"}
+
+    def test_its_page_can_ask_for_nothing(self, bundle, visitors, tmp_path, server):
+        """Even a script in it, with the network there, is refused every address."""
+        path, _ = bundle
+        with zipfile.ZipFile(path) as archive:
+            page_text = archive.read("view.html").decode()
+        (tmp_path / "asks.html").write_text(
+            page_text.replace(
+                "</body>",
+                f"<script>fetch('{server}/_stcore/health').catch(() => document.title = 'refused')</script></body>",
+            )
+        )
+        curious = visitors()
+        curious.goto((tmp_path / "asks.html").as_uri())
+        curious.wait_for_function("document.title === 'refused'")
+        visitors.wrong.clear()  # Chromium reports what it refused as errors
+
+    def test_uploader_says_its_limit(self, page, server):
+        open_screen(page, server, text=DOOR)
+        page.get_by_role("button", name="Open a bundle").click()
+        expect(page.get_by_text(f"{LARGEST_BUNDLE // 10**6}MB per file")).to_be_visible()
+
+
+class TestLooks:
+    @pytest.mark.parametrize("width", [400, LAPTOP["width"]])
+    def test_the_button_is_at_the_top_right_and_covers_nothing(self, width, visitors, server):
+        page = visitors(width=width)
+        open_screen(page, server, text=DOOR)
+        box = page.get_by_role("button", name="Take it with you").bounding_box()
+        assert box["x"] + box["width"] > width - 60
+        assert box["height"] >= 32
+        assert box["y"] < 110
+        first = chip(page, 0).bounding_box()
+        assert first["y"] >= box["y"] + box["height"]
+        expect(finding(page)).to_be_visible()
+        open_popover(page)
+        popover = page.get_by_test_id("stPopoverBody").filter(visible=True).bounding_box()
+        assert popover["x"] >= 0
+        assert popover["x"] + popover["width"] <= width
+        expect(readout(page)).to_be_attached()

@@ -1,0 +1,83 @@
+"""Calls for the processes of `ui.jobs`, which can import this module like any other."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+from types import MappingProxyType
+from typing import Any
+
+from attnviz.errors import ProjectionError, TextTooLongError
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def process_id() -> int:
+    return os.getpid()
+
+
+def loaded_modules() -> list[str]:
+    """What the process has loaded, and which module it runs."""
+    return [*sys.modules, f"runs {sys.modules['__main__'].__spec__.name}"]
+
+
+def refuse(number: int) -> int:
+    raise ProjectionError(f"Method {number} was asked for.")
+
+
+def refuse_long() -> int:
+    raise TextTooLongError("Too long.", length=7, limit=5, unit="tokens")
+
+
+def fail_unless(path: Path) -> str:
+    """Fails the first time."""
+    if path.exists():
+        return "done"
+    path.touch()
+    raise ValueError("no file")
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Stands for a function that makes something, by its name "module:function"; fails until there is a file."""
+
+    make: str
+    path: Path
+    error: Exception
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if not self.path.exists():
+            raise self.error
+        return resolve_name(self.make)(*arguments, **named)
+
+
+def die() -> None:
+    os._exit(7)
+
+
+def unsendable() -> Any:
+    return MappingProxyType({})
+
+
+def chatter() -> str:
+    print("a library says something")
+    return "done"
+
+
+def note(path: Path, name: str) -> None:
+    """Writes when it was its turn."""
+    with path.open("a") as log:
+        log.write(f"{name}\n")
+
+
+def until(path: Path, *, progress: Callable[[float], None]) -> str:
+    """Goes on until there is a file, and says so."""
+    while not path.exists():
+        progress(0.5)
+        time.sleep(0.01)
+    return "done"

@@ -1,0 +1,93 @@
+"""What holds for the numbers of heads on any weights."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from attnviz import heads
+from attnviz.records import Axis
+from tests import hand_made
+
+settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("attnviz")
+
+ROUNDING = 1e-5  # float32: sums of at most 49 weights, with 6e-8 of each lost
+N_LAYER, N_HEAD = 2, 3
+WORDS = ("cat", "door", "##s", ",", "##ing", ".")
+
+
+@st.composite
+def attentions(draw: st.DrawFn) -> dict[str, Any]:
+    """Any weights on any few tokens, with a mask or without; every query sees a key."""
+    inner = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5))
+    labels = ["[CLS]", *inner, "[SEP]"]
+    shape = (N_LAYER, N_HEAD, len(labels), len(labels))
+    numbers = hnp.arrays(np.float32, shape, elements=st.floats(0, 1, width=32, allow_subnormal=False))
+    allowed = draw(hnp.arrays(np.bool_, shape[2:])) | np.eye(len(labels), dtype=bool)
+    weights = draw(numbers) * allowed + 1e-3 * np.eye(len(labels))
+    return {"weights": weights / weights.sum(axis=-1, keepdims=True), "labels": labels, "allowed": allowed}
+
+
+UNITS = st.sampled_from(("tokens", "words"))
+
+
+@given(attentions(), UNITS)
+def test_shares_are_shares(attention, unit):
+    trace = hand_made.trace(**attention)
+    axis = Axis.of(trace.tokens, unit)
+    found = heads.statistics(trace, None, axis, axis)
+    for name, numbers in found.items():
+        there = numbers[np.isfinite(numbers)]
+        assert (there >= -ROUNDING).all(), name
+        assert (there <= (len(axis) if name == "distance" else 1) + ROUNDING).all(), name
+
+
+@given(attentions(), st.permutations(range(N_HEAD)))
+def test_heads_in_another_order_have_the_same_numbers(attention, order):
+    trace = hand_made.trace(**attention)
+    axis = Axis.of(trace.tokens)
+    shuffled = hand_made.trace(**attention | {"weights": attention["weights"][:, order]})
+    one = heads.statistics(trace, None, axis, axis)
+    other = heads.statistics(shuffled, None, Axis.of(shuffled.tokens), Axis.of(shuffled.tokens))
+    assert set(one) == set(other)
+    for name, numbers in one.items():
+        np.testing.assert_allclose(numbers[:, order], other[name], atol=ROUNDING, err_msg=name)
+
+
+@given(attentions(), UNITS)
+def test_divergences_are_symmetric_bounded_and_their_roots_a_metric(attention, unit):
+    trace = hand_made.trace(**attention)
+    axis = Axis.of(trace.tokens, unit)
+    found = heads.divergences(trace, None, axis, axis).divergence
+    np.testing.assert_array_equal(found, found.T)
+    assert not np.diag(found).any()
+    assert ((found >= 0) & (found <= 1 + ROUNDING)).all()
+    root = np.sqrt(found)
+    assert (root[:, :, None] + root[None] >= root[:, None, :] - 0.01).all()  # the root of ROUNDING is .003
+
+
+@given(attentions(), UNITS, st.data())
+def test_the_weight_of_a_pair_of_entries_is_that_of_the_arranged_pattern(attention, unit, data):
+    trace = hand_made.trace(**attention)
+    axis = Axis.of(trace.tokens, unit)
+    row, column = (data.draw(st.integers(0, len(axis) - 1)) for _ in range(2))
+    query, key = (tuple(int(edge) for edge in axis.spans[one]) for one in (row, column))
+    found = heads.pair_weights(trace, None, query, key)
+    for layer, head in np.ndindex(N_LAYER, N_HEAD):
+        pattern = trace.pattern(layer, head).arranged(axis, axis)
+        np.testing.assert_allclose(found[layer, head], pattern.weights[row, column], atol=ROUNDING)
+
+
+@given(attentions(), UNITS, st.integers(1, 60))
+def test_the_strongest_pairs_are_the_largest_cells(attention, unit, count):
+    trace = hand_made.trace(**attention)
+    axis = Axis.of(trace.tokens, unit)
+    pattern = trace.pattern(1, 2).arranged(axis, axis)
+    pairs = heads.strongest_pairs(pattern, count)
+    largest = np.sort(pattern.weights[pattern.weights > 0])[::-1][:count]
+    np.testing.assert_array_equal([pair.weight for pair in pairs], largest)
+    assert len({pair[:2] for pair in pairs}) == len(pairs)
+    assert all(pattern.weights[pair.row, pair.column] == pair.weight for pair in pairs)

@@ -1,0 +1,163 @@
+"""The attention map: its objective against an independent computation, its gradient, its descent, masks."""
+
+import numpy as np
+import pytest
+from scipy.special import rel_entr, softmax
+
+from attnviz.attention_map import divergence, fit, implied_weights, objective
+from attnviz.trace import Trace
+
+N_QUERY, N_KEY = 5, 7
+
+
+@pytest.fixture
+def random() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def everything(n_query: int = N_QUERY, n_key: int = N_KEY) -> np.ndarray:
+    return np.ones((n_query, n_key), dtype=bool)
+
+
+def implied_by_hand(queries: np.ndarray, keys: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Query by query, with scipy's softmax, over the keys it may see."""
+    expected = np.zeros(allowed.shape)
+    for row, (query, seen) in enumerate(zip(queries, allowed, strict=True)):
+        if seen.any():
+            expected[row, seen] = softmax([-float(np.sum((query - key) ** 2)) for key in keys[seen]])
+    return expected
+
+
+def some_mask(random: np.random.Generator) -> np.ndarray:
+    allowed = random.random((N_QUERY, N_KEY)) < 0.6
+    allowed[0], allowed[1] = False, np.arange(N_KEY) == 3  # no key, and one
+    return allowed
+
+
+class TestImpliedWeights:
+    @pytest.mark.parametrize("n_axis", [2, 3])
+    def test_are_the_softmax_of_negative_squared_distances(self, random, n_axis: int) -> None:
+        queries, keys = random.normal(size=(N_QUERY, n_axis)), random.normal(size=(N_KEY, n_axis))
+        for allowed in (everything(), some_mask(random)):
+            found = implied_weights(queries, keys, allowed)
+            np.testing.assert_allclose(found, implied_by_hand(queries, keys, allowed), rtol=1e-5, atol=1e-9)
+
+    def test_of_points_far_away_are_finite(self) -> None:
+        found = implied_weights(np.array([[1e4, 0.0]]), np.array([[-1e4, 0.0], [1e4, 0.0]]), everything(1, 2))
+        assert found.tolist() == [[0.0, 1.0]]
+
+
+class TestDivergence:
+    def test_is_the_relative_entropy_of_each_row(self, random) -> None:
+        one, other = random.dirichlet(np.ones(N_KEY), (2, N_QUERY)).astype(np.float32)
+        np.testing.assert_allclose(divergence(one, other), rel_entr(one, other).sum(axis=1), atol=1e-5)
+
+    def test_by_hand(self) -> None:
+        weights = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]], dtype=np.float32)
+        implied = np.array([[0.25, 0.75], [0.5, 0.5], [0.0, 0.0]], dtype=np.float32)
+        expected = [0.5 * np.log(2) + 0.5 * np.log(2 / 3), np.log(2), 0.0]
+        np.testing.assert_allclose(divergence(weights, implied), expected, rtol=1e-6)
+
+    def test_of_a_weight_that_is_implied_to_be_nothing_is_large(self) -> None:
+        found = divergence(np.array([[0.5, 0.5]], np.float32), np.array([[1.0, 0.0]], np.float32))
+        assert found[0] > 10
+
+
+class TestObjective:
+    def test_differs_from_the_divergence_by_the_entropy_of_the_weights(self, random) -> None:
+        weights = random.dirichlet(np.ones(N_KEY), N_QUERY)
+        queries, keys = random.normal(size=(N_QUERY, 2)), random.normal(size=(N_KEY, 2))
+        loss, _, _ = objective(queries, keys, weights, everything())
+        entropy = -(weights * np.log(weights)).sum()
+        implied = implied_by_hand(queries, keys, everything())
+        assert loss - entropy == pytest.approx(rel_entr(weights, implied).sum())
+
+    @pytest.mark.parametrize("n_axis", [2, 3])
+    @pytest.mark.parametrize("is_masked", [False, True])
+    def test_gradient_is_that_of_finite_differences(self, random, n_axis: int, is_masked: bool) -> None:
+        allowed = some_mask(random) if is_masked else everything()
+        weights = random.random((N_QUERY, N_KEY)) * allowed
+        weights /= weights.sum(axis=1, keepdims=True).clip(min=1e-12)
+        queries, keys = random.normal(size=(N_QUERY, n_axis)), random.normal(size=(N_KEY, n_axis))
+        _, *found = objective(queries, keys, weights, allowed)
+        step = 1e-6
+        for points, gradient in zip((queries, keys), found, strict=True):
+            for place in np.ndindex(points.shape):
+                losses = []
+                for sign in (1, -1):
+                    points[place] += sign * step
+                    losses.append(objective(queries, keys, weights, allowed)[0])
+                    points[place] -= sign * step
+                assert gradient[place] == pytest.approx((losses[0] - losses[1]) / (2 * step), abs=1e-6)
+
+
+def lost(weights: np.ndarray, allowed: np.ndarray, **settings) -> float:
+    queries, keys = fit(weights, allowed, **settings)
+    return float(divergence(weights, implied_weights(queries, keys, allowed)).mean())
+
+
+class TestFit:
+    def test_finds_points_whose_distances_imply_the_weights_exactly(self, random) -> None:
+        queries, keys = random.normal(size=(N_QUERY, 2)), random.normal(size=(N_KEY, 2))
+        weights = implied_by_hand(queries, keys, everything()).astype(np.float32)
+        assert lost(weights, everything()) < 1e-3
+
+    def test_loses_less_with_more_steps_and_with_a_third_axis(self, door_trace: Trace) -> None:
+        weights = door_trace.weights(3, 1)
+        allowed = everything(*weights.shape)
+        found = [lost(weights, allowed, iterations=steps) for steps in (1, 10, 100, 500)]
+        assert found == sorted(found, reverse=True)
+        assert found[-1] < 0.2 * found[0]
+        assert lost(weights, allowed, dimensions=3) < found[-1]
+
+    def test_starts_where_random_points_do_not_get(self, door_trace: Trace, monkeypatch) -> None:
+        """Mean over the heads of two layers; why the start is what it is."""
+        heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(door_trace.n_heads())]
+        allowed = everything(*heads[0].shape)
+        found = np.mean([lost(weights, allowed) for weights in heads])
+        monkeypatch.setattr("attnviz.attention_map._START_NOISE", 10.0)
+        assert found < np.mean([lost(weights, allowed) for weights in heads])
+
+    def test_is_the_same_for_the_same_seed_and_another_for_another(self, door_trace: Trace) -> None:
+        weights = door_trace.weights(3, 1)
+        one, again, other = (
+            np.concatenate(fit(weights, everything(*weights.shape), seed=seed)) for seed in (7, 7, 8)
+        )
+        np.testing.assert_array_equal(one, again)
+        assert not np.allclose(one, other)
+
+    @pytest.mark.parametrize("steps", [500, 5000])
+    def test_weights_of_exactly_one_send_no_point_to_infinity(self, steps: int) -> None:
+        weights = np.eye(13, dtype=np.float32)
+        queries, keys = fit(weights, everything(13, 13), iterations=steps)
+        assert np.abs(np.concatenate([queries, keys])).max() < 20
+        implied = implied_weights(queries, keys, everything(13, 13))
+        assert implied.argmax(axis=1).tolist() == list(range(13))
+        assert implied.diagonal().min() > 0.9
+
+    def test_rows_that_do_not_quite_sum_to_one_are_as_if_they_did(self, random) -> None:
+        weights = random.dirichlet(np.ones(N_KEY), N_QUERY).astype(np.float32)
+        one, other = (
+            np.concatenate(fit(rows, everything())) for rows in (weights, weights * np.float32(1.01))
+        )
+        np.testing.assert_allclose(one, other, atol=0.05)
+
+    def test_keys_that_are_not_allowed_and_rows_without_keys_do_not_matter(self, random) -> None:
+        queries, keys = random.normal(size=(N_QUERY, 2)), random.normal(size=(N_KEY, 2))
+        allowed = some_mask(random)
+        weights = implied_by_hand(queries, keys, allowed).astype(np.float32)
+        assert lost(weights, allowed) < 1e-3
+
+    @pytest.mark.parametrize(("n_query", "n_key"), [(1, 1), (2, 2), (1, 5), (5, 1)])
+    def test_few_tokens(self, n_query: int, n_key: int) -> None:
+        weights = np.random.default_rng(0).dirichlet(np.ones(n_key), n_query).astype(np.float32)
+        for dimensions in (2, 3):
+            queries, keys = fit(weights, everything(n_query, n_key), dimensions=dimensions)
+            assert (queries.shape, keys.shape) == ((n_query, dimensions), (n_key, dimensions))
+            assert np.isfinite(queries).all()
+            assert lost(weights, everything(n_query, n_key), dimensions=dimensions) < 1e-3
+
+    def test_equal_weights_are_one_point(self) -> None:
+        weights = np.full((N_QUERY, N_KEY), 1 / N_KEY, dtype=np.float32)
+        queries, keys = fit(weights, everything())
+        np.testing.assert_allclose(np.concatenate([queries, keys]), 0, atol=1e-2)

@@ -1,0 +1,601 @@
+import csv
+import hashlib
+import html.parser
+import io
+import json
+import os
+import pickle
+import re
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz import bundle as bundles
+from attnviz import bundle_reading
+from attnviz.bundle import MATRIX, NUMBERS, PAGE, PROVENANCE, Bundle, write_bundle
+from attnviz.bundle_reading import read_bundle
+from attnviz.errors import BundleError
+from attnviz.records import Axis
+from attnviz.table import matrix_csv
+
+EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+def bundle_of(model, trace, *, kind=None, **changes):
+    kind = kind or trace.kinds[0]
+    made = Bundle(
+        trace=trace,
+        report=attnviz.verify(model, trace),
+        kind=kind,
+        layer=1,
+        head=1,
+        queries=Axis.of(trace.query_tokens(kind)),
+        keys=Axis.of(trace.key_tokens(kind)),
+        query=2,
+        key=1,
+    )
+    return replace(made, **changes)
+
+
+@pytest.fixture(scope="session")
+def door(embedded, door_trace):
+    return bundle_of(
+        embedded,
+        door_trace,
+        layer=3,
+        head=1,
+        query=7,
+        key=5,
+        settings={"seed": "3", "metric": "cosine"},
+        weights_sha256=embedded.weights_sha256,
+    )
+
+
+@pytest.fixture(scope="session")
+def packed(door):
+    return write_bundle(door)
+
+
+def files_of(packed):
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed_again(files, compression=None):
+    """A zip of these files; the page and CSV are left out of what matters, so they may be anything."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        for name, content in files.items():
+            kind = zipfile.ZIP_STORED if name == NUMBERS else zipfile.ZIP_DEFLATED
+            target.writestr(name, content, compress_type=kind if compression is None else compression)
+    return archive.getvalue()
+
+
+def with_document(packed, change):
+    """The bundle with a changed provenance; ``change`` is called with the parsed JSON."""
+    files = files_of(packed)
+    document = json.loads(files[PROVENANCE])
+    change(document)
+    return packed_again(files | {PROVENANCE: json.dumps(document).encode()})
+
+
+def with_arrays(packed, change, save=np.savez):
+    files = files_of(packed)
+    arrays = dict(np.load(io.BytesIO(files[NUMBERS])))
+    change(arrays)
+    file = io.BytesIO()
+    save(file, **arrays)
+    return packed_again(files | {NUMBERS: file.getvalue()})
+
+
+def with_npy(packed, name, content):
+    """The bundle with other bytes as one of its arrays."""
+    files = files_of(packed)
+    with zipfile.ZipFile(io.BytesIO(files[NUMBERS])) as numbers:
+        parts = {one: numbers.read(one) for one in numbers.namelist()}
+    parts[name] = content
+    return packed_again(files | {NUMBERS: packed_again(parts, zipfile.ZIP_STORED)})
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+class TestWhatIsInIt:
+    def test_is_four_files(self, packed):
+        assert sorted(files_of(packed)) == ["matrix.csv", "numbers.npz", "provenance.json", "view.html"]
+
+    def test_numbers_are_those_of_the_trace(self, packed, door_trace):
+        with np.load(io.BytesIO(files_of(packed)[NUMBERS]), allow_pickle=False) as numbers:
+            assert numbers["encoder.query"].shape == (6, 12, 11, 32)
+            assert (numbers["encoder.query"][4, 2] == door_trace.query(4, 2)).all()
+            assert (numbers["encoder.key"][5, 3] == door_trace.key(5, 3)).all()
+            assert (numbers["encoder.value"][0, 7] == door_trace.value(0, 7)).all()
+            assert (numbers["last_hidden_state"] == door_trace.last_hidden_state).all()
+            assert numbers["weights"][7, 5] == pytest.approx(0.475, abs=5e-4)
+            # softmax(q k / sqrt(32)) written out: all of the weights follow from what is in the file
+            scores = numbers["encoder.query"][3, 1] @ numbers["encoder.key"][3, 1].T / np.sqrt(32)
+            exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+            softmax = exponentials / exponentials.sum(axis=1, keepdims=True)
+            np.testing.assert_allclose(numbers["weights"], softmax, atol=1e-6)  # float32
+
+    def test_provenance_says_where_it_comes_from(self, packed):
+        document = json.loads(files_of(packed)[PROVENANCE])
+        assert document["version"] == 1
+        assert document["model"]["name"] == "all-MiniLM-L6-v2"
+        assert document["model"]["weights_sha256"] == {"model.safetensors": EMBEDDED_SHA256}
+        assert set(document["model"]["versions"]) == {"attnviz", "torch", "transformers"}
+        assert document["tokens"]["text"] == "I was watching the door when it opened."
+        assert (document["view"]["layer"], document["view"]["head"]) == (3, 1)
+        assert document["view"]["settings"]["seed"] == "3"
+        assert document["verification"]["passed"] is True
+        assert np.shape(document["verification"]["weight_errors"]["encoder"]) == (6, 12)
+
+    def test_the_same_view_is_the_same_file(self, door, packed):
+        assert write_bundle(door) == packed
+        assert {one.date_time for one in zipfile.ZipFile(io.BytesIO(packed)).infolist()} == {
+            (1980, 1, 1, 0, 0, 0)
+        }
+
+    def test_sha256_is_that_of_the_files(self, tiny_model):
+        model = tiny_model("gpt2")
+        [(name, digest)] = model.weights_sha256.items()
+        assert digest == hashlib.sha256((model.folder / name).read_bytes()).hexdigest()
+
+    def test_sha256_is_of_every_part_and_of_no_index(self, tmp_path):
+        for name in (
+            "model-2.safetensors",
+            "model-1.safetensors",
+            "model.safetensors.index.json",
+            "pytorch_model.bin",
+        ):
+            (tmp_path / name).write_text(name)
+        found = attnviz.catalogue.weights_files(tmp_path)
+        assert [path.name for path in found] == ["model-1.safetensors", "model-2.safetensors"]
+
+
+class TestCsv:
+    def test_is_the_matrix_in_full(self, door):
+        rows = list(csv.reader(io.StringIO(matrix_csv(door.pattern).decode("utf-8-sig"))))
+        assert rows[0][:3] == ["query \\ key", "0 [CLS]", "1 i"]
+        assert rows[8][0] == "7 it"
+        read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
+        assert (read == door.pattern.weights).all()
+
+    def test_of_scores_has_empty_cells_where_a_query_may_not_see(self, tiny_model):
+        trace = tiny_model("gpt2").trace("a door")
+        pattern = trace.pattern(1, 1)
+        rows = list(csv.reader(io.StringIO(matrix_csv(pattern, scores=True).decode("utf-8-sig"))))
+        for query in range(6):
+            assert [cell == "" for cell in rows[query + 1][1:]] == [key > query for key in range(6)]
+        assert np.float32(rows[5][2]) == pattern.scores[4, 1]
+
+    @pytest.mark.parametrize(
+        "label", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '"=1', 'a",=1', "a\n=1"]
+    )
+    def test_no_token_becomes_a_formula(self, label, door):
+        tokens = replace(door.trace.tokens, labels=("[CLS]", label, *door.trace.tokens.labels[2:]))
+        pattern = replace(door.pattern, queries=Axis.of(tokens), keys=Axis.of(tokens))
+        rows = list(csv.reader(io.StringIO(matrix_csv(pattern).decode("utf-8-sig"), newline="")))
+        assert len(rows) == 12
+        assert rows[0][2] == rows[2][0] == f"1 {label}"
+        for row in rows[1:]:
+            assert len(row) == 12
+            for cell in row[1:]:
+                float(cell)
+
+
+class Words(html.parser.HTMLParser):
+    """The words of a page, and the addresses in it."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.words, self.addresses, self.scripts = "", [], []
+        self._in = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self._in.append(tag)
+        self.addresses += [value for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        while self._in and self._in.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._in and self._in[-1] == "script":
+            self.scripts.append(data)
+        elif "style" not in self._in:
+            self.words += data
+
+
+class TestPage:
+    def test_says_where_the_numbers_come_from(self, packed):
+        page = Words(files_of(packed)[PAGE].decode())
+        for words in ("“it” to “door” .475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256, "passed"):
+            assert words in page.words
+
+    def test_names_no_address(self, packed):
+        page = files_of(packed)[PAGE].decode()
+        assert Words(page).addresses == []
+        assert "default-src 'none'" in page
+
+    def test_has_plotly_once(self, packed):
+        page = files_of(packed)[PAGE].decode()
+        assert len(re.findall(r"\* plotly\.js v", page)) == 1
+
+    def test_shows_tokens_and_texts_literally(self, door):
+        bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>$x$"
+        tokens = replace(door.trace.tokens, text=bad, labels=(bad,) * 11)
+        trace = replace(door.trace, tokens=tokens)
+        changed = replace(door, trace=trace, queries=Axis.of(tokens), keys=Axis.of(tokens))
+        page = Words(bundles.bundle_files(changed)[PAGE].decode())
+        assert page.addresses == []
+        assert len(page.scripts) == 2  # plotly.js and the figures
+        assert page.words.count(bad) >= 3  # title, query and text
+
+    def test_of_a_failed_verification_says_so(self, door):
+        rung = replace(door.report.weight_rung, difference=float("nan"))
+        failed = replace(door, report=replace(door.report, weight_rung=rung))
+        words = Words(bundles.bundle_files(failed)[PAGE].decode()).words
+        assert "differs from the model's own" in words
+        assert "FAILED" in words
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize(
+        ("family", "kind"),
+        [
+            ("bert", "encoder"),
+            ("albert", "encoder"),
+            ("modernbert", "encoder"),  # two masks
+            ("llama", "decoder"),  # shared keys and values, a mask
+            ("t5", "cross"),  # a bias, and two texts
+            ("t5", "decoder"),
+            ("bart", "cross"),
+        ],
+    )
+    def test_is_exact(self, family, kind, tiny_model):
+        model = tiny_model(family)
+        trace = model.trace("the door opened", "it was playing" if family != "llama" else None)
+        written = bundle_of(model, trace, kind=kind)
+        data = write_bundle(written)
+        read = read_bundle(data)
+        assert write_bundle(read) == data
+        assert (read.pattern.weights == written.pattern.weights).all()
+        for one in trace.kinds:
+            for layer in range(trace.n_layers(one)):
+                assert (read.trace.layer_weights(layer, one) == trace.layer_weights(layer, one)).all()
+                assert (read.trace.outputs(layer, one) == trace.outputs(layer, one)).all()
+            assert read.trace.measures(one) == trace.measures(one)
+            assert read.report.weight_errors[one].tolist() == written.report.weight_errors[one].tolist()
+        assert read.report.passed is written.report.passed is True
+        assert read.trace.tokens.labels == trace.tokens.labels
+        assert dict(read.trace.provenance.versions) == dict(trace.provenance.versions)
+
+    def test_value_aware_weights_and_rollout_need_no_model(self, door, packed):
+        read = read_bundle(packed).trace
+        for head in (1, None):
+            ours = door.trace.pattern(3, head, measure="norms").weights
+            assert (read.pattern(3, head, measure="norms").weights == ours).all()
+        assert (read.rollout(5) == door.trace.rollout(5)).all()
+
+    def test_keeps_the_arrangement(self, embedded):
+        trace = embedded.trace("Unbelievable doors", "playing outdoors", masked=[2])
+        words = Axis.of(trace.tokens, "words")
+        shown = {"queries": words.of_segment(1), "keys": words.without_special(), "renormalised": True}
+        written = bundle_of(embedded, trace, **shown, show="norms", colour="logarithmic", theme="dark")
+        read = read_bundle(write_bundle(written))
+        assert read.pattern.queries.labels == written.pattern.queries.labels
+        assert (read.pattern.weights == written.pattern.weights).all()
+        assert read.trace.tokens.masked == trace.tokens.masked
+        assert (read.show, read.colour, read.theme) == ("norms", "logarithmic", "dark")
+
+    def test_keeps_a_failed_verdict(self, door):
+        errors = {"encoder": door.report.weight_error.copy()}
+        errors["encoder"][2, 5] = np.nan
+        rung = replace(door.report.weight_rung, difference=float("nan"))
+        failed = replace(door, report=replace(door.report, weight_errors=errors, weight_rung=rung))
+        read = read_bundle(write_bundle(failed)).report
+        assert not read.passed
+        assert np.isnan(read.weight_error[2, 5])
+
+
+class TestWriting:
+    def test_refuses_more_tokens_than_can_be_read(self, tiny_model, monkeypatch):
+        monkeypatch.setattr(bundles, "MOST_TOKENS", 5)
+        model = tiny_model("bert")
+        with pytest.raises(BundleError, match="6 tokens long; a bundle holds at most 5"):
+            write_bundle(bundle_of(model, model.trace("the door opened .")))
+
+    def test_refuses_more_heads_than_can_be_read(self, tiny_model, monkeypatch):
+        monkeypatch.setattr(bundles, "MOST_HEADS", 5)
+        model = tiny_model("bert")
+        with pytest.raises(BundleError, match="has 6 heads; a bundle holds at most 5"):
+            write_bundle(bundle_of(model, model.trace("the door opened")))
+
+    def test_refuses_more_bytes_than_can_be_read(self, door, monkeypatch):
+        monkeypatch.setattr(bundles, "LARGEST_BUNDLE", 1_000_000)
+        with pytest.raises(BundleError, match="makes a bundle of 2 MB"):
+            write_bundle(door)
+
+    def test_refuses_numbers_that_are_not_finite(self, door):
+        hidden = door.trace.last_hidden_state.copy()
+        hidden[3, 5] = np.nan
+        with pytest.raises(BundleError, match="last_hidden_state holds numbers that are not finite"):
+            write_bundle(replace(door, trace=replace(door.trace, last_hidden_state=hidden)))
+
+    def test_largest_trace_that_the_app_shows_fits(self):
+        """1,024 tokens of bert-base-uncased: queries, keys, values, hidden state, value products, weights."""
+        numbers = 12 * 3 * 1024 * 768 + 1024 * 768 + 12 * 12 * 12 * 1024 + 1024 * 1024
+        page_and_csv = 15_000_000
+        assert numbers * 4 + page_and_csv < bundles.LARGEST_BUNDLE
+
+
+class Touch:
+    """Unpickled, it leaves a folder behind."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+class TestHostileFiles:
+    @pytest.fixture(autouse=True)
+    def as_users_run_it(self, types_unchecked):
+        """Shapes and types are refused by the reader, not by the tests' checks."""
+
+    def refused(self, data, words=""):
+        with pytest.raises(BundleError) as caught:
+            read_bundle(data)
+        message = str(caught.value)
+        assert words in message
+        assert "\n" not in message
+        assert len(message) < 300
+
+    @pytest.mark.parametrize("data", [b"", b"PK", b"<html></html>", b"PK\x05\x06" + bytes(18), bytes(1000)])
+    def test_that_are_no_bundle(self, data):
+        self.refused(data, "not a bundle")
+
+    def test_too_large(self, monkeypatch):
+        monkeypatch.setattr(bundle_reading, "LARGEST_BUNDLE", 99)
+        self.refused(bytes(100), "a bundle has at most")
+
+    def test_of_another_version(self, packed):
+        self.refused(with_document(packed, lambda one: one.update(version=2)), "version 2 of the format")
+
+    @pytest.mark.parametrize(
+        "name", ["../evil.py", "/etc/passwd", "evil.py", "numbers.npz/../x", "PROVENANCE.JSON"]
+    )
+    def test_with_other_names(self, name, packed, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        files = files_of(packed)
+        self.refused(packed_again(files | {name: b"x"}), "other files")
+        del files[MATRIX]
+        self.refused(packed_again(files | {name: b"x"}), "other files")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_with_a_file_twice(self, packed):
+        archive = io.BytesIO()
+        files = files_of(packed)
+        with zipfile.ZipFile(archive, "w") as target:
+            for name in (*files, PROVENANCE):
+                with pytest.warns(UserWarning) if name in target.namelist() else _nothing():
+                    target.writestr(name, files[name])
+        self.refused(archive.getvalue(), "a file twice")
+
+    def test_without_one_of_the_files(self, packed):
+        files = files_of(packed)
+        for name in files:
+            self.refused(packed_again({one: files[one] for one in files if one != name}), "other files")
+
+    def test_with_more_entries_than_are_worth_reading(self):
+        self.refused(packed_again({str(number): b"" for number in range(1000)}), "other files")
+
+    def test_that_unpack_to_too_much(self, packed):
+        files = files_of(packed)
+        self.refused(
+            packed_again(files | {PROVENANCE: bytes(bundle_reading._LARGEST_ENTRIES[PROVENANCE] + 1)}),
+            "too large",
+        )
+        self.refused(
+            packed_again(files | {PAGE: bytes(bundle_reading._LARGEST_ENTRIES[PAGE] + 1)}), "too large"
+        )
+
+    def test_whose_directory_says_less_than_is_packed(self, packed):
+        """A bomb that lies: 10 MB behind a size of 10 bytes."""
+        data = packed_again(files_of(packed) | {PROVENANCE: bytes(10_000_000)})
+        directory = data.rindex(b"PK\x01\x02", 0, data.rindex(PROVENANCE.encode()))
+        lied = data[: directory + 24] + (10).to_bytes(4, "little") + data[directory + 28 :]
+        self.refused(lied)
+
+    @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    def test_whose_numbers_are_packed(self, method, packed):
+        self.refused(packed_again(files_of(packed), method), "packed in another way")
+
+    def test_whose_arrays_are_packed(self, packed):
+        """np.savez_compressed: 1,000 times smaller for zeros."""
+        self.refused(with_arrays(packed, lambda one: None, save=np.savez_compressed), "packed in another way")
+
+    def test_that_are_encrypted(self, packed):
+        data = bytearray(packed)
+        for mark, offset in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+            at = -1
+            while (at := data.find(mark, at + 1)) >= 0:
+                data[at + offset] |= 1
+        self.refused(bytes(data))
+
+    def test_with_a_pickle_are_not_run(self, packed, tmp_path):
+        touched = tmp_path / "touched"
+        hostile = npy(np.array([Touch(touched)], dtype=object))
+        self.refused(with_npy(packed, "weights.npy", hostile), "no array of float32")
+        self.refused(with_npy(packed, "weights.npy", pickle.dumps(Touch(touched))), "no array of float32")
+        self.refused(packed_again(files_of(packed) | {NUMBERS: hostile}), "no zip")
+        assert not touched.exists()
+        np.load(io.BytesIO(hostile), allow_pickle=True)  # it would have been
+        assert touched.exists()
+
+    @pytest.mark.parametrize(
+        "array",
+        [
+            np.zeros((11, 11)),
+            np.zeros((11, 11), dtype=">f4"),
+            np.zeros((11, 11), dtype=np.int32),
+            np.zeros((11, 11), dtype="U9"),
+            np.zeros((11, 11), dtype=[("a", "<f4")]),
+            np.asfortranarray(np.ones((11, 11), dtype=np.float32)),
+            np.zeros(121, dtype=np.float32),
+            np.zeros((0, 11), dtype=np.float32),
+        ],
+    )
+    def test_with_other_types(self, array, packed):
+        self.refused(with_npy(packed, "weights.npy", npy(array)))
+
+    @pytest.mark.parametrize(
+        "shape", ["(99999999, 99999999)", "(10000000000, 1)", "(-1, 11)", "(11, 12)", "(11, 10)"]
+    )
+    def test_with_sizes_that_they_do_not_have(self, shape, packed):
+        array = npy(np.zeros((11, 11), dtype=np.float32))
+        assert array.count(b"(11, 11)") == 1
+        changed = array.replace(b"(11, 11)", shape.encode())
+        changed = (
+            changed.replace(b" " * (len(changed) - len(array)) + b"\n", b"\n")
+            if len(changed) > len(array)
+            else changed
+        )
+        self.refused(with_npy(packed, "weights.npy", changed))
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e13])
+    def test_with_numbers_that_are_none(self, bad, packed):
+        def spoil(arrays):
+            arrays["encoder.query"][2, 3, 5, 7] = bad
+
+        self.refused(with_arrays(packed, spoil), "not finite")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda one: one.pop("encoder.key"),
+            lambda one: one.update({"decoder.key": one["encoder.key"]}),
+            lambda one: one.update({"encoder.key": one["encoder.key"][:, :, :7]}),
+            lambda one: one.update({"encoder.key": one["encoder.key"][..., :7]}),
+            lambda one: one.update({"encoder.key": one["encoder.key"][:, :5]}),
+            lambda one: one.update({"encoder.key": one["encoder.key"][:5]}),
+            lambda one: one.update({"encoder.value": one["encoder.value"][:5]}),
+            lambda one: one.update({"encoder.query": one["encoder.query"][:, :, :7]}),
+            lambda one: one.update({"encoder.query": one["encoder.query"][0]}),
+            lambda one: one.update({"encoder.query": one["encoder.query"] > 0}),
+            lambda one: one.update({"encoder.value_products": one["encoder.value_products"][:, :, :7]}),
+            lambda one: one.update({"encoder.bias": np.zeros((1, 1, 7, 7), dtype=np.float32)}),
+            lambda one: one.update({"last_hidden_state": one["last_hidden_state"][:7]}),
+            lambda one: one.update({"weights": one["weights"].T.copy()}),
+            lambda one: one.update({"weights": one["weights"][:7, :7]}),
+            lambda one: one.update({"weights": np.ones((11, 11), dtype=np.bool_)}),
+        ],
+    )
+    def test_with_arrays_that_do_not_fit_each_other(self, change, packed):
+        self.refused(with_arrays(packed, change))
+
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            (("tokens", "labels"), ["a"]),
+            (("tokens", "labels"), [1] * 11),
+            (("tokens", "labels"), ["a" * 1001] * 11),
+            (("tokens", "labels"), ["\ud800"] * 11),
+            (("tokens", "ids"), []),
+            (("tokens", "ids"), [2**64] * 11),
+            (("tokens", "ids"), [True] * 11),
+            (("tokens", "segment"), [7] * 11),
+            (("tokens", "is_special"), [0] * 11),
+            (("tokens", "word"), [-2] * 11),
+            (("tokens", "text"), "a" * 100_001),
+            (("tokens", "text"), None),
+            (("tokens", "masked"), {"11": "a"}),
+            (("tokens", "masked"), {"a": "a"}),
+            (("tokens", "masked"), ["a"]),
+            (("target_tokens",), {}),
+            (("view", "layer"), 6),
+            (("view", "layer"), -1),
+            (("view", "layer"), "3"),
+            (("view", "layer"), 3.0),
+            (("view", "head"), 12),
+            (("view", "head"), 2),  # the weights are those of head 1
+            (("view", "kind"), "cross"),
+            (("view", "kind"), ["encoder"]),
+            (("view", "queries"), []),
+            (("view", "queries"), [[0, 12]]),
+            (("view", "queries"), [[3, 3]]),
+            (("view", "queries"), [[4, 5], [0, 1]]),
+            (("view", "queries"), [[0, 1, 2]]),
+            (("view", "queries"), [["a", 1]]),
+            (("view", "query"), 11),
+            (("view", "key"), None),
+            (("view", "show"), "everything"),
+            (("view", "colour"), "red"),
+            (("view", "theme"), "</style>"),
+            (("view", "renormalised"), 1),
+            (("view", "settings"), {"seed": 3}),
+            (("view", "settings"), {str(number): "" for number in range(65)}),
+            (("model", "name"), "a" * 1001),
+            (("model", "versions"), None),
+            (("model", "weights_sha256"), {"model.safetensors": "aa"}),
+            (("attention",), {}),
+            (("attention", "encoder", "scale"), [1.0]),
+            (("attention", "encoder", "scale"), [0.0, 0.0, 0.0, 0.0, 0.0, -1.0]),
+            (("attention", "encoder", "scale"), [1e300] * 6),
+            (("attention", "encoder", "scale"), [True] * 6),
+            (("attention", "encoder", "allowed"), [0] * 6),
+            (("verification", "rungs"), []),
+            (("verification", "passed"), False),
+            (("verification", "weight_errors"), {}),
+            (("verification", "weight_errors", "encoder"), [[0.0]]),
+            (("verification", "weight_errors", "encoder"), 7),
+            (("verification",), "passed"),
+        ],
+    )
+    def test_with_a_provenance_that_does_not_fit(self, path, value, packed):
+        def change(document):
+            for name in path[:-1]:
+                document = document[name]
+
+            document[path[-1]] = value
+
+        self.refused(with_document(packed, change))
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"[]",
+            b"null",
+            b"\xff",
+            b"[" * 100_000,
+            b'{"format": "attnviz bundle", "version": 1}',
+            b'{"format": "attnviz bundle", "version": ' + b"9" * 5000 + b"}",
+            b'{"format": "attnviz bundle", "version": 1, "model": NaN}',
+        ],
+    )
+    def test_with_another_json(self, content, packed):
+        self.refused(packed_again(files_of(packed) | {PROVENANCE: content}))
+
+    def test_the_page_and_csv_are_not_believed(self, packed):
+        changed = files_of(packed) | {PAGE: b"<script>alert(1)</script>", MATRIX: b"=1+1"}
+        assert (
+            read_bundle(packed_again(changed)).pattern.weights == read_bundle(packed).pattern.weights
+        ).all()
+
+
+class _nothing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None

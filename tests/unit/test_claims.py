@@ -1,0 +1,79 @@
+"""What is often said, on matrices that are written down, and on the real model by another way."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import attnviz
+from attnviz import claims
+from tests import hand_made
+
+LABELS = ("[CLS]", "a", "b", "[SEP]")
+SYMMETRIC = np.array([[0.5, 0.3, 0.1, 0.1], [0.3, 0.5, 0.1, 0.1], [0.1, 0.1, 0.6, 0.2], [0.1, 0.1, 0.2, 0.6]])
+LOOKS_BACK = np.array([[1.0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
+EVEN = np.full((4, 4), 0.25)
+
+
+@pytest.fixture
+def found():
+    weights = np.array([[SYMMETRIC, LOOKS_BACK, EVEN]], dtype=np.float32)
+    return claims.measure(hand_made.trace(weights, LABELS))
+
+
+def test_symmetry_on_paper(found):
+    # LOOKS_BACK: four weights of 1, one on the diagonal; the other three are never returned: 6 / 8.
+    np.testing.assert_allclose(found.weight_asymmetry, [[0, 0.75, 0]], atol=1e-6)
+    # keys of hand_made are unit vectors, so K K^T is the identity and every head's would be symmetric
+    np.testing.assert_allclose(found.tied_asymmetry, 0, atol=1e-7)
+
+
+def test_the_diagonal_on_paper(found):
+    np.testing.assert_allclose(found.on_itself[0, :2], [1, 0.25])
+    np.testing.assert_allclose(found.on_neighbour[0, :2], [0, 0.75])
+    np.testing.assert_allclose(
+        found.on_special[0, :2], [0, 0.25]
+    )  # "a" looks at [CLS], which looks at itself
+
+
+def test_how_full_on_paper(found):
+    # Of 4.0, 3.6 are wanted: of SYMMETRIC .6 .6 .5 .5 .3 .3 .2 .2 (3.2) and four of the .1; of EVEN 15 of 16.
+    np.testing.assert_allclose(found.cells_for_most, [[12 / 16, 4 / 16, 15 / 16]])
+    np.testing.assert_allclose(found.positive[0, [0, 2]], 1)
+
+
+def test_keys_that_may_not_be_seen_do_not_count():
+    allowed = np.tril(np.ones((3, 3), dtype=bool))
+    weights = np.array([[[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.4, 0.4]]])[None].astype(np.float32)
+    found = claims.measure(hand_made.trace(weights, ("a", "b", "c"), kind="decoder", allowed=allowed))
+    assert found.positive[0, 0] == 1
+    assert found.cells_for_most[0, 0] == pytest.approx(5 / 6)  # 1 .5 .5 .4 and one more .4 reach 2.7
+    assert np.isfinite(found.tied_asymmetry).all()
+
+
+def test_the_real_model_by_another_way(door_trace):
+    found = claims.measure(door_trace)
+    for layer, head in ((0, 3), (3, 1), (5, 11)):
+        weights = door_trace.weights(layer, head).astype(np.float64)
+        norms = door_trace.pattern(layer, head, measure="norms").weights
+        scores = door_trace.scores(layer, head).astype(np.float64)
+        at = layer, head
+        pairs = [(i, j) for i in range(11) for j in range(11)]
+        apart = sum(abs(weights[i, j] - weights[j, i]) for i, j in pairs)
+        assert found.weight_asymmetry[at] == pytest.approx(apart / (2 * weights.sum()), rel=1e-5)
+        apart = sum(abs(scores[i, j] - scores[j, i]) for i, j in pairs)
+        assert found.score_asymmetry[at] == pytest.approx(apart / (2 * np.abs(scores).sum()), rel=1e-5)
+        expected = np.mean([spearmanr(weights[i], norms[i]).statistic for i in range(11)])
+        assert found.rank_agreement[at] == pytest.approx(expected, rel=1e-5)
+        other = np.mean([norms[i].argmax() != weights[i].argmax() for i in range(11)])
+        assert found.other_strongest[at] == pytest.approx(other)
+    key = door_trace.key(3, 1).astype(np.float64)
+    tied = np.exp(key @ key.T / np.sqrt(32))
+    tied /= tied.sum(axis=1, keepdims=True)
+    assert found.tied_asymmetry[3, 1] == pytest.approx(np.abs(tied - tied.T).sum() / 22, rel=1e-5)
+
+
+def test_cross_attention_has_no_diagonal(tiny_model):
+    trace = tiny_model("bart").trace("the cat sat", "a door")
+    with pytest.raises(attnviz.SelectionError, match="Pick self-attention"):
+        claims.measure(trace, "cross")
+    assert claims.measure(trace, "decoder").on_itself.shape == (4, 5)

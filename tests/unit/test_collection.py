@@ -1,0 +1,319 @@
+"""A collection: what is read of a text and what is left out, its vectors, and the joint map of one head."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import attnviz
+from attnviz import collection
+from attnviz.collection import bundled, collect, decoded, joint_map
+from attnviz.figures.collection import TINTS, draw_collection, hover_texts
+from attnviz.figures.theme import LIGHT
+
+LINES = "The old door creaked.\n\nShe opened the Door slowly, unbelievably slowly.\nWhy?\n"
+
+
+@pytest.fixture(scope="module")
+def few(embedded):
+    return collect(embedded, LINES, 3)
+
+
+def assert_close(found, expected):
+    """Equal but for float32 sums: a collection is read with one thread, a trace with all there are."""
+    np.testing.assert_allclose(found, expected, atol=2e-5, rtol=2e-5)
+
+
+def scores_of(found, head):
+    return [found.scores(one, head) for one in range(len(found.tokens))]
+
+
+class TestReading:
+    def test_each_line_is_read_by_itself_as_a_trace_of_it_is(self, embedded, few):
+        lines = [line for line in LINES.split("\n") if line]
+        traces = [embedded.trace(line) for line in lines]
+        assert [one.text for one in few.tokens] == lines
+        assert few.line.tolist() == [1, 3, 4]
+        assert (few.kind, few.layer, few.n_heads, few.n_found) == ("encoder", 3, 12, 3)
+        for head in (0, 7):
+            queries, keys = few.vectors(head)
+            assert_close(queries, np.concatenate([one.query(3, head) for one in traces]))
+            assert_close(keys, np.concatenate([one.key(3, head) for one in traces]))
+            for number, trace in enumerate(traces):
+                assert_close(few.weights(number, head), trace.weights(3, head))
+                assert_close(few.scores(number, head), trace.scores(3, head))
+
+    def test_tokens_are_counted_through(self, few):
+        lengths = [len(one) for one in few.tokens]
+        assert few.n_tokens == sum(lengths) == len(few.sentence) == len(few.position)
+        assert few.sentence[few.start(2)] == 2
+        assert few.sentence[few.start(2) - 1] == 1
+        assert [few.start(one) for one in range(3)] == np.flatnonzero(few.position == 0).tolist()
+
+    def test_values_and_other_layers_are_not_kept(self, few):
+        assert all(call.value.size == 0 and call.output_weight is None for call in few.attention)
+        kept = sum(call.query.nbytes + call.key.nbytes for call in few.attention)
+        assert kept == 2 * few.n_tokens * 384 * 4
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+    def test_line_ends_of_every_system(self, embedded, end):
+        found = collect(embedded, f"\ufeffone{end}{end}  {end}two\u2028three{end}", 0)
+        assert [one.labels[1:-1] for one in found.tokens] == [("one",), ("two", "three")]
+        assert found.line.tolist() == [1, 4]
+
+    def test_what_cannot_be_read_is_left_out_by_number(self, embedded):
+        found = collect(embedded, "door\n\x00\x07\ndoor\n\ud800\n\u200b", 0)
+        assert found.line.tolist() == [1, 3]
+        assert found.dropped == (2, 4, 5)
+        assert found.remarks() == ("Lines 2, 4 and 5 are left out: nothing there that the model can read.",)
+        with pytest.raises(attnviz.EmptyTextError, match="sentence on a line of its own"):
+            collect(embedded, "\n\x00\n", 0)
+
+    def test_tokens_above_the_limit_are_left_out_and_said(self, embedded):
+        found = collect(embedded, "the door\n" * 5, 0, most_tokens=13)  # 4 tokens each
+        assert len(found.tokens) == 3
+        assert found.remarks() == (
+            "The first 3 of 5 sentences are read: together 12 tokens, and 13 is the most.",
+        )
+        assert collect(embedded, "the door\n" * 3, 0, most_tokens=12).remarks() == ()
+
+    def test_a_line_over_the_limit_of_the_model_is_cut_and_said(self, embedded):
+        found = collect(embedded, "a\n" + "door " * 200_000 + "\n" + "it " * 600, 0)
+        assert [len(one) for one in found.tokens] == [3, 512, 512]
+        assert found.remarks() == ("Lines 2 and 3 are longer than 512 tokens, and cut there.",)
+
+    def test_progress_grows_and_may_stop_the_reading(self, embedded):
+        told = []
+        collect(embedded, LINES, 0, progress=told.append)
+        assert told == [0, 1 / 3, 2 / 3]
+
+        def stop(share):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            collect(embedded, LINES, 0, progress=stop)
+
+    def test_causal_and_grouped_attention(self, tiny_model):
+        found = collect(tiny_model("llama"), "a cat sat\nthe door", 1)
+        trace = tiny_model("llama").trace("the door")
+        assert found.kind == "decoder"
+        head = found.n_heads - 1
+        assert_close(found.scores(1, head), trace.scores(1, head))
+        assert_close(found.vectors(head)[1][-len(trace.tokens) :], trace.key(1, head))
+        assert np.isneginf(found.scores(1, head)[0, 1])
+
+    def test_positions_that_are_added_to_the_scores(self, tiny_model):
+        found = collect(tiny_model("t5"), "a cat sat\nthe door", 0, kind="encoder")
+        trace = tiny_model("t5").trace("the door")
+        for head in range(found.n_heads):
+            assert_close(found.weights(1, head), trace.weights(0, head, "encoder"))
+
+    def test_only_an_encoder_reads_one_line(self, tiny_model):
+        with pytest.raises(attnviz.SelectionError, match="Pick encoder attention"):
+            collect(tiny_model("bart"), "the door", 0, kind="cross")
+
+    def test_layers_heads_and_sentences_that_are_not_there(self, embedded, few):
+        with pytest.raises(attnviz.SelectionError, match="Layer 6"):
+            collect(embedded, "door", 6)
+        with pytest.raises(attnviz.SelectionError, match="Head 12"):
+            few.vectors(12)
+        with pytest.raises(attnviz.SelectionError, match="Sentence 3"):
+            few.scores(3, 0)
+
+
+class TestFile:
+    def test_of_text(self):
+        assert decoded("\ufeffTür\r\nשלום".encode()) == "Tür\r\nשלום"
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (b"ab\xff\xfe", "byte 3 is 0xFF"),
+            ("door".encode("utf-16"), "byte 1 is 0xFF"),
+            (b"\x89PNG\r\n\x1a\n\x00", "byte 1 is 0x89"),
+            (b"a" * 1_000_001, "1,000,001 bytes; at most 1,000,000"),
+        ],
+    )
+    def test_that_is_none(self, data, said):
+        with pytest.raises(attnviz.InvalidTextError) as caught:
+            decoded(data)
+        assert said in str(caught.value)
+
+    def test_bundled_sentences_are_different_short_and_many(self):
+        lines = bundled().splitlines()
+        assert 195 <= len(lines) == len(set(lines)) <= 215
+        assert all(4 <= len(line.split()) <= 26 and line == line.strip() for line in lines)
+
+
+class TestFind:
+    @pytest.mark.parametrize("text", ["door", "DOOR", " Door "])
+    def test_upper_and_lower_case_are_one(self, few, text):
+        labels = [label for one in few.tokens for label in one.labels]
+        assert few.find(text).tolist() == [n for n, label in enumerate(labels) if label == "door"]
+        assert len(few.find(text)) == 2
+
+    def test_pieces_and_whole_words(self, few):
+        labels = [label for one in few.tokens for label in one.labels]
+        pieces = [n for n, label in enumerate(labels) if label in ("un", "##bel", "##ie", "##va", "##bly")]
+        assert few.find("unbelievably").tolist() == pieces
+        assert few.find("##bly").tolist() == few.find("bly").tolist() == pieces[-1:]
+
+    @pytest.mark.parametrize("text", ["doo", "the door", "<b>", "", "  "])
+    def test_of_nothing(self, few, text):
+        assert few.find(text).tolist() == []
+
+
+class TestJointMap:
+    def test_points_are_queries_then_keys(self, few):
+        found = joint_map(*few.vectors(1), scores_of(few, 1), method="pca", space="raw")
+        vectors = np.concatenate(few.vectors(1)).astype(np.float64)
+        centred = vectors - vectors.mean(axis=0)
+        _, axes = np.linalg.eigh(centred.T @ centred)
+        expected = centred @ axes[:, :-3:-1]
+        np.testing.assert_allclose(np.abs(found.points), np.abs(expected), atol=1e-3)
+        assert (found.method, found.n_compared, dict(found.parameters)) == ("pca", 2 * few.n_tokens, {})
+
+    def test_faithfulness_is_the_mean_over_the_queries_of_all_sentences(self, few):
+        found = joint_map(*few.vectors(4), scores_of(few, 4), method="pca", space="centred")
+        n, correlations, nearest = few.n_tokens, [], []
+        for number, start in enumerate(np.flatnonzero(few.position == 0)):
+            here = slice(start, start + len(few.tokens[number]))
+            for query, row in zip(found.points[:n][here], few.weights(number, 4), strict=True):
+                distance = np.linalg.norm(query - found.points[n:][here], axis=1)
+                correlations.append(spearmanr(row, distance).statistic)
+                nearest.append(row.argmax() == distance.argmin())
+        assert found.in_map.order_correlation == pytest.approx(np.mean(correlations), abs=1e-6)
+        assert found.in_map.worst_correlation == pytest.approx(max(correlations), abs=1e-6)
+        assert found.in_map.nearest_agreement == pytest.approx(np.mean(nearest))
+
+    def test_chance_is_that_of_the_queries_of_all_sentences(self, few):
+        lengths = np.array([len(one) for one in few.tokens])  # each query sees the keys of its sentence
+        expected = -1.645 * (lengths / np.sqrt(lengths - 1)).sum() / lengths.sum()
+        found = joint_map(*few.vectors(4), scores_of(few, 4), method="pca")
+        assert found.chance == pytest.approx(expected)
+
+    def test_a_shift_over_the_whole_collection_leaves_order_exact_when_lifted(self, few):
+        found = joint_map(*few.vectors(2), scores_of(few, 2), method="pca", space="lifted")
+        assert found.in_space.order_correlation == pytest.approx(-1, abs=1e-3)  # float32 ties
+        assert found.in_space.nearest_agreement == pytest.approx(1)
+        raw = joint_map(*few.vectors(2), scores_of(few, 2), method="pca", space="raw")
+        assert raw.in_space.order_correlation > -0.999
+
+    def test_weights_stay_when_all_keys_are_centred_together(self, few):
+        queries, keys = few.vectors(5)
+        first, stop = few.start(1), few.start(2)
+        moved = queries[first:stop] @ (keys - keys.mean(axis=0))[first:stop].T / np.sqrt(32)
+        weights = np.exp(moved - moved.max(axis=1, keepdims=True))
+        np.testing.assert_allclose(weights / weights.sum(axis=1, keepdims=True), few.weights(1, 5), atol=2e-6)
+
+    @pytest.mark.parametrize("method", ["tsne", "umap"])
+    def test_same_settings_same_picture_and_progress(self, few, method):
+        told = []
+        first = joint_map(*few.vectors(1), scores_of(few, 1), method=method, seed=7, progress=told.append)
+        again = joint_map(*few.vectors(1), scores_of(few, 1), method=method, seed=7)
+        other = joint_map(*few.vectors(1), scores_of(few, 1), method=method, seed=8)
+        np.testing.assert_array_equal(first.points, again.points)
+        assert not np.allclose(first.points, other.points)
+        assert told == sorted(told)
+        assert 0 < told[0] <= told[-1] <= 1
+
+    def test_what_too_few_points_ask_for(self, embedded):
+        few = collect(embedded, "door\nthe", 0)
+        found = joint_map(*few.vectors(0), scores_of(few, 0), method="tsne", perplexity=30.0)
+        assert found.parameters["perplexity"] == pytest.approx(11 / 3)
+        assert found.remark == "Perplexity 30 is lowered to 3.67: there are only 12 points."
+
+    def test_a_sample_is_compared_where_points_are_many(self, few, monkeypatch):
+        monkeypatch.setattr(collection, "MOST_COMPARED", 17)
+        found = joint_map(*few.vectors(1), scores_of(few, 1), method="pca")
+        assert found.n_compared == 17
+        assert 0.5 < found.trustworthiness <= 1
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            {"method": "mds"},
+            {"method": "attention"},
+            {"method": "tsne", "perplexity": 0.5},
+            {"method": "tsne", "perplexity": float("nan")},
+            {"method": "umap", "neighbours": 1},
+            {"method": "umap", "seed": -1},
+            {"space": "cosine"},
+        ],
+    )
+    def test_what_a_map_cannot_be_asked(self, few, asked, types_unchecked):
+        with pytest.raises(attnviz.ProjectionError):
+            joint_map(*few.vectors(1), scores_of(few, 1), **asked)
+
+    def test_goes_to_another_process_and_back(self, few):
+        found = joint_map(*few.vectors(1), scores_of(few, 1), method="pca")
+        back = pickle.loads(pickle.dumps(found))
+        np.testing.assert_array_equal(back.points, found.points)
+        assert back.in_map.order_correlation == found.in_map.order_correlation
+
+
+class TestFigure:
+    @pytest.fixture
+    def points(self, few):
+        return np.random.default_rng(3).normal(size=(2 * few.n_tokens, 2)).astype(np.float32)
+
+    def drawn(self, few, points, **own):
+        lengths = np.arange(len(points), dtype=np.float32)
+        return draw_collection(points, few.tokens, hover_texts(few.tokens), lengths=lengths, **own)
+
+    @pytest.mark.parametrize("tint", TINTS)
+    def test_every_point_is_drawn_once_where_it_lies(self, few, points, tint):
+        placed = {}
+        for trace in self.drawn(few, points, tint=tint).data:
+            assert trace.type == "scattergl"
+            for x, y, (side, token) in zip(trace.x, trace.y, trace.customdata, strict=True):
+                assert trace.marker.symbol == ("circle", "diamond")[side]
+                assert (side, token) not in placed
+                placed[side, token] = (x, y)
+        assert len(placed) == len(points)
+        for (side, token), place in placed.items():
+            np.testing.assert_array_equal(place, points[side * few.n_tokens + token])
+
+    def test_numbers_are_those_of_the_tokens(self, few, points):
+        for tint, expected in (
+            ("position", few.position),
+            ("sentence", few.sentence + 1),
+            ("norm", None),
+        ):
+            queries, keys = self.drawn(few, points, tint=tint).data
+            n = few.n_tokens
+            np.testing.assert_array_equal(
+                queries.marker.color, np.arange(n) if expected is None else expected
+            )
+            np.testing.assert_array_equal(
+                keys.marker.color, np.arange(n, 2 * n) if expected is None else expected
+            )
+
+    def test_frequent_tokens_are_counted(self, few, points):
+        names = [trace.name for trace in self.drawn(few, points, tint="token").data]
+        assert {"[CLS] (3)", "[SEP] (3)", "door (2)", "slowly (2)"} <= set(names)
+
+    def test_what_is_found_stands_out_and_the_rest_fades(self, few, points):
+        figure = self.drawn(few, points, found=few.find("door"))
+        found = [trace for trace in figure.data if trace.name.startswith("found")]
+        assert [sorted(token for _, token in one.customdata) for one in found] == [
+            few.find("door").tolist()
+        ] * 2
+        assert all(one.marker.opacity < 0.2 for one in figure.data if one not in found)
+        assert {one.marker.line.color for one in found} == {LIGHT.text}
+
+    def test_special_tokens_are_left_out(self, few, points):
+        shown = ~np.concatenate([one.is_special for one in few.tokens])
+        for tint in ("role", "position"):
+            figure = self.drawn(few, points, tint=tint, shown=shown)
+            assert [len(trace.x) for trace in figure.data] == [shown.sum()] * 2
+            tokens = figure.data[0].customdata[:, 1]
+            np.testing.assert_array_equal(tokens, np.flatnonzero(shown))
+        np.testing.assert_array_equal(figure.data[1].marker.color, few.position[shown])
+
+    def test_hover_says_token_and_sentence_literally(self, embedded):
+        tokens = collect(embedded, "see <b>$x$</b> & run home now", 0).tokens
+        texts = hover_texts(tokens)
+        assert texts[1].startswith("see·1, sentence 1<br>[CLS] ‹see› &lt; b &gt; &#36; …")
+        assert all(text.count("<") == 1 for text in texts)

@@ -1,0 +1,409 @@
+"""Two patterns on common axes: alignments worked out by hand, numbers written out in loops, and the real model."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.comparison import align, compare, comparison_csv
+from attnviz.errors import SelectionError, ShapeError
+from attnviz.figures.comparison import MOST_BLOCKS, MOST_CHANGES, draw_comparison, entry_labels
+from attnviz.figures.theme import DARK, LIGHT, difference_scale
+from attnviz.records import Axis
+from tests import hand_made
+
+ROUNDING = 1e-6  # float32: differences of weights up to 1, and sums of a dozen of them
+
+
+def axis(text):
+    whole = Axis.of(hand_made.tokens(text.split() or ["hidden"]))
+    return whole.where(np.full(len(whole), bool(text)))
+
+
+def pattern(weights, text):
+    return hand_made.trace(np.array([[weights]]), text.split()).pattern(0, 0)
+
+
+A, B = -1, -1  # where there is no partner, for A and for B
+
+ALIGNED = {
+    "equal": ("[CLS] the door [SEP]", "[CLS] the door [SEP]", [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    "inserted": ("the door", "the old big door", [(0, 0), (A, 1), (A, 2), (1, 3)]),
+    "deleted": ("the old big door", "the door", [(0, 0), (1, B), (2, B), (3, 1)]),
+    "one word exchanged": ("the door opened", "the window opened", [(0, 0), (1, 1), (2, 2)]),
+    "two for two": ("a b c d", "a x y d", [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    "two for one": ("the door opened", "the win ##dow opened", [(0, 0), (1, B), (A, 1), (A, 2), (2, 3)]),
+    "all differ, as many": ("a b", "x y", [(0, 0), (1, 1)]),
+    "all differ, more": ("a b c", "x y", [(0, B), (1, B), (2, B), (A, 0), (A, 1)]),
+    "the longest stretch first": ("a b c d", "b c d a", [(0, B), (1, 0), (2, 1), (3, 2), (A, 3)]),
+    "nothing": ("a", "", [(0, B)]),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "pairs"), ALIGNED.values(), ids=list(ALIGNED))
+def test_alignments_by_hand(first, second, pairs):
+    found = align(axis(first), axis(second))
+    assert [tuple(one) for one in found.pairs.tolist()] == pairs
+    assert len(found) == len(pairs)
+    assert found.is_paired.tolist() == [min(one) >= 0 for one in pairs]
+    assert found.has(0).tolist() == [one[0] >= 0 for one in pairs]
+    assert found.has(1).tolist() == [one[1] >= 0 for one in pairs]
+
+
+def test_words_that_occur_often_are_aligned_too():
+    # difflib's "autojunk" would drop words that make up more than 1 % of 200 and more
+    many = " ".join(["the", "door"] * 150)
+    assert align(axis(many), axis(f"old {many}")).pairs.tolist() == [[-1, 0]] + [
+        [n, n + 1] for n in range(300)
+    ]
+
+
+def test_positions_are_those_of_tokens_not_of_entries():
+    words = Axis.of(hand_made.tokens(["[CLS]", "win", "##dow", "opened", "[SEP]"]), "words")
+    found = align(words.without_special(), axis("[CLS] the window opened [SEP]").without_special())
+
+    assert found.pairs.tolist() == [[-1, 0], [0, 1], [1, 2]]
+    assert found.positions(0).tolist() == [-1, 1, 3]
+    assert found.positions(1).tolist() == [1, 2, 3]
+    assert [found.index(position) for position in range(5)] == [None, 1, 1, 2, None]
+
+
+def test_pairs_that_leave_an_entry_out_are_refused():
+    found = align(axis("a b"), axis("a b"))
+    with pytest.raises(ShapeError, match="entries in order"):
+        replace(found, pairs=found.pairs[:1])
+    with pytest.raises(ShapeError, match="entries in order"):
+        replace(found, pairs=found.pairs[::-1])
+
+
+FIRST = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])  # the door opened
+SECOND = np.array(  # the old window opened: "old" and "window" for "door"
+    [[0.4, 0.1, 0.2, 0.3], [0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1], [0.1, 0.6, 0.1, 0.2]]
+)
+
+
+@pytest.fixture
+def longer():
+    return compare(pattern(FIRST, "the door opened"), pattern(SECOND, "the old window opened"))
+
+
+def test_numbers_by_hand(longer):
+    none = np.nan
+    # rows and columns: the, door (A), old (B), window (B), opened
+    first = [[0.5, 0.3, none, none, 0.2], [0.1, 0.8, none, none, 0.1], [none] * 5, [none] * 5, [0.25, 0.25, none, none, 0.5]]  # fmt: skip
+    second = [[0.4, none, 0.1, 0.2, 0.3], [none] * 5, [0.25, none, 0.25, 0.25, 0.25], [0.7, none, 0.1, 0.1, 0.1], [0.1, none, 0.6, 0.1, 0.2]]  # fmt: skip
+    difference = [[-0.1, none, none, none, 0.1], [none] * 5, [none] * 5, [none] * 5, [-0.15, none, none, none, -0.3]]  # fmt: skip
+
+    np.testing.assert_allclose(longer.first_weights, first, atol=ROUNDING)
+    np.testing.assert_allclose(longer.second_weights, second, atol=ROUNDING)
+    np.testing.assert_allclose(longer.difference, difference, atol=ROUNDING)
+    # the: (0.1 + 0.3 + 0.1 + 0.2 + 0.1) / 2; opened: (0.15 + 0.25 + 0.6 + 0.1 + 0.3) / 2
+    np.testing.assert_allclose(longer.row_change, [0.4, none, none, none, 0.7], atol=ROUNDING)
+
+
+def test_the_largest_changes_come_first(longer):
+    found = [(one.query, one.key, round(one.first, 5), round(one.second, 5)) for one in longer.largest(3)]
+    assert found == [(4, 4, 0.5, 0.2), (4, 0, 0.25, 0.1), (0, 0, 0.5, 0.4)]  # the last is as large as (0, 4)
+    assert [round(one.difference, 5) for one in longer.largest(9)] == [-0.3, -0.15, -0.1, 0.1]
+
+
+def test_a_cell_without_a_partner_has_no_change(longer):
+    with pytest.raises(SelectionError, match="does not have that cell"):
+        longer.change(1, 0)
+    with pytest.raises(SelectionError, match="does not have that cell"):
+        longer.change(0, 2)
+    assert longer.change(0, 0).difference == pytest.approx(-0.1, abs=ROUNDING)
+
+
+def test_a_key_that_one_may_not_see_has_weight_0_and_one_that_neither_may_is_empty():
+    allowed = np.tril(np.ones((3, 3), dtype=bool))
+    causal = FIRST * allowed / (FIRST * allowed).sum(axis=1, keepdims=True)
+    labels = ["the", "door", "opened"]
+    sees_back = hand_made.trace(causal[None, None], labels, allowed=allowed).pattern(0, 0)
+    sees_all = hand_made.trace(FIRST[None, None], labels).pattern(0, 0)
+
+    found = compare(sees_all, sees_back)
+    np.testing.assert_array_equal(np.isnan(found.second_weights), ~allowed)
+    np.testing.assert_allclose(found.difference, causal - FIRST, atol=ROUNDING)
+    assert found.change(0, 2).second == 0.0
+
+    np.testing.assert_array_equal(np.isnan(compare(sees_back, sees_back).difference), ~allowed)
+
+
+def test_different_measures_are_refused(door_trace):
+    weights, norms = door_trace.pattern(3, 1), door_trace.pattern(3, 1, measure="norms")
+    with pytest.raises(SelectionError, match="weights with norms"):
+        compare(weights, norms)
+
+
+def test_two_heads_of_the_model(door_trace):
+    found = compare(door_trace.pattern(3, 1), door_trace.pattern(3, 2))
+    expected = door_trace.weights(3, 2) - door_trace.weights(3, 1)
+
+    np.testing.assert_array_equal(found.difference, expected)
+    np.testing.assert_allclose(found.row_change, np.abs(expected).sum(axis=1) / 2, atol=ROUNDING)
+    largest = found.largest(1)[0]
+    assert (largest.query, largest.key) == np.unravel_index(np.abs(expected).argmax(), expected.shape)
+    assert found.change(7, 5).first == pytest.approx(0.475, abs=1e-3)
+
+
+def test_two_sentences_that_differ_in_a_word(embedded, door_trace):
+    window = embedded.trace("I was watching the window when it opened.")
+    found = compare(door_trace.pattern(3, 1), window.pattern(3, 1))
+
+    np.testing.assert_array_equal(found.difference, window.weights(3, 1) - door_trace.weights(3, 1))
+    assert entry_labels(found.queries)[5] == "door→window·5"
+    assert found.queries.is_paired.all()
+
+
+def test_the_border_between_the_texts_of_a_pair_is_drawn(embedded):
+    """[CLS] the door opened . [SEP] it creaked . [SEP], and B has one token more before the border: 7 above it."""
+    first = embedded.trace("The door opened.", "It creaked.").pattern(0, 0)
+    second = embedded.trace("The old door opened.", "It creaked.").pattern(0, 0)
+    lines = [
+        one for one in draw_comparison(compare(first, second), "first").layout.shapes if one.type == "line"
+    ]
+    assert sorted((one.x0, one.x1, one.y0, one.y1) for one in lines) == [
+        (-0.5, 10.5, 6.5, 6.5),
+        (6.5, 6.5, -0.5, 10.5),
+    ]
+
+
+def test_a_masked_token_is_paired_with_the_token_it_was(embedded, door_trace):
+    masked = embedded.trace("I was watching the door when it opened.", masked=(5,))
+    found = compare(door_trace.pattern(3, 1), masked.pattern(3, 1))
+    assert found.keys.is_paired.all()
+    assert entry_labels(found.keys)[5] == "door→[MASK]·5"
+    assert not found.splits_differ
+
+    other = embedded.trace("I was watching the door when it opened.", masked=(7,))
+    found = compare(masked.pattern(3, 1), other.pattern(3, 1))  # not one mask with the other
+    assert found.keys.pairs.tolist() == [[one, one] for one in range(11)]
+
+
+def test_models_that_split_a_text_differently_are_aligned_by_label_and_it_is_known(embedded, tiny_model):
+    text = "the doors opened"
+    ours, theirs = embedded.trace(text).pattern(0, 0), tiny_model("bert").trace(text).pattern(0, 0)
+    found = compare(ours, theirs)
+
+    assert ours.queries.labels == ("[CLS]", "the", "doors", "opened", "[SEP]")
+    assert theirs.queries.labels == ("[CLS]", "the", "door", "##s", "opened", "[SEP]")
+    assert found.splits_differ
+    assert found.queries.pairs.tolist() == [[0, 0], [1, 1], [2, -1], [-1, 2], [-1, 3], [3, 4], [4, 5]]
+    assert not compare(ours, embedded.trace(text).pattern(1, 2)).splits_differ
+    assert not compare(ours, embedded.trace("a window").pattern(0, 0)).splits_differ
+
+
+def test_is_a_public_name(door_trace):
+    assert isinstance(attnviz.compare(door_trace.pattern(3, 1), door_trace.pattern(3, 2)), attnviz.Comparison)
+
+
+class TestCSV:
+    def test_holds_every_cell(self, longer):
+        rows = list(csv.reader(io.StringIO(comparison_csv(longer).decode("utf-8-sig"))))
+
+        assert rows[0] == ["query A", "query B", "key A", "key B", "A", "B", "B - A"]
+        assert len(rows) == 1 + 5 * 5
+        by_place = {tuple(row[:4]): row[4:] for row in rows[1:]}
+        assert by_place["0 the", "0 the", "1 door", ""][1:] == ["", ""]
+        _, alone, none = by_place["", "2 window", "0 the", "0 the"]
+        assert np.float32(alone) == longer.second_weights[3, 0]  # in full
+        assert none == ""
+        assert by_place["", "2 window", "1 door", ""] == ["", "", ""]
+        opened = [float(one) for one in by_place["2 opened", "3 opened", "2 opened", "3 opened"]]
+        assert opened == pytest.approx([0.5, 0.2, -0.3], abs=ROUNDING)
+
+
+class TestFigures:
+    def test_hold_the_numbers_on_common_axes(self, longer):
+        figures = {part: draw_comparison(longer, part) for part in ("first", "second", "difference")}
+        labels = ["the·0", "door·−1", "old·+1", "window·+2", "opened·2"]
+        for part, cells in (
+            ("first", longer.first_weights),
+            ("second", longer.second_weights),
+            ("difference", longer.difference),
+        ):
+            drawn = figures[part].data[0]
+            np.testing.assert_array_equal(drawn.z, cells)
+            assert list(drawn.x) == list(drawn.y) == labels
+
+    def test_both_matrices_have_the_same_colours_and_the_difference_is_centred_at_0(self, longer):
+        first, second, difference = (
+            draw_comparison(longer, part).data[0] for part in ("first", "second", "difference")
+        )
+        assert (first.zmin, first.zmax) == (second.zmin, second.zmax) == (0, pytest.approx(0.8))
+        assert (difference.zmin, difference.zmax) == (pytest.approx(-0.3), pytest.approx(0.3))
+        assert first.colorscale == second.colorscale != difference.colorscale
+
+    def test_hover_text_has_both_numbers(self, longer):
+        first, second, difference = (
+            draw_comparison(longer, part).data[0] for part in ("first", "second", "difference")
+        )
+        assert "A: weight %{z:.4f}<br>B: weight %{text}" in first.hovertemplate
+        assert "A: weight %{text}<br>B: weight %{z:.4f}" in second.hovertemplate
+        assert (first.text[4][4], first.text[0][1], second.text[4][4]) == ("0.2000", "no partner", "0.5000")
+        assert difference.text[4][4] == "0.5000 → 0.2000"
+
+    def test_a_click_leads_to_positions_in_a(self, longer):
+        places = draw_comparison(longer, "second").data[0].customdata
+        assert places[4][0].tolist() == [2, 0]
+        assert places[2][4].tolist() == [-1, 2]  # "old" is not in A
+
+    def test_what_is_missing_is_hatched_and_nothing_else(self, longer):
+        def hatched(part):
+            shapes = [one for one in draw_comparison(longer, part).layout.shapes if one.type == "path"]
+            return shapes[0].path if shapes else ""
+
+        # "old" and "window" are rows and columns 2 and 3; "door" is 1
+        assert hatched("first") == "M-0.5,1.5L4.5,1.5L4.5,3.5L-0.5,3.5ZM1.5,-0.5L3.5,-0.5L3.5,4.5L1.5,4.5Z"
+        assert hatched("second") == "M-0.5,0.5L4.5,0.5L4.5,1.5L-0.5,1.5ZM0.5,-0.5L1.5,-0.5L1.5,4.5L0.5,4.5Z"
+        assert hatched("difference").startswith("M-0.5,0.5L4.5,0.5L4.5,3.5L")
+        same = compare(longer.first, longer.first)
+        assert draw_comparison(same, "difference").layout.shapes == ()
+
+    def test_the_picked_row_and_cell_are_outlined(self, longer):
+        for part in ("first", "second", "difference"):
+            row, cell = (
+                one
+                for one in draw_comparison(longer, part, picked=(2, 0)).layout.shapes
+                if one.type == "rect"
+            )
+            assert (row.y0, row.y1, row.x0, row.x1) == (3.5, 4.5, -0.5, 4.5)
+            assert (cell.x0, cell.x1) == (-0.5, 0.5)
+
+    def test_triangles_are_on_the_largest_changes(self, longer):
+        marks = draw_comparison(longer, "difference").data[1]
+        assert list(zip(marks.y, marks.x, marks.marker.symbol, strict=True)) == [
+            ("opened·2", "opened·2", "triangle-down"),
+            ("opened·2", "the·0", "triangle-down"),
+            ("the·0", "the·0", "triangle-down"),
+            ("the·0", "opened·2", "triangle-up"),
+        ]
+        assert len(draw_comparison(longer, "first").data) == 1
+
+    def test_labels_are_shown_as_they_are_and_never_twice(self):
+        first = axis("<b> door·5 $x$ same a")
+        second = axis("<b> window same b +a a")
+        found = align(first, second)
+        labels = entry_labels(found)
+        assert len(set(labels)) == len(labels)
+        drawn = draw_comparison(
+            compare(
+                pattern(np.eye(5), "<b> door·5 $x$ same a"), pattern(np.eye(6), "<b> window same b +a a")
+            ),
+            "first",
+        )
+        assert drawn.data[0].x[0] == "&lt;b&gt;·0"
+        assert not any("<" in one or "$" in one for one in drawn.data[0].x)
+
+
+@pytest.fixture(scope="module")
+def long():
+    """512 tokens and 509 of them, with numbers that no two cells share."""
+    weights = np.random.default_rng(3).dirichlet(np.full(512, 0.3), size=512)
+    other = np.random.default_rng(4).dirichlet(np.full(509, 0.3), size=509)
+    labels = [f"w{number}" for number in range(512)]
+    return compare(pattern(weights, " ".join(labels)), pattern(other, " ".join(labels[:100] + labels[103:])))
+
+
+class TestLongTexts:
+    @pytest.mark.parametrize("part", ["first", "second", "difference"])
+    def test_a_block_shows_its_strongest_cell_and_a_click_picks_it(self, long, part):
+        cells = {"first": long.first_weights, "second": long.second_weights, "difference": long.difference}[
+            part
+        ]
+        drawn = draw_comparison(long, part).data[0]
+        length = 3  # 512 / 3 is the first that is under 200
+
+        assert drawn.z.shape == (171, 171)
+        for row, column in ((0, 0), (170, 170), (33, 34), (34, 5), (90, 17), (169, 0)):
+            block = cells[row * length : (row + 1) * length, column * length : (column + 1) * length]
+            at = None
+            for query, key in np.ndindex(block.shape):
+                if np.isfinite(block[query, key]) and (at is None or abs(block[query, key]) > abs(block[at])):
+                    at = query, key
+            assert at is not None
+            assert drawn.z[row, column] == block[at]
+            assert drawn.customdata[row][column].tolist() == [row * length + at[0], column * length + at[1]]
+
+    def test_nothing_strong_disappears(self, long):
+        drawn = draw_comparison(long, "difference").data[0]
+        assert np.nanmax(np.abs(drawn.z)) == np.nanmax(np.abs(long.difference))
+        assert drawn.z.shape[0] <= MOST_BLOCKS
+
+    def test_is_light(self, long):
+        sent = sum(len(draw_comparison(long, part).to_json()) for part in ("first", "second", "difference"))
+        assert sent <= 1_500_000  # the budget of one heatmap of 512 tokens
+        assert len(long.largest(MOST_CHANGES)) == MOST_CHANGES
+
+
+# Machado, Oliveira and Fernandes 2009, "A Physiologically-based Model for Simulation of Color Vision Deficiency",
+# table 1, severity 1: linear RGB as it is seen.
+SEEN = {
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+def linear(colour):
+    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+
+def oklab(rgb):
+    """Linear RGB in OKLab, as Ottosson writes it out in his C++."""
+    r, g, b = rgb
+    long = np.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b)
+    medium = np.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b)
+    short = np.cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b)
+    return np.array(
+        [
+            0.2104542553 * long + 0.7936177850 * medium - 0.0040720468 * short,
+            1.9779984951 * long - 2.4285922050 * medium + 0.4505937099 * short,
+            0.0259040371 * long + 0.7827717662 * medium - 0.8086757660 * short,
+        ]
+    )
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+class TestDifferenceScale:
+    def test_goes_through_the_background(self, theme):
+        scale = difference_scale(theme)
+        places = [place for place, _ in scale]
+        assert scale[0] == (0.0, theme.falls)
+        assert scale[len(scale) // 2] == (0.5, theme.background)
+        assert scale[-1] == (1.0, theme.grows)
+        np.testing.assert_allclose(places, [1 - place for place in reversed(places)], atol=1e-12)
+
+    def test_equal_differences_are_equally_strong_whatever_their_sign(self, theme):
+        colours = np.array([oklab(linear(colour)) for _, colour in difference_scale(theme)])
+        background = oklab(linear(theme.background))
+        far = np.linalg.norm(colours - background, axis=1)
+        middle = len(colours) // 2
+        np.testing.assert_allclose(
+            far[: middle + 1][::-1], far[middle:], atol=0.03
+        )  # OKLab's unit: white is 1
+        np.testing.assert_allclose(np.diff(far[middle:]), far[-1] / middle, atol=0.006)  # 8 bits a channel
+
+    @pytest.mark.parametrize("eyes", SEEN)
+    def test_signs_are_told_apart_with_any_colour_blindness(self, theme, eyes):
+        falls, grows = (
+            oklab((SEEN[eyes] @ linear(colour)).clip(0, 1)) for colour in (theme.falls, theme.grows)
+        )
+        assert np.linalg.norm(falls - grows) > 0.12  # six times the least that is noticed, 0.02

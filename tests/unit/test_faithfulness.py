@@ -1,0 +1,90 @@
+"""How far a map can be believed, on maps whose figures can be worked out by hand."""
+
+import numpy as np
+import pytest
+
+from attnviz.faithfulness import chance_correlation, faithfulness
+from attnviz.records import Faithfulness
+
+SCORES = np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]], dtype=np.float32)
+KEYS = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
+"""On a line at 0, 1 and 3."""
+QUERIES = np.array([[-1.0, 0.0], [1.8, 0.0]])
+"""Their distances to the keys are 1, 2, 4 and 1.8, 0.8, 1.2: in the order of SCORES, reversed."""
+
+
+def figures(found: Faithfulness) -> tuple[float, float, float]:
+    return found.order_correlation, found.worst_correlation, found.nearest_agreement
+
+
+def test_a_perfect_map_is_believed_and_a_reversed_one_not() -> None:
+    assert figures(faithfulness(QUERIES, KEYS, SCORES)) == pytest.approx((-1.0, -1.0, 1.0))
+    assert figures(faithfulness(QUERIES, KEYS, -SCORES)) == pytest.approx((1.0, 1.0, 0.0))
+
+
+def test_the_worst_query_is_named_beside_the_mean() -> None:
+    # Row 0 in order; row 1 by rank 1 2 3 against distances of rank 3 1 2: 1 - 6 (4 + 1 + 1) / (3 * 8) = -0.5.
+    scores = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]], dtype=np.float32)
+    found = faithfulness(QUERIES, KEYS, scores)
+    assert figures(found) == pytest.approx((-0.75, -0.5, 0.5))
+    assert found.worst_query == 1
+
+
+def test_keys_that_a_query_may_not_see_do_not_count() -> None:
+    queries = np.array([[-1.0, 0.0], [1.0, 0.0]])
+    scores = np.array([[3.0, 2.0, -np.inf], [9.0, -np.inf, -np.inf]], dtype=np.float32)
+    # The masked key is left out of the first row, and the second row has one key and so no order.
+    assert figures(faithfulness(queries, KEYS, scores)) == pytest.approx((-1.0, -1.0, 1.0))
+    assert faithfulness(queries[::-1], KEYS, scores[::-1]).worst_query == 1  # a position among all queries
+
+
+def test_where_no_query_sees_two_keys_nothing_is_said() -> None:
+    scores = np.array([[9.0, -np.inf, -np.inf], [-np.inf] * 3], dtype=np.float32)
+    found = faithfulness(QUERIES, KEYS, scores)
+    assert np.isnan(figures(found)).all()
+    assert found.worst_query is None
+
+
+def test_scores_without_an_order_correlate_with_nothing() -> None:
+    scores = np.array([[3.0, 2.0, 1.0], [2.0, 2.0, 2.0]], dtype=np.float32)
+    found = faithfulness(QUERIES, KEYS, scores)
+    assert (found.order_correlation, found.worst_correlation) == pytest.approx((-0.5, 0.0))
+
+
+def test_cosine_distance_looks_at_directions() -> None:
+    queries, keys = np.array([[1.0, 0.0]]), np.array([[9.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    scores = np.array([[3.0, 2.0, 1.0]], dtype=np.float32)
+    assert faithfulness(queries, keys, scores, metric="cosine").order_correlation == pytest.approx(-1.0)
+    # In the plane they lie 8, 1 and 1.41 away.
+    assert faithfulness(queries, keys, scores).order_correlation == pytest.approx(0.5)
+
+
+def test_shuffled_points_say_nothing() -> None:
+    random = np.random.default_rng(0)
+    scores = random.normal(size=(200, 50)).astype(np.float32)
+    found = faithfulness(random.normal(size=(200, 2)), random.normal(size=(50, 2)), scores)
+    assert found.nearest_agreement < 0.1
+    assert abs(found.order_correlation) < 0.05
+    assert found.worst_correlation > 0.2
+
+
+class TestChance:
+    @pytest.mark.parametrize("n_key", [5, 11, 42])
+    def test_one_shuffled_map_in_twenty_falls_below_it(self, n_key: int) -> None:
+        random = np.random.default_rng(0)
+        keys = np.arange(n_key, dtype=np.float64)[:, None]
+        queries = np.full((1, 1), -1.0)
+        below = [
+            faithfulness(queries, keys, scores).order_correlation < chance_correlation(scores)
+            for scores in random.normal(size=(2000, 1, n_key)).astype(np.float32)
+        ]
+        assert 0.035 < np.mean(below) < 0.06
+
+    def test_counts_the_keys_that_each_query_may_see(self) -> None:
+        scores = np.where(np.tri(5, dtype=bool), np.float32(1.0), np.float32(-np.inf))
+        # The first query has one key and so no order; the others have 2 to 5.
+        expected = -1.645 * (1 + 1 / np.sqrt(2) + 1 / np.sqrt(3) + 1 / 2) / 4
+        assert chance_correlation(scores) == pytest.approx(expected)
+
+    def test_says_nothing_where_no_query_sees_two_keys(self) -> None:
+        assert np.isnan(chance_correlation(np.full((2, 3), -np.inf, dtype=np.float32)))

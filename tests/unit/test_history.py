@@ -1,0 +1,97 @@
+"""The road to scaled dot products: every way against float64 numpy written from the papers' formulas."""
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.history import road
+from tests import numpy_attention
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    return np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+
+
+def drawn(d_head: int, seed: int) -> list[np.ndarray]:
+    """W, U and v in the order in which they are drawn."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((d_head, d_head), (d_head, d_head), (d_head,))
+    return [torch.randn(*one, generator=generator).double().numpy() / d_head**0.5 for one in shapes]
+
+
+def by_formula(query, key, seed):
+    first, second, last = drawn(len(query), seed)
+    return {
+        "fixed": np.full(len(key), 1 / len(key)),
+        "additive": softmax(np.array([np.tanh(query @ first + one @ second) @ last for one in key])),
+        "general": softmax(np.array([query @ first @ one for one in key])),
+        "dot": softmax(key @ query),
+        "scaled": softmax(key @ query / len(query) ** 0.5),
+    }
+
+
+@pytest.mark.parametrize(("layer", "head", "query", "seed"), [(3, 1, 7, 0), (0, 11, 2, 5)])
+def test_every_way_is_its_paper_s(door_trace, layer, head, query, seed):
+    vectors = [
+        of(layer, head).astype(np.float64) for of in (door_trace.query, door_trace.key, door_trace.value)
+    ]
+    found = {one.name: one for one in road(door_trace, layer, head, query, other=4, seed=seed)}
+    expected = by_formula(vectors[0][query], vectors[1], seed)
+    others = by_formula(vectors[0][4], vectors[1], seed)
+    assert list(found) == ["fixed", "additive", "general", "dot", "scaled"]
+    for name, one in found.items():
+        np.testing.assert_allclose(
+            one.weights, expected[name], atol=2e-5, err_msg=name
+        )  # scores of 40, float32
+        np.testing.assert_allclose(one.other_weights, others[name], atol=2e-5, err_msg=name)
+        np.testing.assert_allclose(one.context, expected[name] @ vectors[2], atol=1e-4, err_msg=name)
+    np.testing.assert_allclose(found["scaled"].weights, door_trace.weights(layer, head)[query], atol=1e-6)
+    assert found["fixed"].scores is None
+
+
+def test_what_they_cost_on_paper(tiny_model):
+    """Cross-attention of BART: 5 heads of 2 numbers, and other numbers of queries and keys."""
+    trace = tiny_model("bart").trace("the old door was opened", "who")
+    n_query, n_key, d = len(trace.query_tokens("cross")), len(trace.key_tokens("cross")), 2
+    assert trace.query(0, 0, "cross").shape == (n_query, d)
+    assert n_query != n_key
+    found = {one.name: one for one in road(trace, 0, 4, 1, "cross", other=0)}
+    pairs = n_query * n_key
+    assert {name: (one.n_parameters, one.n_multiplications) for name, one in found.items()} == {
+        "fixed": (0, 0),
+        "additive": (4 + 4 + 2, 4 * n_query + 4 * n_key + 2 * pairs),
+        "general": (4, 4 * n_query + 2 * pairs),
+        "dot": (0, 2 * pairs),
+        "scaled": (0, 2 * n_query + 2 * pairs),
+    }
+    assert all(len(one.weights) == n_key for one in found.values())
+
+
+def test_a_mask_holds_for_all_but_the_fixed_vector(tiny_model):
+    trace = tiny_model("gpt2").trace("the cat sat on the mat")
+    n = len(trace.tokens)
+    for one in road(trace, 1, 1, 2, other=3):
+        if one.name == "fixed":
+            np.testing.assert_allclose(one.weights, 1 / n, atol=1e-7)
+            np.testing.assert_array_equal(one.weights, one.other_weights)
+        else:
+            assert (one.weights[:3] > 0).all()
+            assert one.weights[3:].tolist() == [0.0] * (n - 3)
+            assert one.other_weights[3] > 0
+        assert one.weights.sum() == pytest.approx(1, abs=1e-6)
+
+
+def test_heads_that_share_their_keys(tiny_model):
+    trace = tiny_model("llama").trace("the cat sat")
+    [*_, scaled] = road(trace, 0, 5, 1, other=0)
+    seen = np.tril(np.ones((len(trace.tokens),) * 2, dtype=bool))
+    expected = numpy_attention.weights(trace.query(0, 5), trace.key(0, 5), 10**-0.5, allowed=seen)
+    np.testing.assert_allclose(scaled.weights, expected[1], atol=1e-6)
+
+
+def test_one_token(tiny_model):
+    trace = tiny_model("gpt2").trace("a")
+    assert len(trace.tokens) == 1
+    for one in road(trace, 0, 0, 0, other=0):
+        assert one.weights.tolist() == [1.0]
+        np.testing.assert_allclose(one.context, trace.value(0, 0)[0], rtol=1e-6)

@@ -1,0 +1,64 @@
+"""Masks by name, cell by cell; what one does to the output, on paper."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.effect import effect
+from attnviz.masks import make_mask
+from attnviz.streaming import stream_head
+from tests import hand_made
+
+FIVE = replace(hand_made.tokens(("a", "b", "c", "d", "e")), segment=np.array([0, 0, 0, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "sees"),
+    [
+        ("none", lambda query, key: True),
+        ("causal", lambda query, key: key <= query),
+        ("window", lambda query, key: abs(key - query) <= 1),
+        ("sentences", lambda query, key: (query < 3) == (key < 3)),
+    ],
+)
+def test_every_cell(name, sees):
+    found = make_mask(FIVE, FIVE, name, reach=1)
+    assert found.tolist() == [[sees(query, key) for key in range(5)] for query in range(5)]
+
+
+def test_hidden_keys_and_painted_cells():
+    found = make_mask(FIVE, FIVE, "causal", hidden=[1], flipped=[(4, 1), (0, 4), (3, 3)])
+    expected = np.tril(np.ones((5, 5), dtype=bool))
+    expected[:, 1] = False
+    expected[4, 1], expected[0, 4], expected[3, 3] = True, True, False
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"name": "diagonal"}, {"hidden": [5]}, {"hidden": [-1]}, {"flipped": [(0, 5)]}]
+)
+def test_what_is_not_there(asked):
+    with pytest.raises(attnviz.SelectionError, match="Pick one of those"):
+        make_mask(FIVE, FIVE, **asked)
+
+
+def test_an_effect_on_paper():
+    weights = np.full((1, 1, 3, 3), 1 / 3, dtype=np.float32)
+    before = hand_made.trace(weights, ("a", "b", "c"))
+    states = np.array([[1, 0], [3, 4], [2, 0]], dtype=np.float32)
+    turned = np.array([[0, 2], [3, 4], [-1, 0]], dtype=np.float32)
+    found = effect(replace(before, last_hidden_state=states), replace(before, last_hidden_state=turned))
+    np.testing.assert_allclose(found.cosine_change, [1, 0, 2], atol=1e-7)
+    np.testing.assert_allclose(found.length_ratio, [2, 1, 0.5])
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5"])
+@pytest.mark.parametrize("tile", [1, 3, 50])
+def test_a_head_streamed_is_the_head(tiny_model, family, tile):
+    trace = tiny_model(family).trace("the cat sat", "a door" if family == "t5" else None)
+    for kind in trace.kinds:
+        for head in range(trace.n_heads(kind)):
+            last = stream_head(trace, 1, head, kind, tile=tile)[-1]
+            np.testing.assert_allclose(last.output, trace.output(1, head, kind), atol=2e-6)  # float32

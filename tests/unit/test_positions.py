@@ -1,0 +1,42 @@
+"""Sinusoidal positions, against numbers from paper and against what the paper says of them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from attnviz.positions import shift, sinusoidal_positions
+
+
+def test_on_paper():
+    found = sinusoidal_positions(3, 4)
+    expected = [
+        [0, 1, 0, 1],
+        [math.sin(1), math.cos(1), math.sin(0.01), math.cos(0.01)],
+        [math.sin(2), math.cos(2), math.sin(0.02), math.cos(0.02)],
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    assert sinusoidal_positions(5, 7).shape == (5, 7)
+
+
+def test_the_dot_product_depends_on_the_distance_alone():
+    positions = sinusoidal_positions(40, 64).astype(np.float64)
+    products = positions @ positions.T
+    for distance in range(40):
+        along = np.diagonal(products, distance)
+        assert np.ptp(along) < 1e-5  # float32
+    assert products[0, 0] == pytest.approx(32)  # sin^2 + cos^2, once for each pair
+    assert products[0, 1] > products[0, 5] > products[0, 20]
+
+
+@pytest.mark.parametrize("k", [0, 1, 7, -3])
+def test_a_shift_is_a_linear_map(k):
+    positions = sinusoidal_positions(30, 10)
+    moved = positions @ shift(k, 10)
+    np.testing.assert_allclose(moved[3:20], positions[3 + k : 20 + k], atol=1e-5)
+
+
+def test_the_longest_wave():
+    last = sinusoidal_positions(63_000, 512)[:, 510]  # wavelength 2 pi x 10000^(510 / 512)
+    length = 2 * math.pi * 10_000 ** (510 / 512)
+    assert int(np.argmax(last)) == pytest.approx(length / 4, rel=1e-2)

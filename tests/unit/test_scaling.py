@@ -1,0 +1,161 @@
+"""Why scores are scaled: against numbers on paper, torch's own derivatives and scipy's entropy."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from attnviz.figures.scaling import draw_sharpness, draw_spread
+from attnviz.scaling import (
+    SCALES,
+    exponentials,
+    largest_argument,
+    products_of,
+    random_products,
+    sharpness,
+)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [("bert", "encoder"), ("gpt2", "decoder"), ("llama", "decoder"), ("t5", "decoder"), ("bart", "cross")],
+)
+def test_products_become_the_model_s_scores(family, kind, tiny_model):
+    model = tiny_model(family)
+    pair = () if family in ("bert", "gpt2", "llama") else ("a door",)
+    trace = model.trace("the cat sat on a mat", *pair)
+    for head in range(trace.n_heads(kind)):
+        found, expected = products_of(trace, 1, head, kind), trace.scores(1, head, kind)
+        np.testing.assert_allclose(found.scores(found.scale), expected, rtol=1e-4, atol=1e-5)  # float32
+        seen = np.isfinite(expected)
+        assert len(found.seen) == seen.sum()
+        row = found.row(1, np.array([[found.scale], [0.0]]))
+        np.testing.assert_allclose(row[0], expected[1, seen[1]], rtol=1e-4, atol=1e-5)
+        if family == "t5":  # what is added after the scaling stays whatever the scale
+            np.testing.assert_allclose(row[1], found.bias[1, seen[1]])
+            assert found.bias.any()
+        else:
+            assert not row[1].any()
+    if kind == "decoder":
+        assert products_of(trace, 1, 0, kind).row(0, 1.0).shape == (1,)
+
+
+@pytest.mark.parametrize("n_key", [1, 2, 3, 17])
+@pytest.mark.parametrize("spread", [0.0, 0.1, 1.0, 8.0])
+def test_against_torch_and_scipy(n_key, spread):
+    scores = spread * np.random.default_rng(n_key).standard_normal(n_key)
+    found = sharpness(scores)
+    jacobian = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=0), torch.tensor(scores))
+    assert float(found.jacobian) == pytest.approx(float(jacobian.norm()), rel=1e-9, abs=1e-12)
+    weights = torch.softmax(torch.tensor(scores), dim=0).numpy()
+    assert float(found.entropy) == pytest.approx(stats.entropy(weights, base=2), abs=1e-12)
+    assert float(found.largest) == pytest.approx(weights.max())
+
+
+def test_on_paper():
+    even = sharpness(np.zeros(8))
+    assert (float(even.entropy), float(even.largest)) == pytest.approx((3, 1 / 8))
+    assert float(even.jacobian) == pytest.approx(math.sqrt(7) / 8)  # 8 of (1/8 x 7/8)^2 and 56 of (1/64)^2
+    tied = sharpness(np.array([3.0, -900.0, 3.0]))
+    assert (float(tied.entropy), float(tied.largest), float(tied.jacobian)) == pytest.approx((1, 0.5, 0.5))
+    alone = sharpness(np.array([5.0]))
+    assert (float(alone.entropy), float(alone.largest), float(alone.jacobian)) == (0, 1, 0)
+
+
+def test_next_to_nothing_is_not_rounded_away():
+    rest = math.exp(-60)  # of two weights 1 - r and r every derivative is r (1 - r), up to its sign
+    assert float(sharpness(np.array([60.0, 0.0])).jacobian) == pytest.approx(2 * rest, rel=1e-9, abs=0)
+
+
+def test_keys_that_may_not_be_seen_do_not_count():
+    scores = np.array([0.3, 1.2, -0.5])
+    masked = np.array([[0.3, -np.inf, 1.2, -0.5, -np.inf]])
+    for name in ("entropy", "largest", "jacobian"):
+        one, other = getattr(sharpness(scores), name), getattr(sharpness(masked), name)
+        np.testing.assert_allclose(other, [one])
+
+
+@pytest.mark.parametrize("d_k", [1, 5, 64, 512])
+def test_random_products_have_the_variance_of_the_paper(d_k):
+    found = random_products(d_k, seed=3)
+    assert found.shape == (256, 256)
+    # The vectors' lengths decide: |q|^2 / d_k has variance 2 / d_k, on both sides, in 256 draws each.
+    bound = 4 * math.sqrt(2 * 2 / (256 * d_k)) + 0.02
+    assert found.var() / d_k == pytest.approx(1, abs=bound)
+    assert found.mean() == pytest.approx(0, abs=4 * math.sqrt(d_k) / 256)
+    np.testing.assert_array_equal(found, random_products(d_k, seed=3))
+    assert not np.allclose(found, random_products(d_k, seed=4))
+    more = random_products(d_k, n_key=300, seed=3)
+    assert more.shape == (256, 300)
+    np.testing.assert_allclose(more[:, :256], found, rtol=1e-4, atol=1e-4)
+
+
+def test_scales_have_every_root_of_a_power_of_two():
+    for power in range(11):
+        assert any(math.isclose(one, (2**power) ** -0.5) for one in SCALES)
+
+
+def test_the_largest_arguments():
+    assert largest_argument(np.float16) == pytest.approx(math.log(65504))
+    assert largest_argument(np.float32) == pytest.approx(math.log((2 - 2**-23) * 2.0**127))
+
+
+class TestExponentials:
+    def test_overflow(self):
+        found = exponentials(np.array([11.0, 12.0]), np.float16, subtract=False)  # e^12 is 162,755
+        assert found.exponentials.dtype == np.float16
+        assert float(found.exponentials[0]) == pytest.approx(math.exp(11), rel=1e-3)
+        assert np.isinf(found.exponentials[1]) and np.isinf(found.total)
+        assert found.weights[0] == 0 and np.isnan(found.weights[1])
+        wide = exponentials(np.array([11.0, 12.0]), np.float32, subtract=False)
+        assert wide.exponentials.dtype == np.float32
+        np.testing.assert_allclose(wide.weights, [1 / (1 + math.e), math.e / (1 + math.e)], rtol=1e-5)
+        assert np.isnan(exponentials(np.array([88.0, 89.0]), np.float32, subtract=False).weights[1])
+
+    def test_a_sum_overflows_before_its_parts(self):
+        found = exponentials(np.array([11.0, 11.0]), np.float16, subtract=False)
+        assert np.isfinite(found.exponentials).all() and np.isinf(found.total)
+        assert found.weights.tolist() == [0, 0]
+
+    def test_underflow(self):
+        found = exponentials(np.array([-20.0, -21.0]), np.float16, subtract=False)  # least is 6e-8, e^-16.6
+        assert found.total == 0 and np.isnan(found.weights).all()
+
+    @pytest.mark.parametrize("scores", [[11.0, 12.0], [-20.0, -19.0], [500.0, 501.0]])
+    @pytest.mark.parametrize(("dtype", "relative"), [(np.float16, 2e-3), (np.float32, 1e-6)])
+    def test_the_largest_taken_off(self, scores, dtype, relative):
+        found = exponentials(np.array(scores), dtype, subtract=True)
+        assert found.weights.dtype == dtype
+        np.testing.assert_allclose(
+            found.weights.astype(float), [1 / (1 + math.e), math.e / (1 + math.e)], rtol=relative
+        )
+
+
+def test_histograms_are_densities_and_say_their_variance():
+    products = np.array([-4.0, -2, 0, 2, 4, 6, 7], dtype=np.float32)
+    figure = draw_spread(products, 0.5, expected=3.0)
+    before, curve, after, _ = figure.data
+    for bars in (before, after):
+        assert (np.array(bars.y) * np.array(bars.width)).sum() == pytest.approx(1)
+    assert np.abs(np.array(after.x) * 2).max() == pytest.approx(np.abs(np.array(before.x)).max())
+    assert max(curve.y) == pytest.approx(1 / math.sqrt(2 * math.pi * 3))
+    assert [one.text for one in figure.layout.annotations] == [
+        f"q · k: variance {products.var():.4g}",
+        f"q · k × 0.5: variance {products.var() / 4:.4g}",
+    ]
+
+
+def test_marks_lie_on_the_row():
+    scales = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+    row, random = np.array([3.0, 2.0, 1.5, 0.5, 0.1]), np.array([3.0, 2.9, 2.0, 1.0, 0.4])
+    figure = draw_sharpness(
+        scales, row, random, what="entropy", even=3.1, marks={"today": 0.5, "yours": 2.0}, random_mark=1.0
+    )
+    [marks] = [one for one in figure.data if one.mode == "markers" and one.name == "this row"]
+    assert (list(marks.x), list(marks.y)) == ([0.5, 2.0], [2.0, 0.5])
+    [diamond] = [one for one in figure.data if one.mode == "markers" and one.name == "random vectors"]
+    assert (list(diamond.x), list(diamond.y)) == ([1.0], [2.0])
+    assert [one.text for one in figure.layout.annotations] == ["today", "yours"]
+    assert figure.layout.yaxis.range[1] > 3.1
