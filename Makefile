@@ -12,6 +12,7 @@ PYTHON ?= python3 python3.13 python3.12 python3.11
 MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_BENCH := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -33,18 +34,18 @@ check: $(INSTALLED_DEV) ## Formatting, lint and types
 
 test: check chromium ## Everything: check, the examples in docstrings, and all tests
 	$(BIN)/python -m pytest --doctest-modules attnviz
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -n 2 --dist worksteal
 
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
 	$(BIN)/python -m pytest tests/app
 
 browser: chromium ## Only the tests in a real Chromium
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest tests/browser -n 2 --dist worksteal
 
 chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
 	@$(BIN)/python tests/browser/find_chromium.py
 
-bench: $(INSTALLED_DEV) chromium ## Measure against the budgets
+bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside BertViz
 	$(BIN)/python -m benchmarks
 
 clean: ## Remove .venv and what the tools left
@@ -76,4 +77,8 @@ $(INSTALLED): requirements.txt pyproject.toml $(MADE)
 
 $(INSTALLED_DEV): requirements-dev.txt $(INSTALLED)
 	$(BIN)/python -m pip install -r requirements-dev.txt
+	@touch $@
+
+$(INSTALLED_BENCH): requirements-bench.txt $(INSTALLED_DEV)
+	$(BIN)/python -m pip install -r requirements-bench.txt
 	@touch $@

@@ -27,7 +27,7 @@ def measure() -> Iterator[Measurement]:
     """Budgets that need no browser, for 512 tokens and the embedded model."""
     logging.disable_progress_bar()
     model = attnviz.load_model(EMBEDDED)
-    text = _text_of(model, N_TOKENS)
+    text = text_of(model, N_TOKENS)
     trace = model.trace(text)
     plain = AutoModel.from_pretrained(get_model_path()).eval()
     inputs = model.inputs(trace.tokens)
@@ -66,7 +66,7 @@ def measure() -> Iterator[Measurement]:
     yield Measurement(what="import attnviz, s", found=_import_seconds(), budget=0.2)
 
 
-def _text_of(model: attnviz.Model, n_token: int) -> str:
+def text_of(model: attnviz.Model, n_token: int) -> str:
     """Prose of exactly this many tokens, special ones included."""
     words = (PROSE * n_token).split()
     n_word = next(
