@@ -154,7 +154,7 @@ def screen(view: View, work: Job) -> None:
         progress(work, view)
         draw(view, work)
 
-    st.fragment(look, run_every=_PULSE if went_on else None)()
+    waiting.looking(look, _PULSE if went_on else None)
 
 
 def draw(view: View, work: Job) -> None:

@@ -14,7 +14,7 @@ from attnviz.projection import arrays, place, with_tokens
 from attnviz.records import Projection
 from attnviz.score import score_csv, score_of
 from attnviz.spaces import Space
-from ui import belief, cache, errors, map_settings, state, verdict
+from ui import belief, cache, errors, map_settings, state, verdict, waiting
 from ui import words as written
 from ui.components.heatmap_events import heatmap_events
 from ui.components.point_clicks import point_clicks
@@ -173,7 +173,7 @@ def wait_for(jobs: list[Job], said: str) -> None:
             st.rerun()
         st.progress(sum(work.share for work in jobs) / len(jobs), text=said)
 
-    st.fragment(look, run_every=_PULSE)()
+    waiting.looking(look, _PULSE)
 
 
 def failed(jobs: list[Job]) -> bool:

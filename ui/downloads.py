@@ -11,6 +11,7 @@ import streamlit as st
 from attnviz.catalogue import Offer
 from attnviz.download import download_model, download_size
 from attnviz.errors import AttnvizError
+from ui import waiting
 from ui.text import literal
 
 _POLL_SECONDS = 0.5
@@ -59,7 +60,7 @@ def panel(offer: Offer) -> None:
     with st.container(border=True, key="download"):
         running = _downloads().get(offer.name)
         if running is not None and running.thread.is_alive():
-            _progress(offer)
+            waiting.looking(_progress, _POLL_SECONDS, offer)
             return
         st.markdown(f"**{literal(offer.name)}** is not on this machine yet.")
         if running is not None and running.error is not None:
@@ -83,7 +84,6 @@ def _start(name: str) -> None:
         _downloads()[name] = _Download(name)
 
 
-@st.fragment(run_every=_POLL_SECONDS)
 def _progress(offer: Offer) -> None:
     running = _downloads()[offer.name]
     if not running.thread.is_alive():

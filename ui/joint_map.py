@@ -115,5 +115,5 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
     elif st.session_state.get("map_stopped") == key:
         waiting.stopped("The map was not laid out to its end.", "Lay it out", go_on, key="go_on")
     else:
-        st.fragment(look, run_every=_PULSE)()
+        waiting.looking(look, _PULSE)
     return None

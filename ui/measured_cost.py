@@ -39,7 +39,8 @@ def measured_cost(view: View, layer: Layer) -> None:
         )
         return
     work = job("cost", size, lambda: [(measure, size, {"seconds": SECONDS, "progress": None})])
-    st.fragment(_look, run_every=_PULSE if _goes_on(work) else None)(view, layer, work, _goes_on(work))
+    goes_on = _goes_on(work)
+    waiting.looking(_look, _PULSE if goes_on else None, view, layer, work, goes_on)
 
 
 def _ask(size: tuple[int, int]) -> None:

@@ -33,7 +33,7 @@ def ranked_maps(view: View) -> None:
         return
     work = job("map_ranking", key, lambda: _calls(view, settings))
     goes_on = _goes_on(work)
-    st.fragment(_ranking, run_every=_PULSE if goes_on else None)(view, work, goes_on)
+    waiting.looking(_ranking, _PULSE if goes_on else None, view, work, goes_on)
 
 
 def _ask(key: Hashable) -> None:

@@ -8,6 +8,17 @@ from streamlit.delta_generator import DeltaGenerator
 from ui import state
 
 
+def looking(look: Callable[..., None], every: float | None, *arguments: object) -> None:
+    """Draws what a function draws of its arguments, and draws it anew every so many seconds; once where that is None.
+
+    In a block of its own: Streamlit 1.67 may drop what a fragment has drawn and send what stands after it on the
+    page, when the fragment is drawn anew before the page has reached the browser. What stands after it then has no
+    place, and the page ends. The block is sent with the page.
+    """
+    with st.container():
+        st.fragment(look, run_every=every)(*arguments)
+
+
 def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> DeltaGenerator:
     """How far it is, 0 to 1 and in words, and a button that stops it; the bar, for those that tell more."""
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -289,7 +289,7 @@ def test_a_verdict_that_fails_on_a_later_rung_gives_that_rung_s_numbers(monkeypa
     monkeypatch.setattr(verification, "verify", failing)
     label = verdict(open_page(text="A second broken door.")).label
     assert "Not the model's head output" in label
-    assert "3.0 × 10⁻¹" in label
+    assert "largest difference 0.3, tolerance 10⁻⁵" in label
 
 
 @pytest.mark.parametrize("page", ["app.py", "pages/verification.py"])

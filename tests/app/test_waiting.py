@@ -1,0 +1,81 @@
+"""A page that looks again and again is not lost, however late it reaches the browser."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.local_script_runner import LocalScriptRunner
+
+ROOT = Path(__file__).parents[2]
+
+
+def in_a_block():
+    import streamlit as st
+
+    from ui import waiting
+
+    st.write("before")
+    waiting.looking(st.write, 0.5, "a look")
+    st.write("after")
+
+
+def bare():
+    import streamlit as st
+
+    st.write("before")
+    st.fragment(st.write, run_every=0.5)("a look")
+    st.write("after")
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    """What a page has to send, before the browser has had any of it."""
+    queues = []
+
+    def forward_msgs(runner):
+        queues.append(runner.forward_msg_queue)
+        return runner.forward_msg_queue._queue
+
+    monkeypatch.setattr(LocalScriptRunner, "forward_msgs", forward_msgs)
+    return lambda: queues[-1]
+
+
+def misplaced(messages):
+    """Paths of the elements that have no place in the page when they come: their elder sibling is not there."""
+    n_children, wrong = {(): 2}, []  # the main part and the sidebar
+    for message in messages:
+        if not message.HasField("delta"):
+            continue
+        *above, place = message.metadata.delta_path
+        if place > n_children.setdefault(tuple(above), 0):
+            wrong.append([*above, place])
+        n_children[tuple(above)] = max(n_children[tuple(above)], place + 1)
+    return wrong
+
+
+@pytest.mark.parametrize(("page", "lost"), [(in_a_block, False), (bare, True)])
+def test_what_stands_after_a_look_has_its_place(queue, page, lost):
+    """The next look begins before the page is sent, so that Streamlit drops the look that it would replace.
+
+    With a bare fragment it is what `waiting.looking` is for; once nothing is lost there, it is not needed any more.
+    """
+    AppTest.from_function(page).run()
+    unsent = queue()
+    assert misplaced(unsent._queue) == []
+    looks = {one.delta.fragment_id for one in unsent._queue if one.HasField("delta")} - {""}
+    assert len(looks) == 1
+
+    unsent.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=list(looks))
+
+    assert bool(misplaced(unsent._queue)) == lost
+
+
+def test_only_waiting_makes_fragments():
+    makers = {
+        path.relative_to(ROOT).as_posix()
+        for path in [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("ui/**/*.py")]
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "fragment"
+    }
+    assert makers == {"ui/waiting.py"}
