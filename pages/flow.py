@@ -21,13 +21,13 @@ from ui.words import SHOWN_NAMES, finding, name, place, strongest_key
 MOST_HEADS = len(LIGHT.heads)  # as many as there are colours that can be told apart
 
 
-def drawn_heads(view: View) -> list[str]:
-    """The heads whose lines are drawn, the picked one first, as "3.5"; "3" for all heads of a layer together."""
+def chosen_heads(view: View) -> list[str]:
+    """The heads whose lines are asked for, the picked one first, as "3.5"; "3" for all heads of a layer together."""
     picked = f"{view.selection.layer}.{view.selection.head}"
     chosen = [picked, *view.selection.heads]
     if view.measure == "rollout":  # which is of all heads
         chosen = [one.partition(".")[0] for one in chosen]
-    return list(dict.fromkeys(chosen))[:MOST_HEADS]
+    return list(dict.fromkeys(chosen))
 
 
 def pattern_of(drawn: str, view: View) -> AttentionPattern:
@@ -139,7 +139,8 @@ def note(flow: Flow, view: View, largest: float) -> str:
 
 view = frame("Token flow")
 selection = view.selection
-heads = drawn_heads(view)
+chosen = chosen_heads(view)
+heads = chosen[:MOST_HEADS]
 patterns = [pattern_of(one, view) for one in heads]
 matrices = np.stack([one.weights for one in patterns])
 flow = lines_of(matrices, view)
@@ -180,7 +181,11 @@ token_flow(
     on_keep=keep,
     theme=view.theme,
 )
-st.caption(literal(note(flow, view, largest)) + f" {hidden_note(view)}")
+said = [literal(note(flow, view, largest)), hidden_note(view)]
+if len(chosen) > len(heads):
+    left_out = "; ".join(written_out(one).lower() for one in chosen[MOST_HEADS:])
+    said.append(f"Lines of {MOST_HEADS} heads at most are drawn, each in its own colour: without {left_out}.")
+st.caption(" ".join(filter(None, said)))
 take(
     view,
     {"token_flow": "Token flow"},

@@ -126,6 +126,19 @@ class TestSeveralHeads:
         at.number_input(key="field_head").set_value(2).run()
         assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["3.2", "4.2", "0"]
 
+    def test_more_than_there_are_colours_are_left_out_and_named(self):
+        at = open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,0.2,5")
+        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == [
+            "3.1",
+            "3.5",
+            "2.4",
+            "1.7",
+        ]
+        assert "Lines of 4 heads at most are drawn" in caption(at)
+        assert caption(at).endswith("without layer 0, head 2; layer 5, all heads.")
+
+        assert "at most" not in caption(open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,3.1"))
+
     def test_one_that_is_picked_is_drawn_once(self):
         at = open_page(PAGE, **DOOR, heads="3.1,2.4")
         assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["3.1", "2.4"]

@@ -336,6 +336,15 @@ def test_on_a_phone_nothing_leaves_the_window_and_long_tokens_are_shortened(visi
     expect(said(page)).to_contain_text("donaudampfschifffahrtsgesellschaft·1")
 
 
+def test_the_columns_have_room_for_their_names(page, server):
+    open_flow(page, server, text="a b c", special="hidden")  # all labels are shorter than "query"
+    whole = picture(page).bounding_box()
+    for side in ("query", "key"):
+        box = picture(page).get_by_text(side, exact=True).bounding_box()
+        assert whole["x"] <= box["x"]
+        assert box["x"] + box["width"] <= whole["x"] + whole["width"]
+
+
 def test_the_picture_is_one_svg_whose_look_is_in_its_attributes(page, server):
     """Saved as it is, with no style sheet, it looks the same."""
     open_flow(page, server, **PLACE, heads="3.5")

@@ -117,7 +117,8 @@ class Flow {
     this.width = Math.max(240, this.root.clientWidth);
     const count = Math.max(sides.query.labels.length, sides.key.labels.length);
     this.pitch = Math.min(TALLEST_ROW, Math.max(ONE_LOOK / count, Math.min(LEAST_GAP, LONGEST / count), THINNEST_ROW));
-    const widest = Math.max(...[...sides.query.labels, ...sides.key.labels].map((one) => canvas.measureText(one).width));
+    const written = ["query", "key", ...sides.query.labels, ...sides.key.labels];
+    const widest = Math.max(...written.map((one) => canvas.measureText(one).width));
     this.room = Math.min(widest + 2 * PAD, 0.34 * this.width);
     this.ends = { query: this.room + 2, key: this.width - this.room - 2 };
 
