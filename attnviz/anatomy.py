@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from attnviz.capture import recorded, share_parameters
-from attnviz.records import Kind, LayerAttention, Record
+from attnviz.records import Kind, LayerAttention, Record, Tokens
 
 if TYPE_CHECKING:
     from attnviz.models import Model
@@ -35,6 +36,21 @@ class LinearMap(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Normalisation(Record):
+    """A layer normalisation and what it made of some vectors.
+
+    Source: Ba et al. 2016 (arXiv:1607.06450), section 3: ``weight * (x - mean) / sqrt(variance + eps) + bias``, mean
+    and variance over the dimensions of each vector.
+    """
+
+    weight: Float[np.ndarray, " d_model"]
+    bias: Float[np.ndarray, " d_model"] | None
+    eps: float
+    made: Float[np.ndarray, "token d_model"]
+    """What the model's own module gave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerAnatomy(Record):
     """What goes into a layer's attention, what it is multiplied with, and what comes out of W_O."""
 
@@ -43,6 +59,8 @@ class LayerAnatomy(Record):
     ingredients: Mapping[Ingredient, Float[np.ndarray, "token d_embedding"]]
     """Rows of the embedding tables whose sum is the model's first vector of each token, before normalisation;
     those that the family has. Of the text that the queries come from."""
+    norm: Normalisation | None
+    """What normalises that sum; None where nothing does, or in a way attnviz does not know."""
     hidden: Float[np.ndarray, "query d_model"] | None
     """What the layer's queries are made from; None where the family changes them after a linear map, as rotary
     positions do, or computes them in a way attnviz does not know."""
@@ -86,9 +104,12 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
     network = share_parameters(model.network)
     listening = _Listening(call.kind, layer)
     ingredients: dict[Ingredient, np.ndarray] = {}
+    norms: list[Normalisation] = []
+    looked_up: list[int] = []  # attention calls there had been when the tokens were looked up
     tokens = trace.query_tokens(kind)
     linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
     tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
+    norm_modules = [one for one in network.modules() if isinstance(one, nn.LayerNorm)]
     with recorded(network) as recording:
 
         def listen(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -103,16 +124,30 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
                 listening.before.clear()
             listening.before.append((module, inputs[0], output))
 
-        def look_up(_: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-            rows = output.reshape(-1, output.shape[-1])
-            if len(rows) == len(tokens):  # not T5's table of distances, nor the other text's tokens
-                name = _ingredient(inputs[0], tokens.ids, tokens.segment)
-                ingredients.setdefault(name, rows.float().numpy())
+        def look_up(table: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
+            rows = output.reshape(-1, output.shape[-1]).float().numpy()
+            if "token" not in ingredients:
+                if _holds(inputs[0], tokens.ids):
+                    ingredients["token"] = rows * _token_scale(network, table)
+                    looked_up.append(len(recording.order))
+            elif rows.shape == ingredients["token"].shape and looked_up == [len(recording.order)]:
+                # before the first attention of this text: not T5's table of distances, nor the other text's tokens
+                ingredients.setdefault(_ingredient(table, inputs[0], tokens, network), rows)
+
+        def normalise(module: nn.LayerNorm, inputs: tuple[Any, ...], output: Tensor) -> None:
+            given = inputs[0].reshape(-1, inputs[0].shape[-1]).float().numpy()
+            parts = list(ingredients.values())
+            if norms or not parts or {one.shape for one in parts} != {given.shape}:
+                return
+            if np.allclose(given, sum(parts), rtol=0, atol=1e-5 * np.abs(given).max()):
+                norms.append(_normalisation(module, output.reshape(given.shape)))
 
         for one in linear:
             one.register_forward_hook(listen)
         for table in tables:
             table.register_forward_hook(look_up)
+        for norm in norm_modules:
+            norm.register_forward_hook(normalise)
         with torch.inference_mode():
             network(**model.inputs(trace.tokens, trace.target_tokens))
     parts: dict[Part, LinearMap] = {}
@@ -126,6 +161,7 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
         kind=call.kind,
         layer=layer,
         ingredients=ingredients,
+        norm=norms[0] if norms else None,
         hidden=inputs.get("query"),
         sources=inputs.get("key", inputs.get("value")),
         projections=parts,
@@ -135,12 +171,21 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
     )
 
 
-def _ingredient(asked: Any, ids: np.ndarray, segment: np.ndarray) -> Ingredient:
-    """What rows of an embedding table were looked up by; Marian hands its positions only a shape."""
-    rows = asked.reshape(-1).numpy() if isinstance(asked, Tensor) else None
-    if rows is not None and np.array_equal(rows, ids):
-        return "token"
-    return "segment" if rows is not None and np.array_equal(rows, segment) else "position"
+def _holds(asked: Any, numbers: np.ndarray) -> bool:
+    """Whether a table was asked for these rows; Marian hands its positions only a shape."""
+    return isinstance(asked, Tensor) and np.array_equal(asked.reshape(-1).numpy(), numbers)
+
+
+def _ingredient(table: nn.Embedding, asked: Any, tokens: Tokens, network: PreTrainedModel) -> Ingredient:
+    """What rows were looked up by, in a table that is not of the tokens; BART's decoder hands its positions the ids."""
+    is_of_segments = table.num_embeddings == getattr(network.config, "type_vocab_size", 0)
+    return "segment" if is_of_segments and _holds(asked, tokens.segment) else "position"
+
+
+def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
+    """What a family multiplies the tokens' vectors with once they are looked up, as Marian does."""
+    is_scaled_later = getattr(network.config, "scale_embedding", False) and not hasattr(table, "embed_scale")
+    return float(table.embedding_dim**0.5) if is_scaled_later else 1.0
 
 
 def _projection_of(
@@ -191,6 +236,16 @@ def _output(
     )
 
 
+def _normalisation(module: nn.LayerNorm, made: Tensor) -> Normalisation:
+    weight, bias = (module.get_parameter("weight").detach(), getattr(module, "bias", None))
+    return Normalisation(
+        weight=weight.float().numpy(),
+        bias=None if bias is None else bias.detach().float().numpy(),
+        eps=float(module.eps),
+        made=made.float().numpy(),
+    )
+
+
 def _parameters(module: nn.Module) -> tuple[Tensor, Tensor | None]:
     """Weight [d_in, d_out] and bias of a linear map."""
     weight = module.get_parameter("weight").detach()
@@ -211,7 +266,7 @@ def learned_positions(model: "Model") -> Float[np.ndarray, "position d_embedding
     return rows
 
 
-def find_position_table(model: "Model", network: nn.Module) -> tuple[nn.Embedding, int] | None:
+def find_position_table(model: "Model", network: PreTrainedModel) -> tuple[nn.Embedding, int] | None:
     """The module of a copy of a model that looks up positions, and the row of position 0.
 
     Args:
@@ -223,7 +278,9 @@ def find_position_table(model: "Model", network: nn.Module) -> tuple[nn.Embeddin
 
     def look_up(module: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
         rows = output.reshape(-1, output.shape[-1])
-        if len(rows) == len(tokens) and _ingredient(inputs[0], tokens.ids, tokens.segment) == "position":
+        if len(rows) != len(tokens) or _holds(inputs[0], tokens.ids):
+            return
+        if _ingredient(module, inputs[0], tokens, network) == "position":
             apart = (module.get_parameter("weight") - rows[0]).abs().sum(dim=1)
             found.append((module, int(apart.argmin())))
 

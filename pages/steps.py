@@ -6,7 +6,6 @@ import streamlit as st
 
 from ui import cache, state, verdict
 from ui.frame import frame
-from ui.glossary import terms
 from ui.pair import pick_key, pick_query
 from ui.steps.outputs import heads_step, mean_step
 from ui.steps.scores import row_step, score_step, softmax_step
@@ -21,7 +20,7 @@ STEPS: tuple[tuple[str, Callable[[Walk], None]], ...] = (
     ("One score", score_step),
     ("A row of scores", row_step),
     ("Softmax", softmax_step),
-    ("Mean of the values", mean_step),
+    ("Mean of values", mean_step),
     ("All heads", heads_step),
 )
 
@@ -45,7 +44,7 @@ with st.container(horizontal=True, horizontal_alignment="distribute", vertical_a
             f"{walk.label(key, of='key')}**"
         )
     pick_key(view, key)
-names = {0: "All on one page", **{number: f"{number}. {title}" for number, (title, _) in enumerate(STEPS, 1)}}
+names = {0: "All", **{number: f"{number}. {title}" for number, (title, _) in enumerate(STEPS, 1)}}
 st.pills(
     "Step",
     list(names),
@@ -73,14 +72,16 @@ if selection.step:
             key="step_on",
             help="Shows what happens next.",
         )
-st.caption(
-    "In every matrix blue-green cells are above 0, orange-brown ones below, and empty ones 0; frames mark the picked query, key "
-    "and head. Of a matrix too large to be seen, the largest of some neighbours stands for them."
-)
+if selection.step != 1:  # which has no matrix
+    st.caption(
+        "In every matrix blue-green cells are above 0, orange-brown ones below, and empty ones 0; frames mark the picked query, key "
+        "and head. Of a matrix too large to be seen, the largest of some neighbours stands for them."
+    )
 for number, (title, draw) in enumerate(STEPS, 1):
     if selection.step in (0, number):
         st.subheader(f"{number}. {title}")
-        draw(walk)
+        with st.container(key=f"step_part_{number}"):
+            draw(walk)
         if number == selection.step and number < len(STEPS):
             st.button(
                 f"Next: {STEPS[number][0]}",
@@ -89,19 +90,12 @@ for number, (title, draw) in enumerate(STEPS, 1):
                 key="step_on_below",
                 help="Shows what happens next.",
             )
-terms(
-    "Token",
-    "Vector",
-    "Position vector",
-    "Segment",
-    "Query",
-    "Key",
-    "Value",
-    "Score",
-    "Softmax",
-    "Weight",
-    "Output",
-    "W_O",
+take(
+    view,
+    {
+        f"step_part_{number}": f"{number}. {title}"
+        for number, (title, _) in enumerate(STEPS, 1)
+        if number > 1 and selection.step in (0, number)
+    },
 )
-take(view, {})
 verdict.in_sidebar(selection)

@@ -31,7 +31,7 @@ def said(at) -> str:
 
 
 def table(at, name: str):
-    found = {"tokens": 0, "softmax": 1, "mean": 2}[name]
+    found = {"tokens": 0, "pair": 1, "softmax": 2, "mean": 3}[name]
     return at.dataframe[found].value
 
 
@@ -65,6 +65,10 @@ def test_every_number_is_the_traces(walked):
     assert dot == pytest.approx(float(q[query].astype(np.float64) @ k[key]), abs=6e-5)
     assert scaled == pytest.approx(expected, abs=6e-5)
     np.testing.assert_allclose(cells(at, "pair"), [q[query], k[key], q[query] * k[key]], rtol=1e-6)
+    products = table(at, "pair")
+    np.testing.assert_allclose(products["product"], q[query].astype(np.float64) * k[key], rtol=1e-6)
+    assert products["sum so far"].tolist() == np.cumsum(products["product"]).tolist()
+    assert products["sum so far"].iloc[-1] == pytest.approx(expected * np.sqrt(32), abs=1e-4)
     np.testing.assert_array_equal(cells(at, "scores"), trace.scores(layer, head))
 
     np.testing.assert_array_equal(cells(at, "row_query"), q)
@@ -80,7 +84,8 @@ def test_every_number_is_the_traces(walked):
         strongest = sorted(np.sort(softmax["weight"])[-11:])
         np.testing.assert_allclose(strongest, np.sort(weights)[-11:], rtol=1e-6)
     [shared] = [one for one in formulas(at) if one.startswith(f"w_{{{query},{key}}}")]
-    _exponential, total, weight = map(float, re.findall(r"\d+\.\d{4}", shared))
+    _exponential, total, weight, largest = map(float, re.findall(r"-?\d+\.\d{4}", shared))
+    assert largest == pytest.approx(trace.scores(layer, head)[query].max(), abs=6e-5)
     assert weight == pytest.approx(weights[key], abs=6e-5)
     assert total == pytest.approx(1 / weights.max(), rel=1e-3)
 
@@ -95,7 +100,9 @@ def test_every_number_is_the_traces(walked):
     parts = cells(at, "heads")
     assert parts.shape[0] == 13
     checks = [one.value for one in at.markdown if "Checked" in one.value]
-    assert len(checks) == 9  # Q, K, V, the score, the rows of scores and weights, the mean, W_O twice
+    assert (
+        len(checks) == 10
+    )  # the sum normalised, Q, K, V, the score, the rows of scores and weights, the mean, W_O twice
     assert not [one.value for one in at.markdown if ":red[" in one.value]
 
 
@@ -126,7 +133,7 @@ def test_the_layers_output_is_what_the_model_computed(walked, embedded):
 def test_walking(embedded):
     at = open_page(PAGE, step=1)
     titles = ["Tokens", "Vectors", "Queries, keys, values", "One score", "A row of scores", "Softmax"]
-    for number, title in enumerate([*titles, "Mean of the values", "All heads"], 1):
+    for number, title in enumerate([*titles, "Mean of values", "All heads"], 1):
         assert [one.value for one in at.subheader] == [f"{number}. {title}"]
         assert at.button(key="step_back").disabled == (number == 1)
         if number < 8:
@@ -135,7 +142,7 @@ def test_walking(embedded):
     assert at.button(key="step_on").disabled
     assert "step_on_below" not in [one.key for one in at.button]
     at.button(key="step_back").click().run()
-    assert [one.value for one in at.subheader] == ["7. Mean of the values"]
+    assert [one.value for one in at.subheader] == ["7. Mean of values"]
 
 
 def test_shapes_are_written_on_the_matrices():
@@ -149,11 +156,65 @@ def test_shapes_are_written_on_the_matrices():
     assert titles["query_made"].endswith("11 × 32")
 
 
+@pytest.mark.parametrize("layer", [0, 3])
+def test_the_first_vectors_are_the_models(layer, embedded):
+    """The mean and the spread of the sum, and M at layer 0, worked out by torch from the model's own tables."""
+    import torch
+
+    at = open_page(PAGE, text=DOOR, layer=layer, head=1, query=7, step=2)
+    assert_no_exception(at)
+    tables, ids = embedded.network.embeddings, torch.tensor(embedded.tokenize(DOOR).ids)
+    with torch.inference_mode():
+        summed = tables.word_embeddings(ids) + tables.token_type_embeddings.weight[0]
+        summed = summed + tables.position_embeddings.weight[: len(ids)]
+        first = tables.LayerNorm(summed).numpy()
+    [formula] = [one for one in formulas(at) if r"\mathrm{norm}" in one]
+    mean, spread = map(float, re.findall(r"= (-?\d+\.\d{4})", formula))
+    assert mean == pytest.approx(float(summed[7].mean()), abs=6e-5)
+    assert spread == pytest.approx(float(summed[7].std(unbiased=False)), abs=6e-5)
+    [checked] = [one.value for one in at.markdown if "Checked" in one.value]
+    assert "the sums of all 11 tokens, normalised here" in checked
+    is_first = np.allclose(cells(at, "hidden"), largest_of(first, 4), atol=1e-5)
+    assert is_first == (layer == 0)
+    assert ("which layer 3 reads, is what layers 0 to 2 made of this" in said(at)) == (layer == 3)
+
+
+def test_a_step_that_differs_from_the_model_says_so(monkeypatch, embedded):
+    """The same checks on a page whose sums, queries and weights are those of another model."""
+    import attnviz.anatomy
+
+    real = attnviz.anatomy._normalisation
+    monkeypatch.setattr(
+        attnviz.anatomy, "_normalisation", lambda module, made: real(module, made + 0.01 * made.abs().max())
+    )
+    at = open_page(PAGE, text="Another door creaked.", layer=1, head=1, step=2)
+    assert [one.value for one in at.markdown if ":red[" in one.value]
+
+
+@pytest.mark.parametrize("kind", ["decoder", "cross"])
+def test_a_decoder_adds_its_positions(kind, checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
+    from attnviz.catalogue import offers
+
+    own = [one.name for one in offers() if "bart" in one.name][-1]
+    at = open_page(PAGE, model=own, text="the cat sat", second="a door", kind=kind, step=2)
+    assert_no_exception(at)
+    assert "Lengths for" in said(at) and ", position " in said(at)
+    assert "adds no vector for the position" not in said(at)
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_every_step_names_its_source(step):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, step=step)
+    assert re.search(r"et al\. \d{4}, arXiv:\d{4}\.\d{5}", " ".join(one.value for one in at.caption))
+
+
 @pytest.mark.parametrize("step", range(1, 9))
 def test_at_most_four_sentences_say_what_a_step_is(step):
     at = open_page(PAGE, text=DOOR, step=step)
     texts = [one.value for one in at.markdown if one.value[:2] != "**" and "Checked" not in one.value]
     [words] = [one for one in texts if len(one) > 60 and not one.startswith("<style")]
+    words = re.sub(r'\]\(\S+ ".*?"\)', "]", words)  # what a link's tooltip says is not the step's
     assert 1 <= len(re.findall(r"[.!?](?:\s|$)", words)) <= 4
 
 

@@ -6,7 +6,7 @@ from tests.browser.screen import DOOR, open_screen, wait_for_link
 
 TITLES = (
     *("Tokens", "Vectors", "Queries, keys, values", "One score"),
-    *("A row of scores", "Softmax", "Mean of the values", "All heads"),
+    *("A row of scores", "Softmax", "Mean of values", "All heads"),
 )
 
 

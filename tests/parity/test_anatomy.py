@@ -1,8 +1,12 @@
 """Every model family: what a layer's attention is made of gives, multiplied out, what passed through it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
+import attnviz
 from attnviz.anatomy import anatomy
 from tests import tiny
 
@@ -61,6 +65,72 @@ def test_what_a_token_is_looked_up_by(tiny_model, family):
     expected = PLAIN.get(family.name, {"token"})
     assert found.ingredients.keys() >= {"token"}
     assert set(found.ingredients) == expected
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+@pytest.mark.parametrize("name", ["bart", "marian", "t5"])
+def test_two_texts_of_one_length_keep_their_own_vectors(tiny_model, name, kind):
+    model = tiny_model(name)
+    trace = model.trace("a door opened", "a mat opened")
+    assert len(trace.tokens) == len(trace.target_tokens)
+    found = anatomy(model, trace, 0, kind)
+    assert set(found.ingredients) == PLAIN[name]
+    summed = sum(found.ingredients.values())
+    ids = (trace.tokens if kind == "encoder" else trace.target_tokens).ids
+    own = model.network.get_input_embeddings().weight.detach().numpy()[ids]
+    np.testing.assert_allclose(found.ingredients["token"], own, atol=TOLERANCE)
+    if name == "marian":  # whose first layer reads the sum as it is
+        np.testing.assert_allclose(summed, found.hidden, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("gpt2", {"token", "position"}), ("t5", {"token"})])
+def test_a_text_of_one_token(tiny_model, name, expected):
+    model = tiny_model(name)
+    trace = model.trace("a")
+    found = anatomy(model, trace, 0, "decoder")
+    assert len(trace.query_tokens("decoder")) == 1
+    assert set(found.ingredients) == expected
+
+
+def test_tokens_that_are_scaled_once_they_are_looked_up(tmp_path):
+    """As the Marian models on the Hub do."""
+    family = replace(tiny.TEXT_FAMILIES["marian"], config=lambda: _marian(scale_embedding=True))
+    model = attnviz.load_model(str(tiny.save(family, tmp_path)))
+    found = anatomy(model, model.trace(TEXT, SECOND_TEXT), 0, "encoder")
+    np.testing.assert_allclose(sum(found.ingredients.values()), found.hidden, atol=TOLERANCE)
+
+
+def _marian(**changed):
+    config = tiny.TEXT_FAMILIES["marian"].config()
+    config.update(changed)
+    return config
+
+
+NORMALISED = {  # the module that normalises the sum, by its name in transformers
+    "bert": "embeddings.LayerNorm",
+    "electra": "embeddings.LayerNorm",
+    "albert": "embeddings.LayerNorm",
+    "roberta": "embeddings.LayerNorm",
+    "xlm-roberta": "embeddings.LayerNorm",
+    "distilbert": "embeddings.LayerNorm",
+    "modernbert": "embeddings.norm",
+    "gpt2": "h.0.ln_1",
+    "gpt-neox": "layers.0.input_layernorm",
+    "bart": "encoder.layernorm_embedding",
+}
+
+
+@pytest.mark.parametrize("name", list(tiny.TEXT_FAMILIES))
+def test_what_normalises_the_sum(tiny_model, name):
+    model = tiny_model(name)
+    found = anatomy(model, trace_of(model, tiny.TEXT_FAMILIES[name]), 1)
+    assert (found.norm is not None) == (name in NORMALISED)
+    if found.norm is not None:
+        module = model.network.get_submodule(NORMALISED[name])
+        np.testing.assert_array_equal(found.norm.weight, module.weight.detach().numpy())
+        with torch.inference_mode():
+            expected = module(torch.tensor(sum(found.ingredients.values()))).numpy()
+        np.testing.assert_allclose(found.norm.made, expected, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "distilbert"])

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from ui.steps.walk import Walk, anatomy, check, goes, labels, picture, shown_keys, size
+from ui.steps.walk import Walk, anatomy, check, goes, labels, picture, shown_keys, size, source
 
 
 def mean_step(walk: Walk) -> None:
@@ -18,8 +18,9 @@ def mean_step(walk: Walk) -> None:
         f"the output of head {head}, {size(whole)}",
     )
     st.markdown(
-        f"What {walk.label(walk.query, of='query')} takes away is the mean of all values, each counted by its weight. "
-        "A key with a large weight and a short value brings little: the table has both."
+        f"What {walk.label(walk.query, of='query')} takes away, the {walk.term('Output')} of the head, is the mean of all "
+        f"{walk.term('Value', 'values')}, each counted by its {walk.term('Weight')}. A key with a large weight and a short "
+        "value brings little: the table has both."
     )
     st.latex(rf"o_{{{walk.query}}} = \sum_j w_{{{walk.query},j}}\, v_j")
     order = shown_keys(walk, weights)
@@ -49,6 +50,10 @@ def mean_step(walk: Walk) -> None:
         labels=[*(labels(walk, "key")[one] for one in order), "output"],
     )
     check(weights.astype(np.float64) @ values, output, f"the mean of {len(output)} numbers is the model's")
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, equation 1",
+        "the length of values: Kobayashi et al. 2020, arXiv:2004.10102",
+    )
 
 
 def heads_step(walk: Walk) -> None:
@@ -76,12 +81,11 @@ def heads_step(walk: Walk) -> None:
         f"the attention's output, {size(found.output)}",
     )
     st.markdown(
-        f"The outputs of the {len(parts)} heads are laid side by side, {n_head} × {d_value} = "
-        f"{n_head * d_value} numbers, and one last matrix W<sub>O</sub> mixes them into {parts.shape[1]} numbers for "
+        f"The outputs of the {len(parts)} {walk.term('Head', 'heads')} are laid side by side, {n_head} × {d_value} = "
+        f"{n_head * d_value} numbers, and one last matrix {walk.term('W_O', '$W_O$')} mixes them into {parts.shape[1]} numbers for "
         f"{walk.label(walk.query, of='query')}. Adding up what each head gives through its own part of "
-        "W<sub>O</sub> is the same thing, so every head's share can be told. Then the layer adds what it has read, "
-        "and works on every token by itself.",
-        unsafe_allow_html=True,
+        "$W_O$ is the same thing, so every head's share can be told. The rest of the layer adds "
+        "what it has read to this and works on every token by itself."
     )
     st.latex(r"\mathrm{output}_i = \sum_h o_i^{(h)} W_O^{(h)} + b_O")
     columns = st.columns(3)
@@ -95,7 +99,7 @@ def heads_step(walk: Walk) -> None:
     check(
         side_by_side @ stacked + bias,
         found.output,
-        f"heads side by side times W<sub>O</sub> are what the model gave, all {n_query:,} rows",
+        f"heads side by side times $W_O$ are what the model gave, all {n_query:,} rows",
     )
     picture(
         walk,
@@ -116,4 +120,8 @@ def heads_step(walk: Walk) -> None:
         summed,
         found.output[walk.query],
         f"the sum over the heads is the model's row of {walk.label(walk.query, of='query')}",
+    )
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2",
+        "as a sum over heads: Michel et al. 2019, arXiv:1905.10650, section 2.2",
     )

@@ -3,7 +3,9 @@
 import numpy as np
 import streamlit as st
 
-from ui.steps.walk import Walk, check, goes, labels, leads_on, picture, shown_keys, size
+from ui.steps.walk import Walk, check, goes, labels, leads_on, picture, shown_keys, signed, size, source
+
+_FEW_ROWS = 9 * 36  # px; the other dimensions are reached by scrolling
 
 
 def score_step(walk: Walk) -> None:
@@ -12,41 +14,63 @@ def score_step(walk: Walk) -> None:
     layer, head = walk.place
     query, key = trace.query(layer, head, kind)[walk.query], trace.key(layer, head, kind)[walk.key]
     call = trace.attention(layer, kind)
-    products, dot = query * key, float(query @ key)
+    products = query.astype(np.float64) * key
+    dot = float(products.sum())
     score = float(trace.scores(layer, head, kind)[walk.query, walk.key])
-    goes(f"one query and one key, {len(query)} numbers each", f"one number, {score:.4f}")
+    divided = bool(np.isclose(call.scale, len(query) ** -0.5))
+    goes(f"one query and one key, {len(query)} numbers each", f"one number, {signed(score)}")
     st.markdown(
-        f"How well does the key of {walk.label(walk.key, of='key')} answer the query of "
+        f"How well does the {walk.term('Key')} of {walk.label(walk.key, of='key')} answer the {walk.term('Query')} of "
         f"{walk.label(walk.query, of='query')}? Their numbers are multiplied one by one and added up: the dot "
         "product, large where both vectors point the same way. "
-        f"It is divided by √{len(query)}, or scores would grow with the number of dimensions."
+        + (
+            f"It is {walk.term('Scale', 'divided')} by $\\sqrt{{d_k}} = \\sqrt{{{len(query)}}}$, or "
+            f"{walk.term('Score', 'scores')} would grow with the number of dimensions."
+            if divided
+            else f"This model multiplies it by {call.scale:.4g} instead of dividing by $\\sqrt{{d_k}}$, and has its "
+            f"{walk.term('Score')}."
+        )
     )
+    dot_product = rf"q_{{{walk.query}}} \cdot k_{{{walk.key}}}"
     st.latex(
-        rf"s_{{{walk.query},{walk.key}}} = \frac{{q_{{{walk.query}}} \cdot k_{{{walk.key}}}}}{{\sqrt{{{len(query)}}}}}"
-        rf" = {call.scale:.4f} \times {dot:.4f} = {call.scale * dot:.4f}"
+        rf"s_{{{walk.query},{walk.key}}} = "
+        + (
+            rf"\frac{{{dot_product}}}{{\sqrt{{{len(query)}}}}}"
+            if divided
+            else rf"{call.scale:.4g} \, {dot_product}"
+        )
+        + rf" = {call.scale:.4f} \times {dot:.4f} = {call.scale * dot:.4f}"
     )
     picture(
         walk,
         "pair",
-        np.stack([query, key, products]),
+        np.stack([query, key, products.astype(np.float32)]),
         title="query, key and their product, dimension by dimension",
         rows=("vector", 2),
         columns=("dimension", None),
         labels=[f"q {walk.query}", f"k {walk.key}", "product"],
     )
-    strongest = np.argsort(-np.abs(products))[:3]
-    said = ", ".join(
-        f"dimension {one}: {query[one]:.3f} × {key[one]:.3f} = {products[one]:.3f}" for one in strongest
+    numbers = {"query": query, "key": key, "product": products, "sum so far": products.cumsum()}
+    st.dataframe(
+        {"dimension": np.arange(len(query)), **numbers},
+        hide_index=True,
+        height=_FEW_ROWS,
+        column_config={name: st.column_config.NumberColumn(format="%.4f") for name in numbers},
+        key="step_pair_table",
+        alt="Query, key, their product and its sum so far, dimension by dimension",
     )
-    st.caption(f"The three products that count most: {said}.")
-    leads_on(walk, "pages/scaling.py", "Why divide by the root of the dimensions?")
+    strongest = ", ".join(f"{one} ({signed(products[one])})" for one in np.argsort(-np.abs(products))[:3])
+    st.caption(f"The last sum is the dot product. The dimensions that count most: {strongest}.")
     if not np.isfinite(score):
         st.caption("The query may not see this key: whatever the product, the score is minus infinity.")
-        return
-    if call.bias is not None:
-        st.caption(f"This family adds a bias for how far apart the two are: {score - call.scale * dot:.4f}.")
-        return
-    check(np.array([call.scale * dot]), np.array([score]), f"the score is the model's, {score:.4f}")
+    elif call.bias is not None:
+        st.caption(
+            f"This family adds a bias for how far apart the two are: {signed(score - call.scale * dot)}."
+        )
+    else:
+        check(np.array([call.scale * dot]), np.array([score]), f"the score is the model's, {signed(score)}")
+    leads_on(walk, "pages/scaling.py", "Why divide by the root of the dimensions?")
+    source("Vaswani et al. 2017, arXiv:1706.03762, equation 1 and section 3.2.1")
 
 
 def row_step(walk: Walk) -> None:
@@ -59,11 +83,15 @@ def row_step(walk: Walk) -> None:
     seen = np.isfinite(row)
     goes(f"Q, {size(queries)}, and K, {size(keys)}", f"a matrix S of scores, {size(scores)}")
     st.markdown(
-        f"The same for every key gives a row of {len(row)} scores for {walk.label(walk.query, of='query')}; all "
+        f"The same for every key gives a row of {len(row)} {walk.term('Score', 'scores')} for {walk.label(walk.query, of='query')}; all "
         f"queries together give a matrix of {scores.shape[0]} × {scores.shape[1]}. Scores are any numbers: a key can "
         "stand out only against the others of its row."
     )
-    st.latex(r"S = \frac{Q K^\top}{\sqrt{d_k}}")
+    divided = np.isclose(call.scale, queries.shape[1] ** -0.5)
+    st.latex(
+        (r"S = \frac{Q K^\top}{\sqrt{d_k}}" if divided else rf"S = {call.scale:.4g} \, Q K^\top")
+        + ("" if call.bias is None else " + B")  # T5's for the distance of two tokens
+    )
     columns = st.columns(3)
     with columns[0]:
         picture(
@@ -95,13 +123,14 @@ def row_step(walk: Walk) -> None:
         )
     best, worst = int(np.where(seen, row, -np.inf).argmax()), int(np.where(seen, row, np.inf).argmin())
     st.caption(
-        f"Highest in this row: {walk.label(best, of='key')} with {row[best]:.4f}; lowest: "
-        f"{walk.label(worst, of='key')} with {row[worst]:.4f}; {walk.label(walk.key, of='key')}: {row[walk.key]:.4f}."
+        f"Highest in this row: {walk.label(best, of='key')} with {signed(row[best])}; lowest: "
+        f"{walk.label(worst, of='key')} with {signed(row[worst])}; {walk.label(walk.key, of='key')}: {signed(row[walk.key])}."
         + ("" if seen.all() else " Keys that a query may not see are left empty.")
     )
     if call.bias is None:
         product = call.scale * (queries[walk.query].astype(np.float64) @ keys.T)
         check(product[seen], row[seen], f"this row of {int(seen.sum())} scores is the model's")
+    source("Vaswani et al. 2017, arXiv:1706.03762, equation 1")
 
 
 def softmax_step(walk: Walk) -> None:
@@ -116,13 +145,15 @@ def softmax_step(walk: Walk) -> None:
     exponentials = np.exp(row - (largest if np.isfinite(largest) else 0.0))
     total = float(exponentials.sum()) or 1.0
     st.markdown(
-        "The softmax makes shares of a row of scores: the exponential of each, divided by their sum, so that the row "
-        "sums to 1. A score that is higher by 1 gets e ≈ 2.72 times the weight. The largest score is taken off first: "
+        f"The {walk.term('Softmax')} makes shares of a row of scores, the {walk.term('Weight', 'weights')}: the exponential of each, divided by their sum, so that the row "
+        "sums to 1. A score that is higher by 1 gets $e \\approx 2.72$ times the weight. The largest score $m$ is taken off first: "
         "it cancels in the division, and keeps the exponentials from becoming too large for the machine."
     )
     st.latex(
-        rf"w_{{{walk.query},{walk.key}}} = \frac{{e^{{s - \max s}}}}{{\sum_j e^{{s_j - \max s}}}}"
+        rf"w_{{{walk.query},{walk.key}}} = \frac{{e^{{s_{{{walk.query},{walk.key}}} - m}}}}"
+        rf"{{\sum_j e^{{s_{{{walk.query},j}} - m}}}}"
         rf" = \frac{{{exponentials[walk.key]:.4f}}}{{{total:.4f}}} = {exponentials[walk.key] / total:.4f}"
+        + (rf", \qquad m = \max_j s_{{{walk.query},j}} = {largest:.4f}" if np.isfinite(largest) else "")
     )
     order = shown_keys(walk, weights)
     picture_column, table_column = st.columns([1, 2])
@@ -156,3 +187,8 @@ def softmax_step(walk: Walk) -> None:
         rest = float(weights.sum() - weights[order].sum())
         st.caption(f"The {len(order)} strongest keys; the other {len(row) - len(order):,} share {rest:.4f}.")
     check(exponentials / total, weights, "the row of weights is the model's")
+    leads_on(walk, "pages/scaling.py", "What happens where the largest is not taken off")
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, equation 1",
+        "the largest taken off: Blanchard et al. 2021, arXiv:1909.03469",
+    )

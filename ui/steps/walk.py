@@ -1,6 +1,6 @@
 """What all steps of the page "Step by step" share: the picked pair, the matrices as pictures, and the checks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,7 @@ from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.theme import axis_labels, isolated
 from attnviz.records import Axis
 from ui.frame import View
+from ui.glossary import linked
 from ui.text import literal
 from ui.words import power
 
@@ -28,6 +29,19 @@ class Walk:
     key: int
     anatomy: "LayerAnatomy | None"
     """None where the model is not here, as for a bundle."""
+    met: set[str] = field(default_factory=set)
+    """Terms that the page has linked so far."""
+
+    def term(self, name: str, shown: str = "") -> str:
+        """A term in a sentence, linked to the glossary where the page has it for the first time.
+
+        Args:
+            shown: the words of the page; the name, as it stands in a sentence, if empty.
+        """
+        if name in self.met:
+            return shown or name[0].lower() + name[1:]
+        self.met.add(name)
+        return linked(name, shown)
 
     @property
     def place(self) -> tuple[int, int]:
@@ -71,6 +85,16 @@ def picture(walk: Walk, key: str, cells: np.ndarray, **named: object) -> None:
 def goes(into: str, out: str) -> None:
     """Says in one line what goes into a step and what comes out of it."""
     st.markdown(f"**In:** {into}  \n**Out:** {out}")
+
+
+def source(*papers: str) -> None:
+    """Says in one grey line where a step is from."""
+    st.caption(f"{'; '.join(papers)}.")
+
+
+def signed(number: float) -> str:
+    """A number of a step, with a minus that is one."""
+    return f"{number:.4f}".replace("-", "−")
 
 
 def leads_on(walk: Walk, page: str, label: str) -> None:
