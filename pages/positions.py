@@ -1,22 +1,28 @@
 """How does the model know the order of the words? Its position vectors, the paper's, and the words shuffled."""
 
+from dataclasses import replace
+
 import numpy as np
 import streamlit as st
 from sklearn.metrics.pairwise import cosine_similarity
 
 from attnviz.figures.effect import draw_effect
-from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced
+from attnviz.figures.matrices import draw_matrix
+from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced, tone_limit
 from attnviz.figures.theme import isolated
 from attnviz.layouts import LARGEST_SEED, principal_components
-from attnviz.positions import sinusoidal_positions
+from attnviz.positions import shift, sinusoidal_positions
 from attnviz.records import Axis
 from ui import cache, errors, state, verdict
 from ui.frame import View, frame
 from ui.glossary import linked
+from ui.steps.walk import check
 from ui.take import take
 from ui.text import literal
+from ui.words import power
 
 CONFIG = {"displayModeBar": False}
+CORNER = 12  # rows and columns of the matrix of a shift that are drawn
 
 
 def vectors(view: View) -> None:
@@ -25,11 +31,11 @@ def vectors(view: View) -> None:
     n_used = len(view.trace.tokens)
     d_model = view.trace.last_hidden_state.shape[1] if table is None else table.shape[1]
     n_position = 512 if table is None else len(table)
-    sines = sinusoidal_positions(n_position, d_model)
+    sines = sinusoidal_positions(n_position, d_model + d_model % 2)  # a cosine for every sine
     st.markdown(
         f"Attention itself has no order: a {linked('Token')}'s {linked('Output')} is a sum over all others, in any order. "
         f"So a {linked('Position vector', 'vector for each position')} is added to the token's own before the first "
-        f"{linked('Layer')}. BERT has learned its vectors; the paper of 2017 "
+        f"{linked('Layer')}. BERT has learned its vectors (Devlin et al. 2018, arXiv:1810.04805); the paper of 2017 "
         "took sines and cosines (Vaswani et al. 2017, arXiv:1706.03762, section 3.5)."
     )
     st.latex(
@@ -53,7 +59,8 @@ def vectors(view: View) -> None:
                 continue
             lengths = np.linalg.norm(own, axis=1)
             st.caption(
-                f"{own.shape[0]:,} × {own.shape[1]}; lengths {lengths.min():.2f} to {lengths.max():.2f}"
+                f"{own.shape[0]:,} × {own.shape[1]}; lengths {lengths.min():.2f} to {lengths.max():.2f}. Colours "
+                f"end at ±{tone_limit(own):.2g}, which 99 of 100 numbers stay within; the largest is {np.abs(own).max():.2g}."
             )
             st.plotly_chart(
                 draw_table(own, theme=view.theme),
@@ -86,12 +93,75 @@ def vectors(view: View) -> None:
                 alt=f"{title}: positions in the plane of their two principal components",
             )
             st.caption("The same vectors by their first two principal components, joined in their order.")
+    distances(sines, table)
+    shifted(view, sines)
+
+
+def distances(sines: np.ndarray, table: np.ndarray | None) -> None:
+    """What the dot product of two positions depends on."""
+    st.subheader("Only the distance counts")
+    st.latex(r"PE_p \cdot PE_{p+k} = \sum_i \cos(k\,\omega_i), \qquad \omega_i = \frac{1}{10000^{2i/d}}")
+    steps = [one for one in (1, 5, 20) if one < len(sines)]
     products = sines.astype(np.float64) @ sines.T
-    spread = max(float(np.ptp(np.diagonal(products, apart))) for apart in (1, 5, 20))
+    spread = max(float(np.ptp(np.diagonal(products, apart))) for apart in steps)
+    said = (
+        "Of sines and cosines the dot product does not depend on where two positions are, but on how far apart: "
+        + ", ".join(f"{apart} apart it is {products[0, apart]:.3f}" for apart in steps)
+        + f", the same everywhere to {power(spread)}."
+    )
+    if table is not None:
+        learned = table.astype(np.float64) @ table.T
+        ends = (
+            f"{apart} apart from {learned.diagonal(apart).min():.3f} to {learned.diagonal(apart).max():.3f}"
+            for apart in steps
+            if apart < len(table)
+        )
+        said += f" Learned vectors need not do that; here it is {', '.join(ends)}.".replace("-", "−")
+    st.markdown(said)
+
+
+def shifted(view: View, sines: np.ndarray) -> None:
+    """One matrix that moves every position on by as much."""
+    st.subheader("A shift is a turn")
+    k = min(view.selection.shift, len(sines) - 1)
+    with st.columns(3)[0]:
+        st.number_input(
+            "Shift, positions",
+            min_value=1,
+            max_value=len(sines) - 1,
+            help="How many positions the matrix moves every vector on.",
+            **state.field("shift", replace(view.selection, shift=k)),
+        )
     st.markdown(
-        f"Of sines and cosines the dot product depends on the distance alone: 1 apart it is {products[0, 1]:.3f}, 5 "
-        f"apart {products[0, 5]:.3f}, 20 apart {products[0, 20]:.3f}, the same everywhere to {spread:.0e}. Learned "
-        "vectors need not do that."
+        f"To move {k} position{'s' * (k > 1)} on, each sine and its cosine are turned by the angle $k\\,\\omega_i$: one "
+        "matrix does it, the same for every position. That, its authors supposed, makes it easy to learn to look a fixed "
+        "distance away (Vaswani et al. 2017, arXiv:1706.03762, section 3.5)."
+    )
+    turn = shift(k, sines.shape[1])
+    formula, matrix = st.columns([3, 2], vertical_alignment="center", gap="medium")
+    formula.latex(
+        r"\begin{pmatrix} PE_{(p+k,\,2i)} \\ PE_{(p+k,\,2i+1)} \end{pmatrix} = "
+        r"\begin{pmatrix} \cos k\omega_i & \sin k\omega_i \\ -\sin k\omega_i & \cos k\omega_i \end{pmatrix} "
+        r"\begin{pmatrix} PE_{(p,\,2i)} \\ PE_{(p,\,2i+1)} \end{pmatrix}"
+    )
+    with matrix:
+        st.plotly_chart(
+            draw_matrix(
+                turn.T[:CORNER, :CORNER],
+                title="Corner of the matrix",
+                rows=("dimension", None),
+                columns=("dimension", None),
+                theme=view.theme,
+            ),
+            theme=None,
+            key="shift_matrix",
+            config=CONFIG,
+            alt=f"Corner of the matrix that moves a position {k} on: blocks of two by two on the diagonal, else 0",
+        )
+    check(
+        sines[:-k] @ turn,
+        sines[k:],
+        f"this matrix, {turn.shape[0]} × {turn.shape[1]}, takes each of {len(sines) - k:,} positions to the one {k} later",
     )
 
 
@@ -136,6 +206,7 @@ def shuffled(view: View) -> None:
             st.caption(
                 f"A token turns by {change.mean():.4f} on average, by {change.max():.4f} at most (1 − cosine)."
             )
+    st.latex(r"\mathrm{attention}(P M) = P\,\mathrm{attention}(M) \quad \text{for every reordering } P")
     if found.without_positions.max() < 1e-3:
         st.markdown(
             "Without positions every token ends where it was, wherever it stands: to attention a sentence is a bag of "
@@ -151,5 +222,17 @@ view = frame("Positions")
 with errors.explained():
     vectors(view)
     shuffled(view)
-take(view, {"learned_likeness": "Learned positions", "sines_likeness": "Sines and cosines"})
+take(
+    view,
+    {
+        "learned_table": "Learned vectors",
+        "sines_table": "Sines and cosines",
+        "learned_likeness": "Learned, similarity",
+        "sines_likeness": "Sines, similarity",
+        "learned_path": "Learned, path",
+        "sines_path": "Sines, path",
+        "shift_matrix": "Shift",
+        "shuffled_with": "Shuffled",
+    },
+)
 verdict.in_sidebar(view.selection)

@@ -86,6 +86,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "step": (0, 8),
     "scale": (SCALES[0], SCALES[-1]),
     "d_k": (1, LARGEST_D_K),
+    "shift": (1, 511),
     "reach": (0, 512),
     "tile": (1, 512),
     "tiles": (1, 10**6),
@@ -206,6 +207,8 @@ class Selection:
     """Dimensions of the random vectors beside the model's; None for as many as the head has."""
     mask: MaskName = "causal"
     """The kind of attention that the model's own is compared with."""
+    shift: int = 1
+    """Positions that the vectors of the 2017 paper are moved on by one matrix."""
     reach: int = 2
     """Tokens that a sliding window reaches to each side."""
     unseen: tuple[int, ...] = ()

@@ -96,12 +96,15 @@ def draw_path(
 
 
 def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName = "light") -> go.Figure:
-    """The vectors themselves: a row for each position, a column for each dimension."""
+    """The vectors themselves: a row for each position, a column for each dimension.
+
+    Colours end at the table's `tone_limit`, so that a few large numbers do not make all others look empty.
+    """
     palette = THEMES[theme]
     pairs = spaced(table.shape[1] // 2, _MOST_PAIRS)  # sine and cosine of a wave stay side by side
     rows, columns = spaced(len(table)), np.sort(np.concatenate([2 * pairs, 2 * pairs + 1]))
     cells = table[np.ix_(rows, columns)].astype(np.float32)
-    span = float(np.abs(cells).max(initial=0.0)) or 1.0
+    span = tone_limit(table)
     return go.Figure(
         go.Heatmap(
             z=cells,
@@ -121,6 +124,11 @@ def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName
             yaxis={**_axis("position", palette), "autorange": "reversed"},
         ),
     )
+
+
+def tone_limit(table: Float[np.ndarray, "position d_model"]) -> float:
+    """The size that 99 of 100 numbers of a table stay within; 1 for a table of zeros."""
+    return float(np.quantile(np.abs(table), 0.99)) or float(np.abs(table).max(initial=0.0)) or 1.0
 
 
 def spaced(count: int, most: int = MOST_POSITIONS) -> np.ndarray:

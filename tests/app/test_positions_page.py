@@ -28,6 +28,57 @@ def test_cosines_are_the_models(embedded):
     assert numbers(shown["z"])[i, j] == pytest.approx(cosine, abs=1e-5)
 
 
+def test_learned_vectors_can_be_seen(embedded):
+    """A few large numbers must not make the rest look like nothing."""
+    own = np.abs(embedded.network.embeddings.position_embeddings.weight.detach().numpy())
+    at = open_page(PAGE, text=DOOR)
+    drawn = figure(at, "learned_table")["data"][0]
+    assert own.max() > 10 * drawn["zmax"]
+    assert np.median(np.abs(numbers(drawn["z"]))) > 0.1 * drawn["zmax"]
+    assert f"the largest is {own.max():.2g}" in captions(at)
+    assert figure(at, "sines_table")["data"][0]["zmax"] == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("k", [1, 7])
+def test_a_shift_turns_every_sine_with_its_cosine(k):
+    at = open_page(PAGE, text=DOOR, shift=k)
+    assert_no_exception(at)
+    [checked] = [one.value for one in at.markdown if "takes each of" in one.value]
+    assert (
+        "Checked" in checked
+        and f"384 × 384, takes each of {512 - k} positions to the one {k} later" in checked
+    )
+    corner = numbers(figure(at, "shift_matrix")["data"][0]["z"])
+    angles = k / 10_000 ** (2 * np.arange(6) / 384)
+    expected = np.zeros((12, 12))
+    for pair, angle in enumerate(angles):
+        expected[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2] = [
+            [np.cos(angle), np.sin(angle)],
+            [-np.sin(angle), np.cos(angle)],
+        ]
+    np.testing.assert_allclose(corner, expected, atol=1e-6)
+
+
+def test_a_wrong_shift_is_said(monkeypatch):
+    from attnviz import positions
+
+    right = positions.shift
+    monkeypatch.setattr(positions, "shift", lambda k, d_model: right(k, d_model).T)
+    at = open_page(PAGE, text=DOOR, shift=3)
+    assert [one.value for one in at.markdown if ":red[" in one.value and "takes each of" in one.value]
+
+
+def test_what_the_dot_product_depends_on(embedded):
+    at = open_page(PAGE, text=DOOR)
+    [said] = [unescaped(one.value) for one in at.markdown if "how far apart" in one.value]
+    waves = 1 / 10_000 ** (2 * np.arange(192) / 384)
+    for apart in (1, 5, 20):
+        assert f"{apart} apart it is {np.cos(apart * waves).sum():.3f}" in said
+    own = embedded.network.embeddings.position_embeddings.weight.detach().double().numpy()
+    learned = [float(own[at] @ own[at + 20]) for at in range(len(own) - 20)]
+    assert f"20 apart from {min(learned):.3f} to {max(learned):.3f}".replace("-", "−") in said
+
+
 def test_shuffled_words_are_the_words():
     at = open_page(PAGE, text=DOOR, seed=4)
     [line] = [unescaped(one.value) for one in at.markdown if one.value.startswith("The model reads")]
