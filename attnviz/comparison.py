@@ -55,6 +55,16 @@ class Alignment(Record):
         entry = self.first.index(position)
         return None if entry is None else int(np.flatnonzero(self.pairs[:, 0] == entry)[0])
 
+    def part(self, first: int, stop: int) -> "Alignment":
+        """The entries from one up to the one before another, as an alignment of the axes' parts."""
+        pairs = self.pairs[first:stop]
+        before = (self.pairs[:first] >= 0).sum(axis=0)  # entries of each axis that are left out ahead
+        axes = []
+        for side, axis in enumerate((self.first, self.second)):
+            is_in = np.isin(np.arange(len(axis)), pairs[:, side])
+            axes.append(axis.where(is_in))
+        return Alignment(first=axes[0], second=axes[1], pairs=np.where(pairs < 0, -1, pairs - before))
+
     def positions(self, side: int) -> Int[np.ndarray, " entry"]:
         """Position of each entry's first token on the first axis (side 0) or the second (side 1); -1 where none."""
         axis = (self.first, self.second)[side]
@@ -141,6 +151,19 @@ class Comparison(Record):
         )
         return Change(query=query, key=key, first=first, second=second)
 
+    def around(self, query: int, key: int, length: int) -> "Comparison":
+        """The part with at most this many entries a side around one pair of entries; within the edges."""
+        rows, columns = _stretch(query, length, len(self.queries)), _stretch(key, length, len(self.keys))
+        return replace(
+            self,
+            queries=self.queries.part(*rows),
+            keys=self.keys.part(*columns),
+            first_weights=self.first_weights[slice(*rows), slice(*columns)],
+            second_weights=self.second_weights[slice(*rows), slice(*columns)],
+            difference=self.difference[slice(*rows), slice(*columns)],
+            row_change=self.row_change[slice(*rows)],
+        )
+
     @property
     def splits_differ(self) -> bool:
         """Whether the same text is in other pieces in A than in B, as by models with different tokenizers."""
@@ -213,6 +236,12 @@ def _laid_out(pattern: AttentionPattern, queries: Alignment, keys: Alignment, si
     cells = np.where(pattern.allowed, pattern.weights, np.float32(np.nan))
     weights[np.ix_(queries.has(side), keys.has(side))] = cells
     return weights
+
+
+def _stretch(middle: int, length: int, n_entries: int) -> tuple[int, int]:
+    """First entry of a stretch around one, and the entry after its last."""
+    first = max(0, min(middle - length // 2, n_entries - length))
+    return first, min(first + length, n_entries)
 
 
 def _split_differs(first: Axis, second: Axis) -> bool:

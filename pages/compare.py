@@ -10,7 +10,7 @@ import streamlit as st
 from attnviz.catalogue import locate, offer, offers
 from attnviz.comparison import Alignment, Comparison, compare, comparison_csv
 from attnviz.figures import draw_comparison
-from attnviz.figures.comparison import MOST_CHANGES, Part, block_length, entry_labels
+from attnviz.figures.comparison import MOST_CHANGES, Part, entry_labels
 from attnviz.figures.theme import share_text
 from ui import cache, downloads, errors, state, verdict, words
 from ui.components.point_clicks import point_clicks
@@ -20,6 +20,7 @@ from ui.selection import Selection
 from ui.take import take
 from ui.text import literal, quoted
 from ui.words import name, number_text, place, strongest_key
+from ui.zoom import part_length, zoom_buttons, zoom_note
 
 # What B can differ in, and the fields of the selection that say how; the first is set whenever it does.
 FIELDS = {
@@ -318,11 +319,7 @@ def notes(view: View, comparison: Comparison) -> str:
                 for side, cells in enumerate((comparison.first_weights, comparison.second_weights))
             ]
             said.append(f"On average {shares[0]} of A's attention and {shares[1]} of B's lies on them.")
-    n_query, n_key = (block_length(n_entries) for n_entries in comparison.difference.shape)
-    if max(n_query, n_key) > 1:
-        said.append(
-            f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which a click picks."
-        )
+    said.append(zoom_note(comparison, view.selection.around))
     if comparison.splits_differ:
         said.append("The two models split the same text into different pieces.")
     said.append("Triangles mark the largest changes, upwards where B has more.")
@@ -346,7 +343,13 @@ def pick(clicked: object) -> None:
 def matrix(view: View, part: Part, comparison: Comparison, picked: tuple[int, int], said: str) -> None:
     """A, B or their difference."""
     st.plotly_chart(
-        draw_comparison(comparison, part, picked=picked, theme=view.theme),
+        draw_comparison(
+            comparison,
+            part,
+            picked=picked,
+            around=part_length(comparison, view.selection.around),
+            theme=view.theme,
+        ),
         theme=None,
         key=f"compare_{part}",
         config={"displayModeBar": False, "scrollZoom": False},
@@ -440,6 +443,7 @@ else:
         with column:
             st.markdown(heading(part, view.selection, b.selection, comparison))
             matrix(view, part, comparison, picked, said)
+    zoom_buttons(comparison, view.selection.around, key="compare")
     st.caption(notes(view, comparison))
     left, right = st.columns(2, gap="medium")
     with left:

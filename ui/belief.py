@@ -20,6 +20,7 @@ from ui.components.point_clicks import point_clicks
 from ui.frame import View, hidden_note
 from ui.text import literal
 from ui.words import correlation_text, name
+from ui.zoom import part_length, zoom_buttons, zoom_note
 
 FAIR = -0.7
 """The mean correlation of score and distance from which on a map is fair. Of two keys of a query the nearer then has
@@ -202,7 +203,13 @@ def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None
         with column:
             st.markdown(f"**{title}**")
             st.plotly_chart(
-                draw_comparison(comparison, part, picked=picked, theme=view.theme),
+                draw_comparison(
+                    comparison,
+                    part,
+                    picked=picked,
+                    around=part_length(comparison, view.selection.around),
+                    theme=view.theme,
+                ),
                 theme=None,
                 key=f"implied_{part}",
                 config={"displayModeBar": False, "scrollZoom": False},
@@ -212,7 +219,9 @@ def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None
     note = (
         "What the map implies: weights in proportion to exp(−distance²) over the keys that a query may see."
     )
-    st.caption(f"{note} {hidden_note(view)}".rstrip())
+    zoom_buttons(comparison, view.selection.around, key="implied")
+    said = note, hidden_note(view), zoom_note(comparison, view.selection.around)
+    st.caption(" ".join(filter(None, said)))
 
 
 def _pick(clicked: object) -> None:

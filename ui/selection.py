@@ -39,6 +39,9 @@ Threshold = Literal["share", "weight"]
 _HEAD = re.compile(r"\d{1,4}(\.\d{1,4})?", re.ASCII)
 _LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be picked
 
+FEWEST_AROUND = 12
+"""Entries a side of the smallest part of a comparison that is zoomed to."""
+
 CHOICES: dict[str, tuple[str, ...]] = {
     "show": get_args(Shown),
     "colour": get_args(Colour),
@@ -72,6 +75,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "key": (0, np.inf),
     "other_layer": (0, np.inf),
     "other_head": (0, np.inf),
+    "around": (FEWEST_AROUND, np.inf),
     "query_to": (0, np.inf),
     "key_to": (0, np.inf),
     "perplexity": (1, 100),
@@ -247,6 +251,8 @@ class Selection:
     """Layer of B; None for the same."""
     other_head: int | None = None
     """Head of B; None for the same."""
+    around: int | None = None
+    """Entries a side of the part of a comparison that is shown, around the picked pair; None for all."""
 
     @property
     def source(self) -> Source:

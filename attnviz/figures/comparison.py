@@ -24,7 +24,7 @@ from attnviz.figures.theme import (
 
 Part = Literal["first", "second", "difference"]
 
-MOST_BLOCKS = 200
+MOST_BLOCKS = 128
 """Longest side in cells; about what three figures side by side have pixels for. Longer sides are drawn in blocks."""
 
 MOST_CHANGES = 10
@@ -39,6 +39,7 @@ def draw_comparison(
     part: Part,
     *,
     picked: tuple[int, int] | None = None,
+    around: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """The first matrix, the second, or their difference (second minus first) on the common axes.
@@ -49,8 +50,13 @@ def draw_comparison(
 
     Args:
         picked: positions of the query and key, among the first pattern's tokens, whose row and cell are outlined.
+        around: entries a side of the part that is drawn, around the picked pair; None for all. The colours stay
+            those of the whole.
     """
     palette = THEMES[theme]
+    furthest = _furthest_of(comparison, part)
+    if around is not None:
+        comparison = _part(comparison, picked, around)
     x, y = _block_labels(comparison.keys), _block_labels(comparison.queries)
     cells = go.Heatmap(
         x=x,
@@ -66,12 +72,17 @@ def draw_comparison(
             "nticks": 5,
             "tickfont": {"size": SMALL_FONT_SIZE},
         },
-        **_values(comparison, part, palette),
+        **_values(comparison, part, furthest, palette),
     )
+    axes = matrix_axes(palette)
+    axes["xaxis"] |= {
+        "range": [-0.5, len(x) - 0.5]
+    }  # or the triangles would have room of their own around them
+    axes["yaxis"] |= {"range": [len(y) - 0.5, -0.5], "autorange": False}
     layout = base_layout(
         palette,
         height=_HEIGHT,
-        **matrix_axes(palette),
+        **axes,
         shapes=[
             *_hatches(comparison, part, palette),
             *segment_borders(_segments(comparison.queries), _segments(comparison.keys), palette.quiet),
@@ -141,7 +152,13 @@ def _strongest(
     return query + n_query * np.arange(n_rows)[:, None], key + n_key * np.arange(n_columns)
 
 
-def _values(comparison: Comparison, part: Part, palette: Theme) -> dict[str, object]:
+def _part(comparison: Comparison, picked: tuple[int, int] | None, length: int) -> Comparison:
+    """The part around the picked pair; at the beginning of a side whose token is not shown."""
+    query, key = (0, 0) if picked is None else picked
+    return comparison.around(comparison.queries.index(query) or 0, comparison.keys.index(key) or 0, length)
+
+
+def _values(comparison: Comparison, part: Part, furthest: float, palette: Theme) -> dict[str, object]:
     """What the cells hold, their colours, where a click leads, and what hover text says."""
     number = MEASURE_NAMES[comparison.first.measure]
     cells = _cells(comparison, part)
@@ -150,10 +167,8 @@ def _values(comparison: Comparison, part: Part, palette: Theme) -> dict[str, obj
     positions = comparison.queries.positions(0)[query], comparison.keys.positions(0)[key]
     values: dict[str, object] = {"z": z, "customdata": np.dstack(positions).astype(np.int16)}
     if part == "difference":
-        furthest = _furthest(cells)
         values |= {"zmin": -furthest, "zmax": furthest, "colorscale": difference_scale(palette)}
     else:
-        furthest = max(_furthest(comparison.first_weights), _furthest(comparison.second_weights))
         values |= {"zmin": 0.0, "zmax": furthest, "colorscale": weight_scale(palette)}
     match part:
         case _ if z.shape != cells.shape:
@@ -169,6 +184,13 @@ def _values(comparison: Comparison, part: Part, palette: Theme) -> dict[str, obj
             before, after = _written(comparison, "first"), _written(comparison, "second")
             values["text"] = np.strings.add(np.strings.add(before, " → "), after)
     return {**values, "hovertemplate": "<br>".join(["query %{y}", "key %{x}", *lines]) + "<extra></extra>"}
+
+
+def _furthest_of(comparison: Comparison, part: Part) -> float:
+    """The number with the strongest colour: both matrices have the same colours."""
+    if part == "difference":
+        return _furthest(comparison.difference)
+    return max(_furthest(comparison.first_weights), _furthest(comparison.second_weights))
 
 
 def _furthest(cells: Float[np.ndarray, "query key"]) -> float:

@@ -233,7 +233,7 @@ def test_a_b_that_is_too_long_can_be_cut():
     at = open_page(PAGE, other_text="the old door " * 300)
     at.button(key="cut_other").click().run()
     assert errors(at) == []
-    assert cells(at, "second").shape == (173, 173)  # 512 tokens and 7 of A alone, in blocks of 3
+    assert cells(at, "second").shape == (104, 104)  # 512 tokens and 7 of A alone, in blocks of 5
 
 
 def test_a_model_that_is_not_on_disk_is_offered_and_a_stays(door_trace):
@@ -283,7 +283,49 @@ def test_rollout_is_compared_layer_by_layer(door_trace):
 def test_512_tokens_are_light():
     text = " ".join(f"door{number}" for number in range(400))
     at = open_page(PAGE, text=text, cut=1)
-    assert cells(at, "difference").shape == (171, 171)
-    assert "Each cell is a block of 3 × 3" in captions(at)
+    assert cells(at, "difference").shape == (128, 128)
+    assert "Each cell is a block of 4 × 4" in captions(at)
     sent = sum(len(one.proto.spec) for one in at.get("plotly_chart"))
     assert sent < 1_500_000  # the budget of one heatmap of 512 tokens
+
+
+def test_long_texts_are_zoomed_to_single_cells_around_the_picked_pair(embedded):
+    text = " ".join(f"door{number}" for number in range(80))
+    whole = embedded.trace(text)
+    n = len(whole.tokens)
+    weights = whole.weights(3, 1)
+    assert 128 < n < 256
+    at = open_page(PAGE, text=text, layer=3, head=1, query=90, key=70, other_head=2)
+    assert cells(at, "first").shape == (-(-n // 2), -(-n // 2))
+    assert at.button(key="compare_zoom_out").disabled
+
+    at.button(key="compare_zoom_in").click().run()
+    half = -(-n // 2)
+    assert shown(at)["around"] == str(half)
+    assert cells(at, "first").shape == cells(at, "difference").shape == (half, half)
+    at.button(key="compare_zoom_in").click().run()
+    length = -(-half // 2)
+    first = [90 - length // 2, 70 - length // 2]
+    rows, columns = (slice(one, one + length) for one in first)
+    np.testing.assert_array_equal(cells(at, "first"), weights[rows, columns])
+    np.testing.assert_array_equal(cells(at, "second"), whole.weights(3, 2)[rows, columns])
+    assert f"Shown are {length} of {n} queries and {length} of {n} keys, around the picked pair" in captions(
+        at
+    )
+    assert "block" not in captions(at)
+    while not at.button(key="compare_zoom_in").disabled:
+        at.button(key="compare_zoom_in").click().run()
+    assert cells(at, "first").shape == (12, 12)
+
+    at.button(key="compare_zoom_out").click().run()
+    assert shown(at)["around"] == "24"
+    at.button(key="compare_all_cells").click().run()
+    assert "around" not in shown(at)
+    assert cells(at, "first").shape == (half, half)  # in blocks of 2 again
+
+
+def test_a_sentence_has_nothing_to_zoom():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, around=12)
+    assert not [one for one in at.button if one.key == "compare_zoom_in"]
+    assert cells(at, "first").shape == (11, 11)
+    assert "Shown are" not in captions(at)

@@ -238,6 +238,11 @@ class TestFigures:
         assert (difference.zmin, difference.zmax) == (pytest.approx(-0.3), pytest.approx(0.3))
         assert first.colorscale == second.colorscale != difference.colorscale
 
+    def test_all_three_have_the_same_edges(self, longer):
+        for part in ("first", "second", "difference"):
+            axes = draw_comparison(longer, part).layout
+            assert (axes.xaxis.range, axes.yaxis.range) == ((-0.5, 4.5), (4.5, -0.5))
+
     def test_hover_text_has_both_numbers(self, longer):
         first, second, difference = (
             draw_comparison(longer, part).data[0] for part in ("first", "second", "difference")
@@ -316,10 +321,10 @@ class TestLongTexts:
             part
         ]
         drawn = draw_comparison(long, part).data[0]
-        length = 3  # 512 / 3 is the first that is under 200
+        length = 4  # 512 / 4 is the first that is not above 128
 
-        assert drawn.z.shape == (171, 171)
-        for row, column in ((0, 0), (170, 170), (33, 34), (34, 5), (90, 17), (169, 0)):
+        assert drawn.z.shape == (128, 128)
+        for row, column in ((0, 0), (127, 127), (25, 26), (26, 5), (90, 17), (126, 0)):
             block = cells[row * length : (row + 1) * length, column * length : (column + 1) * length]
             at = None
             for query, key in np.ndindex(block.shape):
@@ -334,10 +339,41 @@ class TestLongTexts:
         assert np.nanmax(np.abs(drawn.z)) == np.nanmax(np.abs(long.difference))
         assert drawn.z.shape[0] <= MOST_BLOCKS
 
-    def test_is_light(self, long):
-        sent = sum(len(draw_comparison(long, part).to_json()) for part in ("first", "second", "difference"))
+    @pytest.mark.parametrize("around", [None, MOST_BLOCKS])
+    def test_is_light(self, long, around):
+        parts = ("first", "second", "difference")
+        sent = sum(len(draw_comparison(long, part, around=around).to_json()) for part in parts)
         assert sent <= 1_500_000  # the budget of one heatmap of 512 tokens
         assert len(long.largest(MOST_CHANGES)) == MOST_CHANGES
+
+    @pytest.mark.parametrize("part", ["first", "second", "difference"])
+    def test_the_part_around_the_picked_pair_has_every_cell(self, long, part):
+        cells = {"first": long.first_weights, "second": long.second_weights, "difference": long.difference}[
+            part
+        ]
+        figure = draw_comparison(long, part, picked=(101, 300), around=17)
+        drawn = figure.data[0]
+        np.testing.assert_array_equal(drawn.z, cells[93:110, 292:309])
+        assert list(drawn.x) == entry_labels(long.keys)[292:309]
+        assert list(drawn.y) == entry_labels(long.queries)[93:110]
+        assert "w100·−100" in drawn.y  # which B does not have
+        assert drawn.customdata[8][8].tolist() == [101, 300]
+        assert "largest of the block" not in drawn.hovertemplate
+        [cell] = [one for one in figure.layout.shapes if one.type == "rect" and one.line.width == 3]
+        assert (cell.x0, cell.x1, cell.y0, cell.y1) == (7.5, 8.5, 7.5, 8.5)
+
+        whole = draw_comparison(long, part).data[0]
+        assert (drawn.zmin, drawn.zmax) == (whole.zmin, whole.zmax)
+
+    def test_a_part_stays_within_the_edges(self, long):
+        for picked, rows, columns in (((0, 511), (0, 17), (495, 512)), ((509, 3), (495, 512), (0, 17))):
+            part = long.around(*picked, 17)
+            np.testing.assert_array_equal(
+                part.first_weights, long.first_weights[slice(*rows), slice(*columns)]
+            )
+            assert part.queries.positions(0).tolist() == list(range(*rows))
+            assert part.keys.positions(0).tolist() == list(range(*columns))
+        assert long.around(5, 5, 600).difference.shape == long.difference.shape
 
 
 # Machado, Oliveira and Fernandes 2009, "A Physiologically-based Model for Simulation of Color Vision Deficiency",

@@ -1,0 +1,64 @@
+"""Zooming into the three matrices of a comparison: one part of all three, around the picked pair."""
+
+import math
+
+import streamlit as st
+
+from attnviz.comparison import Comparison
+from attnviz.figures.comparison import MOST_BLOCKS, block_length
+from attnviz.figures.heatmap import MOST_COUNTED
+from ui import state
+from ui.selection import FEWEST_AROUND
+
+
+def part_length(comparison: Comparison, around: int | None) -> int | None:
+    """Entries a side of the part that is shown; None where all are."""
+    return None if around is None or around >= _longest(comparison) else around
+
+
+def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> None:
+    """Buttons that show a smaller part or a larger one; none where all cells are large enough to be counted."""
+    longest = _longest(comparison)
+    if longest <= MOST_COUNTED:
+        return
+    shown = part_length(comparison, around) or longest
+    nearer = max(FEWEST_AROUND, min(math.ceil(shown / 2), MOST_BLOCKS))  # single cells at once
+    farther = None if 2 * shown >= longest else 2 * shown
+    steps = (
+        ("Zoom in", nearer, shown <= FEWEST_AROUND, "Shows fewer cells, larger, around the picked pair."),
+        ("Zoom out", farther, shown == longest, "Shows more cells around the picked pair."),
+        ("All cells", None, shown == longest, "Shows the whole matrices."),
+    )
+    with st.container(horizontal=True, key=f"{key}_zoom"):
+        for label, length, is_over, said in steps:
+            st.button(
+                label,
+                disabled=is_over,
+                key=f"{key}_{label.lower().replace(' ', '_')}",
+                help=said,
+                on_click=state.change,
+                kwargs={"around": length},
+            )
+
+
+def zoom_note(comparison: Comparison, around: int | None) -> str:
+    """What is left out, and what a cell stands for where it is of several tokens; empty where neither is so."""
+    shape = len(comparison.queries), len(comparison.keys)
+    length = part_length(comparison, around)
+    shown = shape if length is None else tuple(min(length, size) for size in shape)
+    said = []
+    if length is not None:
+        said.append(
+            f"Shown are {shown[0]} of {shape[0]} queries and {shown[1]} of {shape[1]} keys, around the picked pair; a "
+            "click on a cell moves there."
+        )
+    n_query, n_key = (block_length(size) for size in shown)
+    if max(n_query, n_key) > 1:
+        said.append(
+            f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which a click picks."
+        )
+    return " ".join(said)
+
+
+def _longest(comparison: Comparison) -> int:
+    return max(len(comparison.queries), len(comparison.keys))
