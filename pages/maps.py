@@ -21,7 +21,7 @@ from ui.small_maps import Head, heads_of, held, small_maps
 from ui.take import take
 from ui.text import literal
 
-_PULSE = 1.0  # s between two looks at a job, which take server and browser 0.2 s each for 144 maps
+_PULSE = 1.0  # s between two looks, which take server and browser 0.2 s each for 144 maps
 SETTINGS = ("method", "space", "metric", "perplexity", "iterations", "neighbours", "min_dist", "seed")
 
 
@@ -93,35 +93,13 @@ def enter(layer: int, head: int) -> None:
     st.session_state.enter_map = True
 
 
-def goes_on(work: Job) -> bool:
-    return not (work.finished or work.error or st.session_state.get("maps_stopped") is work)
-
-
-def stop(work: Job) -> None:
-    work.leave()
-    st.session_state.maps_stopped = work
-
-
-def go_on(work: Job) -> None:
-    work.try_again()
-    st.session_state.maps_stopped = None
-
-
 def progress(work: Job, view: View) -> None:
     """How far the maps are, and a button that stops them or goes on; nothing once all are there."""
     said = f"{work.n_done} of {len(work.results)} maps are made."
-    if work.finished:
-        return
-    if (error := work.error) is not None:
-        errors.failed(error, partial(go_on, work))
-    elif not goes_on(work):
-        waiting.stopped(f"Cancelled: {said}", "Go on", partial(go_on, work), key="maps_act")
-    else:
-        if work.starting:
-            said = "Starting …"
-            if view.selection.method == "umap":
-                said += " UMAP is compiled when a process first uses it, which takes 10 to 25 seconds."
-        waiting.under_way(work.share, said, partial(stop, work), key="maps_act")
+    compiled = ""
+    if view.selection.method == "umap" and not work.n_done:
+        compiled = f" {words.COMPILED}."
+    waiting.progress(work, said + compiled, f"Cancelled: {said}", key="maps")
 
 
 def best_first(maps: list[list[SmallMap]], work: Job, view: View) -> list[Head] | None:
@@ -139,22 +117,13 @@ def best_first(maps: list[list[SmallMap]], work: Job, view: View) -> list[Head] 
     return [heads[number] for number in sorted(range(len(heads)), key=rank)]
 
 
+@errors.explained()  # a fragment is drawn apart from the page, also the first time
 def screen(view: View, work: Job) -> None:
-    """The maps there are; looks again while there are more to come."""
-    went_on = goes_on(work)
-
-    @errors.explained()  # a fragment is drawn apart from the page, also the first time
-    def look() -> None:
-        if st.session_state.pop("enter_map", False):
-            st.switch_page("pages/space.py", query_params=state.chosen().to_params())
-        if goes_on(work):
-            work.watch()
-        if goes_on(work) != went_on:
-            st.rerun()  # the whole page, which looks again only while there is more to come
-        progress(work, view)
-        draw(view, work)
-
-    waiting.looking(look, _PULSE if went_on else None)
+    """The maps there are, and how far the others are."""
+    if st.session_state.pop("enter_map", False):
+        st.switch_page("pages/space.py", query_params=state.chosen().to_params())
+    progress(work, view)
+    draw(view, work)
 
 
 def draw(view: View, work: Job) -> None:
@@ -252,7 +221,7 @@ view = frame("All maps")
 controls(view)
 with errors.explained():
     work = job_of(view)
-    screen(view, work)
+    waiting.watched(work, partial(screen, view, work), pulse=_PULSE)
     take(
         view,
         {"map_grid": "Maps of all heads"},

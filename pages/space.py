@@ -32,7 +32,6 @@ HEIGHT = 520  # px of the map
 MOST_AT_ONCE = (
     200  # points up to which a map takes less than a second, UMAP's aside, and is made with the page
 )
-_PULSE = 0.5  # s between two looks at a job
 
 
 def settings_of(selection: Selection) -> dict[str, Any]:
@@ -173,7 +172,7 @@ def wait_for(jobs: list[Job], said: str) -> None:
             st.rerun()
         st.progress(sum(work.share for work in jobs) / len(jobs), text=said)
 
-    waiting.looking(look, _PULSE)
+    waiting.looking(look, waiting.PULSE)
 
 
 def failed(jobs: list[Job]) -> bool:
@@ -182,7 +181,7 @@ def failed(jobs: list[Job]) -> bool:
 
     def try_again() -> None:
         for work in jobs:
-            work.try_again()
+            work.go_on()
 
     if error is not None:
         errors.failed(error, try_again)
@@ -194,7 +193,7 @@ def under_way(view: View) -> str:
     settings = settings_of(view.selection)
     said = f"{written.METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
     if settings["method"] == "umap":
-        said += "; UMAP is compiled when it is first used, which takes 10 to 25 seconds"
+        said += f". {written.COMPILED}"
     return f"{said} …"
 
 

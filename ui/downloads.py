@@ -14,8 +14,6 @@ from attnviz.errors import AttnvizError
 from ui import waiting
 from ui.text import literal
 
-_POLL_SECONDS = 0.5
-
 
 @dataclass(slots=True)
 class _Download:
@@ -60,7 +58,7 @@ def panel(offer: Offer) -> None:
     with st.container(border=True, key="download"):
         running = _downloads().get(offer.name)
         if running is not None and running.thread.is_alive():
-            waiting.looking(_progress, _POLL_SECONDS, offer)
+            waiting.looking(lambda: _progress(offer), waiting.PULSE)
             return
         st.markdown(f"**{literal(offer.name)}** is not on this machine yet.")
         if running is not None and running.error is not None:

@@ -1,7 +1,8 @@
 """Work that takes seconds, done in processes of its own so that nobody's screen waits for somebody else's.
 
 One concept: a Job, a list of calls whose results are shown as they come. Everybody who looks at the same thing
-shares one job; it goes on while anybody looks, and stops when the last one leaves or has gone.
+shares one job; it goes on while anybody looks, and stops when the last one has left or gone. Who has left, by
+cancelling it, is asked before it goes on for them.
 
 The processes are `ui.worker`'s, started when first needed. They are not multiprocessing's: those run the main module
 once more, which under Streamlit is a page.
@@ -57,11 +58,12 @@ class Job:
         self.results: list[Any] = [None] * len(calls)
         """What has come back so far; None for what has not."""
         self.error: Exception | None = None
-        """What a call raised; nothing goes on until `try_again`."""
+        """What a call raised; nothing goes on until `go_on`."""
         self._calls = calls
         self._waiting = deque(range(len(calls)))
         self._under_way: dict[int, float] = {}  # call -> share of it that is done
         self._watchers: dict[str, float] = {}  # session -> when it last looked
+        self._left: set[str] = set()  # sessions that do not want it to go on
 
     @property
     def n_done(self) -> int:
@@ -87,11 +89,6 @@ class Job:
         with _lock:
             return self._is_watched() and self.error is None and bool(self._waiting or self._under_way)
 
-    @property
-    def starting(self) -> bool:
-        """Whether nothing has been heard yet: a new process imports what it needs, which may take long."""
-        return self.running and self.share == 0.0
-
     def watch(self) -> None:
         """Says that this session looks, which starts the work and keeps it going."""
         with _lock:
@@ -106,14 +103,27 @@ class Job:
                 self._waiting.appendleft(number)
 
     def leave(self) -> None:
-        """Says that this session no longer looks."""
+        """Says that this session no longer looks, and does not want to."""
         with _lock:
             self._watchers.pop(_session(), None)
+            self._left.add(_session())
 
-    def try_again(self) -> None:
-        """Forgets the error, so that its call is made once more when somebody watches."""
+    @property
+    def was_left(self) -> bool:
+        """Whether this session has left it, and not gone on since."""
+        with _lock:
+            return _session() in self._left
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether there is more to come for this session."""
+        return not (self.finished or self.error or self.was_left)
+
+    def go_on(self) -> None:
+        """Forgets the error and that this session has left, so that what is missing is made when somebody watches."""
         with _lock:
             self.error = None
+            self._left.discard(_session())
 
     def _is_watched(self) -> bool:
         now = time.monotonic()

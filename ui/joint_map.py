@@ -7,14 +7,13 @@ import streamlit as st
 
 from attnviz.collection import JOINT_METHODS, METHOD_NAMES, Collection, JointMap, joint_map
 from attnviz.spaces import SPACES
-from ui import errors, jobs, state, waiting
+from ui import jobs, state, waiting
 from ui.frame import View
 from ui.lines import digest
 from ui.map_settings import PARAMETERS
 from ui.selection import FRACTIONS, RANGES, Selection
 from ui.words import SPACE_NAMES
 
-_PULSE = 0.5  # s between two looks at a job
 _FIELDS = {
     "pca": (),
     "umap": ("neighbours", "min_dist", "seed"),
@@ -93,27 +92,10 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
     if job.finished:
         return Screen(collection=collection, head=selection.head, map=job.results[0])
 
-    def stop() -> None:
-        st.session_state.map_stopped = key
-        job.leave()
+    def draw() -> None:
+        waiting.progress(
+            job, "Laying out the map …", "The map was not laid out to its end.", "Lay it out", key="map"
+        )
 
-    def go_on() -> None:
-        st.session_state.map_stopped = None
-        job.try_again()
-
-    def look() -> None:
-        if st.session_state.get("map_stopped") == key:  # a click in a fragment draws nothing but the fragment
-            st.rerun()
-        job.watch()
-        if job.finished or job.error is not None:
-            st.rerun()
-        said = "Starting …" if job.starting else "Laying out the map …"
-        waiting.under_way(job.share, said, stop, key="cancel_map")
-
-    if (error := job.error) is not None:
-        errors.failed(error, go_on)
-    elif st.session_state.get("map_stopped") == key:
-        waiting.stopped("The map was not laid out to its end.", "Lay it out", go_on, key="go_on")
-    else:
-        waiting.looking(look, _PULSE)
+    waiting.watched(job, draw)
     return None

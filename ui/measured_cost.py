@@ -10,12 +10,10 @@ from attnviz.attention import QUERY_BLOCK
 from attnviz.cost import TILE, Layer
 from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
 from attnviz.measurement import METHODS, MOST_BYTES, SECONDS, SHARE_OF_MEMORY, Method, Series, Stop, measure
-from ui import errors, state, waiting
+from ui import state, waiting
 from ui.frame import View
 from ui.jobs import Job, job
 from ui.words import power
-
-_PULSE = 0.5  # s between two looks at a job
 
 
 def measured_cost(view: View, layer: Layer) -> None:
@@ -39,8 +37,7 @@ def measured_cost(view: View, layer: Layer) -> None:
         )
         return
     work = job("cost", size, lambda: [(measure, size, {"seconds": SECONDS, "progress": None})])
-    goes_on = _goes_on(work)
-    waiting.looking(_look, _PULSE if goes_on else None, view, layer, work, goes_on)
+    waiting.watched(work, partial(_measured, view, layer, work))
 
 
 def _ask(size: tuple[int, int]) -> None:
@@ -48,29 +45,12 @@ def _ask(size: tuple[int, int]) -> None:
     state.hold()
 
 
-def _stop(work: Job) -> None:
-    work.leave()
-    st.session_state.cost_asked = None
-
-
-def _goes_on(work: Job) -> bool:
-    return not (work.finished or work.error)
-
-
-def _look(view: View, layer: Layer, work: Job, went_on: bool) -> None:
+def _measured(view: View, layer: Layer, work: Job) -> None:
     """How far the measurements are; then what they are."""
-    if st.session_state.cost_asked is None:
-        st.rerun()  # the whole page, which has the button again
-    if _goes_on(work):
-        work.watch()
-    if _goes_on(work) != went_on:
-        st.rerun()  # the whole page, which looks again only while there is something to wait for
-    if (error := work.error) is not None:
-        errors.failed(error, work.try_again, key="cost_again")
-    elif not work.finished:
-        said = "Starting …" if work.starting else "Longer and longer texts are measured."
-        waiting.under_way(work.share, said, partial(_stop, work), key="cost_stop")
-    else:
+    waiting.progress(
+        work, "Longer and longer texts are measured.", "The measurement was cancelled.", "Measure", key="cost"
+    )
+    if work.finished:
         _results(view, replace(layer, n_head=1), work.results[0])
 
 

@@ -9,12 +9,10 @@ import streamlit as st
 
 from attnviz.map_ranking import MAPS, MapChoice, RatedMap, best_first, rate
 from attnviz.projection import arrays
-from ui import errors, state, waiting
+from ui import state, waiting
 from ui.frame import View
 from ui.jobs import Call, Job, job
-from ui.words import METHOD_NAMES, SPACE_NAMES
-
-_PULSE = 1.0  # s between two looks at a job
+from ui.words import COMPILED, METHOD_NAMES, SPACE_NAMES
 
 
 def ranked_maps(view: View) -> None:
@@ -32,27 +30,12 @@ def ranked_maps(view: View) -> None:
         )
         return
     work = job("map_ranking", key, lambda: _calls(view, settings))
-    goes_on = _goes_on(work)
-    waiting.looking(_ranking, _PULSE if goes_on else None, view, work, goes_on)
+    waiting.watched(work, partial(_ranking, view, work), pulse=1.0)
 
 
 def _ask(key: Hashable) -> None:
-    st.session_state.ranked_head, st.session_state.ranking_stopped = key, False
+    st.session_state.ranked_head = key
     state.hold()
-
-
-def _stop(work: Job) -> None:
-    work.leave()
-    st.session_state.ranking_stopped = True
-
-
-def _go_on(work: Job) -> None:
-    work.try_again()
-    st.session_state.ranking_stopped = False
-
-
-def _goes_on(work: Job) -> bool:
-    return not (work.finished or work.error or st.session_state.ranking_stopped)
 
 
 def _settings(view: View) -> dict[str, Any]:
@@ -66,29 +49,18 @@ def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
     return [(rate, (*of_head, one), settings) for one in MAPS]
 
 
-def _ranking(view: View, work: Job, went_on: bool) -> None:
+def _ranking(view: View, work: Job) -> None:
     """What has come so far, how far the rest is, and a way to stop."""
-    if _goes_on(work):
-        work.watch()
-    if _goes_on(work) != went_on or st.session_state.pop("map_taken_over", False):
-        st.rerun()  # the whole page, which looks for what is still to come only while there is
-    if (error := work.error) is not None:
-        errors.failed(error, partial(_go_on, work), key="maps_try_again")
-    elif not work.finished:
-        _progress(work)
+    if st.session_state.pop("map_taken_over", False):
+        st.rerun()  # the whole page, which shows it
+    said = f"{work.n_done} of {len(MAPS)} maps are made."
+    compiled = ""
+    if any(one.method == "umap" for one in MAPS[work.n_done : work.n_done + 2]):
+        compiled = f" {COMPILED}."
+    waiting.progress(work, said + compiled, f"Cancelled: {said}", key="ranking")
     rated = best_first([one for one in work.results if one is not None])
     if rated:
         _ranked(view, rated)
-
-
-def _progress(work: Job) -> None:
-    said = f"{work.n_done} of {len(MAPS)} maps are made."
-    if st.session_state.ranking_stopped:
-        waiting.stopped(f"Cancelled: {said}", "Go on", partial(_go_on, work), key="maps_go_on")
-        return
-    if any(one.method == "umap" for one in MAPS[work.n_done : work.n_done + 2]):
-        said += " UMAP is compiled when a process first uses it, which takes 10 to 25 seconds."
-    waiting.under_way(work.share, said, partial(_stop, work), key="maps_stop")
 
 
 def _ranked(view: View, rated: list[RatedMap]) -> None:

@@ -5,18 +5,52 @@ from collections.abc import Callable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import state
+from ui import errors, state
+from ui.jobs import Job
+
+PULSE = 0.5
+"""Seconds between two looks at a job."""
 
 
-def looking(look: Callable[..., None], every: float | None, *arguments: object) -> None:
-    """Draws what a function draws of its arguments, and draws it anew every so many seconds; once where that is None.
+def looking(look: Callable[[], None], every: float | None) -> None:
+    """Draws what a function draws, and draws it anew every so many seconds; once where that is None.
 
     In a block of its own: Streamlit 1.67 may drop what a fragment has drawn and send what stands after it on the
     page, when the fragment is drawn anew before the page has reached the browser. What stands after it then has no
     place, and the page ends. The block is sent with the page.
     """
     with st.container():
-        st.fragment(look, run_every=every)(*arguments)
+        st.fragment(look, run_every=every)()
+
+
+def watched(work: Job, draw: Callable[[], None], *, pulse: float = PULSE) -> None:
+    """Draws what there is of a job, anew while there is more to come, and then the whole page."""
+    was_awaited = work.is_awaited
+
+    def look() -> None:
+        if work.is_awaited:
+            work.watch()
+        if work.is_awaited != was_awaited:
+            st.rerun()
+        draw()
+
+    looking(look, pulse if was_awaited else None)
+
+
+def progress(work: Job, said: str, cancelled: str, label: str = "Go on", *, key: str) -> None:
+    """How far a job is with a way to stop it, or why it does not go on with a way to go on; nothing once it is done.
+
+    Args:
+        said: while it goes on; what it says where this session has cancelled it is ``cancelled``.
+        label: of the button that goes on after that.
+        key: begins those of the buttons, each of them with its own ending.
+    """
+    if work.error is not None:
+        errors.failed(work.error, work.go_on, key=f"{key}_again")
+    elif work.was_left and not work.finished:
+        stopped(cancelled, label, work.go_on, key=f"{key}_go_on")
+    elif not work.finished:
+        under_way(work.share, said, work.leave, key=f"{key}_cancel")
 
 
 def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> DeltaGenerator:

@@ -19,6 +19,8 @@ SHOWN_NAMES: dict[Shown, str] = {
 """What cells can hold, as it is written on controls."""
 METHOD_NAMES = NAMES | {"attention": "Attention map", "mds": "Classical MDS"}
 """What places the points of a map, the same."""
+COMPILED = "UMAP is compiled when a process first uses it, which takes 10 to 25 seconds"
+"""Why the first map by UMAP is late; measured on two cores."""
 
 
 def strongest_key(pattern: AttentionPattern, query: int) -> int:

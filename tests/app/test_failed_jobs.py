@@ -26,7 +26,7 @@ def run_until(at, condition):
 
 
 def is_drawn(at, picture):
-    under_way = {one.key for one in at.button} & {"maps_act", "cancel_map"}
+    under_way = {one.key for one in at.button} & {"maps_cancel", "map_cancel"}
     drawn = {one.key for kind in ("plotly_chart", "bidi_component") for one in at.get(kind)}
     return picture in drawn and not under_way
 
@@ -65,7 +65,8 @@ def test_is_explained_and_can_be_made_once_more(
     assert said in found
     assert "secret" not in found
     there.touch()
-    at.button(key="try_again").click().run()
+    [again] = [one for one in at.button if one.label == "Try again"]
+    again.click().run()
     assert_no_exception(at)
     run_until(at, lambda at: is_drawn(at, picture))
     assert errors(at) == []
@@ -83,6 +84,6 @@ def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
     assert UNKNOWN in errors(at)[0]
     assert figure(at, "space_map")
     there.touch()
-    at.button(key="maps_try_again").click().run()
+    at.button(key="ranking_again").click().run()
     run_until(at, lambda at: at.dataframe)
     assert errors(at) == []

@@ -16,7 +16,7 @@ def in_a_block():
     from ui import waiting
 
     st.write("before")
-    waiting.looking(st.write, 0.5, "a look")
+    waiting.looking(lambda: st.write("a look"), 0.5)
     st.write("after")
 
 

@@ -186,10 +186,8 @@ class TestLooking:
     def test_says_how_far_it_is(self, endless):
         job, end = endless
         job.watch()
-        assert job.starting
         wait(lambda: job.share == 0.5)  # of every call under way
         assert job.running
-        assert not job.starting
         assert job.n_done == 0
         end.touch()
         assert done(job).results == ["done"] * jobs.WORKERS
@@ -229,6 +227,24 @@ class TestLooking:
         assert not job.running
         end.touch()
 
+    def test_is_awaited_by_those_who_have_not_left(self, endless, sessions):
+        job, end = endless
+        sessions("other")
+        job.watch()
+        sessions("one")
+        job.leave()
+        assert job.was_left
+        assert not job.is_awaited
+        assert job.running  # for the other
+        sessions("other")
+        assert job.is_awaited
+        assert not job.was_left
+        sessions("one")
+        job.go_on()
+        assert job.is_awaited
+        end.touch()
+        assert not done(job).is_awaited
+
     def test_at_the_same_thing_is_looking_at_the_same_job(self):
         def made():
             return [(calls.double, (3,), {})]
@@ -257,7 +273,7 @@ class TestErrors:
     def test_can_be_tried_again(self, tmp_path):
         job = done(Job([(calls.fail_unless, (tmp_path / "there",), {}), (calls.double, (3,), {})]))
         assert isinstance(job.error, ValueError)
-        job.try_again()
+        job.go_on()
         assert done(job).results == ["done", 6]
         assert job.error is None
 
