@@ -3,7 +3,7 @@
 Queries y_i and keys z_j are placed so that softmax_j(-|y_i - z_j|^2) comes close to the row of attention weights
 A_i: they minimise sum_i KL(A_i || softmax_j(-|y_i - z_j|^2)).
 
-One concept: the objective, its gradient and its descent. numpy only.
+One concept: the objective, its gradient and its descent. numpy and scipy only.
 
 Source: Globerson, Chechik, Pereira and Tishby 2007, "Euclidean Embedding of Co-occurrence Data" (JMLR 8:2265),
 section 3, the conditional model, with attention weights in the place of co-occurrences; the same objective as
@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.linalg import eigh
 
 RATE = 0.1
 """Largest move of a coordinate in a step, nearly. 0.05 and 0.2 end at the same divergence within 2 %."""
@@ -27,6 +28,12 @@ _START_NOISE = 1e-2
 """Standard deviation of what the seed adds to the start: enough to leave a saddle, too little to lose the start."""
 
 _STEPS_TOLD = 25
+_STEPS_TRIED, _LEAST_FALL = 100, 0.01
+"""The descent ends once so many steps have lowered the divergence by less than this share of it.
+
+Over the ten texts of `benchmarks/maps.py` that is after 400 steps instead of 1,000, and no figure of faithfulness
+differs by more than 0.004. L-BFGS takes a third of these steps for short texts, but more for 512 tokens.
+"""
 
 
 def implied_weights(
@@ -38,8 +45,9 @@ def implied_weights(
 
     Rows sum to 1; a row that may see no key is zero.
     """
-    weights, _ = _softmax(_logits(queries.astype(np.float64), keys.astype(np.float64)), allowed)
-    return weights.astype(np.float32)
+    logits = _logits(queries.astype(np.float64), keys.astype(np.float64))
+    _softmax_in_place(logits, allowed)
+    return logits.astype(np.float32)
 
 
 def divergence(
@@ -69,13 +77,15 @@ def objective(
     Args:
         weights: rows that sum to 1, or to 0 where no key is allowed.
     """
-    logits = _logits(queries, keys)
-    implied, log_total = _softmax(logits, allowed)
-    gap = weights - implied  # [query, key]
-    loss = float((weights.sum(axis=1) * log_total).sum() - (weights * logits).sum())
-    of_queries = -2 * gap @ keys
+    # One matrix [query, key] is logits, then implied weights, then the gap: a long text's take longer to fetch
+    # from memory than to compute.
+    matrix = _logits(queries, keys)
+    expected = float(np.vdot(weights, matrix))
+    log_total = _softmax_in_place(matrix, allowed)
+    gap = np.subtract(weights, matrix, out=matrix)
+    of_queries = -2 * (gap @ keys)
     of_keys = 2 * (gap.sum(axis=0)[:, None] * keys - gap.T @ queries)
-    return loss, of_queries, of_keys
+    return float(log_total.sum()) - expected, of_queries, of_keys
 
 
 def fit(
@@ -90,6 +100,7 @@ def fit(
     """Queries and keys as points whose distances imply the weights; the same for the same arguments.
 
     Args:
+        iterations: steps at most; it ends before when they no longer gain anything.
         progress: called with the share of the steps that is done, 0 to 1, now and then.
 
     Source: Adam, Kingma and Ba 2015 (arXiv:1412.6980), algorithm 1 with its decays 0.9 and 0.999.
@@ -99,13 +110,20 @@ def fit(
     total = rows.sum(axis=1, keepdims=True)
     rows = np.divide(rows, total, out=np.zeros_like(rows), where=total > 0)
     points = np.concatenate(_start(rows, allowed, dimensions, seed)).astype(np.float32)
+    entropy = -float((rows * np.log(rows.clip(min=_TINY))).sum())
     rows = rows.astype(np.float32)
     n_query = len(rows)
     mean, square = np.zeros_like(points), np.zeros_like(points)
+    lost_before = np.inf
     for step in range(1, iterations + 1):
         if progress is not None and step % _STEPS_TOLD == 0:
             progress(step / iterations)
-        _, of_queries, of_keys = objective(points[:n_query], points[n_query:], rows, allowed)
+        loss, of_queries, of_keys = objective(points[:n_query], points[n_query:], rows, allowed)
+        if step % _STEPS_TRIED == 0:
+            lost = loss - entropy
+            if lost_before - lost < _LEAST_FALL * lost:
+                break
+            lost_before = lost
         gradient = np.concatenate([of_queries, of_keys]) + 2 * _PRIOR * points
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.999 * square + 0.001 * gradient**2
@@ -126,32 +144,39 @@ def _start(
     for axis in (1, 0):
         n_allowed = allowed.sum(axis=axis, keepdims=True).clip(min=1)
         logs = np.where(allowed, logs - (logs * allowed).sum(axis=axis, keepdims=True) / n_allowed, 0)
-    left, singular, right = np.linalg.svd(logs, full_matrices=False)
+    n_query, n_key = rows.shape
     rng = np.random.default_rng(seed)
-    queries = rng.normal(0, _START_NOISE, (rows.shape[0], dimensions))
-    keys = rng.normal(0, _START_NOISE, (rows.shape[1], dimensions))
-    n_axis = min(dimensions, len(singular))
-    spread = np.sqrt(singular[:n_axis] / 2)  # -|y - z|^2 has 2 y . z
-    queries[:, :n_axis] += left[:, :n_axis] * spread
-    keys[:, :n_axis] += right[:n_axis].T * spread
+    queries = rng.normal(0, _START_NOISE, (n_query, dimensions))
+    keys = rng.normal(0, _START_NOISE, (n_key, dimensions))
+    # The largest singular vectors alone, which for a long text is five times as fast as all of them.
+    n_axis = min(dimensions, n_query, n_key)
+    squares, right = eigh(logs.T @ logs, subset_by_index=[n_key - n_axis, n_key - 1])
+    singular = np.sqrt(squares.clip(min=0))
+    # -|y - z|^2 has 2 y . z, so that each side takes the square root of half a singular value.
+    queries[:, :n_axis] += logs @ right / np.sqrt(2 * singular).clip(min=_TINY)
+    keys[:, :n_axis] += right * np.sqrt(singular / 2)
     return queries, keys
 
 
 def _logits(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """-|y_i - z_j|^2 but for |y_i|^2, which no softmax over the keys can see."""
-    logits: np.ndarray = 2 * queries @ keys.T - (keys**2).sum(axis=1)
+    logits: np.ndarray = 2 * queries @ keys.T
+    logits -= (keys**2).sum(axis=1)
     return logits
 
 
-def _softmax(logits: np.ndarray, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of each row over the allowed keys, and the logarithm of what they were divided by."""
-    masked = np.where(allowed, logits, -np.inf)
-    largest = masked.max(axis=1, keepdims=True)
+def _softmax_in_place(logits: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Makes logits the weights of each row over the allowed keys; the logarithm of what they were divided by."""
+    if not allowed.all():
+        logits[~allowed] = -np.inf
+    largest = logits.max(axis=1, keepdims=True)
     largest[~np.isfinite(largest)] = 0
-    exponentials = np.exp(masked - largest)
-    total = exponentials.sum(axis=1, keepdims=True)
+    logits -= largest
+    np.exp(logits, out=logits)
+    total = logits.sum(axis=1, keepdims=True)
     total[total == 0] = 1
-    return exponentials / total, (np.log(total) + largest)[:, 0]
+    logits /= total
+    return np.asarray(np.log(total) + largest)[:, 0]
 
 
 _TINY = float(np.finfo(np.float32).tiny)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.errors import SelectionError
-from attnviz.faithfulness import rank_correlation
+from attnviz.faithfulness import rank_correlations
 from attnviz.heads import asymmetry
 from attnviz.records import Kind, Record
 
@@ -92,14 +92,9 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
             if norms is not None:
                 lengths = norms[head].astype(np.float64)
                 found["other_strongest"][at] = (lengths.argmax(axis=1) != strongest)[looking].mean()
-                found["rank_agreement"][at] = np.mean(
-                    [
-                        rank_correlation(a[s], b[s])
-                        for a, b, s in zip(row, lengths, seen, strict=True)
-                        if s.sum() > 1
-                    ]
-                    or [1.0]
-                )
+                ordering = seen.sum(axis=1) > 1
+                agreements = rank_correlations(row, lengths, seen)[ordering]
+                found["rank_agreement"][at] = agreements.mean() if ordering.any() else 1.0
     of_norms: dict[str, Any] = {} if has_norms else {"other_strongest": None, "rank_agreement": None}
     return Claims(**{**found, **of_norms})
 

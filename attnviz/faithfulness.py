@@ -4,7 +4,7 @@ One concept: figures of faithfulness. numpy, scipy and scikit-learn; nothing of 
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
@@ -31,22 +31,21 @@ def faithfulness(
 
     Source: Spearman 1904, the correlation of ranks, ties at their mean rank (scipy 1.17.1, rankdata).
     """
-    nearest, correlations, positions = [], [], []
-    for position, (row, distance) in enumerate(zip(scores, cdist(queries, keys, metric), strict=True)):
-        seen = np.isfinite(row)
-        if seen.sum() < 2:
-            continue
-        nearest.append(row[seen].argmax() == distance[seen].argmin())
-        correlations.append(rank_correlation(row[seen], distance[seen]))
-        positions.append(position)
-    if not nearest:
+    distances = cdist(queries, keys, metric)
+    seen = np.isfinite(scores)
+    judged = seen.sum(axis=1) >= 2
+    if not judged.any():
         nan = float("nan")
         return Faithfulness(order_correlation=nan, worst_correlation=nan, nearest_agreement=nan)
+    scores, distances, seen = scores[judged], distances[judged], seen[judged]
+    correlations = rank_correlations(scores, distances, seen)
+    strongest = np.where(seen, scores, -np.inf).argmax(axis=1)
+    nearest = np.where(seen, distances, np.inf).argmin(axis=1)
     return Faithfulness(
-        order_correlation=float(np.mean(correlations)),
-        worst_correlation=float(np.max(correlations)),
-        worst_query=positions[int(np.argmax(correlations))],
-        nearest_agreement=float(np.mean(nearest)),
+        order_correlation=float(correlations.mean()),
+        worst_correlation=float(correlations.max()),
+        worst_query=int(np.flatnonzero(judged)[correlations.argmax()]),
+        nearest_agreement=float((strongest == nearest).mean()),
     )
 
 
@@ -84,9 +83,21 @@ def trustworthiness(
     return float(measured(vectors, points, n_neighbors=n_neighbours, metric=metric))
 
 
-def rank_correlation(one: Float[np.ndarray, " key"], other: Float[np.ndarray, " key"]) -> float:
-    """Spearman's correlation of two rows of numbers, -1 to 1; 0 where one of them is constant and has no order."""
-    first, second = rankdata(one), rankdata(other)
-    if np.ptp(first) == 0 or np.ptp(second) == 0:
-        return 0.0
-    return float(np.corrcoef(first, second)[0, 1])
+def rank_correlations(
+    one: Float[np.ndarray, "row key"], other: Float[np.ndarray, "row key"], seen: Bool[np.ndarray, "row key"]
+) -> Float[np.ndarray, " row"]:
+    """Spearman's correlation of each two rows over the keys that are seen, -1 to 1.
+
+    0 where one of them is constant and has no order.
+    """
+    first, second = _centred_ranks(one, seen), _centred_ranks(other, seen)
+    size = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
+    return np.asarray(np.divide((first * second).sum(axis=1), size, out=np.zeros_like(size), where=size > 0))
+
+
+def _centred_ranks(numbers: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Ranks among the numbers of a row that are seen, less their mean; 0 for the others."""
+    n_seen = seen.sum(axis=1, keepdims=True)
+    # What is not seen comes first, and n_seen ranks have the mean (n_seen + 1) / 2.
+    ranks = rankdata(np.where(seen, numbers, -np.inf), axis=1) - (seen.shape[1] - n_seen)
+    return np.where(seen, ranks - (n_seen + 1) / 2, 0)

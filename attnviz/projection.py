@@ -70,7 +70,7 @@ def project(
         dimensions: axes of the map, 2 or 3.
         metric: "cosine" or "euclidean" distance between the vectors.
         perplexity: of t-SNE, how many neighbours a point minds, at least 1.
-        iterations: of t-SNE and the attention map, steps of the optimiser, 250 to 5000.
+        iterations: of t-SNE and the attention map, steps of the optimiser at most, 250 to 5000.
         neighbours: of UMAP, how many neighbours a point minds, at least 2.
         min_dist: of UMAP, how near points may lie, 0 to 1.
         seed: of what is random in the method, 0 to 2^32 - 1. Maps that differ with it show what not to believe.

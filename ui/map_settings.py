@@ -21,7 +21,7 @@ PARAMETERS = {
         "How many neighbours each point minds: few show small groups, many the whole.",
     ),
     "min_dist": ("Least distance", "How near points may lie: low packs groups, high spreads them."),
-    "iterations": ("Iterations", "Steps of the optimiser; more let the points settle."),
+    "iterations": ("Iterations", "Steps of the optimiser at most; more let the points settle."),
     "seed": (
         "Seed",
         "Seed of what is random in the method; maps that differ with it show what not to believe.",

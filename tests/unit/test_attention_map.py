@@ -118,6 +118,16 @@ class TestFit:
         monkeypatch.setattr("attnviz.attention_map._START_NOISE", 10.0)
         assert found < np.mean([lost(weights, allowed) for weights in heads])
 
+    def test_ends_when_steps_gain_nothing_any_more(self, door_trace: Trace, monkeypatch) -> None:
+        heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(door_trace.n_heads())]
+        allowed = everything(*heads[0].shape)
+        shares: list[float] = []  # that were told, of all heads
+        found = [lost(weights, allowed, iterations=2000, progress=shares.append) for weights in heads]
+        assert 0 < len(shares) < len(heads) * 2000 / 25 / 2
+        monkeypatch.setattr("attnviz.attention_map._LEAST_FALL", -np.inf)
+        to_the_end = [lost(weights, allowed, iterations=2000) for weights in heads]
+        assert np.mean(found) < 1.02 * np.mean(to_the_end)
+
     def test_is_the_same_for_the_same_seed_and_another_for_another(self, door_trace: Trace) -> None:
         weights = door_trace.weights(3, 1)
         one, again, other = (

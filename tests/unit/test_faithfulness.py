@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
-from attnviz.faithfulness import chance_correlation, faithfulness
+from attnviz.faithfulness import chance_correlation, faithfulness, rank_correlations
 from attnviz.records import Faithfulness
 
 SCORES = np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]], dtype=np.float32)
@@ -66,6 +67,16 @@ def test_shuffled_points_say_nothing() -> None:
     assert found.nearest_agreement < 0.1
     assert abs(found.order_correlation) < 0.05
     assert found.worst_correlation > 0.2
+
+
+def test_rank_correlations_are_those_of_scipy_row_by_row() -> None:
+    """With ties, and with other keys that are seen in each row."""
+    random = np.random.default_rng(0)
+    one, other = random.integers(-5, 5, (2, 41, 13)).astype(np.float32)
+    seen = random.random((41, 13)) < 0.7
+    expected = [spearmanr(a[s], b[s]).statistic for a, b, s in zip(one, other, seen, strict=True)]
+    np.testing.assert_allclose(rank_correlations(one, other, seen), expected, atol=1e-12)
+    assert np.ptp(expected) > 1
 
 
 class TestChance:
