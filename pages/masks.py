@@ -10,8 +10,9 @@ from attnviz.figures import draw_pattern
 from attnviz.figures.effect import draw_effect
 from attnviz.figures.sources import Sizes, draw_sources
 from attnviz.figures.theme import isolated
-from attnviz.masks import MaskName
+from attnviz.masks import MASKS, MaskName
 from attnviz.records import KINDS, Axis, Kind
+from attnviz.trace import Trace
 from ui import cache, errors, state, verdict
 from ui.components.heatmap_events import heatmap_events
 from ui.frame import View, frame
@@ -19,6 +20,7 @@ from ui.glossary import terms
 from ui.pair import pick_key, pick_query
 from ui.predictions import predictions
 from ui.selection import CHOICES
+from ui.steps.walk import check
 from ui.streaming import streaming
 from ui.take import take
 from ui.text import literal
@@ -32,13 +34,16 @@ MASK_NAMES = {
     "sentences": "One sentence",
 }
 SAID = {
-    "none": "Every query sees every key, as in BERT, which reads a whole sentence at once.",
+    "none": "Every query sees every key, as in BERT, which reads a whole sentence at once (Devlin et al. 2018, "
+    "arXiv:1810.04805).",
     "causal": "A token sees itself and what came before, as in GPT, which must not see the word it is to guess "
     "(Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3).",
     "window": "A token sees its neighbours only, so that cells grow with n × width instead of n × n (Beltagy et al. "
     "2020, arXiv:2004.05150; Jiang et al. 2023, arXiv:2310.06825).",
     "sentences": "A token sees its own sentence of the pair only: no message crosses from one to the other, as "
     "between two texts in one batch.",
+    "cross": "Every query of the decoder's text sees every key of the encoder's, which has been read already: nothing "
+    "in it is still to be guessed. Forbid a cell or a key to see what hangs on it.",
 }
 SOURCES = {
     "encoder": (
@@ -59,19 +64,17 @@ SOURCES = {
 
 def controls(view: View) -> None:
     """Which mask, and where it is applied."""
-    left, middle, right = st.columns([3, 3, 2], vertical_alignment="bottom")
-    offered = [
-        one for one in CHOICES["mask"] if one != "sentences" or view.trace.tokens.text_pair is not None
-    ]
-    left.segmented_control(
+    name = mask_name(view)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="mask_controls")
+    row.segmented_control(
         "Attention mask",
-        offered,
+        offered(view),
         required=True,
         format_func=MASK_NAMES.__getitem__,
         help="Which keys a query may see in the right matrix.",
-        **state.field("mask", replace(view.selection, mask=mask_name(view))),
+        **state.field("mask", replace(view.selection, mask=name)),
     )
-    middle.segmented_control(
+    row.segmented_control(
         "Applied in",
         CHOICES["where"],
         required=True,
@@ -79,15 +82,16 @@ def controls(view: View) -> None:
         help="Where in the model's own forward pass the mask holds, for what it does to the output.",
         **state.field("where"),
     )
-    with right.popover("More", icon=":material/tune:", key="mask_more"):
-        st.number_input(
-            "Window, tokens to each side",
+    if name == "window":
+        row.number_input(
+            "Tokens to each side",
             min_value=0,
             max_value=512,
+            width=160,
             help="How far a token sees in a sliding window.",
-            disabled=mask_name(view) != "window",
             **state.field("reach"),
         )
+    with row.popover("More", icon=":material/tune:", key="mask_more"):
         keys = view.trace.key_tokens(view.kind)
         st.multiselect(
             "Keys nobody may see",
@@ -106,10 +110,16 @@ def controls(view: View) -> None:
         )
 
 
+def offered(view: View) -> list[MaskName]:
+    """The masks that mean something here: sentences are kept apart in a pair, and cross-attention has no before."""
+    if view.kind == "cross":
+        return ["none"]
+    return [one for one in MASKS if one != "sentences" or view.trace.tokens.text_pair is not None]
+
+
 def mask_name(view: View) -> MaskName:
-    """The mask that is shown: one that needs a pair is none without one."""
-    chosen = view.selection.mask
-    return "none" if chosen == "sentences" and view.trace.tokens.text_pair is None else chosen
+    """The mask that is shown: none where the chosen one is not offered."""
+    return view.selection.mask if view.selection.mask in offered(view) else "none"
 
 
 def mask_title(view: View) -> str:
@@ -173,10 +183,20 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
             key="paint",
             help="Takes this cell out of the masked matrix, or puts it back, as a click on a cell of the model's own does.",
         )
-    said = f"{n_seen:,} of {n_all:,} cells are left. Click a cell of the model's own matrix to forbid it, or to allow it again."
+    said = (
+        "Tokens are the nodes of a graph and weights its edges: along each a value passes from key to query (Veličković et "
+        f"al. 2017, arXiv:1710.10903). {n_seen:,} of {n_all:,} cells, or edges, are left. Click a cell of the model's own matrix to forbid it, or to allow it again."
+    )
     if empty := int((~masked.allowed.any(axis=1)).sum()):
         said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
     st.caption(said)
+    st.page_link(
+        "pages/flow.py",
+        label="See the edges as lines",
+        icon=":material/arrow_forward:",
+        query_params=view.selection.to_params(),
+        help="Shows this head as lines from each query to its keys, without the mask.",
+    )
 
 
 def output(view: View, allowed: np.ndarray) -> None:
@@ -193,10 +213,20 @@ def output(view: View, allowed: np.ndarray) -> None:
         view.selection.head if where == "this head" else None,
         allowed.tobytes(),
     )
-    found = effect(view.trace, changed)
+    turned(view, changed)
+    if view.trace.target_tokens is None:
+        predictions(view, changed, f"{mask_title(view)}, in {where}")
+
+
+def turned(view: View, changed: Trace) -> None:
+    """How far the mask turns each token's last hidden state."""
+    found, where = effect(view.trace, changed), view.selection.where
     tokens = Axis.of(view.trace.target_tokens or view.trace.tokens)
+    unchanged = np.array_equal(changed.last_hidden_state, view.trace.last_hidden_state)
     st.markdown(
-        f"The model has read the sentence again with the mask in {where}. The last hidden state of a token turns by "
+        "No cell that this model looks at is forbidden, so nothing changes. Forbid one, or pick another mask."
+        if unchanged
+        else f"The model has read the sentence again with the mask in {where}. The last hidden state of a token turns by "
         f"{found.cosine_change.mean():.3f} on average (1 − cosine: 0 is no change, 1 a right angle), most for "
         f"{literal(name(tokens, int(found.cosine_change.argmax())))}, by {found.cosine_change.max():.3f}."
     )
@@ -208,8 +238,26 @@ def output(view: View, allowed: np.ndarray) -> None:
         config=CONFIG,
         alt="Change of each token's last hidden state",
     )
-    if view.trace.target_tokens is None:
-        predictions(view, changed, f"{mask_title(view)}, in {where}")
+    if mask_name(view) == "sentences" and where == "all layers":
+        read_alone(view, changed)
+
+
+def read_alone(view: View, changed: Trace) -> None:
+    """Whether the first sentence has become what it is without the second."""
+    source, selection = view.selection.source, view.selection
+    if selection.flipped or selection.unseen:
+        return
+    n_own = int((view.trace.tokens.segment == 0).sum())
+    alone = cache.trace(replace(source, second="", masked=tuple(one for one in source.masked if one < n_own)))
+    if not np.array_equal(
+        alone.tokens.ids, changed.tokens.ids[:n_own]
+    ):  # RoBERTa puts two signs between them
+        return
+    check(
+        changed.last_hidden_state[:n_own],
+        alone.last_hidden_state,
+        f"under this mask the {n_own} tokens of the first sentence have the vectors that they have when it is read alone",
+    )
 
 
 def sources(view: View) -> None:
@@ -259,7 +307,9 @@ with errors.explained():
         view.selection.flipped,
     )
     _, key = pick_query(view)
-    st.markdown(f"**{MASK_NAMES[mask_name(view)]}:** {SAID[mask_name(view)]}")
+    st.markdown(
+        f"**{MASK_NAMES[mask_name(view)]}:** {SAID['cross' if view.kind == 'cross' else mask_name(view)]}"
+    )
     controls(view)
     matrices(view, allowed, key)
     output(view, allowed)

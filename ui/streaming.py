@@ -12,7 +12,13 @@ from ui.frame import View
 from ui.text import literal
 from ui.words import name, power
 
-_NUMBERS = ("largest score in the tile", "maximum so far", "sum so far", "far from the direct output")
+_NUMBERS = (
+    "largest score in the tile",
+    "m′, maximum so far",
+    "e^(m − m′)",
+    "ℓ′, sum so far",
+    "far from the direct output",
+)
 
 
 def streaming(view: View) -> None:
@@ -24,7 +30,12 @@ def streaming(view: View) -> None:
     st.markdown(
         "FlashAttention (Dao et al. 2022, arXiv:2205.14135) never holds the matrix: it reads some keys at a time and "
         "keeps a running maximum and a running sum for each row. When a tile brings a larger score, what was summed "
-        "before is scaled down, and nothing is read twice."
+        "before is scaled down, and no key is read twice (Milakov and Gimelshein 2018, arXiv:1805.02867, algorithm 3)."
+    )
+    st.latex(
+        r"m' = \max(m, \max_{j \in \text{tile}} s_j), \quad "
+        r"\ell' = e^{m - m'}\, \ell + \sum_{j \in \text{tile}} e^{s_j - m'}, \quad "
+        r"o' = \frac{e^{m - m'}\, \ell\, o + \sum_{j \in \text{tile}} e^{s_j - m'}\, v_j}{\ell'}"
     )
     left, right = st.columns(2)
     left.number_input(
@@ -45,6 +56,8 @@ def streaming(view: View) -> None:
     direct = view.trace.output(selection.layer, selection.head, view.kind)
     tiles = streamed[:n_read]
     row = view.query
+    maxima = np.array([float(one.maximum[row]) for one in tiles])
+    level = np.where(np.isfinite(maxima), maxima, 0)  # while no key may be seen
     st.dataframe(
         {
             "keys": [
@@ -52,8 +65,9 @@ def streaming(view: View) -> None:
                 for one in tiles
             ],
             "largest score in the tile": [float(one.scores[row].max()) for one in tiles],
-            "maximum so far": [float(one.maximum[row]) for one in tiles],
-            "sum so far": [float(one.total[row]) for one in tiles],
+            "m′, maximum so far": [float(one) for one in maxima],
+            "e^(m − m′)": np.exp(np.concatenate([[-np.inf], maxima[:-1]]) - level),
+            "ℓ′, sum so far": [float(one.total[row]) for one in tiles],
             "far from the direct output": [
                 float(np.abs(one.output[row].numpy() - direct[row]).max()) for one in tiles
             ],

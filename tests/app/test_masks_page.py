@@ -50,6 +50,20 @@ def test_what_it_does_is_another_forward_pass(where, place, embedded, door_trace
     np.testing.assert_allclose(found, 1 - np.array(cosine), atol=1e-5)
 
 
+def test_a_mask_that_forbids_nothing_says_so(checkpoint, monkeypatch):
+    said = "No cell that this model looks at is forbidden"
+    at = open_page(PAGE, text=DOOR, mask="none")
+    assert any(said in one.value for one in at.markdown)
+    assert numbers(figure(at, "mask_effect")["data"][0]["y"]).max() < 1e-9  # float64: 1 less a cosine
+    at = open_page(PAGE, text=DOOR, mask="none", flipped="7.5")
+    assert not any(said in one.value for one in at.markdown)
+    folder = checkpoint("gpt2")
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    at = open_page(PAGE, model=folder.name, text="the cat", mask="causal")  # which it has already
+    assert_no_exception(at)
+    assert any(said in one.value for one in at.markdown)
+
+
 def test_painted_cells_and_hidden_keys_are_in_the_link():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, mask="none", unseen="0", flipped="7.5,8.5")
     hidden = np.isnan(cells(at, "mask_after"))
@@ -75,8 +89,16 @@ def test_tile_by_tile_ends_at_the_direct_result(door_trace):
         table["largest score in the tile"], [scores[:4].max(), scores[4:8].max(), scores[8:].max()], rtol=1e-6
     )
     highest = np.maximum.accumulate(table["largest score in the tile"])
-    np.testing.assert_allclose(table["maximum so far"], highest, rtol=1e-6)
-    np.testing.assert_allclose(table["sum so far"].iloc[-1], np.exp(scores - scores.max()).sum(), rtol=1e-5)
+    np.testing.assert_allclose(table["m′, maximum so far"], highest, rtol=1e-6)
+    times, sums = table["e^(m − m′)"].tolist(), table["ℓ′, sum so far"].tolist()
+    assert times[0] == 0
+    for number, tile in enumerate((scores[:4], scores[4:8], scores[8:])):  # the formula, tile by tile
+        before = sums[number - 1] * times[number] if number else 0
+        assert sums[number] == pytest.approx(before + np.exp(tile - highest[number]).sum(), rel=1e-5)
+    assert times[1:] == pytest.approx(np.exp(highest[:-1].to_numpy() - highest[1:].to_numpy()))
+    np.testing.assert_allclose(
+        table["ℓ′, sum so far"].iloc[-1], np.exp(scores - scores.max()).sum(), rtol=1e-5
+    )
     assert (
         table["far from the direct output"].iloc[0]
         > 0.01
@@ -93,6 +115,44 @@ def test_only_a_pair_has_sentences_to_keep_apart():
     hidden = np.isnan(cells(pair, "mask_after"))
     assert hidden[1, -1] and not hidden[1, 1]
     assert "its own sentence" in " ".join(unescaped(one.value) for one in pair.markdown)
+
+
+def test_no_message_crosses_between_two_sentences():
+    pair = {"text": "The door was old.", "second": "It creaked in the wind."}
+    at = open_page(PAGE, **pair, mask="sentences", where="all layers")
+    [said] = [one.value for one in at.markdown if "read alone" in one.value]
+    assert "Checked" in said and "the 7 tokens of the first sentence" in said
+    for other in ({"where": "this layer"}, {"mask": "causal"}, {"flipped": "1.9"}):
+        at = open_page(PAGE, **{**pair, "mask": "sentences", "where": "all layers", **other})
+        assert not [one.value for one in at.markdown if "read alone" in one.value]
+
+
+def test_a_message_that_crosses_is_seen(monkeypatch):
+    """The same check where the mask lets one token through."""
+    from attnviz import masks
+
+    right = masks.segment_mask
+
+    def leaking(queries, keys):
+        allowed = right(queries, keys)
+        allowed[2, -2] = True
+        return allowed
+
+    monkeypatch.setattr(masks, "segment_mask", leaking)
+    at = open_page(PAGE, text="The door was red.", second="It creaked in rain.", mask="sentences")
+    [said] = [one.value for one in at.markdown if "read alone" in one.value]
+    assert "Differs" in said
+
+
+def test_the_width_of_a_window_stands_beside_it():
+    at = open_page(PAGE, text=DOOR, mask="window", reach=1)
+    assert at.number_input(key="field_reach").value == 1
+    at.number_input(key="field_reach").set_value(3).run()
+    assert_no_exception(at)
+    distance = np.abs(np.subtract.outer(np.arange(11), np.arange(11)))
+    np.testing.assert_array_equal(np.isnan(cells(at, "mask_after")), distance > 3)
+    other = open_page(PAGE, text=DOOR, mask="causal")
+    assert "field_reach" not in [one.key for one in other.number_input]
 
 
 def boxes(at, kind: str) -> list[str]:
@@ -157,7 +217,9 @@ def test_other_kinds(name, second, checkpoint, monkeypatch):
         at = open_page(PAGE, model=own, text="the cat sat", second=second, kind=kind, mask="window")
         assert_no_exception(at)
         assert not at.error
-        if kind == "cross":
+        if kind == "cross":  # the encoder's text has no before and after
+            assert not np.isnan(cells(at, "mask_after")).any()
+            assert "Every query of the decoder's text" in " ".join(one.value for one in at.markdown)
             assert boxes(at, "cross")[:2] == ["decoder's text<br>4 × 10", "encoder's text<br>5 × 10"]
             assert boxes(at, "cross")[5:8] == ["<b>Q</b><br>4 × 2", "<b>K</b><br>5 × 2", "<b>V</b><br>5 × 2"]
             assert any("weights, 4 × 5" in one for one in boxes(at, "cross"))

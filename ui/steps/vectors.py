@@ -61,7 +61,7 @@ def vectors_step(walk: Walk) -> None:
     summed = np.sum(own, axis=0)
     n_token, width = summed.shape
     goes(
-        f"{n_token} ids",
+        "1 id" if n_token == 1 else f"{n_token} ids",
         f"{n_token} vectors of {width} numbers"
         if found.hidden is None
         else f"a matrix M, {size(found.hidden)}",
@@ -97,7 +97,8 @@ def vectors_step(walk: Walk) -> None:
             labels=labels(walk, "query"),
         )
     source(
-        "Vaswani et al. 2017, arXiv:1706.03762, sections 3.4 and 3.5",
+        "Vaswani et al. 2017, arXiv:1706.03762, "
+        + ("sections 3.4 and 3.5" if "position" in names else "section 3.4"),
         *(["segments: Devlin et al. 2018, arXiv:1810.04805, section 3"] if "segment" in names else []),
         *(["normalisation: Ba et al. 2016, arXiv:1607.06450, section 3"] if found.norm else []),
     )
