@@ -1,11 +1,15 @@
 """What is often said of attention, and what this model says to it for this sentence."""
 
+from dataclasses import fields
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
 from attnviz.claims import MOST_WEIGHT, Claims
 from attnviz.figures.claims import draw_heads
 from attnviz.figures.theme import share_text
+from attnviz.table import table_csv
 from ui import cache, errors, verdict
 from ui.frame import View, frame
 from ui.glossary import linked
@@ -40,6 +44,11 @@ def figure(
         config={"displayModeBar": False},
         alt=f"{what}, one point for each head; layer {picked[0]}, head {picked[1]}: {numbers[picked]:.3f}",
     )
+    layer, head = np.unravel_index(numbers.argmax(), numbers.shape)
+    st.caption(
+        f"The picked head, layer {picked[0]}, head {picked[1]}: {numbers[picked]:.2f}; the largest, layer {layer}, head "
+        f"{head}: {numbers.max():.2f}."
+    )
 
 
 def symmetric(view: View, claims: Claims) -> None:
@@ -50,6 +59,7 @@ def symmetric(view: View, claims: Claims) -> None:
         f"(above {APART:g}). The median is {np.median(found):.2f}, where 0 is a symmetric matrix and 1 one where nobody "
         "is looked back at."
     )
+    st.latex(r"\frac{\sum_{i,j} \lvert w_{ij} - w_{ji} \rvert}{\sum_{i,j} (w_{ij} + w_{ji})}")
     figure(view, "symmetric", found, "asymmetry of the weights")
     st.markdown(
         f"Why: a {linked('Query')} and a {linked('Key')} are made by different matrices, so the "
@@ -106,7 +116,7 @@ def explanation(view: View, claims: Claims) -> None:
         found = claims.other_strongest
         st.markdown(
             f"{heads_say(found < 0.1)} name the key that really brings most for nine in ten queries. Over all heads the "
-            f"strongest key by weight is another than by {linked('Value-aware weight', 'what arrives')}, weight × length of v W\\_O, for "
+            f"strongest key by weight is another than by {linked('Value-aware weight', 'what arrives')}, $\\lVert w_{{ij}}\\, v_j W_O \\rVert$, for "
             f"{share_text(float(found.mean()))} of the queries; ranks agree with {np.mean(claims.rank_agreement):+.2f} "
             "(1 is the same order). A large weight on a short value brings little "
             "(Kobayashi et al. 2020, arXiv:2004.10102)."
@@ -125,6 +135,14 @@ def explanation(view: View, claims: Claims) -> None:
     )
 
 
+def as_csv(claims: Claims) -> bytes:
+    """A line for each head: all its numbers."""
+    measured = {one.name: found for one in fields(claims) if (found := getattr(claims, one.name)) is not None}
+    places = list(np.ndindex(claims.positive.shape))
+    rows = ([*place, *(float(found[place]) for found in measured.values())] for place in places)
+    return table_csv(["layer", "head", *(name.replace("_", " ") for name in measured)], rows)
+
+
 CLAIMS = (
     ("“The attention matrix is symmetric”", symmetric),
     ("“Tokens attend to themselves most”", diagonal),
@@ -133,8 +151,10 @@ CLAIMS = (
 )
 
 view = frame("What is often said")
+csv = None
 with errors.explained():
     claims = cache.claims(view.selection.source, view.kind)
+    csv = partial(as_csv, claims)
     st.caption(
         f"Four sentences from articles, measured in all {claims.positive.size} {linked('Head', 'heads')} for this sentence. A claim holds "
         f"when it is true of two heads in three, and does not when of one in three or fewer. Change the sentence, and "
@@ -143,5 +163,10 @@ with errors.explained():
     for said, draw in CLAIMS:
         st.subheader(said)
         draw(view, claims)
-take(view, {f"claim_{name}": name.capitalize() for name in ("symmetric", "diagonal", "full", "explanation")})
+take(
+    view,
+    {f"claim_{name}": name.capitalize() for name in ("symmetric", "diagonal", "full", "explanation")},
+    csv=csv,
+    numbers="All heads" if csv else "Matrix",
+)
 verdict.in_sidebar(view.selection)

@@ -1,12 +1,14 @@
 """What does attention cost? Cells, bytes and multiplications for any number of tokens, counted and measured."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import streamlit as st
 
 from attnviz.cost import TILE, Layer, Quantity, Way
 from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
+from attnviz.table import table_csv
 from ui import cache, errors, state, verdict
 from ui.frame import View, frame
 from ui.glossary import linked
@@ -49,11 +51,16 @@ SAID: dict[Quantity, str] = {
 }
 
 
+def limit_of(view: View) -> int | None:
+    """Tokens that the model reads at most; None where it names no limit, or is not here."""
+    return None if view.selection.bundle else cache.model(view.selection.model).max_tokens
+
+
 def counted(view: View, layer: Layer) -> None:
     """The cost of one layer for any number of tokens."""
     quantity, unit = view.selection.quantity, UNITS[view.selection.quantity]
     n_query, n_key = (len(of(view.kind)) for of in (view.trace.query_tokens, view.trace.key_tokens))
-    limit = None if view.selection.bundle else cache.model(view.selection.model).max_tokens
+    limit = limit_of(view)
     here, far = (
         quantity_text(layer.cost(quantity, "whole", *size), unit) for size in ((n_query, n_key), (MOST, MOST))
     )
@@ -83,7 +90,7 @@ def counted(view: View, layer: Layer) -> None:
         disabled=view.kind == "cross",
         **state.field("reach"),
     )
-    ways = [way for way in FORMULAS[quantity] if way != "window" or view.kind != "cross"]
+    ways = ways_of(view)
     tokens = np.unique(
         np.append(np.geomspace(min(FEWEST, n_key), MOST, 200).round(), [FEWEST, n_key]).astype(int)
     )
@@ -119,14 +126,12 @@ def counted(view: View, layer: Layer) -> None:
         for way in ways:
             st.latex(rf"\text{{{WAY_NAMES[way]}: }} {FORMULAS[quantity][way]}")
         st.caption(symbols(quantity, layer, view.trace.n_layers(view.kind)))
-        sizes = {n_key, *([] if limit is None else [limit]), 1_000, 10_000, 100_000, MOST}
+        sizes = sizes_of(n_key, limit)
         st.table(
             {
-                "tokens": [f"{n:,}" for n in sorted(sizes)],
+                "tokens": [f"{n:,}" for n in sizes],
                 **{
-                    WAY_NAMES[way]: [
-                        quantity_text(layer.cost(quantity, way, n, n), unit) for n in sorted(sizes)
-                    ]
+                    WAY_NAMES[way]: [quantity_text(layer.cost(quantity, way, n, n), unit) for n in sizes]
                     for way in ways
                 },
             },
@@ -134,6 +139,26 @@ def counted(view: View, layer: Layer) -> None:
         )
     st.caption(SAID[quantity])
     st.markdown(" ".join(limits(view, layer, n_query, n_key, limit)))
+
+
+def ways_of(view: View) -> list[Way]:
+    """The ways that there are; cross-attention has no diagonal for a window to slide along."""
+    return [way for way in FORMULAS["cells"] if way != "window" or view.kind != "cross"]
+
+
+def sizes_of(n_key: int, limit: int | None) -> list[int]:
+    """Numbers of tokens in the tables: of this text, of the model's limit, and powers of ten."""
+    return sorted({n_key, *([] if limit is None else [limit]), 1_000, 10_000, 100_000, MOST})
+
+
+def as_csv(view: View, layer: Layer, limit: int | None) -> bytes:
+    """A line for each number of tokens: every quantity of one layer, each way."""
+    columns = [(quantity, way) for quantity in FORMULAS for way in ways_of(view)]
+    sizes = sorted({FEWEST, *sizes_of(len(view.trace.key_tokens(view.kind)), limit)})
+    rows = ([n, *(layer.cost(quantity, way, n, n) for quantity, way in columns)] for n in sizes)
+    return table_csv(
+        ["tokens", *(f"{quantity}, {WAY_NAMES[way].lower()}" for quantity, way in columns)], rows
+    )
 
 
 def symbols(quantity: Quantity, layer: Layer, n_layer: int) -> str:
@@ -183,9 +208,16 @@ def limits(view: View, layer: Layer, n_query: int, n_key: int, limit: int | None
 
 
 view = frame("Cost of attention")
+csv = None
 with errors.explained():
     layer = Layer.of(view.trace, view.selection.layer, view.kind, reach=view.selection.reach)
+    csv = partial(as_csv, view, layer, limit_of(view))
     counted(view, layer)
     measured_cost(view, layer)
-take(view, {"cost_counted": "Counted", "cost_seconds": "Measured time", "cost_bytes": "Measured memory"})
+take(
+    view,
+    {"cost_counted": "Counted", "cost_seconds": "Measured time", "cost_bytes": "Measured memory"},
+    csv=csv,
+    numbers="Costs" if csv else "Matrix",
+)
 verdict.in_sidebar(view.selection)

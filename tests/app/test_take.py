@@ -113,6 +113,32 @@ class TestPopover:
             np.testing.assert_array_equal(read[:, column], numbers(row["y"]))
             np.testing.assert_array_equal(read[:, column + 3], numbers(random["y"]))
 
+    def test_numbers_of_the_cost_are_counted_by_hand(self, taken):
+        open_page("pages/cost.py", reach=1, quantity="cells")
+        label, make, _ = taken["take_csv"]
+        header, *rows = rows_of(make())
+        assert label == "Costs as CSV"
+        assert header[:3] == ["tokens", "cells, whole matrix", "cells, sliding window"]
+        assert [int(row[0]) for row in rows] == [11, 16, 512, 1000, 10_000, 100_000, 1_000_000]
+        # 12 heads; a window of 3 keys, less one at each end; 32 numbers a query and 32 a value; 4 bytes a cell
+        found = dict(zip(header, map(int, rows[1]), strict=True))
+        assert found["cells, whole matrix"] == 12 * 16 * 16
+        assert found["cells, sliding window"] == 12 * (3 * 16 - 2)
+        assert found["bytes, whole matrix"] == 4 * 12 * 16 * 16
+        assert found["multiplications, whole matrix"] == 12 * 16 * 16 * (32 + 32)
+
+    def test_numbers_of_the_claims_are_those_of_all_heads(self, taken):
+        at = open_page("pages/claims.py")
+        label, make, _ = taken["take_csv"]
+        header, *rows = rows_of(make())
+        assert label == "All heads as CSV"
+        assert [row[:2] for row in rows] == [
+            [str(layer), str(head)] for layer in range(6) for head in range(12)
+        ]
+        for name, chart in (("weight asymmetry", "symmetric"), ("on itself", "diagonal")):
+            read = np.array([row[header.index(name)] for row in rows], dtype=np.float32)
+            np.testing.assert_array_equal(read, numbers(figure(at, f"claim_{chart}")["data"][0]["x"]))
+
     def test_bundle_is_the_view(self, taken, embedded):
         at = open_page(layer=1, head=7, query=2, key=4, show="scores", seed=9, masked="5")
         data = taken["take_bundle"][1]()
