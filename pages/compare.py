@@ -144,6 +144,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             options,
             selection_mode="multi",
             format_func=NAMES.__getitem__,
+            wrap=True,
             key="compare_differs",
             on_change=take,
             help="What is not chosen here is the same in B as in A, which is picked on the left.",

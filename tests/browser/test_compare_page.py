@@ -117,6 +117,11 @@ def test_matrices_stand_side_by_side_and_on_a_phone_below_each_other(page, visit
 
     phone = visitors(width=400)
     open_compare(phone, server, text=DOOR, layer=3, head=1)
+    field = phone.locator(".st-key-compare_differs")
+    room = field.bounding_box()
+    for what in ("Head", "Layer", "Sentence", "Model", "Masked tokens"):
+        pill = field.get_by_role("button").filter(has_text=what).last.bounding_box()
+        assert pill["x"] >= room["x"] and pill["x"] + pill["width"] <= room["x"] + room["width"]
     boxes = [plot(phone, f"compare_{part}").bounding_box() for part in PARTS]
     assert len({round(box["x"]) for box in boxes}) == 1
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= 400 for box in boxes)
