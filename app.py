@@ -3,6 +3,7 @@
 import streamlit as st
 
 from attnviz.figures import draw_pattern, draw_projection, draw_ranking
+from attnviz.figures.projection import hides_labels
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.theme import share_text
 from attnviz.layouts import FEWEST_ITERATIONS, LARGEST_SEED, MOST_ITERATIONS
@@ -163,14 +164,17 @@ with map_column:
                 iterations=selection.iterations,
                 seed=selection.seed,
             )
+        drawn_map = draw_projection(projection, weights, picked=(query, key), theme=theme)
         st.plotly_chart(
-            draw_projection(projection, weights, picked=(query, key), theme=theme),
+            drawn_map,
             theme=None,
             key="map",
             config={"displayModeBar": False},
             alt=f"Map of the {len(projection.points)} query and key vectors of this head: {map_note(projection)}",
         )
-        st.caption(map_note(projection))
+        st.caption(
+            map_note(projection) + " Labels without room show when pointed at." * hides_labels(drawn_map)
+        )
         st.page_link(
             "pages/space.py",
             label="More maps of these vectors",

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures import draw_pattern, draw_projection
-from attnviz.figures.projection import CONTOURS, MOST_LABELS, MOST_LABELS_TURNED, N_LINES, Side
+from attnviz.figures.projection import CONTOURS, N_LINES, Side, hides_labels
 from attnviz.layouts import aligned
 from attnviz.projection import arrays, place, with_tokens
 from attnviz.records import Projection
@@ -220,18 +220,21 @@ def lengths(view: View, projection: Projection) -> np.ndarray:
 def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> None:
     """The map with its lines, linked."""
     side = side_of(view.selection)
+    drawn = draw_projection(
+        projection,
+        view.trace.weights(projection.layer, projection.head, view.kind),
+        picked=picked,
+        side=side,
+        tint=view.selection.tint,
+        lengths=lengths(view, projection) if view.selection.tint == "norm" else None,
+        height=HEIGHT,
+        theme=view.theme,
+    )
     note = map_note(view, projection, side)
+    if hides_labels(drawn):
+        note += " Labels without room show when pointed at."
     st.plotly_chart(
-        draw_projection(
-            projection,
-            view.trace.weights(projection.layer, projection.head, view.kind),
-            picked=picked,
-            side=side,
-            tint=view.selection.tint,
-            lengths=lengths(view, projection) if view.selection.tint == "norm" else None,
-            height=HEIGHT,
-            theme=view.theme,
-        ),
+        drawn,
         theme=None,
         key="space_map",
         config={"displayModeBar": False},
@@ -260,9 +263,6 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
             f"On the dotted circles a key has {', '.join(shares[:-1])} or {shares[-1]} of the weight that the map gives "
             "to the nearest key of the picked query."
         )
-    n_point, n_axis = projection.points.shape
-    if n_point > (MOST_LABELS if n_axis == 2 else MOST_LABELS_TURNED):
-        said.append("Labels stand at the ends of the lines; others show when pointed at.")
     if selection.unit == "words" or view.hides_special or selection.sentences != "all":
         said.append("The map is of single tokens, and of all of them.")
     return " ".join(said)

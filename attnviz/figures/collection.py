@@ -67,7 +67,7 @@ def draw_collection(
     n_token = len(points) // 2
     drawn = np.ones(n_token, dtype=bool) if shown is None else shown
     size = _SIZE if len(points) <= _MANY else _SIZE_OF_MANY
-    traces = []
+    traces, marks = [], {}
     for role, own_colour, name, side in (
         ("query", palette.query, "queries", 0),
         ("key", palette.key, "keys", 1),
@@ -91,9 +91,9 @@ def draw_collection(
         marker = {"symbol": _SYMBOLS[role], "size": size, "opacity": opacity}
         if (numbers := _numbers(tint, tokens, lengths)) is not None:
             colours = numbers[side * n_token :][:n_token][drawn]
-            traces.append(
-                trace(everything, name=name, marker=marker | {"color": colours, "coloraxis": "coloraxis"})
-            )
+            marker |= {"color": colours, "coloraxis": "coloraxis"}
+            traces.append(trace(everything, name=name, marker=marker, legendgroup=name, showlegend=False))
+            marks[name] = _SYMBOLS[role], palette.text
         else:
             groups = list(_groups(tint, tokens, palette)) or [_Group(name, own_colour, everything)]
             traces += [
@@ -102,15 +102,17 @@ def draw_collection(
                     name=one.name,
                     marker=marker | {"color": one.colour},
                     legendgroup=one.name,
-                    showlegend=tint == "role" or side == 0,
+                    showlegend=False,
                 )
                 for one in groups
             ]
+            marks |= {one.name: (_SYMBOLS[role if tint == "role" else "query"], one.colour) for one in groups}
         if found is not None:
             outline = {"width": 1, "color": palette.text}
             stands_out = {"symbol": _SYMBOLS[role], "size": size + 4, "color": own_colour, "line": outline}
             is_found = np.isin(np.arange(n_token), found)
             traces.append(trace(is_found, name=f"found {name}", marker=stands_out))
+    traces += [_mark(name, symbol, colour) for name, (symbol, colour) in marks.items()]
     axis = {"visible": False}
     layout = base_layout(
         palette,
@@ -144,6 +146,19 @@ def draw_collection(
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
     )
     return go.Figure(traces, layout)
+
+
+def _mark(name: str, symbol: str, colour: str) -> go.Scattergl:
+    """A trace without points, for the legend: the marks of the others would be as faint as their points."""
+    return go.Scattergl(
+        x=[None],
+        y=[None],
+        name=name,
+        mode="markers",
+        marker={"symbol": symbol, "color": colour, "size": _SIZE},
+        legendgroup=name,
+        hoverinfo="skip",
+    )
 
 
 def hover_texts(tokens: Sequence[Tokens]) -> list[str]:

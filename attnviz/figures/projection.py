@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from plotly import graph_objects as go
 
 from attnviz.figures.theme import (
@@ -48,6 +48,7 @@ _SIDES = {  # where a label's middle lies, in label sizes from its point
     "bottom left": np.array([-0.6, -0.9]),
 }
 _PASSES = 3  # over all labels
+_MOST_COVERED = 0.1  # of a label that other labels may lie on
 _ANGLES = np.pi * (0.25 + np.arange(16) / 8)  # of a circle's number on it, in the order they are tried
 
 
@@ -86,10 +87,13 @@ def draw_projection(
     lines = [
         _line(projection.points[ends], weight, palette) for ends, weight in _ends(projection, joined, side)
     ]
-    texts = _texts(projection, picked, joined)
+    named = _named(picked, joined)
+    texts = _texts(projection, named)
     shown_axes: dict[str, Any]
     if is_flat:
-        sides, lowest, highest, taken = _place_labels(projection.points, texts, height)
+        roles_and_positions = zip(projection.role, projection.position.tolist(), strict=True)
+        is_named = np.array([one in named for one in roles_and_positions])
+        texts, sides, lowest, highest, taken = _place_labels(projection.points, texts, is_named, height)
         shown_axes = _flat_axes(lowest, highest)
         if picked is not None and side == "query" and projection.method == "attention":
             shown_axes |= _contours(projection, weights, picked[0], (lowest, highest), taken, palette)
@@ -115,6 +119,11 @@ def draw_projection(
     if colours is not None:
         lines += _legend(roles, colours, tint, palette, is_flat)
     return go.Figure([*lines, *points], layout)
+
+
+def hides_labels(figure: go.Figure) -> bool:
+    """Whether points of a map that was drawn have no label until they are pointed at."""
+    return any("" in trace.text for trace in figure.data if trace.text is not None)
 
 
 def _joined(weights: np.ndarray, picked: tuple[int, int] | None, side: Side) -> list[tuple[int, int, float]]:
@@ -153,14 +162,16 @@ def _tokens(projection: Projection, role: Role) -> Tokens:
     return projection.query_tokens if role == "query" else projection.key_tokens
 
 
-def _texts(
-    projection: Projection, picked: tuple[int, int] | None, joined: list[tuple[int, int, float]]
-) -> list[str]:
-    """Label of each point: all while they are few, else those of the picked tokens and their lines."""
-    named: set[tuple[Role, int]] = set()
-    if picked is not None:
-        named = {("query", picked[0]), ("key", picked[1])}
-        named |= {("query", query) for query, _, _ in joined} | {("key", key) for _, key, _ in joined}
+def _named(picked: tuple[int, int] | None, joined: list[tuple[int, int, float]]) -> set[tuple[str, int]]:
+    """The points whose labels matter most: those of the picked tokens and at the ends of their lines."""
+    if picked is None:
+        return set()
+    named: set[tuple[str, int]] = {("query", picked[0]), ("key", picked[1])}
+    return named | {("query", query) for query, _, _ in joined} | {("key", key) for _, key, _ in joined}
+
+
+def _texts(projection: Projection, named: set[tuple[str, int]]) -> list[str]:
+    """Label of each point: all while they are few, else those that are named."""
     n_point, n_axis = projection.points.shape
     all_named = n_point <= (MOST_LABELS if n_axis == 2 else MOST_LABELS_TURNED)
     texts = []
@@ -175,12 +186,13 @@ def _texts(
 
 
 def _place_labels(
-    points: Float[np.ndarray, "point 2"], texts: list[str], height: int
-) -> tuple[list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"], Float[np.ndarray, "box 4"]]:
-    """A side of its point for each label, the corners of a map that holds all points and labels, and their boxes.
+    points: Float[np.ndarray, "point 2"], texts: list[str], is_named: Bool[np.ndarray, " point"], height: int
+) -> tuple[list[str], list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"], Float[np.ndarray, "box 4"]]:
+    """Labels that have room, a side of its point for each, the corners of a map that holds all, and their boxes.
 
     Sides are chosen one after the other, each where the label covers least of what is there already, and then
-    once more with all others in their places.
+    once more with all others in their places. A label that still lies on another one is left out, unless it is
+    named: where it is hidden the pointer finds it, and where it is drawn neither can be read.
     """
     scale = (height - 120) / max(float(np.ptp(points, axis=0).max()), 1e-9)  # px; a map is about that wide
     centres = points.astype(np.float64) * scale
@@ -199,11 +211,33 @@ def _place_labels(
             others = [options[one][side] for one, side in chosen.items() if one != number]
             taken = np.vstack([dots, *others])
             chosen[number] = int(np.argmin([_overlap(box, taken) for box in boxes]))
+    for number in _crowded({one: options[one][side] for one, side in chosen.items()}, is_named):
+        del chosen[number]
+    texts = [text if number in chosen else "" for number, text in enumerate(texts)]
     taken = np.vstack([dots, *(options[number][side] for number, side in chosen.items())])
     lowest = (taken[:, :2] - taken[:, 2:] / 2).min(axis=0) / scale
     highest = (taken[:, :2] + taken[:, 2:] / 2).max(axis=0) / scale
     sides = [list(_SIDES)[chosen.get(number, 0)] for number in range(len(texts))]
-    return sides, lowest, highest, taken / scale
+    return texts, sides, lowest, highest, taken / scale
+
+
+def _crowded(boxes: dict[int, np.ndarray], is_named: Bool[np.ndarray, " point"]) -> list[int]:
+    """Labels to leave out, the one that covers others most first, until the rest can be read."""
+    numbers, placed = list(boxes), np.array(list(boxes.values()))
+    if not numbers:
+        return []
+    shared = (placed[:, None, 2:] + placed[:, 2:]) / 2 - np.abs(placed[:, None, :2] - placed[:, :2])
+    covered = shared.clip(min=0).prod(axis=2) / placed[:, 2:].prod(axis=1)  # share of a column's label
+    np.fill_diagonal(covered, 0)
+    covered = np.maximum(covered, covered.T)
+    left_out: list[int] = []
+    while True:
+        unreadable = (covered.max(axis=1) > _MOST_COVERED) & ~is_named[numbers]
+        if not unreadable.any():
+            return left_out
+        worst = int(np.where(unreadable, covered.sum(axis=1), 0).argmax())
+        left_out.append(numbers[worst])
+        covered[worst] = covered[:, worst] = 0
 
 
 def _overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) -> float:
@@ -307,6 +341,7 @@ def _points(
     marker: dict[str, Any] = {
         "symbol": _SYMBOLS[role],
         "size": np.where(is_picked, large, usual),
+        "opacity": 1,  # where sizes differ plotly's own is 0.7, for the legend too
         "color": colour if colours is None else colours.colours[rows],
         **({} if colours is None else colours.scale),
     }

@@ -70,7 +70,7 @@ def mapped(few):
 def test_points_are_the_joint_map_s(few, mapped):
     at = open_lines()
     assert errors(at) == []
-    queries, keys = figure(at, "collection_map")["data"]
+    queries, keys, *_ = figure(at, "collection_map")["data"]
     found = np.column_stack([numbers(queries["x"]), numbers(queries["y"])])
     np.testing.assert_allclose(found, mapped.points[: few.n_tokens], atol=1e-4)
     found = np.column_stack([numbers(keys["x"]), numbers(keys["y"])])

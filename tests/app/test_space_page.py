@@ -264,7 +264,7 @@ class TestWorkOfSeconds:
         trace = embedded.trace(LONG, cut=True)
         first = attnviz.project(trace, 3, 1, method="pca", space="raw").points
         np.testing.assert_allclose(points(at), first, atol=1e-4)
-        assert "Labels stand at the ends of the lines" in note(at)
+        assert "Labels without room show when pointed at." in note(at)
         at.number_input(key="field_head").set_value(2).run()
         second = attnviz.project(trace, 3, 2, method="pca", space="raw").points
         assert any(np.allclose(points(at), one, atol=1e-4) for one in (first, second))

@@ -262,10 +262,14 @@ class TestFigure:
         lengths = np.arange(len(points), dtype=np.float32)
         return draw_collection(points, few.tokens, hover_texts(few.tokens), lengths=lengths, **own)
 
+    def points_of(self, figure):
+        """The traces that have points; the others are marks of the legend."""
+        return [trace for trace in figure.data if trace.hoverinfo != "skip"]
+
     @pytest.mark.parametrize("tint", TINTS)
     def test_every_point_is_drawn_once_where_it_lies(self, few, points, tint):
         placed = {}
-        for trace in self.drawn(few, points, tint=tint).data:
+        for trace in self.points_of(self.drawn(few, points, tint=tint)):
             assert trace.type == "scattergl"
             for x, y, (side, token) in zip(trace.x, trace.y, trace.customdata, strict=True):
                 assert trace.marker.symbol == ("circle", "diamond")[side]
@@ -281,7 +285,7 @@ class TestFigure:
             ("sentence", few.sentence + 1),
             ("norm", None),
         ):
-            queries, keys = self.drawn(few, points, tint=tint).data
+            queries, keys = self.points_of(self.drawn(few, points, tint=tint))
             n = few.n_tokens
             np.testing.assert_array_equal(
                 queries.marker.color, np.arange(n) if expected is None else expected
@@ -300,14 +304,24 @@ class TestFigure:
         assert [sorted(token for _, token in one.customdata) for one in found] == [
             few.find("door").tolist()
         ] * 2
-        assert all(one.marker.opacity < 0.2 for one in figure.data if one not in found)
+        assert all(one.marker.opacity < 0.2 for one in self.points_of(figure) if one not in found)
         assert {one.marker.line.color for one in found} == {LIGHT.text}
+
+    @pytest.mark.parametrize("tint", TINTS)
+    def test_marks_of_the_legend_are_as_strong_as_their_colour(self, few, points, tint):
+        for found in (None, few.find("door")):
+            figure = self.drawn(few, points, tint=tint, found=found)
+            in_legend = [trace for trace in figure.data if trace.showlegend is not False]
+            assert len({trace.name for trace in in_legend}) == len(in_legend) >= 2
+            assert all(trace.marker.opacity in (None, 1) for trace in in_legend)
+            groups = {trace.legendgroup for trace in in_legend}  # a click on a mark hides its points
+            assert all(trace.legendgroup in groups for trace in self.points_of(figure) if found is None)
 
     def test_special_tokens_are_left_out(self, few, points):
         shown = ~np.concatenate([one.is_special for one in few.tokens])
         for tint in ("role", "position"):
             figure = self.drawn(few, points, tint=tint, shown=shown)
-            assert [len(trace.x) for trace in figure.data] == [shown.sum()] * 2
+            assert [len(trace.x) for trace in self.points_of(figure)] == [shown.sum()] * 2
             tokens = figure.data[0].customdata[:, 1]
             np.testing.assert_array_equal(tokens, np.flatnonzero(shown))
         np.testing.assert_array_equal(figure.data[1].marker.color, few.position[shown])

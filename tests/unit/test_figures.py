@@ -12,7 +12,9 @@ from PIL import Image
 
 import attnviz
 from attnviz.figures import draw_errors, draw_heatmap, draw_pattern, draw_projection, draw_ranking
+from attnviz.figures import projection as projection_figures
 from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES
+from attnviz.figures.projection import HEIGHT, hides_labels
 from attnviz.figures.theme import (
     DARK,
     LIGHT,
@@ -242,6 +244,39 @@ def test_the_map_has_room_for_points_and_labels(door_trace: Trace) -> None:
     for axis, along in ((layout.xaxis, projection.points[:, 0]), (layout.yaxis, projection.points[:, 1])):
         room = 0.01 * np.ptp(along)
         assert axis.range[0] < along.min() - room and along.max() + room < axis.range[1]
+
+
+def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedded: Model) -> None:
+    trace = embedded.trace("She sat on the bank of the river and thought about the bank that kept her money.")
+    weights = trace.weights(5, 7)
+    projection = attnviz.project(trace, 5, 7)
+    figure = draw_projection(projection, weights, picked=(5, 5))
+    *lines, queries, keys = figure.data
+    assert hides_labels(figure)
+    assert queries.text[5] == keys.text[5] == "bank·5"
+    strongest = np.argsort(-weights[5])[: len(lines)]
+    assert all(keys.text[key] for key in strongest)
+
+    # Where the labels are, as the map is laid out: a line of the token font is 15 px high, a character 7.3 px wide.
+    scale = (HEIGHT - 120) / np.ptp(projection.points, axis=0).max()
+    boxes = []
+    for points, named in ((queries, {5}), (keys, {5, *strongest})):
+        for number, (text, side) in enumerate(zip(points.text, points.textposition, strict=True)):
+            if text:
+                size = np.array([7.3 * len(text) + 4, 15])
+                middle = scale * np.array([points.x[number], points.y[number]])
+                middle = middle + projection_figures._SIDES[side] * (size + np.array([10, 1]))
+                boxes.append((number in named, middle, size))
+    assert len(boxes) > 20
+    for (is_named, middle, size), (is_other_named, other, other_size) in combinations(boxes, 2):
+        shared = ((size + other_size) / 2 - np.abs(middle - other)).clip(min=0).prod()
+        assert (is_named and is_other_named) or shared <= 0.101 * min(size.prod(), other_size.prod())
+
+
+def test_a_short_text_keeps_all_its_labels(door_trace: Trace) -> None:
+    figure = draw_projection(attnviz.project(door_trace, 3, 1), door_trace.weights(3, 1), picked=(7, 5))
+    assert not hides_labels(figure)
+    assert all(trace.marker.opacity == 1 for trace in figure.data[-2:])  # and strong marks in its legend
 
 
 def test_many_points_have_labels_only_where_the_lines_end(embedded: Model) -> None:
