@@ -46,8 +46,9 @@ SAID: dict[StepName, str] = {
     "fixed": "A recurrent network read a sentence word by word, and its last state was all that the translation was made "
     "from, however long the sentence (Sutskever et al. 2014, arXiv:1409.3215; Cho et al. 2014, arXiv:1406.1078). The "
     "mean of the values stands in for that state here: every query gets the same vector.",
-    "additive": "Every query now gets a mixture of its own: a network with one hidden layer scores each key, a softmax "
-    "makes weights of the scores, and the weighted mean of the values is the context vector (Bahdanau et al. 2014, "
+    "additive": "Every word of the translation now gets a mixture of its own. The query is the decoder's state before that "
+    "word, keys and values are the encoder's states, one for each word read; a network with one hidden layer scores each "
+    "pair, a softmax makes weights of the scores, and the weighted mean is the context vector (Bahdanau et al. 2014, "
     "arXiv:1409.0473). The numbers of the network would be learned; here they are random.",
     "general": "Products instead of a network, which a machine computes for all pairs at once (Luong et al. 2015, "
     "arXiv:1508.04025, equation 8). This matrix is random here as well. A transformer's head has one in disguise, "

@@ -244,6 +244,24 @@ def test_the_pair_is_picked_here():
     assert [one for one in formulas(at) if one.startswith("s_{7,3}")]
 
 
+def test_what_is_not_listed_of_a_long_text_is_counted(embedded):
+    text = "the old door of the house by the river opened and nobody was watching it when the cat sat"
+    at = open_page(PAGE, text=text, layer=3, head=1, query=7, step=7)
+    assert_no_exception(at)
+    trace = embedded.trace(text)
+    weights, output = trace.weights(3, 1)[7], trace.output(3, 1)[7]
+    rest = np.sort(weights)[:-12].sum()
+    assert f"the other {len(weights) - 12} share {rest:.4f} of the weight" in said(at)
+    drawn = cells(at, "mean")
+    assert len(drawn) == 12 + 2
+    np.testing.assert_allclose(drawn[:-1].sum(axis=0), output, atol=1e-5)
+    strongest = np.sort(np.argsort(-weights)[:12])
+    np.testing.assert_allclose(drawn[:12], weights[strongest, None] * trace.value(3, 1)[strongest], rtol=1e-5)
+    np.testing.assert_allclose(
+        drawn[12], np.delete(weights, strongest) @ np.delete(trace.value(3, 1), strongest, axis=0), atol=1e-5
+    )
+
+
 def test_a_step_says_what_goes_in_and_comes_out():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, step=0)
     lines = [one.value for one in at.markdown if one.value.startswith("**In:**")]

@@ -39,15 +39,27 @@ def mean_step(walk: Walk) -> None:
         },
         key="step_mean_table",
     )
-    parts = np.concatenate([weights[order, None] * values[order], output[None]])
+    given = weights[order, None] * values[order]
+    n_others = len(weights) - len(order)
+    others = (np.delete(weights, order) @ np.delete(values, order, axis=0))[None] if n_others else given[:0]
+    if n_others:
+        share = float(weights.sum() - weights[order].sum())
+        st.caption(
+            f"The {len(order)} strongest keys; the other {n_others:,} share {share:.4f} of the weight."
+        )
+    parts = np.concatenate([given, others, output[None]])
     picture(
         walk,
         "mean",
         parts,
         title="weight times value of these keys, and the output",
-        rows=("key", len(order)),
+        rows=("key", len(parts) - 1),
         columns=("dimension", None),
-        labels=[*(labels(walk, "key")[one] for one in order), "output"],
+        labels=[
+            *(labels(walk, "key")[one] for one in order),
+            *([f"{n_others:,} others"] if n_others else []),
+            "output",
+        ],
     )
     check(weights.astype(np.float64) @ values, output, f"the mean of {len(output)} numbers is the model's")
     source(
