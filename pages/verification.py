@@ -6,6 +6,7 @@ import streamlit as st
 from attnviz.figures import draw_errors
 from ui import cache, errors, state
 from ui.frame import View, frame
+from ui.glossary import linked
 from ui.presets import PRESETS
 from ui.selection import Selection
 from ui.take import take
@@ -153,7 +154,11 @@ st.markdown(
     "runs once more on the attention that the transformers library has for it, and the two are compared."
 )
 st.latex(r"\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V")
-st.caption("Vaswani et al. 2017, arXiv:1706.03762, equation 1; $d_k$ is the number of entries of a query.")
+st.caption(
+    f"Vaswani et al. 2017, arXiv:1706.03762, equation 1. Each {linked('Query')} and {linked('Key')} has $d_k$ numbers; the "
+    f"{linked('Softmax')} makes {linked('Weight', 'weights')} of their {linked('Score', 'scores')}, with which the "
+    f"{linked('Value', 'values')} are averaged."
+)
 with errors.explained():
     ladder(view)
     left, right = st.columns([2, 3], gap="medium")

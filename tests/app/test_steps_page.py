@@ -274,3 +274,14 @@ def test_a_step_says_what_goes_in_and_comes_out():
         lines[-1]
         == "**In:** the outputs of 12 heads, 11 × 32 each  \n**Out:** the attention's output, 11 × 384"
     )
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_a_bundle_has_the_steps_that_need_no_model(step, door_bundle):
+    at = open_page(PAGE)
+    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    at.button_group(key="field_step").set_value(step).run()
+    assert_no_exception(at)
+    assert at.subheader[0].value.startswith(f"{step}. ")
+    assert any("this step needs the model" in one.value for one in at.info) == (step in (2, 3, 8))
+    assert not [one.value for one in at.markdown if ":red[" in one.value]

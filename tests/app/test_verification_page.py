@@ -9,7 +9,7 @@ import streamlit as st
 import attnviz
 from attnviz import verification
 from attnviz.verification import reference_weights
-from tests.app.screen import assert_no_exception, errors, figure, numbers, open_page, unescaped
+from tests.app.screen import DOOR, assert_no_exception, errors, figure, numbers, open_page, unescaped
 from ui.presets import PRESETS
 from ui.words import power
 
@@ -96,3 +96,10 @@ def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
     assert any(one.value == f"**0 of {len(PRESETS)} passed.**" for one in page.markdown)
     assert list(page.table[0].value["passed"]) == ["**no**"] * len(PRESETS)
     assert list(page.table[0].value["weights"]) == ["not a number"] * len(PRESETS)
+
+
+def test_terms_lead_to_the_glossary_with_what_is_picked():
+    at = open_page("pages/verification.py", text=DOOR, layer=3, head=1, query=7)
+    [said] = [one.value for one in at.caption if "equation 1" in one.value]
+    for term in ("query", "key", "softmax", "weight", "score", "value"):
+        assert f"layer=3&head=1&query=7#{term} " in said
