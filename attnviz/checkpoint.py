@@ -116,7 +116,7 @@ def _read(loader: Any, folder: Path) -> tuple[PreTrainedModel, dict[str, Any]]:
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused by name
     )
-    return made.eval(), info
+    return made.eval().requires_grad_(False), info  # nothing here trains: numbers are written in place
 
 
 def _unfit(info: dict[str, Any]) -> tuple[list[str], list[str]]:

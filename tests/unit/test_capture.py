@@ -72,6 +72,13 @@ class TestSeveralAtOnce:
         assert not np.shares_memory(one.query(0, 0), other.query(0, 0))
 
 
+def test_a_model_runs_outside_of_inference_mode_too(network, inputs):
+    with torch.enable_grad():
+        found = network(**inputs).last_hidden_state[0]
+    _, expected = record_forward(network, **inputs)
+    torch.testing.assert_close(found, expected)
+
+
 class TestNothingIsLeft:
     @staticmethod
     def state(network: nn.Module) -> dict[str, tuple[dict[str, int], int]]:
