@@ -113,11 +113,23 @@ def long_trace(embedded: Model) -> Trace:
 
 
 def test_512_tokens_stay_within_the_budget_on_the_wire(long_trace: Trace) -> None:
-    figure = draw_heatmap(long_trace, 3, 1, picked=(155, 157))
-    assert len(figure.to_json()) <= WIRE_BUDGET
+    for layer in range(6):
+        for head in range(12):
+            figure = draw_heatmap(long_trace, layer, head, picked=(155, 157))
+            assert len(figure.to_json()) <= WIRE_BUDGET
     assert long_trace.weights(3, 1).size > MOST_CELLS_WITH_SCORES
     assert figure.data[0].customdata is None
     assert "score" not in figure.data[0].hovertemplate
+
+
+@pytest.mark.parametrize("show", ["weights", "scores"])
+def test_many_cells_are_shortened_by_what_no_reader_sees(long_trace: Trace, show) -> None:
+    pattern = replace(long_trace.pattern(3, 1), allowed=np.tri(512, dtype=bool))
+    cells = draw_pattern(pattern, show=show).data[0].z
+    assert (np.isnan(cells) == ~pattern.allowed).all()
+    numbers = getattr(pattern, show)[pattern.allowed]
+    np.testing.assert_allclose(cells[pattern.allowed], numbers, rtol=2.0**-21)  # half of the last of 21 bits
+    assert not (cells[pattern.allowed].view(np.uint32) % 8).any()
 
 
 def dots(figure) -> np.ndarray:
