@@ -99,7 +99,7 @@ def progress(work: Job, view: View) -> None:
     compiled = ""
     if view.selection.method == "umap" and not work.n_done:
         compiled = f" {words.COMPILED}."
-    waiting.progress(work, said + compiled, f"Cancelled: {said}", key="maps")
+    waiting.progress(work, said + compiled, f"Cancelled: {said}", key="maps_act")
 
 
 def best_first(maps: list[list[SmallMap]], work: Job, view: View) -> list[Head] | None:

@@ -94,7 +94,7 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
 
     def draw() -> None:
         waiting.progress(
-            job, "Laying out the map …", "The map was not laid out to its end.", "Lay it out", key="map"
+            job, "Laying out the map …", "The map was not laid out to its end.", "Lay it out", key="map_act"
         )
 
     waiting.watched(job, draw)

@@ -48,7 +48,11 @@ def _ask(size: tuple[int, int]) -> None:
 def _measured(view: View, layer: Layer, work: Job) -> None:
     """How far the measurements are; then what they are."""
     waiting.progress(
-        work, "Longer and longer texts are measured.", "The measurement was cancelled.", "Measure", key="cost"
+        work,
+        "Longer and longer texts are measured.",
+        "The measurement was cancelled.",
+        "Measure",
+        key="cost_act",
     )
     if work.finished:
         _results(view, replace(layer, n_head=1), work.results[0])

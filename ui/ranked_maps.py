@@ -57,7 +57,7 @@ def _ranking(view: View, work: Job) -> None:
     compiled = ""
     if any(one.method == "umap" for one in MAPS[work.n_done : work.n_done + 2]):
         compiled = f" {COMPILED}."
-    waiting.progress(work, said + compiled, f"Cancelled: {said}", key="ranking")
+    waiting.progress(work, said + compiled, f"Cancelled: {said}", key="ranking_act")
     rated = best_first([one for one in work.results if one is not None])
     if rated:
         _ranked(view, rated)

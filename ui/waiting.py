@@ -43,14 +43,15 @@ def progress(work: Job, said: str, cancelled: str, label: str = "Go on", *, key:
     Args:
         said: while it goes on; what it says where this session has cancelled it is ``cancelled``.
         label: of the button that goes on after that.
-        key: begins those of the buttons, each of them with its own ending.
+        key: of the button, whatever it says; with one of its own each would push the one before it aside for a moment,
+            from under a pointer that is about to click it.
     """
     if work.error is not None:
-        errors.failed(work.error, work.go_on, key=f"{key}_again")
+        errors.failed(work.error, work.go_on, key=key)
     elif work.was_left and not work.finished:
-        stopped(cancelled, label, work.go_on, key=f"{key}_go_on")
+        stopped(cancelled, label, work.go_on, key=key)
     elif not work.finished:
-        under_way(work.share, said, work.leave, key=f"{key}_cancel")
+        under_way(work.share, said, work.leave, key=key)
 
 
 def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> DeltaGenerator:

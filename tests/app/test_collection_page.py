@@ -42,7 +42,7 @@ def open_lines(lines=LINES, **params):
 def until_drawn(at):
     """Asks again, as the browser does, until nothing is under way."""
     end = time.monotonic() + WAIT_SECONDS
-    while any(one.key == "map_cancel" for one in at.button):
+    while any(one.label == "Cancel" for one in at.button):
         assert time.monotonic() < end, "the map is not there"
         at.run()
     assert_no_exception(at)
@@ -196,13 +196,13 @@ def test_a_pick_that_is_not_there_is_said():
 def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped():
     at = open_lines()
     at.button_group(key="field_lines_method").set_value("tsne").run()
-    cancel = [one for one in at.button if one.key == "map_cancel"]
+    cancel = [one for one in at.button if one.label == "Cancel"]
     if cancel:  # a fast machine may have it already
         cancel[0].click().run()
         assert "The map was not laid out to its end." in captions(at)
         assert not any(one.running for one in jobs._workers._jobs)
         assert "PCA: " in captions(at)
-        at.button(key="map_go_on").click().run()
+        at.button(key="map_act").click().run()
     until_drawn(at)
     assert "t-SNE, " in captions(at)
 

@@ -34,7 +34,7 @@ def open_maps(within=LONG, **params):
 
 def finished(at, within):
     end = time.monotonic() + within
-    while any(one.key == "maps_cancel" for one in at.button):
+    while any(one.label == "Cancel" for one in at.button):
         assert time.monotonic() < end
         at.run()
     assert_no_exception(at)
@@ -127,16 +127,16 @@ def test_maps_lie_like_the_held_one(placed):
 def test_everybody_shares_the_maps_and_other_settings_are_other_maps():
     open_maps()
     again = open_page(PAGE, method="pca")
-    assert not any(one.key == "maps_cancel" for one in again.button)  # there at once
+    assert not any(one.label == "Cancel" for one in again.button)  # there at once
     other = open_maps(space="raw")
     assert points(again, 2, 2).tolist() != points(other, 2, 2).tolist()
 
 
 def test_cancel_keeps_what_is_made():
     at = open_page(PAGE, method="tsne", text="a new text that nobody has asked the maps of before", seed=3)
-    at.button(key="maps_cancel").click().run()
+    at.button(key="maps_act").click().run()
     assert_no_exception(at)
-    assert at.button(key="maps_go_on").label == "Go on"
+    assert at.button(key="maps_act").label == "Go on"
     assert any(one.value.startswith("Cancelled: ") for one in at.caption)
 
 
@@ -144,8 +144,8 @@ def test_the_maps_before_stay_in_grey_until_the_next_are_there():
     at = open_maps(seed=5)
     before = {one: points(at, *one).tolist() for one in cells(at)}
     at.selectbox(key="field_method").set_value("tsne").run()
-    at.button(key="maps_cancel").click().run()
-    assert at.button(key="maps_go_on").label == "Go on"
+    at.button(key="maps_act").click().run()
+    assert at.button(key="maps_act").label == "Go on"
     drawn = cells(at)
     old = [one for one, cell in drawn.items() if cell["isOld"]]
     assert len(old) > 36  # of 72, while two processes make a map each
@@ -156,7 +156,7 @@ def test_the_maps_before_stay_in_grey_until_the_next_are_there():
     for one in drawn.keys() - set(old):
         assert points(at, *one).tolist() != before[one]
     type_text(at, "Two doors.")  # has other tokens, and the maps of the first have theirs
-    at.button(key="maps_cancel").click().run()
+    at.button(key="maps_act").click().run()
     drawn = cells(at)
     for one in drawn:
         n_token = 11 if drawn[one]["isOld"] else 5

@@ -23,7 +23,7 @@ def _without_umap(monkeypatch):
 def ranked(at):
     deadline = time.monotonic() + 120
     at.button(key="compare_maps").click().run()
-    while any(one.key == "ranking_cancel" for one in at.button):
+    while any(one.label == "Cancel" for one in at.button):
         assert time.monotonic() < deadline
         at.run()
         assert_no_exception(at)
@@ -66,14 +66,14 @@ def test_another_head_is_asked_for_anew():
 def test_can_be_stopped_and_go_on():
     at = open_page(PAGE, **DOOR, seed=79)
     at.button(key="compare_maps").click().run()
-    if any(one.key == "ranking_cancel" for one in at.button):
-        at.button(key="ranking_cancel").click().run()
+    if any(one.label == "Cancel" for one in at.button):
+        at.button(key="ranking_act").click().run()
         assert_no_exception(at)
         assert not any(one.running for one in jobs._workers._jobs)
-        at.button(key="ranking_go_on").click().run()
+        at.button(key="ranking_act").click().run()
         assert_no_exception(at)
     deadline = time.monotonic() + 120
-    while any(one.key == "ranking_cancel" for one in at.button):
+    while any(one.label == "Cancel" for one in at.button):
         assert time.monotonic() < deadline
         at.run()
     assert len(at.dataframe[0].value) == 15

@@ -57,7 +57,9 @@ def test_chips_axes_and_bars_show_them_as_they_are(opened):
         assert len(ticks) >= 4  # Plotly leaves some out where labels are long
         assert set(ticks) <= {on_an_axis(label, position) for position, label in enumerate(labels)}
     named = plot(opened, "map").locator(".textpoint text").all_text_contents()
-    assert {f"{token}·{position}" for token, position in POSITIONS.items()} <= set(named)
+    drawn = {one for one in named if one}  # where there is no room for a label it waits for the pointer
+    assert len(drawn) >= 4
+    assert drawn <= {f"{label}·{position}" for position, label in enumerate(labels)}
     bars = plot(opened, "ranking").locator(".ytick text").all_text_contents()
     assert len(bars) == 8
     assert set(bars) <= {on_an_axis(label, position) for position, label in enumerate(labels)}

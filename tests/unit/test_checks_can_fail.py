@@ -18,7 +18,11 @@ SELECTED = "test_attention or (TestLadder and gpt2)"
 
 # What is broken -> (text in attention.py, what stands there instead, how often it is there)
 MUTATIONS = {
-    "softmax scale": ("torch.matmul(query * scale, key.mT)", "torch.matmul(query, key.mT)", 1),
+    "softmax scale": (
+        "torch.matmul(query * scale, key.mT, out=out)",
+        "torch.matmul(query, key.mT, out=out)",
+        1,
+    ),
     "mask dropped": ("scores.masked_fill_(~allowed, -torch.inf)", "pass", 1),
     "weights transposed": (
         "    return exponentials.div_(total)\n",
