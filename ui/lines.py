@@ -125,10 +125,12 @@ def read(view: View, text: str) -> Collection | None:
             told = share
             bar.progress(min(share, 1.0), text="Reading the sentences …")
 
-    shelf.append(
-        collect(cache.model(selection.model), text, selection.layer, kind=view.kind, progress=progress)
-    )
-    place.empty()
+    try:
+        shelf.append(
+            collect(cache.model(selection.model), text, selection.layer, kind=view.kind, progress=progress)
+        )
+    finally:
+        place.empty()
     return shelf[0]
 
 
