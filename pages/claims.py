@@ -8,7 +8,7 @@ import streamlit as st
 
 from attnviz.claims import MOST_WEIGHT, Claims
 from attnviz.figures.claims import draw_heads
-from attnviz.figures.theme import share_text
+from attnviz.figures.theme import percent_text, share_text
 from attnviz.table import table_csv
 from ui import cache, errors, verdict
 from ui.frame import View, frame
@@ -100,10 +100,10 @@ def full(view: View, claims: Claims) -> None:
             else f"**Not even to the letter** here: {share_text(1 - float(claims.positive.mean()))} of the cells a query "
             "may see have a weight that is 0 to the machine. "
         )
-        + f"But {share_text(float(np.median(found)))} of the cells hold {100 * MOST_WEIGHT:.0f} % of the weight in the "
+        + f"But {share_text(float(np.median(found)))} of the cells hold {percent_text(MOST_WEIGHT)} of the weight in the "
         f"median head, and {share_text(float(found.min()))} in the most concentrated one."
     )
-    figure(view, "full", found, f"share of the cells that hold {100 * MOST_WEIGHT:.0f} % of the weight")
+    figure(view, "full", found, f"share of the cells that hold {percent_text(MOST_WEIGHT)} of the weight")
 
 
 def explanation(view: View, claims: Claims) -> None:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from attnviz.collection import METHOD_NAMES
 from attnviz.figures.collection import TINTS, draw_collection, hover_texts
+from attnviz.figures.theme import percent_text
 from attnviz.records import Role
 from attnviz.table import table_csv
 from ui import belief, errors, joint_map, lines, state, verdict, words
@@ -166,7 +167,7 @@ def believe(screen: Screen) -> None:
 
 
 def _share(number: float) -> str:
-    return "none" if np.isnan(number) else f"{100 * number:.0f} %"
+    return "none" if np.isnan(number) else percent_text(number)
 
 
 def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) -> None:

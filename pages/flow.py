@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES
-from attnviz.figures.theme import LIGHT, share_text
+from attnviz.figures.theme import LIGHT, percent_text, share_text
 from attnviz.flow import Flow, above_share, above_weight, lines_csv, strongest_lines
 from attnviz.records import AttentionPattern
 from ui import state, verdict
@@ -126,10 +126,10 @@ def note(flow: Flow, view: View, largest: float) -> str:
     else:
         said = f"{len(flow):,} line{'s' * (len(flow) != 1)}, {held}."
     if selection.threshold == "weight":
-        said += f" Lines under {selection.least:g} %{of_what} are not drawn."
+        said += f" Lines under {selection.least:g}\N{NO-BREAK SPACE}%{of_what} are not drawn."
     elif selection.share < RANGES["share"][1]:
         said += (
-            f" For each query the strongest keys that hold {selection.share} % of its row are drawn "
+            f" For each query the strongest keys that hold {percent_text(selection.share / 100)} of its row are drawn "
             "(Hoover et al. 2020, arXiv:1910.05276)."
         )
     if view.measure == "norms":

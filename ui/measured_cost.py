@@ -9,6 +9,7 @@ import streamlit as st
 from attnviz.attention import QUERY_BLOCK
 from attnviz.cost import TILE, Layer
 from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
+from attnviz.figures.theme import percent_text
 from attnviz.measurement import METHODS, MOST_BYTES, SECONDS, SHARE_OF_MEMORY, Method, Series, Stop, measure
 from ui import state, waiting
 from ui.frame import View
@@ -23,7 +24,7 @@ def measured_cost(view: View, layer: Layer) -> None:
         f"attnviz computes one head of this size ({layer.d_head} numbers a query) in three ways: the whole matrix at "
         f"once; {QUERY_BLOCK} rows at a time, as the models run here; and streaming, {TILE} keys at a time. Texts of "
         f"random vectors become twice as long each time, on one core, for at most {SECONDS:.0f} seconds and in at most "
-        f"{100 * SHARE_OF_MEMORY:.0f} % of the free memory or {quantity_text(MOST_BYTES, 'bytes')}."
+        f"{percent_text(SHARE_OF_MEMORY)} of the free memory or {quantity_text(MOST_BYTES, 'bytes')}."
     )
     size = (layer.d_head, layer.d_value)
     if st.session_state.get("cost_asked") != size:

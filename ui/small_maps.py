@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.projection import N_LINES
+from attnviz.figures.theme import percent_text
 from attnviz.layouts import aligned
 from attnviz.records import Placement
 from ui import belief, cache
@@ -60,7 +61,7 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
             f"Layer {layer}, head {head}: score and distance go together with {number}"
             if number
             else f"Layer {layer}, head {head}",
-            f"the nearest key is the strongest for {100 * found.nearest_agreement:.0f} % of the queries"
+            f"the nearest key is the strongest for {percent_text(found.nearest_agreement)} of the queries"
             if number
             else "",
             JUDGED[judged],

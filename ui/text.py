@@ -4,12 +4,13 @@ import re
 
 from attnviz.figures.theme import isolated
 
+_SPACES = re.compile(r"[^\S\N{NO-BREAK SPACE}]+")
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&\"'^=%@/])")
 
 
 def literal(text: str) -> str:
     """Markdown that shows this text and nothing else: no formatting, link, formula, icon or tag."""
-    return _MEANS_SOMETHING.sub(r"\\\1", " ".join(text.split()))
+    return _MEANS_SOMETHING.sub(r"\\\1", _SPACES.sub(" ", text).strip())
 
 
 def quoted(text: str) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.figures.heatmap import Shown
-from attnviz.figures.theme import isolated, share_text
+from attnviz.figures.theme import isolated, percent_text, share_text
 from attnviz.figures.tint import Tint
 from attnviz.projection import NAMES
 from attnviz.records import AttentionPattern, Axis, Measure, Projection
@@ -171,7 +171,7 @@ def map_note(projection: Projection) -> str:
         return note
     return (
         f"{note} How far to believe it: the nearest key is the one with the largest weight for "
-        f"{100 * believed.nearest_agreement:.0f} % of the queries; near and strong go together with "
+        f"{percent_text(believed.nearest_agreement)} of the queries; near and strong go together with "
         f"{correlation_text(believed.order_correlation)} (−1 always, 0 not at all)."
     )
 

@@ -200,9 +200,9 @@ class TestImplied:
         assert cells["first"]["zmax"] == cells["second"]["zmax"]
         elsewhere = np.abs(of_map - model).sum(axis=1) / 2
         [words] = [one.value for one in at.markdown if "attention on other keys" in one.value]
-        assert f"{100 * elsewhere.mean():.1f} %" in words
+        assert f"{100 * elsewhere.mean():.1f}\u00a0%" in words
         assert unescaped(words).endswith(
-            f"most of “{door_trace.tokens.labels[elsewhere.argmax()]}”, {100 * elsewhere.max():.1f} %.**"
+            f"most of “{door_trace.tokens.labels[elsewhere.argmax()]}”, {100 * elsewhere.max():.1f}\u00a0%.**"
         )
 
     def test_rows_and_columns_are_those_that_are_chosen(self, embedded):

@@ -27,7 +27,7 @@ def test_the_numbers_are_the_models(text, embedded):
     shown = numbers(figure(at, "claim_diagonal")["data"][0]["x"])
     np.testing.assert_allclose(shown, itself, atol=1e-6)
     [words] = [one for one in said(at) if "look at themselves most" in one]
-    assert f"{100 * itself.mean():.1f} % of the queries look at themselves most" in words
+    assert f"{100 * itself.mean():.1f}\u00a0% of the queries look at themselves most" in words
     asymmetry = np.array([np.abs(one - one.T).sum() / (2 * one.sum()) for one in weights])
     [words] = [one for one in said(at) if "are symmetric to within" in one]
     assert f"{int((asymmetry <= 0.05).sum())} of 72 heads are symmetric" in words

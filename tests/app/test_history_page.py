@@ -32,9 +32,7 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
     np.testing.assert_allclose(found["2017: scaled dot product"], scaled, atol=1e-6)
     np.testing.assert_allclose(found["2015: dot product, no matrix at all"], dot, atol=2e-5)
     np.testing.assert_allclose(found["2014: one fixed vector"], 1 / n, atol=1e-7)
-    said = (
-        f"{100 * scaled[key]:.1f} % of its attention by scaled dot products; {100 * dot[key]:.1f} % without"
-    )
+    said = f"{100 * scaled[key]:.1f}\u00a0% of its attention by scaled dot products; {100 * dot[key]:.1f}\u00a0% without"
     assert said in words(at)
     assert "Checked: the last row is the model's own" in words(at).replace(
         ":green[:material/check_circle: ", ""
@@ -45,7 +43,7 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
         for one in (0, 2 * n * 1024 + n * n * 32, n * 1024 + n * n * 32, n * n * 32, n * 32 + n * n * 32)
     ]
     assert table["to learn"].tolist() == ["0", "2,080", "1,024", "0", "0"]
-    assert table.loc["fixed vector", "changes for the next query"] == "0.0 %"
+    assert table.loc["fixed vector", "changes for the next query"] == "0.0\u00a0%"
     contexts = numbers(figure(at, "history_contexts")["data"][0]["z"])
     np.testing.assert_allclose(contexts[-1], trace.output(layer, head)[query], atol=1e-5)
 

@@ -17,6 +17,7 @@ from tests.app.screen import (
     unescaped,
 )
 from ui.frame import PAGES
+from ui.text import literal
 
 # How each token would read if it were taken for markup and not for text.
 MARKUP = re.compile(
@@ -57,6 +58,10 @@ def _texts(element):
         return [str(value) for value in element.value.to_numpy().ravel()]
     proto = element.proto
     return [getattr(proto, name) for name in ("body", "label", "help", "text") if hasattr(proto, name)]
+
+
+def test_a_line_break_is_a_space_and_a_space_that_holds_a_line_together_stays():
+    assert literal(" 47.5\u00a0%\n of\tit\u00a0") == "47\\.5\u00a0\\% of it"
 
 
 def test_the_tokens_are_whole(offered):

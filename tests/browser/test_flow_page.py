@@ -289,7 +289,7 @@ class TestLongText:
         open_flow(page, server, text=LONG, cut=1, layer=3, head=1, query=155)
         assert drawn(page) == MOST_LINES
         expect(
-            page.get_by_text(re.compile(r"The 2,000 strongest lines, \d+\.\d % of the weight"))
+            page.get_by_text(re.compile(r"The 2,000 strongest lines, \d+\.\d\u00a0% of the weight"))
         ).to_be_visible()
         expect(picture(page).locator("[data-side=query]")).to_have_count(512)
         for side in ("query", "key"):
@@ -378,7 +378,7 @@ def test_tokens_are_shown_as_they_are(page, server):
 def test_a_link_as_the_first_visit(fresh_server, page):
     open_flow(page, fresh_server, **PLACE, kept="query", heads="3.5")
     expect(said(page)).to_contain_text("query it·7 → 3.1: [CLS]·0 .484, door·5 .475; 3.5: ")
-    expect(page.get_by_text(re.compile("^Layer 3, head 1: “it” gives 47.5 %"))).to_be_visible()
+    expect(page.get_by_text(re.compile("^Layer 3, head 1: “it” gives 47.5\u00a0%"))).to_be_visible()
     assert page.title() == "Token flow · attnviz"
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)

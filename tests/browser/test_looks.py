@@ -1,5 +1,6 @@
 """Narrow windows and the dark theme: nothing overlaps, leaves the window or cannot be read."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -134,6 +135,15 @@ def test_labels_of_the_axes_do_not_lie_on_each_other(visitors, server):
         assert len(boxes) == 11
         for (_, bottom), (top, _) in pairwise(boxes):
             assert top >= bottom - 2
+
+
+def test_no_line_ends_between_a_number_and_its_percent_sign(visitors, server):
+    page = visitors(width=400, height=800)
+    for path in ("", "flow", "claims", "history"):
+        open_screen(page, server, path)
+        written = page.get_by_test_id("stMain").inner_text()
+        assert re.search(r"\d\u00a0%", written), path
+        assert re.findall(r".*\d %.*", written) == [], path
 
 
 def test_the_themes_are_two(visitors, server):

@@ -544,9 +544,9 @@ def test_texts_can_be_read(theme, name: str) -> None:
 
 def test_numbers_in_words() -> None:
     assert [share_text(one) for one in (0.0, 0.0003, 0.4754, 1.0)] == [
-        "0.0 %",
-        "under 0.1 %",
-        "47.5 %",
-        "100.0 %",
+        "0.0\u00a0%",
+        "under 0.1\u00a0%",
+        "47.5\u00a0%",
+        "100.0\u00a0%",
     ]
     assert [weight_text(one) for one in (0.0, 0.4754, 1.0)] == [".000", ".475", "1"]
