@@ -137,6 +137,17 @@ def test_labels_of_the_axes_do_not_lie_on_each_other(visitors, server):
             assert top >= bottom - 2
 
 
+def test_joined_buttons_and_the_fields_beside_them_are_on_a_line(page, server):
+    for path in ("space", "flow", "maps", "masks"):
+        open_screen(page, server, path)
+        joined = page.get_by_role("radio").first.bounding_box()
+        more = (
+            page.get_by_test_id("stMain").get_by_role("button", name="More", exact=False).first.bounding_box()
+        )
+        assert joined["y"] == pytest.approx(more["y"], abs=1), path
+        assert joined["height"] == pytest.approx(more["height"], abs=1), path
+
+
 def test_no_line_ends_between_a_number_and_its_percent_sign(visitors, server):
     page = visitors(width=400, height=800)
     for path in ("", "flow", "claims", "history"):
