@@ -125,10 +125,10 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
     ]
     chosen = [what for what in options if differs(shown, what)]
 
-    def take() -> None:
+    def choose_differences(picked: list[str]) -> None:
         changes: dict[str, Any] = {}
         for what, names in FIELDS.items():
-            if what not in st.session_state.compare_differs:
+            if what not in picked:
                 changes |= {one: type(shown).__dataclass_fields__[one].default for one in names}
             elif not differs(shown, what):
                 changes |= start(what, view, key)
@@ -136,8 +136,6 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
                 changes |= {one: getattr(shown, one) for one in names}
         state.change(**changes)
 
-    if st.session_state.get("compare_differs") != chosen:
-        st.session_state.compare_differs = chosen
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare_controls"):
         st.pills(
             "B differs in",
@@ -145,9 +143,8 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             selection_mode="multi",
             format_func=NAMES.__getitem__,
             wrap=True,
-            key="compare_differs",
-            on_change=take,
             help="What is not chosen here is the same in B as in A, which is picked on the left.",
+            **state.tie("compare_differs", chosen, choose_differences),
         )
         of_b = view if b is None else b
         for what, count in (("layer", of_b.trace.n_layers(kind)), ("head", of_b.trace.n_heads(kind))):
@@ -197,14 +194,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
 
 def tied(field: str, shown: Selection) -> dict[str, Any]:
     """Arguments that tie a widget to a field of B; with it all of B is chosen that is shown."""
-    key = state.fill(field, shown)
-
-    def take() -> None:
-        value = st.session_state[key]
-        if value is not None:
-            choose(shown, **{field: value})
-
-    return {"key": key, "on_change": take}
+    return state.field(field, shown, partial(choose, shown))
 
 
 def choose(shown: Selection, **changes: Any) -> None:
@@ -221,18 +211,15 @@ def masked_tokens(view: View, shown: Selection) -> None:
     with errors.explained(key="cut_masked"):
         tokens = cache.trace(replace(shown.other.source, masked=())).tokens
     options = [position for position in range(len(tokens)) if not tokens.is_special[position]]
-    masked = [position for position in shown.other_masked or () if position in options]
-    if st.session_state.get("compare_masked") != masked:
-        st.session_state.compare_masked = masked
+    masked = tuple(position for position in shown.other_masked or () if position in options)
     st.multiselect(
         "Masked in B",
         options,
         format_func=lambda position: f"{tokens.labels[position]}·{position}",
         placeholder="No token",
         width=260,
-        key="compare_masked",
-        on_change=lambda: choose(shown, other_masked=tuple(sorted(st.session_state.compare_masked))),
         help="The tokens in whose place B reads the mask token.",
+        **tied("other_masked", replace(shown, other_masked=masked)),
     )
 
 

@@ -146,9 +146,9 @@ def finding(screen: Screen) -> str:
 def controls(screen: Screen) -> None:
     """What the grid shows, and which heads are dimmed."""
 
-    def take_number() -> None:
+    def choose_number(grid: str) -> None:
         # Limits of the number before mean nothing to this one.
-        state.change(grid=st.session_state.field_grid, lowest=None, highest=None)
+        state.change(grid=grid, lowest=None, highest=None)
 
     def name_of(label: str) -> str:
         if label in LABELS:
@@ -163,7 +163,7 @@ def controls(screen: Screen) -> None:
             format_func=lambda name: STATISTICS[name].title if name in STATISTICS else "Pictures",
             help="Each head's matrix as a small picture, or one number of each head as a colour.",
             width=290,
-            **state.field("grid", shown) | {"on_change": take_number},
+            **state.field("grid", shown, choose_number),
         )
         st.selectbox(
             "Highlight",
@@ -209,11 +209,9 @@ def range_of_number(screen: Screen) -> None:
         float(np.clip(end if limit is None else limit, low, high))
         for limit, end in ((selection.lowest, low), (selection.highest, high))
     )
-    if st.session_state.get("heads_range") != chosen:
-        st.session_state.heads_range = chosen
 
-    def take_range() -> None:
-        first, last = st.session_state.heads_range
+    def choose_range(picked: tuple[float, float]) -> None:
+        first, last = picked
         state.change(lowest=None if first == low else first, highest=None if last == high else last)
 
     st.slider(
@@ -222,9 +220,8 @@ def range_of_number(screen: Screen) -> None:
         max_value=high,
         step=0.001,
         format="%.3f",
-        key="heads_range",
-        on_change=take_range,
         help="Dims the heads whose number lies outside.",
+        **state.tie("heads_range", chosen, choose_range),
     )
 
 

@@ -72,18 +72,11 @@ def controls(view: View) -> None:
 
 def hold(picked: str, now: str) -> None:
     """Turns all maps to lie like one, or lets them go."""
-
-    def toggle() -> None:
-        state.change(held=picked if st.session_state.maps_hold else "")
-
-    if st.session_state.get("maps_hold") != bool(now):
-        st.session_state.maps_hold = bool(now)
     st.toggle(
         f"All lie like head {now or picked}",
-        key="maps_hold",
-        on_change=toggle,
         help="Turns and mirrors every map as a whole, so that its points lie as near to those of this head's map as "
         "they can.",
+        **state.tie("maps_hold", bool(now), lambda on: state.change(held=picked if on else "")),
     )
 
 

@@ -203,12 +203,12 @@ def _sentence() -> None:
             "Sentence",
             height=96,
             help="What the model reads: any language, up to the model's limit of tokens.",
-            key=state.fill("text"),
+            key=state.fill("field_text", state.chosen().text),
         )
         st.text_input(
             "Second sentence (optional)",
             help="Read together with the first as a pair; by an encoder-decoder model, as what its decoder has written.",
-            key=state.fill("second"),
+            key=state.fill("field_second", state.chosen().second),
         )
         st.form_submit_button(
             "Show attention",

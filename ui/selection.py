@@ -367,6 +367,18 @@ def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:
     return replace(first_selection(model), **values), notices
 
 
+def can_hold(name: str, value: Any) -> bool:
+    """Whether a field of the selection can hold a value that a widget sends.
+
+    It cannot hold the label of an option, which Streamlit 1.67 gives as it is when the option is no longer there.
+    """
+    if name in CHOICES:
+        return value in CHOICES[name]
+    if name in LISTS:
+        return not any(isinstance(one, str) for one in value)
+    return name not in RANGES or not isinstance(value, str)
+
+
 def _number(text: str, *, whole: bool) -> int | float | None:
     try:
         number = float(text)

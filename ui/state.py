@@ -4,6 +4,7 @@ One concept: the session's Selection; what it is made of is in `ui.selection`. W
 and again when the browser goes back.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +17,7 @@ from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.trace import Trace
 from ui import cache
 from ui.presets import Preset, first_screen
-from ui.selection import Selection, first_selection, from_params
+from ui.selection import LISTS, Selection, can_hold, first_selection, from_params
 
 LONGEST_LINK = 60_000
 """Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
@@ -29,6 +30,7 @@ def current() -> Selection:
     first did to the link is still on its way; so a click counts for more than the link it comes with.
     """
     params = st.query_params.to_dict()
+    _settle_doubts()
     clicked = st.session_state.pop("clicked", False)
     other_link = params and params != st.session_state.get("params") and not clicked
     if "selection" not in st.session_state or other_link:
@@ -136,31 +138,72 @@ def last_good() -> Selection:
     return good if cache.opened(good.bundle) else replace(good, bundle="")
 
 
-def fill(name: str, shown: Selection | None = None) -> str:
-    """Key of the widget for a field of the selection, filled in with what is chosen, or with what is shown.
+def fill(key: str, value: Any) -> str:
+    """The key of a widget, filled in with a value.
 
     Set only where it has to be, since that discards what is being typed: when the value differs, and once
     on every page that is opened, where the browser makes the field anew and would show it empty.
     """
-    key, value = f"field_{name}", getattr(shown or chosen(), name)
-    value = list(value) if isinstance(value, tuple) else value  # as a field for several things holds it
+    held = st.session_state.get(key)
+    if held == value:
+        _replaced().pop(key, None)
+    elif held is not None:
+        _replaced().setdefault(key, []).extend((held, value))
     filled: set[str] = st.session_state.filled
-    if key not in filled or st.session_state.get(key) != value:
+    if key not in filled or held != value:
         st.session_state[key] = value
         filled.add(key)
     return key
 
 
-def field(name: str, shown: Selection | None = None) -> dict[str, Any]:
-    """Arguments that tie a widget to a field of the selection: its key, filled in, and its callback."""
-    key = fill(name, shown)
+def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:
+    """Arguments that tie a widget to a value: its key, filled in, and a callback that gives `take` what is picked.
 
-    def take() -> None:
-        value = st.session_state[key]
-        if value is not None:  # an emptied number field keeps what was chosen
-            change(**{name: tuple(value) if isinstance(value, list) else value})
+    A browser that is clicked twice in a row sends with the second click what its widgets held before the first.
+    So a value that was replaced is doubtful until the browser has sent the one in its place: see `_settle_doubts`.
+    """
 
-    return {"key": key, "on_change": take}
+    def changed() -> None:
+        picked = st.session_state[key]
+        if picked in _replaced().get(key, []):
+            st.session_state.setdefault("doubtful", {})[key] = picked, take
+        elif picked is not None:  # an emptied number field keeps what was chosen
+            take(picked)
+
+    return {"key": fill(key, value), "on_change": changed}
+
+
+def _replaced() -> dict[str, list[Any]]:
+    """By key, all that a widget held or was filled in with since the browser last sent what it should hold."""
+    replaced: dict[str, list[Any]] = st.session_state.setdefault("replaced", {})
+    return replaced
+
+
+def _settle_doubts() -> None:
+    """Takes a value that was replaced if it came alone, so was picked again; beside another click it is an old one."""
+    doubtful = st.session_state.pop("doubtful", {})
+    if len(doubtful) == 1 and "clicked" not in st.session_state:
+        [(key, (picked, take))] = doubtful.items()
+        if st.session_state.get(key) == picked:
+            take(picked)
+
+
+def field(name: str, shown: Selection | None = None, take: Callable[..., None] = change) -> dict[str, Any]:
+    """Arguments that tie a widget to a field of the selection.
+
+    Args:
+        shown: what the widget is filled in with in place of what is chosen.
+        take: called with the field's new value, by its name.
+    """
+
+    def changed(picked: Any) -> None:
+        if can_hold(name, picked):  # not the label of an option that is gone
+            positions = sorted(picked) if name in LISTS else picked
+            take(**{name: tuple(positions) if isinstance(positions, list) else picked})
+
+    value = getattr(shown or chosen(), name)
+    value = list(value) if isinstance(value, tuple) else value  # as a widget for several things holds it
+    return tie(f"field_{name}", value, changed)
 
 
 def choose_preset(preset: Preset) -> None:

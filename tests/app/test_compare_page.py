@@ -128,7 +128,7 @@ def test_a_link_with_all_of_b_shows_just_that(embedded):
     assert at.number_input(key="field_other_layer").value == 4
     assert at.number_input(key="field_other_head").value == 7
     assert at.text_input(key="field_other_text").value == WINDOW
-    assert at.multiselect(key="compare_masked").value == [5]
+    assert at.multiselect(key="field_other_masked").value == [5]
 
 
 def test_fields_of_b_are_shown_when_chosen_and_go_with_it(embedded):
@@ -171,7 +171,7 @@ def test_before_and_after_a_token_is_masked(embedded, door_trace):
     np.testing.assert_array_equal(cells(at, "first"), masked.weights(3, 1))
     np.testing.assert_array_equal(cells(at, "second"), door_trace.weights(3, 1))
 
-    at.multiselect(key="compare_masked").set_value([7]).run()
+    at.multiselect(key="field_other_masked").set_value([7]).run()
     assert shown(at)["other_masked"] == "7"
     np.testing.assert_array_equal(cells(at, "second"), embedded.trace(DOOR, masked=(7,)).weights(3, 1))
 

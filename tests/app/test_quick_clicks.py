@@ -1,0 +1,78 @@
+"""A browser that is clicked twice in a row sends with the second click what its widgets held before the first."""
+
+import pytest
+
+from tests.app.screen import assert_no_exception, open_page, shown
+
+
+def place(at) -> tuple[int, int]:
+    return int(shown(at)["layer"]), int(shown(at)["head"])
+
+
+@pytest.fixture
+def one_further():
+    """A page where a button has moved the head on from 4 to 5, in layer 2."""
+    at = open_page(layer=2, head=4)
+    at.button(key="head_next").click().run()
+    assert place(at) == (2, 5)
+    return at
+
+
+def test_an_old_value_beside_a_click_is_not_taken(one_further):
+    one_further.number_input(key="field_head").set_value(4)
+    one_further.button(key="head_next").click().run()
+    assert place(one_further) == (2, 6)
+    assert one_further.number_input(key="field_head").value == 6
+
+
+def test_nor_is_one_of_two_clicks_ago(one_further):
+    one_further.number_input(key="field_head").set_value(4)
+    one_further.button(key="head_next").click().run()
+    one_further.number_input(key="field_head").set_value(5)
+    one_further.number_input(key="field_layer").set_value(3).run()
+    assert place(one_further) == (3, 6)
+
+
+def test_an_old_value_beside_another_field_is_not_taken(one_further):
+    one_further.number_input(key="field_head").set_value(4)
+    one_further.segmented_control(key="field_show").set_value("norms").run()
+    assert (place(one_further), shown(one_further)["show"]) == ((2, 5), "norms")
+
+
+def test_two_old_values_at_once_are_not_taken():
+    at = open_page("pages/find.py", query=7, key=5)
+    at.query_params["query"], at.query_params["key"] = "8", "3"  # back in the browser
+    at.run()
+    at.query_params.clear()
+    for name, old in (("query", 7), ("key", 5)):
+        at.selectbox(key=f"field_{name}").set_value(old)
+    at.run()
+    assert (shown(at)["query"], shown(at)["key"]) == ("8", "3")
+
+
+def test_what_was_replaced_can_be_picked_again(one_further):
+    one_further.number_input(key="field_head").set_value(4).run()
+    assert place(one_further) == (2, 4)
+    one_further.number_input(key="field_head").set_value(5).run()
+    assert place(one_further) == (2, 5)
+
+
+def test_what_the_browser_has_been_told_is_no_longer_doubted(one_further):
+    one_further.number_input(key="field_layer").set_value(3).run()  # sent with head 5
+    one_further.number_input(key="field_head").set_value(4)
+    one_further.segmented_control(key="field_show").set_value(
+        "norms"
+    ).run()  # two things really chosen at once
+    assert (place(one_further), shown(one_further)["show"]) == ((3, 4), "norms")
+
+
+def test_the_label_of_an_option_that_is_gone_is_not_taken():
+    at = open_page("pages/find.py", query=7, key=5)
+    at.selectbox(key="field_query").set_value(8).run()
+    last = at.selectbox(key="field_query_to")  # from 8 on, while the browser still holds the 7 of before
+    last.options = ["it·7"]
+    last.set_value("it·7")
+    at.button(key="head_next").click().run()
+    assert_no_exception(at)
+    assert shown(at)["query"] == "8"
+    assert "query_to" not in shown(at)
