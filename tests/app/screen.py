@@ -16,7 +16,7 @@ DOOR = "I was watching the door when it opened."
 
 def open_page(page: str = "app.py", **params: object) -> AppTest:
     """A page as a new visitor sees it who follows a link with these parameters."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=180)
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     for name, value in params.items():
         at.query_params[name] = str(value)
     if page != "app.py":

@@ -27,7 +27,7 @@ LAUNCH = (
 LAPTOP = {"width": 1400, "height": 900}
 START_SECONDS, LOAD_MS = 180, 120_000  # a slow machine takes four times as long as a fast one
 
-expect.set_options(timeout=60_000)  # two windows at once on two slow cores; what is right is seen at once
+expect.set_options(timeout=20_000)  # two windows at once on two slow cores; what is right is seen at once
 
 # On a page that is not the first, Streamlit's front end looks for its server below the page's own path
 # before it looks at the root, and the browser notes the two answers as errors. Nothing else may fail.
@@ -123,7 +123,7 @@ class Visitors:
             viewport={"width": width, "height": height},
             color_scheme="dark" if colours == "dark" else "light",
         )
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(30_000)
         self.contexts.append(context)
         page = context.new_page()
         page.on("console", self._console)

@@ -49,6 +49,23 @@ def on_an_axis(token, position):
     return f"{token}·{position}" if len(token) <= 14 else f"{token[:9]}…{token[-4:]}·{position}"
 
 
+def points_pointed_at(page):
+    """What is said of every point of the map that the pointer is on, as it is drawn."""
+    return page.evaluate("""async () => {
+        const chart = document.querySelector(".st-key-map .js-plotly-plot");
+        const said = [];
+        for (const [curveNumber, trace] of chart.data.entries()) {
+            for (const pointNumber of (trace.customdata ?? []).keys()) {
+                Plotly.Fx.hover(chart, [{ curveNumber, pointNumber }]);
+                await new Promise(requestAnimationFrame);
+                said.push([...chart.querySelectorAll(".hoverlayer .hovertext")].map((one) => one.textContent).join());
+                Plotly.Fx.unhover(chart);
+            }
+        }
+        return said;
+    }""")
+
+
 def test_chips_axes_and_bars_show_them_as_they_are(opened):
     labels = [one.split("\n", 1)[1] for one in chips(opened).all_inner_texts()]
     assert labels == ["[CLS]", "the", *TOKENS, "door", "[SEP]"]
@@ -56,10 +73,11 @@ def test_chips_axes_and_bars_show_them_as_they_are(opened):
         ticks = plot(opened, "matrix").locator(f".{axis} text").all_text_contents()
         assert len(ticks) >= 4  # Plotly leaves some out where labels are long
         assert set(ticks) <= {on_an_axis(label, position) for position, label in enumerate(labels)}
-    named = plot(opened, "map").locator(".textpoint text").all_text_contents()
-    drawn = {one for one in named if one}  # where there is no room for a label it waits for the pointer
-    assert len(drawn) >= 4
-    assert drawn <= {f"{label}·{position}" for position, label in enumerate(labels)}
+    named = {f"{label}·{position}" for position, label in enumerate(labels)}
+    drawn = {one for one in plot(opened, "map").locator(".textpoint text").all_text_contents() if one}
+    pointed_at = [next(label for label in named if label in said) for said in points_pointed_at(opened)]
+    assert drawn <= named  # where there is no room for a label it waits for the pointer
+    assert sorted(pointed_at) == sorted([*named] * 2)  # a query and a key of each
     bars = plot(opened, "ranking").locator(".ytick text").all_text_contents()
     assert len(bars) == 8
     assert set(bars) <= {on_an_axis(label, position) for position, label in enumerate(labels)}

@@ -210,7 +210,7 @@ def test_others_go_on_while_umap_is_made(visitors, server):
     other.get_by_role("button", name="Next").click()
     wait_for_link(other, head=2)
     expect(finding(other)).to_contain_text("Layer 3, head 2:")
-    expect(plot(busy, "space_map")).to_be_visible(timeout=4 * LOAD_MS)  # it is compiled first
+    expect(plot(busy, "space_map")).to_be_visible(timeout=LOAD_MS)
     expect(busy.get_by_text(re.compile("^UMAP, cosine distance, 15 neighbours"))).to_be_visible()
 
 
