@@ -9,13 +9,14 @@ from attnviz.figures.theme import share_text
 from attnviz.layouts import FEWEST_ITERATIONS, LARGEST_SEED, MOST_ITERATIONS
 from ui import cache, errors, state, verdict
 from ui.components.heatmap_events import heatmap_events
+from ui.components.label_room import label_room
 from ui.components.token_strip import token_strip
 from ui.frame import frame, hidden_note
 from ui.glossary import linked, terms
 from ui.selection import CHOICES
 from ui.take import take
 from ui.text import literal
-from ui.words import SHOWN_NAMES, finding, map_note, name, place, strongest_key
+from ui.words import SHOWN_NAMES, WITHOUT_ROOM, finding, map_note, name, place, strongest_key
 
 view = frame("Attention")
 selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
@@ -172,9 +173,8 @@ with map_column:
             config={"displayModeBar": False},
             alt=f"Map of the {len(projection.points)} query and key vectors of this head: {map_note(projection)}",
         )
-        st.caption(
-            map_note(projection) + " Labels without room show when pointed at." * hides_labels(drawn_map)
-        )
+        st.caption(map_note(projection) + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
+        label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
         st.page_link(
             "pages/space.py",
             label="More maps of these vectors",

@@ -17,6 +17,7 @@ from attnviz.spaces import Space
 from ui import belief, cache, errors, map_settings, state, verdict, waiting
 from ui import words as written
 from ui.components.heatmap_events import heatmap_events
+from ui.components.label_room import label_room
 from ui.components.point_clicks import point_clicks
 from ui.frame import View, frame, hidden_note
 from ui.glossary import terms
@@ -232,7 +233,7 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
     )
     note = map_note(view, projection, side)
     if hides_labels(drawn):
-        note += " Labels without room show when pointed at."
+        note += f" {written.WITHOUT_ROOM}"
     st.plotly_chart(
         drawn,
         theme=None,
@@ -246,6 +247,7 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
         name="Map of queries and keys; arrow keys walk through the points, Enter picks one",
     )
     st.caption(literal(note))
+    label_room("space_map", note="" if hides_labels(drawn) else written.WITHOUT_ROOM, theme=view.theme)
 
 
 def map_note(view: View, projection: Projection, side: Side) -> str:

@@ -19,6 +19,8 @@ SHOWN_NAMES: dict[Shown, str] = {
 """What cells can hold, as it is written on controls."""
 METHOD_NAMES = NAMES | {"attention": "Attention map", "mds": "Classical MDS"}
 """What places the points of a map, the same."""
+WITHOUT_ROOM = "Labels without room show when pointed at."
+"""What is said below a map where labels are hidden."""
 COMPILED = "UMAP is compiled when a process first uses it, which takes 10 to 25 seconds"
 """Why the first map by UMAP is late; measured on two cores."""
 

@@ -1,7 +1,7 @@
 """Narrow windows and the dark theme: nothing overlaps, leaves the window or cannot be read."""
 
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 from playwright.sync_api import expect
@@ -135,6 +135,30 @@ def test_labels_of_the_axes_do_not_lie_on_each_other(visitors, server):
         assert len(boxes) == 11
         for (_, bottom), (top, _) in pairwise(boxes):
             assert top >= bottom - 2
+
+
+def test_labels_of_a_map_do_not_lie_on_each_other(visitors, server):
+    boxes = """key => [...document.querySelectorAll(`.st-key-${key} .textpoint text`)]
+        .filter(one => one.textContent && getComputedStyle(one).visibility === "visible")
+        .map(one => [one.textContent, one.getBoundingClientRect()])
+        .map(([text, {left, right, top, bottom}]) => ({text, left, right, top, bottom}))"""
+    for width in (400, 1400):
+        page = visitors(width=width)
+        for path, key in (("", "map"), ("space", "space_map")):
+            open_screen(page, server, path)
+            shown = page.evaluate(boxes, key)
+            named = {"it·7", "[CLS]·0", "door·5", ".·9", "[SEP]·10"}  # at the ends of lines: they stay
+            assert named <= {one["text"] for one in shown}
+            assert len(shown) > 10
+            for one, other in combinations(shown, 2):
+                if {one["text"], other["text"]} <= named:
+                    continue
+                across = min(one["right"], other["right"]) - max(one["left"], other["left"])
+                down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+                sizes = [(at["right"] - at["left"]) * (at["bottom"] - at["top"]) for at in (one, other)]
+                assert max(across, 0) * max(down, 0) <= 0.101 * min(sizes), (path, width, one, other)
+            note = page.get_by_text("Labels without room show when pointed at.")
+            assert note.count() == (len(shown) < 22), (path, width)
 
 
 def test_joined_buttons_and_the_fields_beside_them_are_on_a_line(page, server):

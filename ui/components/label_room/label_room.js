@@ -1,0 +1,61 @@
+// Hides labels of a map that lie on others or leave the chart. Maps are laid out for a wide window; in a narrow one
+// the points are closer to each other, and labels as large as before. Labels at the ends of lines stay.
+
+const SEARCH_MS = 50;
+const MOST_COVERED = 0.1; // of a label, as in attnviz/figures/projection.py
+const MOST_CUT = 1; // px
+
+/** Share of the smaller of two boxes that lies on the other. */
+function covered(one, other) {
+  const width = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+  const height = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+  const area = Math.max(width, 0) * Math.max(height, 0);
+  return area / Math.min(one.width * one.height, other.width * other.height);
+}
+
+/** Hides what has no room; whether there was any. */
+function makeRoom(chart) {
+  const lines = chart._fullData.filter(({ mode, x }) => mode === "lines" && x);
+  const ends = new Set(lines.flatMap(({ x, y }) => Array.from(x, (one, at) => `${one} ${y[at]}`)));
+  const written = [...chart.querySelectorAll(".textpoint text")].filter(({ textContent }) => textContent);
+  const labels = written.map((label) => {
+    const { x, y } = label.parentNode.__data__; // the point
+    return { label, box: label.getBoundingClientRect(), isEnd: ends.has(`${x} ${y}`) };
+  });
+  labels.sort((one, other) => other.isEnd - one.isEnd);
+  const frame = chart.getBoundingClientRect();
+  const kept = [];
+  for (const { label, box, isEnd } of labels) {
+    const isCut = box.left < frame.left - MOST_CUT || box.right > frame.right + MOST_CUT;
+    const isHidden = !isEnd && (isCut || kept.some((other) => covered(box, other) > MOST_COVERED));
+    label.style.visibility = isHidden ? "hidden" : "visible";
+    if (!isHidden) kept.push(box);
+  }
+  return kept.length < labels.length;
+}
+
+export default function ({ data, parentElement }) {
+  const line = parentElement.querySelector(".label_room");
+  line.stopListening?.(); // Streamlit calls this again with every new map
+  line.style.color = data.colour;
+
+  let chart = null;
+  const look = () => {
+    line.textContent = makeRoom(chart) ? data.note : "";
+  };
+  const attach = () => {
+    const found = document.querySelector(`.st-key-${data.chart} .js-plotly-plot:has(.cartesianlayer)`);
+    if (found === chart || !found?.on) return;
+    chart?.removeListener?.("plotly_afterplot", look);
+    chart = found;
+    chart.on("plotly_afterplot", look);
+    look();
+  };
+  attach();
+  const search = setInterval(attach, SEARCH_MS); // Streamlit may draw the chart later, or anew
+  line.stopListening = () => {
+    clearInterval(search);
+    chart?.removeListener?.("plotly_afterplot", look);
+  };
+  return line.stopListening;
+}
