@@ -137,6 +137,19 @@ def test_labels_of_the_axes_do_not_lie_on_each_other(visitors, server):
             assert top >= bottom - 2
 
 
+def test_the_buttons_of_a_table_cover_nothing_on_a_phone(visitors, server):
+    page = visitors(width=400, height=800)
+    page.context.new_cdp_session(page).send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    open_screen(page, server, "masks")
+    assert page.evaluate("matchMedia('(hover: none)').matches")
+    field = page.get_by_role("spinbutton", name="Tiles read").bounding_box()
+    table = page.get_by_test_id("stDataFrame").first
+    buttons = page.get_by_test_id("stElementToolbar").filter(visible=True).last
+    expect(buttons).to_be_visible()
+    assert buttons.bounding_box()["y"] >= field["y"] + field["height"]
+    assert table.bounding_box()["y"] > buttons.bounding_box()["y"]
+
+
 def test_labels_of_a_map_do_not_lie_on_each_other(visitors, server):
     boxes = """key => [...document.querySelectorAll(`.st-key-${key} .textpoint text`)]
         .filter(one => one.textContent && getComputedStyle(one).visibility === "visible")
