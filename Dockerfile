@@ -13,8 +13,9 @@ ARG TORCH_INDEX=
 
 RUN useradd --create-home --uid 1000 attnviz \
  && install --directory --owner=attnviz --group=attnviz /home/attnviz/.cache /home/attnviz/.cache/huggingface \
- && python3 -m venv /opt/venv
-ENV PATH=/opt/venv/bin:$PATH \
+ && python3 -m venv /venv
+ENV VIRTUAL_ENV=/venv \
+    PATH=/venv/bin:$PATH \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PYTHONUNBUFFERED=1
@@ -24,7 +25,7 @@ WORKDIR /app
 COPY requirements.txt .
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip install --no-deps ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "$(grep -o '^torch==[^ ]*' requirements.txt)" \
- && cd /opt/venv/lib/python3*/site-packages/torch && rm -r include test  # 145 MB for building and testing torch
+ && cd "$VIRTUAL_ENV"/lib/python3*/site-packages/torch && rm -r include test  # 145 MB for building and testing torch
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip install -r requirements.txt
 COPY . .

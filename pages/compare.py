@@ -9,18 +9,16 @@ import streamlit as st
 
 from attnviz.catalogue import locate, offer, offers
 from attnviz.comparison import Alignment, Comparison, compare, comparison_csv
-from attnviz.figures import draw_comparison
 from attnviz.figures.comparison import MOST_CHANGES, Part, entry_labels
 from attnviz.figures.theme import share_text
 from ui import cache, downloads, errors, state, verdict, words
-from ui.components.point_clicks import point_clicks
 from ui.components.ranked_list import Row, ranked_list
 from ui.frame import View, frame, hidden_note
 from ui.selection import Selection
 from ui.take import take
 from ui.text import literal, quoted
 from ui.words import name, number_text, place, strongest_key
-from ui.zoom import part_length, zoom_buttons, zoom_note
+from ui.zoom import matrix, pick, zoom_buttons, zoom_note
 
 # What B can differ in, and the fields of the selection that say how; the first is set whenever it does.
 FIELDS = {
@@ -319,33 +317,6 @@ def counted(number: int) -> str:
     return "1 token" if number == 1 else f"{number:,} tokens"
 
 
-def pick(clicked: object) -> None:
-    """Picks the query and key of a clicked cell, as far as they are tokens of A."""
-    match clicked:
-        case [int(query), int(key)] if min(query, key) >= 0:
-            state.change(query=query, key=key)
-        case _:
-            state.hold()
-
-
-def matrix(view: View, part: Part, comparison: Comparison, picked: tuple[int, int], said: str) -> None:
-    """A, B or their difference."""
-    st.plotly_chart(
-        draw_comparison(
-            comparison,
-            part,
-            picked=picked,
-            around=part_length(comparison, view.selection.around),
-            theme=view.theme,
-        ),
-        theme=None,
-        key=f"compare_{part}",
-        config={"displayModeBar": False, "scrollZoom": False},
-        alt=f"{PARTS[part]}: {said}",
-    )
-    point_clicks(f"compare_{part}", pick)
-
-
 def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int]) -> None:
     """The cells that differ most; one that is clicked is picked."""
     changes, measure = comparison.largest(MOST_CHANGES), comparison.first.measure
@@ -420,7 +391,14 @@ if b is None or comparison is None:  # why has been said; A stays
     finding_place.markdown(f"**{said}**")
     with columns[0]:
         st.markdown(f"**A** · {place(numbers).lower()}")
-        matrix(view, "first", compare(view.pattern(), view.pattern()), picked, said)
+        matrix(
+            view,
+            compare(view.pattern(), view.pattern()),
+            "first",
+            picked,
+            alt=f"{PARTS['first']}: {said}",
+            key="compare",
+        )
     take(view, {"compare_first": PARTS["first"]})
 else:
     said = finding(comparison, picked, places(view.selection, b.selection, comparison))
@@ -430,7 +408,7 @@ else:
     for column, part in zip(columns, PARTS, strict=True):
         with column:
             st.markdown(heading(part, view.selection, b.selection, comparison))
-            matrix(view, part, comparison, picked, said)
+            matrix(view, comparison, part, picked, alt=f"{PARTS[part]}: {said}", key="compare")
     zoom_buttons(comparison, view.selection.around, key="compare")
     st.caption(notes(view, comparison))
     left, right = st.columns(2, gap="medium")

@@ -11,16 +11,14 @@ import streamlit as st
 from attnviz.attention_map import implied_weights
 from attnviz.comparison import Comparison, compare
 from attnviz.faithfulness import chance_correlation
-from attnviz.figures import draw_comparison
 from attnviz.figures.comparison import Part
 from attnviz.figures.theme import isolated, share_text
 from attnviz.records import AttentionPattern, Axis, Faithfulness, Projection
-from ui import cache, state
-from ui.components.point_clicks import point_clicks
+from ui import cache
 from ui.frame import View, hidden_note
 from ui.text import literal
 from ui.words import correlation_text, name
-from ui.zoom import part_length, zoom_buttons, zoom_note
+from ui.zoom import matrix, zoom_buttons, zoom_note
 
 FAIR = -0.7
 """The mean correlation of score and distance from which on a map is fair. Of two keys of a query the nearer then has
@@ -202,35 +200,14 @@ def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None
     for column, (part, title) in zip(st.columns(3), parts.items(), strict=True):
         with column:
             st.markdown(f"**{title}**")
-            st.plotly_chart(
-                draw_comparison(
-                    comparison,
-                    part,
-                    picked=picked,
-                    around=part_length(comparison, view.selection.around),
-                    theme=view.theme,
-                ),
-                theme=None,
-                key=f"implied_{part}",
-                config={"displayModeBar": False, "scrollZoom": False},
-                alt=f"{title}: weights from queries to keys",
-            )
-            point_clicks(f"implied_{part}", _pick)
+            alt = f"{title}: weights from queries to keys"
+            matrix(view, comparison, part, picked, alt=alt, key="implied")
     note = (
         "What the map implies: weights in proportion to exp(−distance²) over the keys that a query may see."
     )
     zoom_buttons(comparison, view.selection.around, key="implied")
     said = note, hidden_note(view), zoom_note(comparison, view.selection.around)
     st.caption(" ".join(filter(None, said)))
-
-
-def _pick(clicked: object) -> None:
-    """Picks the query and key of a clicked cell."""
-    match clicked:
-        case [int(query), int(key)] if min(query, key) >= 0:
-            state.change(query=query, key=key)
-        case _:
-            state.hold()
 
 
 def _model_and_map(view: View, projection: Projection) -> Comparison:

@@ -1,19 +1,52 @@
-"""Zooming into the three matrices of a comparison: one part of all three, around the picked pair."""
+"""The three matrices of a comparison: the part of each that is zoomed to, around the picked pair."""
 
 import math
 
 import streamlit as st
 
 from attnviz.comparison import Comparison
-from attnviz.figures.comparison import MOST_BLOCKS, block_length
+from attnviz.figures import draw_comparison
+from attnviz.figures.comparison import MOST_BLOCKS, Part, block_length
 from attnviz.figures.heatmap import MOST_COUNTED
 from ui import state
+from ui.components.point_clicks import point_clicks
+from ui.frame import View
 from ui.selection import FEWEST_AROUND
 
 
-def part_length(comparison: Comparison, around: int | None) -> int | None:
-    """Entries a side of the part that is shown; None where all are."""
-    return None if around is None or around >= _longest(comparison) else around
+def matrix(
+    view: View, comparison: Comparison, part: Part, picked: tuple[int, int], *, alt: str, key: str
+) -> None:
+    """A, B or their difference, as far as it is zoomed to; a click on a cell picks its query and key.
+
+    Args:
+        picked: positions of the query and key that are outlined.
+        key: what the charts' keys begin with.
+    """
+    chart = f"{key}_{part}"
+    st.plotly_chart(
+        draw_comparison(
+            comparison,
+            part,
+            picked=picked,
+            around=_part_length(comparison, view.selection.around),
+            theme=view.theme,
+        ),
+        theme=None,
+        key=chart,
+        config={"displayModeBar": False, "scrollZoom": False},
+        alt=alt,
+    )
+    point_clicks(chart, pick)
+
+
+def pick(clicked: object) -> None:
+    """Picks the query and key of a cell, as far as they are tokens of A."""
+    match clicked:
+        case [int(query), int(key)] if min(query, key) >= 0:
+            state.change(query=query, key=key)
+        case _:
+            state.hold()
 
 
 def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> None:
@@ -21,7 +54,7 @@ def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> Non
     longest = _longest(comparison)
     if longest <= MOST_COUNTED:
         return
-    shown = part_length(comparison, around) or longest
+    shown = _part_length(comparison, around) or longest
     nearer = max(FEWEST_AROUND, min(math.ceil(shown / 2), MOST_BLOCKS))  # single cells at once
     farther = None if 2 * shown >= longest else 2 * shown
     steps = (
@@ -44,7 +77,7 @@ def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> Non
 def zoom_note(comparison: Comparison, around: int | None) -> str:
     """What is left out, and what a cell stands for where it is of several tokens; empty where neither is so."""
     shape = len(comparison.queries), len(comparison.keys)
-    length = part_length(comparison, around)
+    length = _part_length(comparison, around)
     shown = shape if length is None else tuple(min(length, size) for size in shape)
     said = []
     if length is not None:
@@ -58,6 +91,11 @@ def zoom_note(comparison: Comparison, around: int | None) -> str:
             f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which a click picks."
         )
     return " ".join(said)
+
+
+def _part_length(comparison: Comparison, around: int | None) -> int | None:
+    """Entries a side of the part that is shown; None where all are."""
+    return None if around is None or around >= _longest(comparison) else around
 
 
 def _longest(comparison: Comparison) -> int:
