@@ -14,7 +14,6 @@ from attnviz.figures.theme import (
     axis_labels,
     base_layout,
     weight_text,
-    whole_labels,
 )
 from attnviz.records import Axis
 
@@ -70,7 +69,7 @@ def draw_rows(
                 constraintext="none",
                 textfont={"size": SMALL_FONT_SIZE},
                 cliponaxis=False,
-                customdata=whole_labels(keys),
+                customdata=labels,
                 hovertemplate=f"{name}<br>key %{{customdata}}: %{{y:.4f}}<extra></extra>",
             )
         )
