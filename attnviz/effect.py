@@ -3,13 +3,13 @@
 One concept: the effect of a mask.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnviz.records import AttentionPattern, Kind, Record
+from attnviz.records import AttentionPattern, Kind
 
 if TYPE_CHECKING:
     from attnviz.trace import Trace
@@ -34,23 +34,12 @@ def under_mask(
     return trace.with_layer(replace(call, allowed=seen)).pattern(layer, head, kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Effect(Record):
-    """How far the last hidden state of each token is from what it was."""
-
-    cosine_change: Float[np.ndarray, " token"]
-    """1 - cos of the angle between the vector before and after: 0 for no change of direction."""
-    length_ratio: Float[np.ndarray, " token"]
-    """Length after, divided by the length before."""
-
-
-def effect(before: "Trace", after: "Trace") -> Effect:
-    """What an intervention did to each token, from a trace without it and one with it."""
-    first, second = (one.last_hidden_state.astype(np.float64) for one in (before, after))
-    lengths = np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1)
-    tiny = np.finfo(np.float32).tiny
-    cosine = (first * second).sum(axis=1) / np.maximum(lengths[0] * lengths[1], tiny)
-    return Effect(
-        cosine_change=(1 - cosine).clip(0, 2).astype(np.float32),
-        length_ratio=(lengths[1] / np.maximum(lengths[0], tiny)).astype(np.float32),
-    )
+def cosine_change(
+    before: Float[np.ndarray, "token hidden"], after: Float[np.ndarray, "token hidden"]
+) -> Float[np.ndarray, " token"]:
+    """How far each token's vector has turned: 1 - cos of the angle, from 0 for no change of direction to 2."""
+    first, second = before.astype(np.float64), after.astype(np.float64)
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    cosine = (first * second).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)
+    change: np.ndarray = (1 - cosine).clip(0, 2).astype(np.float32)
+    return change

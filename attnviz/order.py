@@ -13,6 +13,7 @@ from torch import nn
 
 from attnviz.anatomy import find_position_table
 from attnviz.capture import share_parameters
+from attnviz.effect import cosine_change
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.records import Record
 
@@ -53,11 +54,12 @@ def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
 
     def states(network: nn.Module, given: dict[str, Any]) -> np.ndarray:
         with torch.inference_mode():
-            last: np.ndarray = network(**given).last_hidden_state[0].double().numpy()
+            last: np.ndarray = network(**given).last_hidden_state[0].numpy()
         return last
 
+    place = np.argsort(order)  # of each token of the text in the new order
     turned = {
-        name: _turned(states(network, text)[order], states(network, moved), order)
+        name: cosine_change(states(network, text), states(network, moved)[place])
         for name, network in (("with_positions", model.network), ("without_positions", placeless))
     }
     return Shuffle(order=order, **turned)
@@ -82,11 +84,3 @@ def without_positions(model: "Model") -> nn.Module:
         )
     found[0].register_forward_hook(lambda _, __, output: torch.zeros_like(output))
     return network
-
-
-def _turned(before: np.ndarray, after: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """1 - cosine of each row, put back in the order of the text."""
-    lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
-    turned = np.empty(len(order), dtype=np.float32)
-    turned[order] = (1 - (before * after).sum(axis=1) / lengths).clip(0, 2)
-    return turned

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from attnviz.effect import effect, under_mask
+from attnviz.effect import cosine_change, under_mask
 from attnviz.figures import draw_pattern
 from attnviz.figures.effect import draw_effect
 from attnviz.figures.sources import Sizes, draw_sources
@@ -220,19 +220,19 @@ def output(view: View, allowed: np.ndarray) -> None:
 
 def turned(view: View, changed: Trace) -> None:
     """How far the mask turns each token's last hidden state."""
-    found, where = effect(view.trace, changed), view.selection.where
+    before, after = view.trace.last_hidden_state, changed.last_hidden_state
+    change, where = cosine_change(before, after), view.selection.where
     tokens = Axis.of(view.trace.target_tokens or view.trace.tokens)
-    unchanged = np.array_equal(changed.last_hidden_state, view.trace.last_hidden_state)
     st.markdown(
         "No cell that this model looks at is forbidden, so nothing changes. Forbid one, or pick another mask."
-        if unchanged
+        if np.array_equal(before, after)
         else f"The model has read the sentence again with the mask in {where}. The last hidden state of a token turns by "
-        f"{found.cosine_change.mean():.3f} on average (1 − cosine: 0 is no change, 1 a right angle), most for "
-        f"{literal(name(tokens, int(found.cosine_change.argmax())))}, by {found.cosine_change.max():.3f}."
+        f"{change.mean():.3f} on average (1 − cosine: 0 is no change, 1 a right angle), most for "
+        f"{literal(name(tokens, int(change.argmax())))}, by {change.max():.3f}."
     )
     picked = view.query if view.kind != "encoder" or view.trace.target_tokens is None else None
     st.plotly_chart(
-        draw_effect(found.cosine_change, tokens, picked=picked, theme=view.theme),
+        draw_effect(change, tokens, picked=picked, theme=view.theme),
         theme=None,
         key="mask_effect",
         config=CONFIG,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from attnviz.map_ranking import MAPS, MapChoice, RatedMap, best_first, rate
+from attnviz.map_ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
 from attnviz.projection import arrays
 from ui import state, waiting
 from ui.frame import View
@@ -135,6 +135,16 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
     if view.selection.values:
         said += " Value vectors are left out of all of them."
     st.caption(said)
+    st.download_button(
+        "Ranking as CSV",
+        data=partial(ranking_csv, rated),
+        file_name=f"attnviz-layer{view.selection.layer}-head{view.selection.head}-maps.csv",
+        mime="text/csv",
+        on_click="ignore",
+        icon=":material/table:",
+        key="ranking_csv",
+        help="The numbers in full, for a spreadsheet or a program.",
+    )
 
 
 def _fed_with(choice: MapChoice) -> str:

@@ -1,5 +1,7 @@
 """All maps of one head: the table holds their figures, best first, and can be stopped and go on."""
 
+import csv
+import io
 import time
 
 import numpy as np
@@ -46,6 +48,21 @@ def test_are_ranked_with_their_figures(door_trace):
     assert row["Worst"] == pytest.approx(map_.in_map.worst_correlation)
     assert row["Nearest"] == pytest.approx(100 * map_.in_map.nearest_agreement)
     assert row["Trust"] == pytest.approx(map_.trustworthiness)
+
+
+def test_can_be_taken_along_in_full(monkeypatch):
+    made, real = {}, ranked_maps.st.download_button
+
+    def noting(label, data, **rest):
+        made[label] = (data, rest["file_name"])
+        return real(label, data, **rest)
+
+    monkeypatch.setattr(ranked_maps.st, "download_button", noting)
+    frame = ranked(open_page(PAGE, **DOOR, seed=76))
+    make, name = made["Ranking as CSV"]
+    assert name == "attnviz-layer3-head1-maps.csv"
+    rows = list(csv.DictReader(io.StringIO(make().decode("utf-8-sig"), newline="")))
+    assert [float(row["mean correlation"]) for row in rows] == frame["Mean"].tolist()
 
 
 def test_a_map_that_is_the_same_as_another_is_marked_there():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.effect import effect
+from attnviz.effect import cosine_change
 from attnviz.masks import make_mask
 from attnviz.streaming import stream_head
 from tests import hand_made
@@ -44,14 +44,10 @@ def test_what_is_not_there(asked):
         make_mask(FIVE, FIVE, **asked)
 
 
-def test_an_effect_on_paper():
-    weights = np.full((1, 1, 3, 3), 1 / 3, dtype=np.float32)
-    before = hand_made.trace(weights, ("a", "b", "c"))
-    states = np.array([[1, 0], [3, 4], [2, 0]], dtype=np.float32)
-    turned = np.array([[0, 2], [3, 4], [-1, 0]], dtype=np.float32)
-    found = effect(replace(before, last_hidden_state=states), replace(before, last_hidden_state=turned))
-    np.testing.assert_allclose(found.cosine_change, [1, 0, 2], atol=1e-7)
-    np.testing.assert_allclose(found.length_ratio, [2, 1, 0.5])
+def test_how_far_vectors_turn_on_paper():
+    before = np.array([[1, 0], [3, 4], [2, 0], [1, 0]], dtype=np.float32)
+    after = np.array([[0, 2], [6, 8], [-1, 0], [1, 1]], dtype=np.float32)
+    np.testing.assert_allclose(cosine_change(before, after), [1, 0, 2, 1 - 0.5**0.5], atol=1e-7)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5"])
