@@ -66,9 +66,10 @@ def map_grid(
     shown = order or [(layer, head) for layer in range(n_layer) for head in range(n_head)]
     with st.container(gap=None):
         # A message for each layer: Streamlit sends what the browser has already only by its hash, so that neither
-        # a pick nor another layer's maps send these once more.
+        # a pick nor another layer's maps send these once more. In tuples: it looks into every list for a dataframe,
+        # which is a seventh of the grid's time.
         for layer, of_layer in enumerate(maps):
-            points = ["" if one.points is None else _packed(one.points) for one in of_layer]
+            points = tuple("" if one.points is None else _packed(one.points) for one in of_layer)
             _mount(key=f"{key}_{layer}", data={"grid": key, "layer": layer, "points": points})
         _mount(
             key=key,
@@ -77,7 +78,7 @@ def map_grid(
                 "name": name,
                 "columns": n_head,
                 "axes": order is None,
-                "cells": [_cell(layer, head, maps[layer][head]) for layer, head in shown],
+                "cells": tuple(_cell(layer, head, maps[layer][head]) for layer, head in shown),
                 "picked": picked,
                 "font": FONT,
                 "fontSize": SMALL_FONT_SIZE,
