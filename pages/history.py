@@ -5,6 +5,9 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
+from ui import cache, errors, state, verdict  # before attnviz loads torch
+
+# isort: split
 from attnviz.figures.history import draw_rows
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.theme import share_text
@@ -12,7 +15,6 @@ from attnviz.history import Step, StepName
 from attnviz.layouts import LARGEST_SEED
 from attnviz.records import AttentionPattern, Axis
 from attnviz.table import entry_names, table_csv
-from ui import cache, errors, state, verdict
 from ui.components.token_strip import token_strip
 from ui.frame import View, frame
 from ui.glossary import linked

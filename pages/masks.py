@@ -5,6 +5,9 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
+from ui import cache, errors, state, verdict  # before attnviz loads torch
+
+# isort: split
 from attnviz.effect import cosine_change, under_mask
 from attnviz.figures import draw_pattern
 from attnviz.figures.effect import draw_effect
@@ -13,7 +16,6 @@ from attnviz.figures.theme import isolated
 from attnviz.masks import MASKS, MaskName
 from attnviz.records import KINDS, Axis, Kind
 from attnviz.trace import Trace
-from ui import cache, errors, state, verdict
 from ui.components.heatmap_events import heatmap_events
 from ui.frame import View, frame
 from ui.glossary import terms

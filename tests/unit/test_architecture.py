@@ -121,7 +121,7 @@ def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
             yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(tree: ast.Module) -> set[str]:
+def imports(tree: ast.AST) -> set[str]:
     """Full names of what a module imports when it runs; "from a import b" counts as a and as a.b."""
     skipped = {
         id(inner)
@@ -237,6 +237,17 @@ def loaded_by(statement: str) -> set[str]:
     return set(json.loads(result.stdout))
 
 
+def imports_before_ui(root: Path) -> list[str]:
+    """The import statements of all screens that stand before their first one of `ui`."""
+    found = []
+    for name, tree in modules(root):
+        if name == "app" or name.startswith("pages."):
+            statements = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
+            of_ui = [any(within(imported, "ui") for imported in imports(one)) for one in statements]
+            found += [ast.unparse(one) for one in statements[: of_ui.index(True)]]
+    return found
+
+
 class TestImport:
     @pytest.mark.parametrize(
         "statement",
@@ -258,6 +269,18 @@ class TestImport:
 
     def test_of_the_mathematics_does_not_load_transformers(self):
         assert loaded_by("import attnviz.attention") == {"torch"}
+
+    def test_of_a_screen_does_not_load_torch_before_ui(self):
+        """`ui` says how the threads of torch wait, which OpenMP reads once."""
+        assert "torch" not in loaded_by("; ".join(imports_before_ui(ROOT)))
+
+    def test_of_ui_says_how_threads_wait(self, monkeypatch):
+        monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+        code = "import ui, os; print(os.environ['OMP_WAIT_POLICY'])"
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=120
+        )
+        assert found.stdout.strip() == "PASSIVE"
 
     @pytest.mark.parametrize("library", HEAVY)
     def test_check_can_fail(self, library):
