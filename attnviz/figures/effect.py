@@ -4,7 +4,15 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, TOKEN_FONT, ThemeName, axis_labels, base_layout
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    TOKEN_FONT,
+    ThemeName,
+    axis_labels,
+    base_layout,
+    whole_labels,
+)
 from attnviz.records import Axis
 
 _MOST_LABELS = 40
@@ -27,7 +35,7 @@ def draw_effect(
             "color": palette.strong,
             "line": {"color": palette.picked, "width": np.where(np.arange(n) == picked, 2.5, 0)},
         },
-        customdata=axis_labels(tokens),
+        customdata=whole_labels(tokens),
         hovertemplate="%{customdata}: %{y:.4f}<extra></extra>",
     )
     step = -(-n // _MOST_LABELS)

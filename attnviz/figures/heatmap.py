@@ -16,11 +16,13 @@ from attnviz.figures.theme import (
     Colour,
     Theme,
     ThemeName,
+    aliases,
     axis_labels,
     axis_title,
     base_layout,
     outline,
     weight_scale,
+    whole_labels,
 )
 from attnviz.records import AttentionPattern, Kind, Measure
 
@@ -119,9 +121,13 @@ def draw_pattern(
         "tickfont": {"size": SMALL_FONT_SIZE},
     }
     values = _values(pattern, show, largest)
+    keys, queries = whole_labels(pattern.keys), _with_lost(whole_labels(pattern.queries), pattern)
+    axes = matrix_axes(palette)
+    axes["xaxis"]["labelalias"] = aliases(keys, axis_labels(pattern.keys))
+    axes["yaxis"]["labelalias"] = aliases(queries, _with_lost(axis_labels(pattern.queries), pattern))
     cells = go.Heatmap(
-        x=axis_labels(pattern.keys),
-        y=_query_labels(pattern),
+        x=keys,
+        y=queries,
         colorscale=weight_scale(palette, logarithmic=is_logarithmic),
         showscale=not is_logarithmic,
         xgap=_gap(n_key),
@@ -133,7 +139,7 @@ def draw_pattern(
     layout = base_layout(
         palette,
         height=height,
-        **matrix_axes(palette),
+        **axes,
         shapes=[
             *segment_borders(pattern.queries.segment, pattern.keys.segment, palette.quiet),
             *([] if picked is None else _outlines(pattern, picked, side, palette.picked)),
@@ -226,7 +232,7 @@ def _values(pattern: AttentionPattern, show: Shown, largest: float | None) -> di
     elif numbers:
         [(name, values["customdata"])] = numbers.items()
         lines.append(f"{name} %{{customdata:.4f}}")
-    hover = "<br>".join(["query %{y}", "key %{x}", *lines]) + "<extra></extra>"
+    hover = "<br>".join(["query %{y:c}", "key %{x:c}", *lines]) + "<extra></extra>"
     return {**values, "hovertemplate": hover}
 
 
@@ -237,9 +243,8 @@ def _shorter(cells: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query 
     return bits.view(np.float32)
 
 
-def _query_labels(pattern: AttentionPattern) -> list[str]:
+def _with_lost(labels: list[str], pattern: AttentionPattern) -> list[str]:
     """The queries; behind each the share of its weight that lies on keys which are not shown."""
-    labels = axis_labels(pattern.queries)
     if not pattern.hidden_weight.any() or pattern.measure == "norms":
         return labels
     return [f"{label} −{100 * lost:.0f} %" for label, lost in zip(labels, pattern.hidden_weight, strict=True)]

@@ -14,6 +14,7 @@ from attnviz.figures.theme import (
     axis_labels,
     base_layout,
     weight_text,
+    whole_labels,
 )
 from attnviz.records import Axis
 
@@ -69,7 +70,7 @@ def draw_rows(
                 constraintext="none",
                 textfont={"size": SMALL_FONT_SIZE},
                 cliponaxis=False,
-                customdata=labels,
+                customdata=whole_labels(keys),
                 hovertemplate=f"{name}<br>key %{{customdata}}: %{{y:.4f}}<extra></extra>",
             )
         )

@@ -9,9 +9,11 @@ from attnviz.figures.theme import (
     THEMES,
     TOKEN_FONT,
     ThemeName,
+    aliases,
     axis_labels,
     base_layout,
     weight_text,
+    whole_labels,
 )
 from attnviz.records import AttentionPattern
 
@@ -36,7 +38,7 @@ def draw_ranking(
     seen = np.flatnonzero(pattern.allowed[index])
     order = seen[np.argsort(-row[seen], kind="stable")][:MOST_BARS]
     picked_column = None if picked_key is None else pattern.keys.index(picked_key)
-    labels = axis_labels(pattern.keys)
+    labels, short = whole_labels(pattern.keys), axis_labels(pattern.keys)
     bars = go.Bar(
         x=row[order],
         y=[labels[column] for column in order],
@@ -51,7 +53,7 @@ def draw_ranking(
         cliponaxis=False,
         customdata=None if pattern.scores is None else pattern.scores[index, order],
         hovertemplate=(
-            f"key %{{y}}<br>{MEASURE_NAMES[pattern.measure]} %{{x:.4f}}"
+            f"key %{{y:c}}<br>{MEASURE_NAMES[pattern.measure]} %{{x:.4f}}"
             + ("" if pattern.scores is None else "<br>score %{customdata:.4f}")
             + "<extra></extra>"
         ),
@@ -68,6 +70,7 @@ def draw_ranking(
         },
         yaxis={
             "type": "category",
+            "labelalias": aliases([labels[one] for one in order], [short[one] for one in order]),
             "autorange": "reversed",
             "automargin": True,
             "ticks": "",

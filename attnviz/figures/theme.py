@@ -24,6 +24,8 @@ SMALL_FONT_SIZE = 12
 """Smallest text in a figure, px; still read from the back of a class."""
 LONGEST_LABEL = 14
 """Characters of a label on an axis; with more, a single token would take the room of the cells."""
+_HOVER_LINE = 40
+"""Characters of a label on a line of hover text; with more, the box would leave a phone's window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +193,23 @@ def axis_labels(axis: Axis) -> list[str]:
     """The entries of an axis, long ones shortened, each with the position of its first token; safe for plotly."""
     pairs = zip(axis.labels, axis.positions, strict=True)
     return [f"{isolated(literal(shortened(label)))}·{position}" for label, position in pairs]
+
+
+def whole_labels(axis: Axis) -> list[str]:
+    """The same labels for hover text, nothing left out: what is too long for a line goes on below it."""
+    written = []
+    for label, position in zip(axis.labels, axis.positions, strict=True):
+        lines = [label[at : at + _HOVER_LINE] for at in range(0, max(len(label), 1), _HOVER_LINE)]
+        written.append("<br>".join(isolated(literal(line)) for line in lines) + f"·{position}")
+    return written
+
+
+def aliases(whole: list[str], written: list[str]) -> dict[str, str]:
+    """What the ticks of an axis say in place of its values, where the two differ.
+
+    Hover text has the values themselves as ``%{x:c}``: plotly puts the alias in the place of a bare ``%{x}``.
+    """
+    return {value: text for value, text in zip(whole, written, strict=True) if value != text}
 
 
 def shortened(text: str) -> str:

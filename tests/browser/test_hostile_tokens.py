@@ -87,8 +87,8 @@ def test_chips_axes_and_bars_show_them_as_they_are(opened):
 def test_hover_and_readout_show_them_as_they_are(opened):
     for token, position in POSITIONS.items():
         hover_cell(opened, position, position)
-        expect(hover_label(opened)).to_contain_text(f"query {on_an_axis(token, position)}")
-        expect(hover_label(opened)).to_contain_text(f"key {on_an_axis(token, position)}")
+        expect(hover_label(opened)).to_contain_text(f"query {token}·{position}")
+        expect(hover_label(opened)).to_contain_text(f"key {token}·{position}")
         expect(readout(opened)).to_contain_text(
             f"query {token}·{position} → key {token}·{position}: weight 0."
         )

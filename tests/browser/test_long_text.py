@@ -201,6 +201,21 @@ def test_a_long_token_does_not_take_the_room_of_the_cells(visitors, server):
     expect(readout(page)).to_contain_text(f"query {token}y·3")
 
 
+def test_hover_has_a_long_token_whole(visitors, server):
+    page = visitors(width=400, height=800)
+    open_screen(
+        page, server, text="an antidisestablishmentarianism " + "ab" * 30, unit="words", layer=3, head=1
+    )
+    ticks = page.locator(".st-key-matrix .xtick text")
+    expect(ticks.nth(2)).to_have_text("antidises…nism·2")
+    hover_cell(page, 1, 2)
+    expect(hover_label(page)).to_contain_text("key antidisestablishmentarianism·2")
+    hover_cell(page, 3, 3)
+    expect(hover_label(page)).to_contain_text("ab" * 20)
+    box = hover_label(page).bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 400
+
+
 def test_the_colour_bar_follows_the_matrix_on_a_phone(visitors, server):
     page = visitors(width=400)
     open_screen(page, server, text=LONG[:93])

@@ -26,6 +26,7 @@ from attnviz.figures.theme import (
     weight_text,
 )
 from attnviz.models import Model
+from attnviz.records import Axis
 from attnviz.trace import Trace
 
 WIRE_BUDGET = 1_500_000  # bytes; DESIGN's budget for the heatmap of 512 tokens
@@ -189,6 +190,22 @@ def test_long_labels_lose_their_middle() -> None:
     assert shortened("[unused12345]") == "[unused12345]"
     assert shortened("antidisestablishmentarianism") == "antidises…nism"
     assert len(shortened("x" * 40)) == 14
+
+
+def test_hover_text_has_long_labels_whole(embedded: Model) -> None:
+    trace = embedded.trace("An antidisestablishmentarianism & " + "ab" * 30)
+    axis = Axis.of(trace.tokens, "words")
+    pattern = trace.pattern(3, 1).arranged(axis, axis)
+    matrix, ranking = draw_pattern(pattern), draw_ranking(pattern, 1)
+    long = ["antidisestablishmentarianism·2", "ab" * 20 + "<br>" + "ab" * 10 + "·11"]
+    short = {long[0]: "antidises…nism·2", long[1]: "ababababa…abab·11"}
+    assert [matrix.data[0].x[at] for at in (2, 4)] == [matrix.data[0].y[at] for at in (2, 4)] == long
+    assert matrix.data[0].x[3] == "&amp;·10"
+    assert matrix.layout.xaxis.labelalias == matrix.layout.yaxis.labelalias == short
+    assert ranking.layout.yaxis.labelalias == short
+    assert set(long) <= set(ranking.data[0].y)
+    assert "query %{y:c}<br>key %{x:c}<br>" in matrix.data[0].hovertemplate
+    assert "key %{y:c}<br>" in ranking.data[0].hovertemplate
 
 
 HOSTILE = ["<script>", "<b>", '<a href="x">', "$x^2$", "%{x}", "&amp;", "**md**"]
