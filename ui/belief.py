@@ -12,7 +12,7 @@ from attnviz.attention_map import implied_weights
 from attnviz.comparison import Comparison, compare
 from attnviz.faithfulness import chance_correlation
 from attnviz.figures.comparison import Part
-from attnviz.figures.theme import isolated, share_text
+from attnviz.figures.theme import isolated, percent_text, share_text
 from attnviz.records import AttentionPattern, Axis, Faithfulness, Projection
 from ui import cache
 from ui.frame import View, hidden_note
@@ -62,7 +62,7 @@ def judge(found: Faithfulness, chance: float) -> Judgement:
 def verdict(projection: Projection, chance: float, queries: Axis) -> str:
     """What may be read off this map, in Markdown."""
     found = projection.in_map
-    mean, nearest = correlation_text(found.order_correlation), f"{100 * found.nearest_agreement:.0f} %"
+    mean, nearest = correlation_text(found.order_correlation), percent_text(found.nearest_agreement)
     match judge(found, chance):
         case "unknown" if np.isnan(found.order_correlation):
             return "**There is nothing to judge:** no query sees two keys, so no order can be right or wrong."
@@ -138,7 +138,7 @@ def _figures(view: View, projection: Projection, chance: float, queries: Axis) -
         (
             "Nearest is strongest",
             "For how many of the queries the key that lies nearest has the highest score.",
-            [f"{100 * one.nearest_agreement:.0f} %" for one in sides],
+            [percent_text(one.nearest_agreement) for one in sides],
         ),
     ]
     if not np.isnan(projection.trustworthiness):

@@ -22,9 +22,9 @@ WAY_NAMES: dict[Way, str] = {
 """Ways to compute attention, as they are written in a legend."""
 
 _NAMES: dict[Unit, dict[int, str]] = {
-    "count": {2: " million", 3: " billion", 4: " trillion", 5: " quadrillion", 6: " quintillion"},
-    "bytes": {0: " B", 1: " kB", 2: " MB", 3: " GB", 4: " TB", 5: " PB", 6: " EB"},
-    "seconds": {-3: " ns", -2: " µs", -1: " ms", 0: " s"},
+    "count": {2: "million", 3: "billion", 4: "trillion", 5: "quadrillion", 6: "quintillion"},
+    "bytes": {0: "B", 1: "kB", 2: "MB", 3: "GB", 4: "TB", 5: "PB", 6: "EB"},
+    "seconds": {-3: "ns", -2: "µs", -1: "ms", 0: "s"},
 }
 """What is written after a number, by the power of 1,000 that it is divided by."""
 _DASHES = {"whole": "solid", "rows": "dot", "window": "dashdot", "streaming": "dash"}
@@ -133,13 +133,18 @@ def draw_growth(
 
 
 def quantity_text(number: float | int, unit: Unit) -> str:
-    """A number in words, to three digits: "1.45 billion", "48 TB", "1.88 ms"; a count below a million as it is."""
-    if number == 0 or (unit == "count" and number < 1e6):
-        return f"{number:,.0f}{_NAMES[unit].get(0, '')}"
-    rounded = float(f"{number:.3g}")
+    """A number in words, to three digits: "1.45 billion", "48 TB", "1.88 ms"; a count below a million as it is.
+
+    No line ends before the unit.
+    """
     names = _NAMES[unit]
-    power = int(np.clip(np.floor(np.log10(rounded) / 3 + 1e-9), min(names), max(names)))
-    return f"{rounded / 1000.0**power:.3g}{names[power]}"
+    if number == 0 or (unit == "count" and number < 1e6):
+        written, power = f"{number:,.0f}", 0
+    else:
+        rounded = float(f"{number:.3g}")
+        power = int(np.clip(np.floor(np.log10(rounded) / 3 + 1e-9), min(names), max(names)))
+        written = f"{rounded / 1000.0**power:.3g}"
+    return f"{written}\N{NO-BREAK SPACE}{names[power]}" if power in names else written
 
 
 def _decades(numbers: np.ndarray, unit: Unit) -> dict[str, object]:

@@ -42,7 +42,7 @@ def written(found: Faithfulness, labels) -> list[str]:
     return [
         f"{found.order_correlation:+.2f}",
         f"{labels[found.worst_query]} {found.worst_correlation:+.2f}",
-        f"{100 * found.nearest_agreement:.0f} %",
+        f"{100 * found.nearest_agreement:.0f}\u00a0%",
     ]
 
 
@@ -77,7 +77,7 @@ class TestPanel:
 
     def test_the_lift_keeps_every_order(self):
         at = open_page(PAGE, **DOOR, method="pca", space="lifted")
-        assert [cells[1] for cells in list(table(at).values())[:3]][0::2] == ["-1.00", "100 %"]
+        assert [cells[1] for cells in list(table(at).values())[:3]][0::2] == ["-1.00", "100\u00a0%"]
 
     def test_a_token_is_shown_as_it_is(self):
         at = open_page(PAGE, text="<b>$x$</b> & <b>*y*</b> over", method="pca")
@@ -158,10 +158,12 @@ class TestVerdict:
 
     def test_the_numbers_are_in_it(self):
         assert "with −0.10; one shuffled map in twenty reaches −0.50" in said(projection(-0.1))
-        assert "the nearest is the strongest for 83 % of the queries." in said(projection(-0.8, nearest=0.83))
-        assert "for only 33 % of the queries" in said(projection(-0.8, nearest=0.33))
-        assert "for only 33 % of the queries" in said(projection(-0.6, nearest=0.33))
-        assert "strongest for 67 %" in said(projection(-0.6, nearest=0.67))
+        assert "the nearest is the strongest for 83\u00a0% of the queries." in said(
+            projection(-0.8, nearest=0.83)
+        )
+        assert "for only 33\u00a0% of the queries" in said(projection(-0.8, nearest=0.33))
+        assert "for only 33\u00a0% of the queries" in said(projection(-0.6, nearest=0.33))
+        assert "strongest for 67\u00a0%" in said(projection(-0.6, nearest=0.67))
 
     def test_a_query_that_is_served_badly_is_left_out_by_name(self):
         assert "Leave out the query “*it*”: its distances say little (−0.20)." in said(

@@ -25,14 +25,14 @@ def words(at) -> str:
     ("text", "n", "params", "here", "million"),
     [
         # 12 heads x 11^2 cells x 4 bytes; 12 x (11 x 5 - 6) x 4; 12 x 11 x (11 + 2) x 4
-        (DOOR, 11, {}, ["5.81 kB", "2.35 kB", "6.86 kB"], ["48 TB", "240 MB", "3.17 GB"]),
+        (DOOR, 11, {}, ["5.81\u00a0kB", "2.35\u00a0kB", "6.86\u00a0kB"], ["48\u00a0TB", "240\u00a0MB", "3.17\u00a0GB"]),
         # 12 x 5^2 x 64 products; 12 x (5 x 3 - 2) x 64; as many as the whole
         (
             "an old door",
             5,
             {"quantity": "multiplications", "reach": 1, "layer": 5, "head": 7},
             ["19,200", "9,984", "19,200"],
-            ["768 trillion", "2.3 billion", "768 trillion"],
+            ["768\u00a0trillion", "2.3\u00a0billion", "768\u00a0trillion"],
         ),
     ],
 )
@@ -84,7 +84,7 @@ def test_measured_when_asked_for(monkeypatch):
     assert numbers(drawn["Whole matrix"]["y"]).tolist() == [
         4 * (64 * 64 + 64 * 32)
     ]  # scores and scaled queries
-    assert table["memory, whole"].tolist() == ["24.6 kB"]
+    assert table["memory, whole"].tolist() == ["24.6\u00a0kB"]
     assert numbers(figure(at, "cost_seconds")["data"][0]["y"])[0] > 0
     assert "At 64 tokens the whole matrix takes" in words(at)
     assert "Whole matrix stopped before 128 tokens: measuring them would take about" in words(at)

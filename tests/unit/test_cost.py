@@ -75,17 +75,17 @@ def test_of_a_recorded_layer(door_trace, tiny_model):
 @pytest.mark.parametrize(
     ("number", "unit", "text"),
     [
-        (0, "bytes", "0 B"),
-        (484, "bytes", "484 B"),
-        (5808, "bytes", "5.81 kB"),
-        (999_999, "bytes", "1 MB"),
-        (48e12, "bytes", "48 TB"),
+        (0, "bytes", "0\u00a0B"),
+        (484, "bytes", "484\u00a0B"),
+        (5808, "bytes", "5.81\u00a0kB"),
+        (999_999, "bytes", "1\u00a0MB"),
+        (48e12, "bytes", "48\u00a0TB"),
         (999_999, "count", "999,999"),
-        (1_450_000_000, "count", "1.45 billion"),
-        (7.68e14, "count", "768 trillion"),
-        (4e-5, "seconds", "40 µs"),
-        (0.0123, "seconds", "12.3 ms"),
-        (17.6, "seconds", "17.6 s"),
+        (1_450_000_000, "count", "1.45\u00a0billion"),
+        (7.68e14, "count", "768\u00a0trillion"),
+        (4e-5, "seconds", "40\u00a0µs"),
+        (0.0123, "seconds", "12.3\u00a0ms"),
+        (17.6, "seconds", "17.6\u00a0s"),
     ],
 )
 def test_numbers_in_words(number, unit, text):
