@@ -38,7 +38,7 @@ MOST_JOBS = 12
 _ROOT = Path(__file__).parents[1]
 _THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-) | {"OMP_WAIT_POLICY": "PASSIVE", "KINETO_LOG_LEVEL": "99"}
+) | {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KINETO_LOG_LEVEL": "99"}
 """For the libraries in a process: there is a process for each core already, and sums come out the same. Where a
 method takes two threads all the same, one that waits sleeps instead of keeping the other from its core. torch's
 profiler says nothing of when it begins and ends."""

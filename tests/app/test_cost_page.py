@@ -25,7 +25,13 @@ def words(at) -> str:
     ("text", "n", "params", "here", "million"),
     [
         # 12 heads x 11^2 cells x 4 bytes; 12 x (11 x 5 - 6) x 4; 12 x 11 x (11 + 2) x 4
-        (DOOR, 11, {}, ["5.81\u00a0kB", "2.35\u00a0kB", "6.86\u00a0kB"], ["48\u00a0TB", "240\u00a0MB", "3.17\u00a0GB"]),
+        (
+            DOOR,
+            11,
+            {},
+            ["5.81\u00a0kB", "2.35\u00a0kB", "6.86\u00a0kB"],
+            ["48\u00a0TB", "240\u00a0MB", "3.17\u00a0GB"],
+        ),
         # 12 x 5^2 x 64 products; 12 x (5 x 3 - 2) x 64; as many as the whole
         (
             "an old door",
