@@ -181,16 +181,8 @@ def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) ->
     st.markdown(
         f"**{wanted}: {len(found):,} token{'s' * (len(found) != 1)} in {n_sentence:,} sentence{'s' * (n_sentence != 1)}**"
     )
-    rows = np.flatnonzero(found == (-1 if token is None else token)).tolist()
+    side = ("query", "key").index(view.selection.at_side)
     key = f"matches_{lines.digest(view.selection.found)[:8]}"
-    if st.session_state.get(key, {}).get("selection", {}).get("rows") != rows:
-        st.session_state[key] = {"selection": {"rows": rows, "columns": [], "cells": []}}
-
-    def take_row() -> None:
-        state.hold()
-        for row in st.session_state[key]["selection"]["rows"]:
-            pick(collection, ("query", "key").index(view.selection.at_side), int(found[row]))
-
     st.dataframe(
         {
             "sentence": sentences + 1,
@@ -202,9 +194,7 @@ def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) ->
         },
         hide_index=True,
         height=min(300, 38 + 35 * len(found)),
-        key=key,
-        on_select=take_row,
-        selection_mode="single-row",
+        **state.tie_row(key, found.tolist(), token, lambda picked: pick(collection, side, picked)),
     )
 
 

@@ -75,7 +75,7 @@ def controls(view: View, heads: list[str]) -> None:
                 min_value=int(lowest),
                 max_value=int(highest),
                 step=5,
-                format="%d %%",
+                format="%d\N{NO-BREAK SPACE}%%",
                 help="Draws the strongest lines of each query until they hold this share of its row.",
                 **state.field("share"),
             )

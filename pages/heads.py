@@ -377,22 +377,13 @@ def table(screen: Screen) -> None:
         STATISTICS[name].title: st.column_config.NumberColumn(format="%.3f", help=STATISTICS[name].help)
         for name in screen.numbers
     }
-    rows = np.flatnonzero((places == (selection.layer, selection.head)).all(axis=1)).tolist()
-    if st.session_state.get("heads_table", {}).get("selection", {}).get("rows") != rows:
-        st.session_state.heads_table = {"selection": {"rows": rows, "columns": [], "cells": []}}
-
-    def take_row() -> None:
-        for row in st.session_state.heads_table["selection"]["rows"]:
-            pick(*(int(one) for one in places[row]))
-
+    rows = [(int(layer), int(head)) for layer, head in places]
     st.dataframe(
         columns,
         hide_index=True,
         height=TABLE_HEIGHT,
         column_config=formats,
-        key="heads_table",
-        on_select=take_row,
-        selection_mode="single-row",
+        **state.tie_row("heads_table", rows, (selection.layer, selection.head), lambda row: pick(*row)),
     )
 
 

@@ -4,7 +4,7 @@ One concept: the session's Selection; what it is made of is in `ui.selection`. W
 and again when the browser goes back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -55,7 +55,7 @@ def with_opened_bundle(selection: Selection) -> Selection:
 def arrive(page: str) -> None:
     """Notes which page is drawn; on another one than before, all fields are filled again."""
     if st.session_state.get("page") != page:
-        st.session_state.page, st.session_state.filled = page, set()
+        st.session_state.page, st.session_state.filled = page, {}
 
 
 def chosen() -> Selection:
@@ -138,21 +138,21 @@ def last_good() -> Selection:
     return good if cache.opened(good.bundle) else replace(good, bundle="")
 
 
-def fill(key: str, value: Any) -> str:
+def fill(key: str, value: Any, *, times: int = 1) -> str:
     """The key of a widget, filled in with a value.
 
-    Set only where it has to be, since that discards what is being typed: when the value differs, and once
-    on every page that is opened, where the browser makes the field anew and would show it empty.
+    Set only where it has to be, since that discards what is being typed: when the value differs, and on every page
+    that is opened, where the browser makes the field anew and would show it empty, as often as asked for.
     """
     held = st.session_state.get(key)
     if held == value:
         _replaced().pop(key, None)
     elif held is not None:
         _replaced().setdefault(key, []).extend((held, value))
-    filled: set[str] = st.session_state.filled
-    if key not in filled or held != value:
+    filled: dict[str, int] = st.session_state.filled
+    if filled.get(key, 0) < times or held != value:
         st.session_state[key] = value
-        filled.add(key)
+        filled[key] = filled.get(key, 0) + 1
     return key
 
 
@@ -170,7 +170,27 @@ def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:
         elif picked is not None:  # an emptied number field keeps what was chosen
             take(picked)
 
-    return {"key": fill(key, value), "on_change": changed}
+    # Twice, since Streamlit 1.67 drops what it has not sent yet when a page is drawn anew; the browser would then
+    # show, and send, the first of the options.
+    return {"key": fill(key, value, times=2), "on_change": changed}
+
+
+def tie_row(key: str, rows: Sequence[Any], picked: Any, take: Callable[[Any], None]) -> dict[str, Any]:
+    """Arguments that tie a table, of which one row can be picked, to what is picked.
+
+    Args:
+        rows: what each row stands for.
+    """
+
+    def changed(found: Any) -> None:
+        hold()
+        for row in found["selection"]["rows"]:
+            if row < len(rows):  # the table may have been longer
+                take(rows[row])
+
+    marked = [rows.index(picked)] if picked in rows else []
+    tied = tie(key, {"selection": {"rows": marked, "columns": [], "cells": []}}, changed)
+    return {"key": tied["key"], "on_select": tied["on_change"], "selection_mode": "single-row"}
 
 
 def _replaced() -> dict[str, list[Any]]:

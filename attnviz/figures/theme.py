@@ -24,8 +24,6 @@ SMALL_FONT_SIZE = 12
 """Smallest text in a figure, px; still read from the back of a class."""
 LONGEST_LABEL = 14
 """Characters of a label on an axis; with more, a single token would take the room of the cells."""
-_HOVER_LINE = 40
-"""Characters of a label on a line of hover text; with more, the box would leave a phone's window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,12 +194,9 @@ def axis_labels(axis: Axis) -> list[str]:
 
 
 def whole_labels(axis: Axis) -> list[str]:
-    """The same labels for hover text, nothing left out: what is too long for a line goes on below it."""
-    written = []
-    for label, position in zip(axis.labels, axis.positions, strict=True):
-        lines = [label[at : at + _HOVER_LINE] for at in range(0, max(len(label), 1), _HOVER_LINE)]
-        written.append("<br>".join(isolated(literal(line)) for line in lines) + f"·{position}")
-    return written
+    """The same labels for hover text, nothing left out."""
+    pairs = zip(axis.labels, axis.positions, strict=True)
+    return [f"{isolated(literal(label))}·{position}" for label, position in pairs]
 
 
 def aliases(whole: list[str], written: list[str]) -> dict[str, str]:

@@ -76,3 +76,15 @@ def test_the_label_of_an_option_that_is_gone_is_not_taken():
     assert_no_exception(at)
     assert shown(at)["query"] == "8"
     assert "query_to" not in shown(at)
+
+
+def test_what_a_page_is_filled_with_reaches_a_browser_that_missed_its_first_drawing():
+    """Streamlit drops what it has not sent yet when the page is drawn anew, and with it what a field holds."""
+    at = open_page("pages/space.py", method="pca", space="centred")
+    sent = []
+    for _ in range(3):
+        sent.append(
+            [at.selectbox(key="field_method").proto.set_value, at.text_area(key="field_text").proto.set_value]
+        )
+        at.run()
+    assert sent == [[True, True], [True, False], [False, False]]  # once where somebody may be typing

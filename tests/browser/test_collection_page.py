@@ -17,12 +17,14 @@ HOSTILE = (
     "It costs $5 and $x^2$ **more** [link](https://example.org) :smile:\n"
     "שלום door \u202eabc\n"
 )
+ROW = 35  # px, of a table of Streamlit's
 CHART = "document.querySelector('.st-key-collection_map .js-plotly-plot')"
 
 
 def open_collection(page, server, **params):
     page.goto(f"{server}/collection?" + "&".join(f"{name}={value}" for name, value in params.items()))
     expect(page.get_by_role("button", name="Your own sentences")).to_be_visible(timeout=LOAD_MS)
+    wait_until_idle(page)
 
 
 def paste(page, text):
@@ -123,6 +125,11 @@ def test_search_counts_lists_and_picks(page, server):
     names = page.evaluate(f"{CHART}._fullData.map(one => [one.name, one.x.length])")
     assert ["found queries", 2] in names
     assert ["found keys", 2] in names
+    table = page.get_by_test_id("stDataFrame").last
+    table.click(position={"x": 17, "y": 2.5 * ROW})
+    wait_for_link(page, at_sentence=1, at_token=4)  # [CLS] she opened the door
+    table.click(position={"x": 17, "y": 1.5 * ROW})
+    wait_for_link(page, at_sentence=0, at_token=3)
 
 
 def test_a_text_file_is_read(page, server):

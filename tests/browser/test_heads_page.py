@@ -12,6 +12,7 @@ from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import link, plot, wait_for_link, wait_until_idle
 
 OLD_DOOR = "The old door creaked."
+ROW = 35  # px, of a table of Streamlit's
 
 
 def grid(page):
@@ -135,6 +136,19 @@ def test_a_point_of_the_map_and_a_row_of_the_list_pick_their_head(page, server):
     layer, head = re.search(r"Layer (\d+), head (\d+)", row.inner_text()).groups()
     row.click()
     expect_picked(page, int(layer), int(head))
+
+
+def test_a_row_of_the_table_picks_its_head(page, server):
+    open_heads(page, server, text=OLD_DOOR, layer=3, head=1)
+    table = page.get_by_test_id("stDataFrame")
+    for row in (2, 0, 2):
+        table.click(position={"x": 17, "y": (row + 1.5) * ROW})
+        expect_picked(page, 0, row)
+    table.click(position={"x": 17, "y": 1.5 * ROW})
+    page.get_by_role("button", name="Next").click()  # while the table still has the row before
+    expect_picked(page, 0, 1)
+    table.click(position={"x": 17, "y": 2.5 * ROW})  # taken away, it comes back
+    expect_picked(page, 0, 1)
 
 
 def test_the_whole_grid_fits_a_laptop_s_window(page, server):

@@ -197,7 +197,7 @@ def test_hover_text_has_long_labels_whole(embedded: Model) -> None:
     axis = Axis.of(trace.tokens, "words")
     pattern = trace.pattern(3, 1).arranged(axis, axis)
     matrix, ranking = draw_pattern(pattern), draw_ranking(pattern, 1)
-    long = ["antidisestablishmentarianism·2", "ab" * 20 + "<br>" + "ab" * 10 + "·11"]
+    long = ["antidisestablishmentarianism·2", "ab" * 30 + "·11"]
     short = {long[0]: "antidises…nism·2", long[1]: "ababababa…abab·11"}
     assert [matrix.data[0].x[at] for at in (2, 4)] == [matrix.data[0].y[at] for at in (2, 4)] == long
     assert matrix.data[0].x[3] == "&amp;·10"
