@@ -11,7 +11,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_labels,
     base_layout,
-    whole_labels,
+    hover_labels,
 )
 from attnviz.records import Axis
 
@@ -35,7 +35,7 @@ def draw_effect(
             "color": palette.strong,
             "line": {"color": palette.picked, "width": np.where(np.arange(n) == picked, 2.5, 0)},
         },
-        customdata=whole_labels(tokens),
+        customdata=hover_labels(tokens),
         hovertemplate="%{customdata}: %{y:.4f}<extra></extra>",
     )
     step = -(-n // _MOST_LABELS)

@@ -20,9 +20,9 @@ from attnviz.figures.theme import (
     axis_labels,
     axis_title,
     base_layout,
+    hover_labels,
     outline,
     weight_scale,
-    whole_labels,
 )
 from attnviz.records import AttentionPattern, Kind, Measure
 
@@ -121,7 +121,7 @@ def draw_pattern(
         "tickfont": {"size": SMALL_FONT_SIZE},
     }
     values = _values(pattern, show, largest)
-    keys, queries = whole_labels(pattern.keys), _with_lost(whole_labels(pattern.queries), pattern)
+    keys, queries = hover_labels(pattern.keys), _with_lost(hover_labels(pattern.queries), pattern)
     axes = matrix_axes(palette)
     axes["xaxis"]["labelalias"] = aliases(keys, axis_labels(pattern.keys))
     axes["yaxis"]["labelalias"] = aliases(queries, _with_lost(axis_labels(pattern.queries), pattern))

@@ -13,8 +13,8 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_labels,
     base_layout,
+    hover_labels,
     weight_text,
-    whole_labels,
 )
 from attnviz.records import Axis
 
@@ -70,7 +70,7 @@ def draw_rows(
                 constraintext="none",
                 textfont={"size": SMALL_FONT_SIZE},
                 cliponaxis=False,
-                customdata=whole_labels(keys),
+                customdata=hover_labels(keys),
                 hovertemplate=f"{name}<br>key %{{customdata}}: %{{y:.4f}}<extra></extra>",
             )
         )

@@ -12,8 +12,8 @@ from attnviz.figures.theme import (
     aliases,
     axis_labels,
     base_layout,
+    hover_labels,
     weight_text,
-    whole_labels,
 )
 from attnviz.records import AttentionPattern
 
@@ -38,7 +38,7 @@ def draw_ranking(
     seen = np.flatnonzero(pattern.allowed[index])
     order = seen[np.argsort(-row[seen], kind="stable")][:MOST_BARS]
     picked_column = None if picked_key is None else pattern.keys.index(picked_key)
-    labels, short = whole_labels(pattern.keys), axis_labels(pattern.keys)
+    labels, short = hover_labels(pattern.keys), axis_labels(pattern.keys)
     bars = go.Bar(
         x=row[order],
         y=[labels[column] for column in order],

@@ -24,6 +24,8 @@ SMALL_FONT_SIZE = 12
 """Smallest text in a figure, px; still read from the back of a class."""
 LONGEST_LABEL = 14
 """Characters of a label on an axis; with more, a single token would take the room of the cells."""
+LONGEST_HOVER = 40
+"""Characters of a label in hover text; with more, the box would leave a phone's window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,25 +195,23 @@ def axis_labels(axis: Axis) -> list[str]:
     return [f"{isolated(literal(shortened(label)))}·{position}" for label, position in pairs]
 
 
-def whole_labels(axis: Axis) -> list[str]:
-    """The same labels for hover text, nothing left out."""
+def hover_labels(axis: Axis) -> list[str]:
+    """The same labels for hover text, where there is room for more."""
     pairs = zip(axis.labels, axis.positions, strict=True)
-    return [f"{isolated(literal(label))}·{position}" for label, position in pairs]
+    return [f"{isolated(literal(shortened(label, LONGEST_HOVER)))}·{position}" for label, position in pairs]
 
 
-def aliases(whole: list[str], written: list[str]) -> dict[str, str]:
+def aliases(values: list[str], written: list[str]) -> dict[str, str]:
     """What the ticks of an axis say in place of its values, where the two differ.
 
     Hover text has the values themselves as ``%{x:c}``: plotly puts the alias in the place of a bare ``%{x}``.
     """
-    return {value: text for value, text in zip(whole, written, strict=True) if value != text}
+    return {value: text for value, text in zip(values, written, strict=True) if value != text}
 
 
-def shortened(text: str) -> str:
-    """Text of at most `LONGEST_LABEL` characters: what is too long loses its middle, "antidises…logy"."""
-    if len(text) <= LONGEST_LABEL:
-        return text
-    return f"{text[: LONGEST_LABEL - 5]}…{text[-4:]}"
+def shortened(text: str, most: int = LONGEST_LABEL) -> str:
+    """Text of at most so many characters: what is too long loses its middle, "antidises…logy"."""
+    return text if len(text) <= most else f"{text[: most - 5]}…{text[-4:]}"
 
 
 def share_text(weight: float) -> str:

@@ -190,14 +190,15 @@ def test_long_labels_lose_their_middle() -> None:
     assert shortened("[unused12345]") == "[unused12345]"
     assert shortened("antidisestablishmentarianism") == "antidises…nism"
     assert len(shortened("x" * 40)) == 14
+    assert shortened("x" * 40, 40) == "x" * 40
 
 
-def test_hover_text_has_long_labels_whole(embedded: Model) -> None:
+def test_hover_text_has_room_for_longer_labels(embedded: Model) -> None:
     trace = embedded.trace("An antidisestablishmentarianism & " + "ab" * 30)
     axis = Axis.of(trace.tokens, "words")
     pattern = trace.pattern(3, 1).arranged(axis, axis)
     matrix, ranking = draw_pattern(pattern), draw_ranking(pattern, 1)
-    long = ["antidisestablishmentarianism·2", "ab" * 30 + "·11"]
+    long = ["antidisestablishmentarianism·2", "ab" * 17 + "a…abab·11"]
     short = {long[0]: "antidises…nism·2", long[1]: "ababababa…abab·11"}
     assert [matrix.data[0].x[at] for at in (2, 4)] == [matrix.data[0].y[at] for at in (2, 4)] == long
     assert matrix.data[0].x[3] == "&amp;·10"
