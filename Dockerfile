@@ -14,8 +14,7 @@ ARG TORCH_INDEX=
 RUN useradd --create-home --uid 1000 attnviz \
  && install --directory --owner=attnviz --group=attnviz /home/attnviz/.cache /home/attnviz/.cache/huggingface \
  && python3 -m venv /venv
-ENV VIRTUAL_ENV=/venv \
-    PATH=/venv/bin:$PATH \
+ENV PATH=/venv/bin:$PATH \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PYTHONUNBUFFERED=1
@@ -25,7 +24,8 @@ WORKDIR /app
 COPY requirements.txt .
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip install --no-deps ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "$(grep -o '^torch==[^ ]*' requirements.txt)" \
- && cd "$VIRTUAL_ENV"/lib/python3*/site-packages/torch && rm -r include test  # 145 MB for building and testing torch
+ && torch=$(python -c 'from importlib.util import find_spec; print(*find_spec("torch").submodule_search_locations)') \
+ && rm -r "$torch/include" "$torch/test"  # 145 MB for building and testing torch
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip install -r requirements.txt
 COPY . .

@@ -12,6 +12,7 @@ from attnviz.projection import arrays
 from ui import state, waiting
 from ui.frame import View
 from ui.jobs import Call, Job, job
+from ui.take import csv_button
 from ui.words import COMPILED, METHOD_NAMES, SPACE_NAMES
 
 
@@ -135,16 +136,8 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
     if view.selection.values:
         said += " Value vectors are left out of all of them."
     st.caption(said)
-    st.download_button(
-        "Ranking as CSV",
-        data=partial(ranking_csv, rated),
-        file_name=f"attnviz-layer{view.selection.layer}-head{view.selection.head}-maps.csv",
-        mime="text/csv",
-        on_click="ignore",
-        icon=":material/table:",
-        key="ranking_csv",
-        help="The numbers in full, for a spreadsheet or a program.",
-    )
+    stem = f"attnviz-layer{view.selection.layer}-head{view.selection.head}-maps"
+    csv_button("Ranking", partial(ranking_csv, rated), stem=stem, key="ranking_csv")
 
 
 def _fed_with(choice: MapChoice) -> str:

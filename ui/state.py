@@ -218,8 +218,8 @@ def field(name: str, shown: Selection | None = None, take: Callable[..., None] =
 
     def changed(picked: Any) -> None:
         if can_hold(name, picked):  # not the label of an option that is gone
-            positions = sorted(picked) if name in LISTS else picked
-            take(**{name: tuple(positions) if isinstance(positions, list) else picked})
+            picked = sorted(picked) if name in LISTS else picked
+            take(**{name: tuple(picked) if isinstance(picked, list) else picked})
 
     value = getattr(shown or chosen(), name)
     value = list(value) if isinstance(value, tuple) else value  # as a widget for several things holds it

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Literal
 
 import streamlit as st
 
@@ -43,17 +44,7 @@ def take(
             link=bool(st.session_state.get("params")) and not selection.bundle,
             theme=view.theme,
         )
-        st.download_button(
-            f"{numbers} as CSV",
-            data=csv or partial(_matrix, view),
-            file_name=f"{stem}.csv",
-            mime="text/csv",
-            on_click="ignore",
-            icon=":material/table:",
-            width="stretch",
-            key="take_csv",
-            help="The numbers in full, for a spreadsheet or a program.",
-        )
+        csv_button(numbers, csv or partial(_matrix, view), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "All of it as a bundle",
             data=partial(_bundle_file, _bundle_maker(view)),
@@ -66,6 +57,28 @@ def take(
             help="A page that opens without a network, queries, keys, values and weights as NPZ, the matrix as CSV, "
             "and where it all comes from. “Open a bundle” in the sidebar shows it here again.",
         )
+
+
+def csv_button(
+    numbers: str,
+    make: Callable[[], bytes],
+    *,
+    stem: str,
+    key: str,
+    width: Literal["stretch", "content"] = "content",
+) -> None:
+    """A button that saves numbers as CSV; they are made when it is clicked."""
+    st.download_button(
+        f"{numbers} as CSV",
+        data=make,
+        file_name=f"{stem}.csv",
+        mime="text/csv",
+        on_click="ignore",
+        icon=":material/table:",
+        width=width,
+        key=key,
+        help="The numbers in full, for a spreadsheet or a program.",
+    )
 
 
 def _key(view: View) -> int:

@@ -189,16 +189,15 @@ def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[s
     return [f"{isolated(literal(tokens.labels[position]))}·{position}" for position in positions]
 
 
-def axis_labels(axis: Axis) -> list[str]:
+def axis_labels(axis: Axis, most: int = LONGEST_LABEL) -> list[str]:
     """The entries of an axis, long ones shortened, each with the position of its first token; safe for plotly."""
     pairs = zip(axis.labels, axis.positions, strict=True)
-    return [f"{isolated(literal(shortened(label)))}·{position}" for label, position in pairs]
+    return [f"{isolated(literal(shortened(label, most)))}·{position}" for label, position in pairs]
 
 
 def hover_labels(axis: Axis) -> list[str]:
     """The same labels for hover text, where there is room for more."""
-    pairs = zip(axis.labels, axis.positions, strict=True)
-    return [f"{isolated(literal(shortened(label, LONGEST_HOVER)))}·{position}" for label, position in pairs]
+    return axis_labels(axis, LONGEST_HOVER)
 
 
 def aliases(values: list[str], written: list[str]) -> dict[str, str]:
