@@ -1,5 +1,6 @@
 """What every page has: its settings, the sidebar, and the trace of what is selected."""
 
+import gc
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,10 @@ PAGES = (
     ("pages/verification.py", "Verification", ":material/fact_check:"),
 )
 
+# Streamlit collects garbage after every run, while nothing else goes on: clicks pile up, and of two that it takes up at
+# once it may lose the first. What is imported by now stays for good and is not looked through: of 440,000 objects, in
+# 0.2 s, some 20,000 are left.
+gc.freeze()
 
 _ICON = Path(__file__).parent / "icon.png"
 _LOGO = Path(__file__).parent / "logo.svg"

@@ -105,6 +105,18 @@ def test_a_phrase_is_picked_and_given_up(page, server):
     expect(said(page)).to_contain_text("from “opened” to “door”")
 
 
+def test_of_two_quick_clicks_neither_is_lost(page, server):
+    open_find(page, server, layer=0, head=0, query=7, key=5)
+    for head, query in enumerate((3, 8, 4, 2, 9, 1), start=1):
+        chip(page, query).click()
+        page.get_by_role("button", name="Next").click()  # while the fields still hold the query before
+        wait_for_link(page, query=query, key=5, layer=0, head=head)
+        wait_until_idle(page)
+        wait_for_link(page, query=query, key=5, layer=0, head=head)
+    page.reload()
+    expect(page.get_by_text("Strongest pairs of layer 0, head 6")).to_be_visible(timeout=LOAD_MS)
+
+
 def test_tokens_that_look_like_markup_are_text(page, server):
     open_find(page, server, model="hostile", text=TEXT, query=2, key=3)
     labels = {

@@ -228,13 +228,16 @@ HEAVY = ("torch", "transformers", "streamlit")
 
 def loaded_by(statement: str) -> set[str]:
     """Which of the heavy libraries a fresh Python has loaded after a statement."""
-    code = (
-        f"import json, sys; {statement}; print(json.dumps([name for name in {HEAVY} if name in sys.modules]))"
-    )
+    listed = f"json.dumps([name for name in {HEAVY} if name in sys.modules])"
+    return set(json.loads(printed(f"import json, sys; {statement}; print({listed})")))
+
+
+def printed(code: str) -> str:
+    """What a fresh Python prints."""
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=120
     )
-    return set(json.loads(result.stdout))
+    return result.stdout.strip()
 
 
 def imports_before_ui(root: Path) -> list[str]:
@@ -276,11 +279,12 @@ class TestImport:
 
     def test_of_ui_says_how_threads_wait(self, monkeypatch):
         monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
-        code = "import ui, os; print(os.environ['GOMP_SPINCOUNT'])"
-        found = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=120
-        )
-        assert found.stdout.strip() == "10000"
+        assert printed("import ui, os; print(os.environ['GOMP_SPINCOUNT'])") == "10000"
+
+    def test_of_a_page_spares_the_garbage_collector_what_stays(self):
+        counted = printed("import gc, ui.frame; print(gc.get_freeze_count(), len(gc.get_objects()))")
+        spared, looked_through = map(int, counted.split())
+        assert spared > 10 * looked_through
 
     @pytest.mark.parametrize("library", HEAVY)
     def test_check_can_fail(self, library):
