@@ -170,7 +170,7 @@ def wait_for(jobs: list[Job], said: str) -> None:
         for work in jobs:
             work.watch()
         if any(work.error is not None for work in jobs) or all(work.finished for work in jobs):
-            st.rerun()
+            waiting.whole_page()
         st.progress(sum(work.share for work in jobs) / len(jobs), text=said)
 
     waiting.looking(look, waiting.PULSE)

@@ -85,7 +85,7 @@ def _start(name: str) -> None:
 def _progress(offer: Offer) -> None:
     running = _downloads()[offer.name]
     if not running.thread.is_alive():
-        st.rerun()
+        waiting.whole_page()
     if running.total:
         st.progress(
             min(1.0, running.done / running.total),

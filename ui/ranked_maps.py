@@ -53,7 +53,7 @@ def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
 def _ranking(view: View, work: Job) -> None:
     """What has come so far, how far the rest is, and a way to stop."""
     if st.session_state.pop("map_taken_over", False):
-        st.rerun()  # the whole page, which shows it
+        waiting.whole_page()  # which shows it
     said = f"{work.n_done} of {len(MAPS)} maps are made."
     compiled = ""
     if any(one.method == "umap" for one in MAPS[work.n_done : work.n_done + 2]):

@@ -1,6 +1,7 @@
 """Work that takes a while, on the screen: how far it is with a way to stop it, and a way to go on."""
 
 from collections.abc import Callable
+from typing import NoReturn
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -23,6 +24,15 @@ def looking(look: Callable[[], None], every: float | None) -> None:
         st.fragment(look, run_every=every)()
 
 
+def whole_page() -> NoReturn:
+    """Draws the whole page, from a block that was drawn by itself.
+
+    The browser asked for the block with the link it had; somebody may have clicked since, which counts for more.
+    """
+    state.hold()
+    st.rerun()
+
+
 def watched(work: Job, draw: Callable[[], None], *, pulse: float = PULSE) -> None:
     """Draws what there is of a job, anew while there is more to come, and then the whole page."""
     was_awaited = work.is_awaited
@@ -31,7 +41,7 @@ def watched(work: Job, draw: Callable[[], None], *, pulse: float = PULSE) -> Non
         if work.is_awaited:
             work.watch()
         if work.is_awaited != was_awaited:
-            st.rerun()
+            whole_page()
         draw()
 
     looking(look, pulse if was_awaited else None)

@@ -71,6 +71,30 @@ def test_what_stands_after_a_look_has_its_place(queue, page, lost):
     assert bool(misplaced(unsent._queue)) == lost
 
 
+def ended_after_a_click():
+    """A block that ends; the browser asked for it with the link from before a click that moved the head on to 2."""
+    import streamlit as st
+
+    from ui import state, waiting
+
+    if "params" not in st.session_state:
+        state.current()
+        state.change(head=2)
+        st.session_state.params = (
+            state.current().to_params()
+        )  # as the page did that was drawn after the click
+        waiting.whole_page()
+    st.text(state.current().head)
+
+
+def test_a_click_counts_for_more_than_the_link_that_a_block_was_drawn_with():
+    at = AppTest.from_function(ended_after_a_click)
+    at.query_params["head"] = "1"
+    at.run()
+    assert not at.exception
+    assert [one.value for one in at.text] == ["2"]
+
+
 def test_only_waiting_makes_fragments():
     makers = {
         path.relative_to(ROOT).as_posix()
