@@ -125,6 +125,7 @@ def test_search_counts_lists_and_picks(page, server):
     names = page.evaluate(f"{CHART}._fullData.map(one => [one.name, one.x.length])")
     assert ["found queries", 2] in names
     assert ["found keys", 2] in names
+    wait_until_idle(page)  # the table comes after the words above it
     table = page.get_by_test_id("stDataFrame").first
     table.click(position={"x": 17, "y": 2.5 * ROW})
     wait_for_link(page, at_sentence=1, at_token=4)  # [CLS] she opened the door
