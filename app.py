@@ -7,7 +7,7 @@ from attnviz.figures.projection import hides_labels
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.theme import share_text
 from attnviz.layouts import FEWEST_ITERATIONS, LARGEST_SEED, MOST_ITERATIONS
-from ui import cache, errors, state, verdict
+from ui import cache, errors, state, verdict, widgets
 from ui.components.heatmap_events import heatmap_events
 from ui.components.label_room import label_room
 from ui.components.token_strip import token_strip
@@ -61,7 +61,7 @@ with matrix_column:
             format_func=SHOWN_NAMES.__getitem__,
             help="Weights after the softmax; scores before it; value-aware: the weight times the length of the vector "
             "it brings; rollout: attention followed down to the text through all layers, heads averaged.",
-            **state.field("show"),
+            **widgets.field("show"),
         )
         with st.popover("More", icon=":material/tune:", key="matrix_more"):
             st.segmented_control(
@@ -71,7 +71,7 @@ with matrix_column:
                 format_func=str.capitalize,
                 help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
                 disabled=selection.show == "scores",
-                **state.field("colour"),
+                **widgets.field("colour"),
             )
     shown = view.pattern()
     st.plotly_chart(
@@ -124,7 +124,7 @@ with map_column:
             label_visibility="collapsed",
             format_func=str.capitalize,
             help="Cosine compares the directions of the vectors, euclidean also their lengths.",
-            **state.field("metric"),
+            **widgets.field("metric"),
         )
         with st.popover("More", icon=":material/tune:", key="map_more"):
             st.number_input(
@@ -134,7 +134,7 @@ with map_column:
                 step=1.0,
                 format="%g",
                 help="How many neighbours each point minds: low shows small groups, high the whole.",
-                **state.field("perplexity"),
+                **widgets.field("perplexity"),
             )
             st.number_input(
                 "Iterations",
@@ -142,7 +142,7 @@ with map_column:
                 max_value=MOST_ITERATIONS,
                 step=250,
                 help="Steps of the optimiser; more let the points settle.",
-                **state.field("iterations"),
+                **widgets.field("iterations"),
             )
             st.number_input(
                 "Seed",
@@ -150,7 +150,7 @@ with map_column:
                 max_value=LARGEST_SEED,
                 step=1,
                 help="Seed of the noise that the points start with; the same seed gives the same picture.",
-                **state.field("seed"),
+                **widgets.field("seed"),
             )
         waiting = st.empty()
     with errors.explained():

@@ -10,7 +10,7 @@ from attnviz.figures.collection import TINTS, draw_collection, hover_texts
 from attnviz.figures.theme import percent_text
 from attnviz.records import Role
 from attnviz.table import table_csv
-from ui import belief, errors, joint_map, lines, state, verdict, words
+from ui import belief, errors, joint_map, lines, verdict, widgets, words
 from ui.components.map_links import Mark, map_links
 from ui.frame import View, frame
 from ui.joint_map import Screen
@@ -41,13 +41,13 @@ def controls(view: View) -> None:
             format_func=lambda one: _TINT_NAMES.get(one, one.capitalize()),
             help="What the colour of a point says; its shape always says whether it is a query or a key.",
             width=190,
-            **state.field("lines_tint"),
+            **widgets.field("lines_tint"),
         )
         st.text_input(
             "Find a token",
             help="Lets every token or word that is exactly this stand out; upper and lower case are one.",
             width=190,
-            **state.field("found"),
+            **widgets.field("found"),
         )
         with st.popover("More", icon=":material/tune:", key="collection_more"):
             joint_map.parameters(view.selection)
@@ -194,7 +194,7 @@ def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) ->
         },
         hide_index=True,
         height=min(300, 38 + 35 * len(found)),
-        **state.tie_row(key, found.tolist(), token, lambda picked: pick(collection, side, picked)),
+        **widgets.tie_row(key, found.tolist(), token, lambda picked: pick(collection, side, picked)),
     )
 
 

@@ -11,7 +11,7 @@ from attnviz.catalogue import locate, offer, offers
 from attnviz.comparison import Alignment, Comparison, compare, comparison_csv
 from attnviz.figures.comparison import MOST_CHANGES, Part, entry_labels
 from attnviz.figures.theme import share_text
-from ui import cache, downloads, errors, state, verdict, words
+from ui import cache, downloads, errors, state, verdict, widgets, words
 from ui.components.ranked_list import Row, ranked_list
 from ui.frame import View, frame, hidden_note
 from ui.selection import Selection
@@ -142,7 +142,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             format_func=NAMES.__getitem__,
             wrap=True,
             help="What is not chosen here is the same in B as in A, which is picked on the left.",
-            **state.tie("compare_differs", chosen, choose_differences),
+            **widgets.tie("compare_differs", chosen, choose_differences),
         )
         of_b = view if b is None else b
         for what, count in (("layer", of_b.trace.n_layers(kind)), ("head", of_b.trace.n_heads(kind))):
@@ -192,7 +192,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
 
 def tied(field: str, shown: Selection) -> dict[str, Any]:
     """Arguments that tie a widget to a field of B; with it all of B is chosen that is shown."""
-    return state.field(field, shown, partial(choose, shown))
+    return widgets.field(field, shown, partial(choose, shown))
 
 
 def choose(shown: Selection, **changes: Any) -> None:
@@ -350,7 +350,7 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
     change = np.nan_to_num(comparison.row_change)
     order = [int(one) for one in np.argsort(-change, kind="stable")[:MOST_CHANGES] if change[one] > 0]
     labels, positions = entry_labels(comparison.queries), comparison.queries.positions(0)
-    st.markdown("**Queries that spend most otherwise**")
+    st.markdown("**Queries whose attention differs most**")
     ranked_list(
         [
             Row(

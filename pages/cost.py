@@ -9,7 +9,7 @@ import streamlit as st
 from attnviz.cost import TILE, Layer, Quantity, Way
 from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
 from attnviz.table import table_csv
-from ui import cache, errors, state, verdict
+from ui import cache, errors, verdict, widgets
 from ui.frame import View, frame
 from ui.glossary import linked
 from ui.measured_cost import measured_cost
@@ -80,7 +80,7 @@ def counted(view: View, layer: Layer) -> None:
         required=True,
         format_func=str.capitalize,
         help="What the lines and the table count.",
-        **state.field("quantity"),
+        **widgets.field("quantity"),
     )
     right.number_input(
         "Window, tokens to each side",
@@ -88,7 +88,7 @@ def counted(view: View, layer: Layer) -> None:
         max_value=512,
         help="How far a token sees in a sliding window; the same as on the page Kinds.",
         disabled=view.kind == "cross",
-        **state.field("reach"),
+        **widgets.field("reach"),
     )
     ways = ways_of(view)
     tokens = np.unique(

@@ -11,7 +11,7 @@ from attnviz import heads
 from attnviz.figures.theme import isolated
 from attnviz.records import AttentionPattern, Axis, Measure
 from attnviz.table import table_csv
-from ui import cache, errors, state, verdict
+from ui import cache, errors, state, verdict, widgets
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
 from ui.components.token_strip import token_strip
@@ -48,14 +48,14 @@ def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> Non
         list(names),
         format_func=names.__getitem__,
         help=f"The {side} of the pair; typing finds a token.",
-        **state.field(side, shown),
+        **widgets.field(side, shown),
     )
     st.selectbox(
         "up to",
         [one for one in names if one >= first],
         format_func=names.__getitem__,
         help=f"Makes the {side} a phrase that ends here; the same token again for one alone.",
-        **state.field(f"{side}_to", shown),
+        **widgets.field(f"{side}_to", shown),
     )
 
 
@@ -117,11 +117,11 @@ def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span])
         "Special tokens",
         help="Lists pairs with [CLS], [SEP] and their like too.",
         disabled=view.hides_special,
-        **state.field("pairs_special"),
+        **widgets.field("pairs_special"),
     )
     if view.kind != "cross":
         choices.checkbox(
-            "Itself", help="Lists what a token gives to itself too.", **state.field("pairs_self")
+            "Itself", help="Lists what a token gives to itself too.", **widgets.field("pairs_self")
         )
     if note := hidden_note(view):
         st.caption(note)

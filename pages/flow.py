@@ -10,7 +10,7 @@ from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import LIGHT, percent_text, share_text
 from attnviz.flow import Flow, above_share, above_weight, lines_csv, strongest_lines
 from attnviz.records import AttentionPattern
-from ui import state, verdict
+from ui import state, verdict, widgets
 from ui.components.token_flow import token_flow
 from ui.frame import View, frame, hidden_note
 from ui.selection import CHOICES, RANGES
@@ -56,7 +56,7 @@ def controls(view: View, heads: list[str]) -> None:
         format_func=SHOWN_NAMES.__getitem__,
         help="Weights after the softmax; value-aware: the weight times the length of the vector it brings; rollout: "
         "attention followed down to the text through all layers, heads averaged.",
-        **state.field("show", replace(selection, show=view.measure)),
+        **widgets.field("show", replace(selection, show=view.measure)),
     )
     middle.multiselect(
         "Beside the picked head",
@@ -65,7 +65,7 @@ def controls(view: View, heads: list[str]) -> None:
         format_func=written_out,
         placeholder="More heads, each in its own colour",
         help="Draws the lines of these heads too, each in a colour of its own.",
-        **state.field("heads", replace(selection, heads=tuple(heads[1:]))),
+        **widgets.field("heads", replace(selection, heads=tuple(heads[1:]))),
     )
     with right.container(horizontal=True, vertical_alignment="bottom"):
         if selection.threshold == "share":
@@ -77,7 +77,7 @@ def controls(view: View, heads: list[str]) -> None:
                 step=5,
                 format="%d\N{NO-BREAK SPACE}%%",
                 help="Draws the strongest lines of each query until they hold this share of its row.",
-                **state.field("share"),
+                **widgets.field("share"),
             )
         else:
             lowest, highest = RANGES["least"]
@@ -88,7 +88,7 @@ def controls(view: View, heads: list[str]) -> None:
                 step=1.0,
                 format="%g",
                 help="Draws lines of this weight and above; of value-aware weights, in percent of the largest.",
-                **state.field("least"),
+                **widgets.field("least"),
             )
         with st.popover("More", icon=":material/tune:", key="flow_more"):
             st.segmented_control(
@@ -97,7 +97,7 @@ def controls(view: View, heads: list[str]) -> None:
                 required=True,
                 format_func={"share": "Share of each row", "weight": "Weight"}.__getitem__,
                 help="Leaves out weak lines by how much of their row stronger ones hold, or by their weight alone.",
-                **state.field("threshold"),
+                **widgets.field("threshold"),
             )
 
 

@@ -14,7 +14,7 @@ from attnviz.figures.theme import share_text, weight_text
 from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import LABELS, STATISTICS
 from attnviz.table import table_csv
-from ui import cache, errors, state, verdict
+from ui import cache, errors, state, verdict, widgets
 from ui.components.head_grid import head_grid
 from ui.components.point_clicks import point_clicks
 from ui.components.ranked_list import Row, ranked_list
@@ -163,7 +163,7 @@ def controls(screen: Screen) -> None:
             format_func=lambda name: STATISTICS[name].title if name in STATISTICS else "Pictures",
             help="Each head's matrix as a small picture, or one number of each head as a colour.",
             width=290,
-            **state.field("grid", shown, choose_number),
+            **widgets.field("grid", shown, choose_number),
         )
         st.selectbox(
             "Highlight",
@@ -171,7 +171,7 @@ def controls(screen: Screen) -> None:
             format_func=name_of,
             help="Dims the heads that do not bear this label.",
             width=210,
-            **state.field("label"),
+            **widgets.field("label"),
         )
         with st.popover("More", icon=":material/tune:", key="heads_more"):
             if screen.shown == PICTURES:
@@ -186,7 +186,7 @@ def scale_of_pictures() -> None:
     st.toggle(
         "One scale for all heads",
         help="Gives the strongest tone to the largest weight of all heads, instead of each head's own.",
-        **state.field("common"),
+        **widgets.field("common"),
     )
     st.segmented_control(
         "Colours",
@@ -194,7 +194,7 @@ def scale_of_pictures() -> None:
         required=True,
         format_func=str.capitalize,
         help="Logarithmic colours tell small weights apart.",
-        **state.field("colour"),
+        **widgets.field("colour"),
     )
 
 
@@ -221,7 +221,7 @@ def range_of_number(screen: Screen) -> None:
         step=0.001,
         format="%.3f",
         help="Dims the heads whose number lies outside.",
-        **state.tie("heads_range", chosen, choose_range),
+        **widgets.tie("heads_range", chosen, choose_range),
     )
 
 
@@ -238,7 +238,7 @@ def thresholds() -> None:
             max_value=1.0,
             step=0.05,
             help="A head whose number is larger bears the label.",
-            **state.field(name),
+            **widgets.field(name),
         )
 
 
@@ -383,7 +383,7 @@ def table(screen: Screen) -> None:
         hide_index=True,
         height=TABLE_HEIGHT,
         column_config=formats,
-        **state.tie_row("heads_table", rows, (selection.layer, selection.head), lambda row: pick(*row)),
+        **widgets.tie_row("heads_table", rows, (selection.layer, selection.head), lambda row: pick(*row)),
     )
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from ui import cache, errors, state, verdict  # before attnviz loads torch
+from ui import cache, errors, state, verdict, widgets  # before attnviz loads torch
 
 # isort: split
 from attnviz.figures.history import draw_rows
@@ -221,7 +221,7 @@ with errors.explained():
             min_value=0,
             max_value=LARGEST_SEED,
             help="Another seed draws other matrices for the additive and the general score.",
-            **state.field("seed"),
+            **widgets.field("seed"),
         )
     pictures(view, steps, key)
     check(view, own, steps["scaled"])

@@ -12,7 +12,7 @@ from attnviz.projection import arrays, place
 from attnviz.records import Axis, Kind
 from attnviz.table import table_csv
 from attnviz.trace import Trace
-from ui import errors, map_settings, state, verdict, waiting, words
+from ui import errors, map_settings, state, verdict, waiting, widgets, words
 from ui.components.map_grid import SmallMap, map_grid
 from ui.frame import View, frame
 from ui.jobs import Call, Job, job
@@ -61,7 +61,7 @@ def controls(view: View) -> None:
             required=True,
             format_func={"layer": "By layer", "belief": "Best map first"}.__getitem__,
             help="Puts the maps in layers and heads, or those first whose distances follow the scores best.",
-            **state.field("maps_order"),
+            **widgets.field("maps_order"),
         )
         with st.popover("More", icon=":material/tune:", key="maps_more"):
             map_settings.parameters(
@@ -76,7 +76,7 @@ def hold(picked: str, now: str) -> None:
         f"All lie like head {now or picked}",
         help="Turns and mirrors every map as a whole, so that its points lie as near to those of this head's map as "
         "they can.",
-        **state.tie("maps_hold", bool(now), lambda on: state.change(held=picked if on else "")),
+        **widgets.tie("maps_hold", bool(now), lambda on: state.change(held=picked if on else "")),
     )
 
 

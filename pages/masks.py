@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from ui import cache, errors, state, verdict  # before attnviz loads torch
+from ui import cache, errors, state, verdict, widgets  # before attnviz loads torch
 
 # isort: split
 from attnviz.effect import cosine_change, under_mask
@@ -74,7 +74,7 @@ def controls(view: View) -> None:
         required=True,
         format_func=MASK_NAMES.__getitem__,
         help="Which keys a query may see in the right matrix.",
-        **state.field("mask", replace(view.selection, mask=name)),
+        **widgets.field("mask", replace(view.selection, mask=name)),
     )
     row.segmented_control(
         "Applied in",
@@ -82,7 +82,7 @@ def controls(view: View) -> None:
         required=True,
         format_func=str.capitalize,
         help="Where in the model's own forward pass the mask holds, for what it does to the output.",
-        **state.field("where"),
+        **widgets.field("where"),
     )
     if name == "window":
         row.number_input(
@@ -91,7 +91,7 @@ def controls(view: View) -> None:
             max_value=512,
             width=160,
             help="How far a token sees in a sliding window.",
-            **state.field("reach"),
+            **widgets.field("reach"),
         )
     with row.popover("More", icon=":material/tune:", key="mask_more"):
         keys = view.trace.key_tokens(view.kind)
@@ -101,7 +101,7 @@ def controls(view: View) -> None:
             format_func=lambda position: f"{isolated(keys.labels[position])}·{position}",
             placeholder="Pick tokens",
             help="Takes these columns out of the matrix, whatever the mask.",
-            **state.field("unseen"),
+            **widgets.field("unseen"),
         )
         st.button(
             "Undo what was painted",

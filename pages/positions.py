@@ -13,7 +13,7 @@ from attnviz.figures.theme import isolated
 from attnviz.layouts import LARGEST_SEED, principal_components
 from attnviz.positions import shift, sinusoidal_positions
 from attnviz.records import Axis
-from ui import cache, errors, state, verdict
+from ui import cache, errors, verdict, widgets
 from ui.frame import View, frame
 from ui.glossary import linked
 from ui.steps.walk import check
@@ -130,7 +130,7 @@ def shifted(view: View, sines: np.ndarray) -> None:
             min_value=1,
             max_value=len(sines) - 1,
             help="How many positions the matrix moves every vector on.",
-            **state.field("shift", replace(view.selection, shift=k)),
+            **widgets.field("shift", replace(view.selection, shift=k)),
         )
     st.markdown(
         f"To move {k} position{'s' * (k > 1)} on, each sine and its cosine are turned by the angle $k\\,\\omega_i$: one "
@@ -183,7 +183,7 @@ def shuffled(view: View) -> None:
             min_value=0,
             max_value=LARGEST_SEED,
             help="Another seed is another order; the same seed the same.",
-            **state.field("seed"),
+            **widgets.field("seed"),
         )
     found = cache.shuffled(view.selection.source, view.selection.seed)
     labels = view.trace.tokens.labels

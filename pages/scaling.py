@@ -20,7 +20,7 @@ from attnviz.scaling import (
     sharpness,
 )
 from attnviz.table import table_csv
-from ui import cache, errors, state, verdict
+from ui import cache, errors, state, verdict, widgets
 from ui.components.token_strip import token_strip
 from ui.frame import View, frame
 from ui.glossary import linked
@@ -93,14 +93,14 @@ def controls(view: View, products: Products) -> Chosen:
         scales,
         format_func=lambda one: f"{one:.3g}" + " (the model’s)" * (one == own),
         help="What dot products are multiplied with: in the bars of the tokens, the lower histograms, the curves and the table.",
-        **state.field("scale", replace(selection, scale=scale)),
+        **widgets.field("scale", replace(selection, scale=scale)),
     )
     middle.select_slider(
         "Dimensions of the random vectors",
         sizes,
         format_func=lambda one: f"{one}" + " (this head)" * (one == d_head),
         help="How many numbers a random query or key has: in the left histogram and on the dashed curves.",
-        **state.field("d_k", replace(selection, d_k=d_k)),
+        **widgets.field("d_k", replace(selection, d_k=d_k)),
     )
     with right.popover("More", icon=":material/tune:", key="scaling_more"):
         st.number_input(
@@ -108,7 +108,7 @@ def controls(view: View, products: Products) -> Chosen:
             min_value=0,
             max_value=LARGEST_SEED,
             help="Another seed draws other random vectors; the same seed the same.",
-            **state.field("seed"),
+            **widgets.field("seed"),
         )
     return Chosen(view=view, products=products, scale=scale, d_k=d_k)
 

@@ -14,7 +14,7 @@ from attnviz.projection import arrays, place, with_tokens
 from attnviz.records import Projection
 from attnviz.score import score_csv, score_of
 from attnviz.spaces import Space
-from ui import belief, cache, errors, map_settings, state, verdict, waiting
+from ui import belief, cache, errors, map_settings, state, verdict, waiting, widgets
 from ui import words as written
 from ui.components.heatmap_events import heatmap_events
 from ui.components.label_room import label_room
@@ -52,7 +52,7 @@ def controls(view: View) -> None:
             required=True,
             format_func="{}-D".format,
             help="Lays the points out in the plane, or in space, where they can be turned.",
-            **state.field("dimensions"),
+            **widgets.field("dimensions"),
         )
         with st.popover("More", icon=":material/tune:", key="space_more"):
             more(view)
@@ -66,14 +66,14 @@ def more(view: View) -> None:
         "Values as a third cloud",
         help="Adds the value vectors as squares; the attention map, fitted to weights, has no place for them.",
         disabled=selection.method == "attention",
-        **state.field("values"),
+        **widgets.field("values"),
     )
     st.selectbox(
         "Coloured by",
         CHOICES["tint"],
         format_func=written.TINT_NAMES.__getitem__,
         help="What the colours of the points stand for; their shapes tell queries, keys and values apart always.",
-        **state.field("tint"),
+        **widgets.field("tint"),
     )
     st.segmented_control(
         "Lines of the picked",
@@ -81,7 +81,7 @@ def more(view: View) -> None:
         required=True,
         format_func=str.capitalize,
         help=f"Joins the picked query to its {N_LINES} strongest keys, or the picked key to its strongest queries.",
-        **state.field("kept", replace(selection, kept=side_of(selection))),
+        **widgets.field("kept", replace(selection, kept=side_of(selection))),
     )
     hold(selection)
 

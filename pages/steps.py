@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from ui import cache, state, verdict
+from ui import cache, state, verdict, widgets
 from ui.frame import frame
 from ui.pair import pick_key, pick_query
 from ui.steps.outputs import heads_step, mean_step
@@ -52,7 +52,7 @@ st.pills(
     format_func=names.__getitem__,
     label_visibility="collapsed",
     help="Which step is shown.",
-    **state.field("step"),
+    **widgets.field("step"),
 )
 if selection.step:
     with st.container(horizontal=True, key="step_walk"):

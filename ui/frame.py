@@ -14,7 +14,7 @@ from attnviz.figures.theme import ThemeName
 from attnviz.records import AttentionPattern, Axis, Kind, Measure
 from attnviz.tokenization import remarks
 from attnviz.trace import Trace
-from ui import bundles, cache, downloads, errors, state
+from ui import bundles, cache, downloads, errors, state, widgets
 from ui.presets import PRESETS, Preset
 from ui.selection import CHOICES, Selection
 from ui.text import literal
@@ -132,7 +132,7 @@ def frame(title: str) -> View:
     )
     st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")
     st.logo(str(_LOGO), size="large", icon_image=str(_ICON))
-    state.arrive(title)
+    widgets.arrive(title)
     try:
         selection = state.with_opened_bundle(state.current())
     except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
@@ -208,12 +208,12 @@ def _sentence() -> None:
             "Sentence",
             height=96,
             help="What the model reads: any language, up to the model's limit of tokens.",
-            key=state.fill("field_text", state.chosen().text),
+            key=widgets.fill("field_text", state.chosen().text),
         )
         st.text_input(
             "Second sentence (optional)",
             help="Read together with the first as a pair; by an encoder-decoder model, as what its decoder has written.",
-            key=state.fill("field_second", state.chosen().second),
+            key=widgets.fill("field_second", state.chosen().second),
         )
         st.form_submit_button(
             "Show attention",
@@ -259,7 +259,7 @@ def _model() -> None:
         help="Whose attention is shown. "
         + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
         + ".",
-        **state.field("model"),
+        **widgets.field("model"),
     )
 
 
@@ -272,7 +272,7 @@ def _place(view: View) -> None:
             trace.kinds,
             required=True,
             help="Encoder: all tokens see all; decoder: earlier ones only; cross: from decoder to encoder.",
-            **state.field("kind", replace(view.selection, kind=kind)),
+            **widgets.field("kind", replace(view.selection, kind=kind)),
         )
     n_layers, n_heads = trace.n_layers(kind), trace.n_heads(kind)
     place = st.container(horizontal=True)
@@ -282,7 +282,7 @@ def _place(view: View) -> None:
         max_value=n_layers - 1,
         step=1,
         help="Which of the model's layers, counted from the text upwards, is shown.",
-        **state.field("layer", view.selection),
+        **widgets.field("layer", view.selection),
     )
     place.number_input(
         f"Head (0–{n_heads - 1})",
@@ -290,7 +290,7 @@ def _place(view: View) -> None:
         max_value=n_heads - 1,
         step=1,
         help="Which of the layer's heads is shown; each has queries, keys and values of its own.",
-        **state.field("head", view.selection),
+        **widgets.field("head", view.selection),
     )
     current = view.selection.layer * n_heads + view.selection.head
     walk = st.container(horizontal=True)
@@ -321,7 +321,7 @@ def _rows_and_columns(view: View) -> None:
             required=True,
             format_func={"tokens": "Token", "words": "Word"}.__getitem__,
             help="Joins the pieces of a word: their columns are summed and their rows averaged.",
-            **state.field("unit"),
+            **widgets.field("unit"),
         )
         st.segmented_control(
             "Special tokens",
@@ -329,7 +329,7 @@ def _rows_and_columns(view: View) -> None:
             required=True,
             format_func=str.capitalize,
             help="Hides the rows and columns of [CLS], [SEP] and their like; renormalised rows sum to 1 again.",
-            **state.field("special"),
+            **widgets.field("special"),
         )
         if view.trace.tokens.text_pair is not None:
             st.segmented_control(
@@ -338,7 +338,7 @@ def _rows_and_columns(view: View) -> None:
                 required=True,
                 format_func=str.capitalize,
                 help="Leaves the queries and keys of one sentence each: A is the first, B the second.",
-                **state.field("sentences"),
+                **widgets.field("sentences"),
             )
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from attnviz.collection import JOINT_METHODS, METHOD_NAMES, Collection, JointMap, joint_map
 from attnviz.spaces import SPACES
-from ui import jobs, state, waiting
+from ui import jobs, waiting, widgets
 from ui.frame import View
 from ui.lines import digest
 from ui.map_settings import PARAMETERS
@@ -43,7 +43,7 @@ def method() -> None:
         required=True,
         format_func=METHOD_NAMES.__getitem__,
         help="PCA keeps large distances and is quickest; UMAP and t-SNE keep neighbours and form groups.",
-        **state.field("lines_method"),
+        **widgets.field("lines_method"),
     )
 
 
@@ -54,7 +54,7 @@ def parameters(selection: Selection) -> None:
         SPACES,
         format_func=SPACE_NAMES.__getitem__,
         help="What the method is fed with; each choice keeps the weights within a sentence, as is said below the map.",
-        **state.field("lines_space"),
+        **widgets.field("lines_space"),
     )
     for field, name in _fields(selection):
         low, high = RANGES[field]
@@ -67,7 +67,7 @@ def parameters(selection: Selection) -> None:
             step={"lines_perplexity": 5.0, "neighbours": 5, "min_dist": 0.05}.get(field, 1),
             format="%g" if kind is float else None,
             help=said,
-            **state.field(field),
+            **widgets.field(field),
         )
 
 

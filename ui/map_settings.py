@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.layouts import limits
-from ui import state, words
+from ui import widgets, words
 from ui.frame import View
 from ui.selection import CHOICES, RANGES
 
@@ -40,7 +40,7 @@ def method_and_vectors(view: View) -> None:
         help="What places the points: the attention map is fitted to the weights themselves; t-SNE and UMAP keep "
         "neighbours together; PCA and classical MDS keep large distances.",
         width=145,
-        **state.field("method"),
+        **widgets.field("method"),
     )
     st.selectbox(
         "Vectors",
@@ -50,7 +50,7 @@ def method_and_vectors(view: View) -> None:
         + " ".join(f"{words.SPACE_NAMES[one]}: {said}" for one, said in words.SPACE_WORDS.items()),
         disabled=selection.method == "attention",
         width=165,
-        **state.field("space"),
+        **widgets.field("space"),
     )
 
 
@@ -70,7 +70,7 @@ def parameters(view: View, n_point: int) -> None:
             step={"iterations": 250, "min_dist": 0.05}.get(name, kind(1)),
             format="%g" if kind is float else None,
             help=said if is_shown else f"{said} {getattr(selection, name):g} was asked for.",
-            **state.field(name, fits),
+            **widgets.field(name, fits),
         )
     if selection.method not in ("attention", "pca"):
         st.segmented_control(
@@ -79,5 +79,5 @@ def parameters(view: View, n_point: int) -> None:
             required=True,
             format_func=str.capitalize,
             help="Cosine compares the directions of the vectors, euclidean also their lengths.",
-            **state.field("metric"),
+            **widgets.field("metric"),
         )

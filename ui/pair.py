@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from attnviz.figures.theme import isolated
-from ui import cache, state
+from ui import cache, state, widgets
 from ui.components.token_strip import token_strip
 from ui.frame import View
 from ui.words import strongest_key
@@ -41,5 +41,5 @@ def pick_key(view: View, key: int) -> None:
         format_func=lambda position: f"{isolated(labels[position])}·{position}",
         help="The token that the picked query looks at; the query is picked by its chip above.",
         width=200,
-        **state.field("key", replace(view.selection, key=key)),
+        **widgets.field("key", replace(view.selection, key=key)),
     )

@@ -6,7 +6,7 @@ from attnviz.figures import draw_pair
 from attnviz.figures.theme import weight_text
 from attnviz.records import Axis
 from attnviz.score import Score, score_of
-from ui import state
+from ui import widgets
 from ui.frame import View
 from ui.text import literal
 from ui.words import name
@@ -29,7 +29,7 @@ def picked_pair(view: View, query: int, key: int) -> None:
         st.toggle(
             "Largest first",
             help="Puts the dimensions in the order of what they add or take, instead of their own.",
-            **state.field("by_size"),
+            **widgets.field("by_size"),
         )
     st.plotly_chart(
         draw_pair(score, largest_first=selection.by_size, theme=view.theme),

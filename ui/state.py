@@ -1,10 +1,9 @@
 """What a person has chosen, kept for the session and mirrored in the URL.
 
-One concept: the session's Selection; what it is made of is in `ui.selection`. Widgets are filled from it and write to it; links are read into it once,
-and again when the browser goes back.
+One concept: the session's Selection; what it is made of is in `ui.selection`, and how widgets hold it in `ui.widgets`.
+Links are read into it once, and again when the browser goes back.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -17,7 +16,7 @@ from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.trace import Trace
 from ui import cache
 from ui.presets import Preset, first_screen
-from ui.selection import LISTS, Selection, can_hold, first_selection, from_params
+from ui.selection import Selection, first_selection, from_params
 
 LONGEST_LINK = 60_000
 """Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
@@ -30,7 +29,6 @@ def current() -> Selection:
     first did to the link is still on its way; so a click counts for more than the link it comes with.
     """
     params = st.query_params.to_dict()
-    _settle_doubts()
     clicked = st.session_state.pop("clicked", False)
     other_link = params and params != st.session_state.get("params") and not clicked
     if "selection" not in st.session_state or other_link:
@@ -50,12 +48,6 @@ def with_opened_bundle(selection: Selection) -> Selection:
     )
     st.session_state.selection = replace(selection, bundle="")
     return chosen()
-
-
-def arrive(page: str) -> None:
-    """Notes which page is drawn; on another one than before, all fields are filled again."""
-    if st.session_state.get("page") != page:
-        st.session_state.page, st.session_state.filled = page, {}
 
 
 def chosen() -> Selection:
@@ -101,6 +93,11 @@ def mask(position: int) -> None:
     change(masked=tuple(sorted({*chosen().masked} ^ {position})))
 
 
+def was_clicked() -> bool:
+    """Whether anything was clicked since the page was last drawn."""
+    return "clicked" in st.session_state
+
+
 def hold() -> None:
     """A click that chooses nothing; like any other it counts for more than the link it comes with."""
     st.session_state.clicked = True
@@ -136,94 +133,6 @@ def last_good() -> Selection:
         return first_selection(default_model())
     good: Selection = st.session_state.good
     return good if cache.opened(good.bundle) else replace(good, bundle="")
-
-
-def fill(key: str, value: Any, *, times: int = 1) -> str:
-    """The key of a widget, filled in with a value.
-
-    Set only where it has to be, since that discards what is being typed: when the value differs, and on every page
-    that is opened, where the browser makes the field anew and would show it empty, as often as asked for.
-    """
-    held = st.session_state.get(key)
-    if held == value:
-        _replaced().pop(key, None)
-    elif held is not None:
-        _replaced().setdefault(key, []).extend((held, value))
-    filled: dict[str, int] = st.session_state.filled
-    if filled.get(key, 0) < times or held != value:
-        st.session_state[key] = value
-        filled[key] = filled.get(key, 0) + 1
-    return key
-
-
-def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:
-    """Arguments that tie a widget to a value: its key, filled in, and a callback that gives `take` what is picked.
-
-    A browser that is clicked twice in a row sends with the second click what its widgets held before the first.
-    So a value that was replaced is doubtful until the browser has sent the one in its place: see `_settle_doubts`.
-    """
-
-    def changed() -> None:
-        picked = st.session_state[key]
-        if picked in _replaced().get(key, []):
-            st.session_state.setdefault("doubtful", {})[key] = picked, take
-        elif picked is not None:  # an emptied number field keeps what was chosen
-            take(picked)
-
-    # Twice, since Streamlit 1.67 drops what it has not sent yet when a page is drawn anew; the browser would then
-    # show, and send, the first of the options.
-    return {"key": fill(key, value, times=2), "on_change": changed}
-
-
-def tie_row(key: str, rows: Sequence[Any], picked: Any, take: Callable[[Any], None]) -> dict[str, Any]:
-    """Arguments that tie a table, of which one row can be picked, to what is picked.
-
-    Args:
-        rows: what each row stands for.
-    """
-
-    def changed(found: Any) -> None:
-        hold()
-        for row in found["selection"]["rows"]:
-            if row < len(rows):  # the table may have been longer
-                take(rows[row])
-
-    marked = [rows.index(picked)] if picked in rows else []
-    tied = tie(key, {"selection": {"rows": marked, "columns": [], "cells": []}}, changed)
-    return {"key": tied["key"], "on_select": tied["on_change"], "selection_mode": "single-row"}
-
-
-def _replaced() -> dict[str, list[Any]]:
-    """By key, all that a widget held or was filled in with since the browser last sent what it should hold."""
-    replaced: dict[str, list[Any]] = st.session_state.setdefault("replaced", {})
-    return replaced
-
-
-def _settle_doubts() -> None:
-    """Takes a value that was replaced if it came alone, so was picked again; beside another click it is an old one."""
-    doubtful = st.session_state.pop("doubtful", {})
-    if len(doubtful) == 1 and "clicked" not in st.session_state:
-        [(key, (picked, take))] = doubtful.items()
-        if st.session_state.get(key) == picked:
-            take(picked)
-
-
-def field(name: str, shown: Selection | None = None, take: Callable[..., None] = change) -> dict[str, Any]:
-    """Arguments that tie a widget to a field of the selection.
-
-    Args:
-        shown: what the widget is filled in with in place of what is chosen.
-        take: called with the field's new value, by its name.
-    """
-
-    def changed(picked: Any) -> None:
-        if can_hold(name, picked):  # not the label of an option that is gone
-            picked = sorted(picked) if name in LISTS else picked
-            take(**{name: tuple(picked) if isinstance(picked, list) else picked})
-
-    value = getattr(shown or chosen(), name)
-    value = list(value) if isinstance(value, tuple) else value  # as a widget for several things holds it
-    return tie(f"field_{name}", value, changed)
 
 
 def choose_preset(preset: Preset) -> None:

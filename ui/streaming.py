@@ -7,7 +7,7 @@ import streamlit as st
 
 from attnviz.figures.theme import isolated
 from attnviz.records import Axis
-from ui import cache, state
+from ui import cache, widgets
 from ui.frame import View
 from ui.text import literal
 from ui.words import name, power
@@ -43,14 +43,14 @@ def streaming(view: View) -> None:
         min_value=1,
         max_value=512,
         help="How many keys are read at a time.",
-        **state.field("tile"),
+        **widgets.field("tile"),
     )
     right.number_input(
         f"Tiles read (1–{len(streamed)})",
         min_value=1,
         max_value=len(streamed),
         help="Steps through the tiles; after the last, the result is the direct one.",
-        **state.field("tiles", replace(selection, tiles=n_read)),
+        **widgets.field("tiles", replace(selection, tiles=n_read)),
     )
     keys = view.trace.key_tokens(view.kind)
     direct = view.trace.output(selection.layer, selection.head, view.kind)
