@@ -171,6 +171,21 @@ def test_the_zoom_stays_while_the_tokens_do(page, server):
     expect(zoom(page, "Zoom out")).to_be_disabled()
 
 
+def test_a_chart_that_hears_of_a_change_last_stays_zoomed(page, server):
+    open_screen(page, server, text=LONG, cut=1)
+    zoom(page).click()
+    wait_for_part(page, "xaxis.range[1] - xaxis.range[0] < 257")
+    part = shown_part(page)
+    page.evaluate(f"""() => {{
+        const chart = {_CHART}, {{xaxis, yaxis, ...layout}} = chart.layout;
+        const whole = {{autorange: true, range: undefined}};
+        return Plotly.react(chart, chart.data, {{
+            ...layout, xaxis: {{...xaxis, ...whole}}, yaxis: {{...yaxis, ...whole, autorange: "reversed"}}
+        }}, chart._context);
+    }}""")
+    np.testing.assert_allclose(shown_part(page), part, atol=0.1)
+
+
 def test_another_text_is_shown_whole(page, server):
     open_screen(page, server, text=LONG, cut=1)
     zoom(page).click()

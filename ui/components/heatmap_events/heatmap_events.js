@@ -30,7 +30,7 @@ function middleOf([first, last]) {
 }
 
 /** Lets a chart be zoomed with these buttons; returns what ends that. `line` keeps the part of the matrix that is
- * shown, since Streamlit makes the chart anew with every change. */
+ * shown, since Streamlit draws the chart anew with every change. */
 function zoomable(chart, data, line, [nearer, farther, all, hint]) {
   const sizes = [data.queries.length, data.keys.length];
   const tokens = JSON.stringify([data.queries, data.keys]);
@@ -79,13 +79,17 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
   nearer.onclick = () => step(shownPart(chart), 1 / 2);
   farther.onclick = () => step(shownPart(chart), 2);
   all.onclick = () => show(sizes, Infinity);
-  const { kept } = line;
-  if (kept?.tokens === tokens) step(kept.part, 1, true);
-  else if (byTouch) Plotly.relayout(chart, { dragmode: false });
-  look();
+  const restore = () => {
+    if (line.kept?.tokens === tokens) step(line.kept.part, 1, true);
+    else if (byTouch) Plotly.relayout(chart, { dragmode: false });
+    look();
+  };
+  restore();
+  chart.on("plotly_react", restore); // Streamlit may tell the chart of a change after it has told this
   chart.on("plotly_afterplot", look);
   chart.on("plotly_relayout", keep);
   return () => {
+    chart.removeListener?.("plotly_react", restore);
     chart.removeListener?.("plotly_afterplot", look);
     chart.removeListener?.("plotly_relayout", keep);
   };
