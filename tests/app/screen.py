@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).parents[2]
 DOOR = "I was watching the door when it opened."
+WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
 
 
 def open_page(page: str = "app.py", **params: object) -> AppTest:
@@ -36,6 +38,16 @@ def type_text(at: AppTest, text: str, second: str | None = None) -> AppTest:
 
 def assert_no_exception(at: AppTest) -> None:
     assert not at.exception, [one.value for one in at.exception]
+
+
+def until_drawn(at: AppTest) -> AppTest:
+    """Asks again, as the browser does, until nothing is under way."""
+    end = time.monotonic() + WAIT_SECONDS
+    while any(one.label == "Cancel" for one in at.button):
+        assert time.monotonic() < end, "it is still under way"
+        at.run()
+    assert_no_exception(at)
+    return at
 
 
 def finding(at: AppTest) -> str:

@@ -15,6 +15,7 @@ from tests.app.screen import (
     open_page,
     shown,
     type_text,
+    until_drawn,
 )
 from ui.frame import PAGES
 
@@ -50,7 +51,7 @@ READ = {
 @pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=list(REFUSED))
 @pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
 def test_a_refused_text_gets_one_sentence_and_the_picture_stays(page, text, message):
-    at = type_text(open_page(page), "The old door creaked.")
+    at = until_drawn(type_text(open_page(page), "The old door creaked."))
     before = [one.proto.spec for one in at.get("plotly_chart")]
     words = [one.value for one in at.markdown]
 

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import time
 
 import numpy as np
 import pytest
@@ -19,12 +18,12 @@ from tests.app.screen import (
     open_page,
     shown,
     unescaped,
+    until_drawn,
 )
 from ui import jobs
 
 PAGE = "pages/collection.py"
 LINES = "The old door creaked.\n\nShe opened the <b>Door</b> for $5 and $6.\nWhy was it closed?\n"
-WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
 
 
 def open_lines(lines=LINES, **params):
@@ -37,16 +36,6 @@ def open_lines(lines=LINES, **params):
     at.run()
     at.query_params.clear()
     return until_drawn(at)
-
-
-def until_drawn(at):
-    """Asks again, as the browser does, until nothing is under way."""
-    end = time.monotonic() + WAIT_SECONDS
-    while any(one.label == "Cancel" for one in at.button):
-        assert time.monotonic() < end, "the map is not there"
-        at.run()
-    assert_no_exception(at)
-    return at
 
 
 def captions(at):
