@@ -150,7 +150,7 @@ def test_the_buttons_of_a_table_cover_nothing_on_a_phone(visitors, server):
     assert table.bounding_box()["y"] > buttons.bounding_box()["y"]
 
 
-def test_labels_of_a_map_do_not_lie_on_each_other(visitors, server):
+def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server):
     boxes = """key => [...document.querySelectorAll(`.st-key-${key} .textpoint text`)]
         .filter(one => one.textContent && getComputedStyle(one).visibility === "visible")
         .map(one => [one.textContent, one.getBoundingClientRect()])
@@ -163,6 +163,10 @@ def test_labels_of_a_map_do_not_lie_on_each_other(visitors, server):
             named = {"it·7", "[CLS]·0", "door·5", ".·9", "[SEP]·10"}  # at the ends of lines: they stay
             assert named <= {one["text"] for one in shown}
             assert len(shown) > 10
+            frame = plot(page, key).bounding_box()
+            for one in shown:
+                assert one["left"] >= frame["x"] - 1.1, (path, width, one)
+                assert one["right"] <= frame["x"] + frame["width"] + 1.1, (path, width, one)
             for one, other in combinations(shown, 2):
                 if {one["text"], other["text"]} <= named:
                     continue

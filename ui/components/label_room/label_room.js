@@ -1,5 +1,6 @@
 // Hides labels of a map that lie on others or leave the chart. Maps are laid out for a wide window; in a narrow one
-// the points are closer to each other, and labels as large as before. Labels at the ends of lines stay.
+// the points are closer to each other, and labels as large as before. Labels at the ends of lines stay, and are moved
+// into the chart.
 
 const SEARCH_MS = 50;
 const MOST_COVERED = 0.1; // of a label, as in attnviz/figures/projection.py
@@ -18,17 +19,24 @@ function makeRoom(chart) {
   const lines = chart._fullData.filter(({ mode, x }) => mode === "lines" && x);
   const ends = new Set(lines.flatMap(({ x, y }) => Array.from(x, (one, at) => `${one} ${y[at]}`)));
   const written = [...chart.querySelectorAll(".textpoint text")].filter(({ textContent }) => textContent);
+  for (const label of written) label.style.translate = "none";
+  const frame = chart.getBoundingClientRect();
   const labels = written.map((label) => {
     const { x, y } = label.parentNode.__data__; // the point
-    return { label, box: label.getBoundingClientRect(), isEnd: ends.has(`${x} ${y}`) };
+    const box = label.getBoundingClientRect();
+    const inwards = Math.max(frame.left - box.left, 0) + Math.min(frame.right - box.right, 0);
+    return { label, box, inwards, isEnd: ends.has(`${x} ${y}`) };
   });
   labels.sort((one, other) => other.isEnd - one.isEnd);
-  const frame = chart.getBoundingClientRect();
   const kept = [];
-  for (const { label, box, isEnd } of labels) {
-    const isCut = box.left < frame.left - MOST_CUT || box.right > frame.right + MOST_CUT;
+  for (const { label, box, inwards, isEnd } of labels) {
+    const isCut = Math.abs(inwards) > MOST_CUT;
     const isHidden = !isEnd && (isCut || kept.some((other) => covered(box, other) > MOST_COVERED));
     label.style.visibility = isHidden ? "hidden" : "visible";
+    if (isEnd) {
+      label.style.translate = `${inwards}px`;
+      box.x += inwards;
+    }
     if (!isHidden) kept.push(box);
   }
   return kept.length < labels.length;
