@@ -84,12 +84,16 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
     else if (byTouch) Plotly.relayout(chart, { dragmode: false });
     look();
   };
+  /** Streamlit may tell the chart of a change, with the whole matrix in it, after it has told this. */
+  const react = () => {
+    if (JSON.stringify(shownPart(chart)) !== JSON.stringify(line.kept?.part)) restore();
+  };
   restore();
-  chart.on("plotly_react", restore); // Streamlit may tell the chart of a change after it has told this
+  chart.on("plotly_react", react);
   chart.on("plotly_afterplot", look);
   chart.on("plotly_relayout", keep);
   return () => {
-    chart.removeListener?.("plotly_react", restore);
+    chart.removeListener?.("plotly_react", react);
     chart.removeListener?.("plotly_afterplot", look);
     chart.removeListener?.("plotly_relayout", keep);
   };
