@@ -80,9 +80,8 @@ def ended_after_a_click():
     if "params" not in st.session_state:
         state.current()
         state.change(head=2)
-        st.session_state.params = (
-            state.current().to_params()
-        )  # as the page did that was drawn after the click
+        # As the page did that was drawn after the click.
+        st.session_state.params = state.current().to_params()
         waiting.whole_page()
     st.text(state.current().head)
 
