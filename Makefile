@@ -16,7 +16,7 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run check test app chromium browser bench clean
+.PHONY: help install run check test app chromium browser bench families clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,9 @@ check: $(INSTALLED_DEV) ## Formatting, lint and types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+
+# Two workers with two threads each take longer than with one each.
+test app browser: export OMP_NUM_THREADS ?= 1
 
 test: check chromium ## Everything: check, the examples in docstrings, and all tests
 	$(BIN)/python -m pytest --doctest-modules attnviz
@@ -47,6 +50,9 @@ chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
 
 bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside BertViz
 	$(BIN)/python -m benchmarks
+
+families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
+	$(BIN)/python -m benchmarks.families
 
 clean: ## Remove .venv and what the tools left
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis test-results *.egg-info

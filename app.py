@@ -3,6 +3,7 @@
 import streamlit as st
 
 from attnviz.figures import draw_pattern, draw_projection, draw_ranking
+from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.projection import hides_labels
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.theme import share_text
@@ -11,85 +12,100 @@ from ui import cache, errors, state, verdict, widgets
 from ui.components.heatmap_events import heatmap_events
 from ui.components.label_room import label_room
 from ui.components.token_strip import token_strip
-from ui.frame import frame, hidden_note
+from ui.frame import frame_around, hidden_note
 from ui.glossary import linked, terms
 from ui.selection import CHOICES
 from ui.take import take
 from ui.text import literal
-from ui.words import SHOWN_NAMES, WITHOUT_ROOM, finding, map_note, name, place, strongest_key
-
-view = frame("Attention")
-selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
-weights = trace.weights(selection.layer, selection.head, kind)
-pattern = view.pattern(renormalise=False)  # what is said are the model's numbers
-query = view.query
-key = strongest_key(pattern, query) if selection.key is None else selection.key
-said = finding(pattern, query, key)
-
-token_strip(
-    trace.query_tokens(kind),
-    query=query,
-    key=key,
-    weights=weights[query] if kind != "cross" else None,
-    mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
-    on_pick=lambda position: state.change(query=position, key=None),
-    on_mask=state.mask,
-    theme=theme,
+from ui.words import (
+    MEASURE_NOTES,
+    MEASURES_HELP,
+    SHOWN_NAMES,
+    WITHOUT_NORMS,
+    WITHOUT_ROOM,
+    finding,
+    map_note,
+    name,
+    place,
+    strongest_key,
 )
-if selection.masked and not selection.bundle:
-    st.page_link(
-        "pages/compare.py",
-        label="Compare with the text before it was masked",
-        icon=":material/compare_arrows:",
-        query_params=selection.to_params(),
-        help="Lays this head beside itself without the mask token, with every difference.",
-    )
-found, checked = st.columns([5, 3], vertical_alignment="center")
-with found.container(key="finding"):
-    st.markdown(f"**{place(pattern)}: {literal(said)}**")
-verdict_place = checked.empty()
 
-matrix_column, map_column = st.columns(2, gap="medium")
+with frame_around("Attention") as view:
+    selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
+    weights = trace.weights(selection.layer, selection.head, kind)
+    pattern = view.pattern(renormalise=False)  # what is said are the model's numbers
+    query = view.query
+    key = strongest_key(pattern, query) if selection.key is None else selection.key
+    said = finding(pattern, query, key)
 
-with matrix_column:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control(
-            "Cells",
-            [one for one in CHOICES["show"] if one == "scores" or one in trace.measures(kind)],
-            required=True,
-            label_visibility="collapsed",
-            format_func=SHOWN_NAMES.__getitem__,
-            help="Weights after the softmax; scores before it; value-aware: the weight times the length of the vector "
-            "it brings; rollout: attention followed down to the text through all layers, heads averaged.",
-            **widgets.field("show"),
-        )
-        with st.popover("More", icon=":material/tune:", key="matrix_more"):
-            st.segmented_control(
-                "Colours",
-                CHOICES["colour"],
-                required=True,
-                format_func=str.capitalize,
-                help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
-                disabled=selection.show == "scores",
-                **widgets.field("colour"),
-            )
-    shown = view.pattern()
-    st.plotly_chart(
-        draw_pattern(shown, show=selection.show, colour=selection.colour, picked=(query, key), theme=theme),
-        theme=None,
-        key="matrix",
-        config={"displayModeBar": False, "scrollZoom": False},
-        alt=f"Attention matrix, {place(pattern)}: {said}",
-    )
-    heatmap_events(
-        shown,
-        chart="matrix",
-        show=selection.show,
-        picked=(query, key),
-        on_pick=lambda query, key: state.change(query=query, key=key),
+    token_strip(
+        trace.query_tokens(kind),
+        query=query,
+        key=key,
+        weights=weights[query] if kind != "cross" else None,
+        mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
+        on_pick=lambda position: state.change(query=position, key=None),
+        on_mask=state.mask,
         theme=theme,
     )
-    if note := hidden_note(view):
+    if selection.masked and not selection.bundle:
+        st.page_link(
+            "pages/compare.py",
+            label="Compare with the text before it was masked",
+            icon=":material/compare_arrows:",
+            query_params=selection.to_params(),
+            help="Lays this head beside itself without the mask token, with every difference.",
+        )
+    found, checked = st.columns([5, 3], vertical_alignment="center")
+    with found.container(key="finding"):
+        st.markdown(f"**{place(pattern)}: {literal(said)}**")
+    verdict_place = checked.empty()
+
+    matrix_column, map_column = st.columns(2, gap="medium")
+
+    with matrix_column:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.segmented_control(
+                "Cells",
+                [one for one in CHOICES["show"] if one == "scores" or one in trace.measures(kind)],
+                required=True,
+                label_visibility="collapsed",
+                format_func=SHOWN_NAMES.__getitem__,
+                help=f"Weights after the softmax; scores before it; {MEASURES_HELP}",
+                **widgets.field("show"),
+            )
+            with st.popover("More", icon=":material/tune:", key="matrix_more"):
+                st.segmented_control(
+                    "Colours",
+                    CHOICES["colour"],
+                    required=True,
+                    format_func=str.capitalize,
+                    help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
+                    disabled=selection.show == "scores",
+                    **widgets.field("colour"),
+                )
+        shown = view.pattern() if selection.special == "renormalised" else pattern
+        st.plotly_chart(
+            draw_pattern(
+                shown, show=selection.show, colour=selection.colour, picked=(query, key), theme=theme
+            ),
+            theme=None,
+            key="matrix",
+            config={"displayModeBar": False, "scrollZoom": False},
+            alt=f"Attention matrix, {place(pattern)}: {said}",
+        )
+        heatmap_events(
+            shown,
+            chart="matrix",
+            show=selection.show,
+            picked=(query, key),
+            on_pick=lambda query, key: state.change(query=query, key=key),
+            theme=theme,
+        )
+
+with matrix_column:
+    without = "" if "norms" in trace.measures(kind) else WITHOUT_NORMS
+    if note := " ".join(filter(None, [MEASURE_NOTES[shown.measure], without, hidden_note(view)])):
         if shown.hidden_weight.any() and shown.measure != "norms":
             note += (
                 f" Behind each query stands the share of its weight that lies on what is hidden, "
@@ -112,7 +128,8 @@ with matrix_column:
         rest = len(pattern.keys) - MOST_BARS
         st.caption(
             f"{linked('Key', 'Keys')} of the {linked('Query')} {literal(name(pattern.queries, query))}, largest "
-            f"{linked('Weight')} first" + (f"; {rest:,} weaker ones are not listed." if rest > 0 else ".")
+            f"{linked('Weight') if pattern.measure == 'weights' else MEASURE_NAMES[pattern.measure]} first"
+            + (f"; {rest:,} weaker ones are not listed." if rest > 0 else ".")
         )
 
 with map_column:
@@ -180,13 +197,13 @@ with map_column:
             label="More maps of these vectors",
             icon=":material/scatter_plot:",
             query_params=selection.to_params(),
-            help="Other methods, one of them fitted to the attention itself, and how far each can be believed.",
+            help="Other methods, one of them fitted to the attention itself, and how reliable each is.",
         )
 
 with verdict_place, errors.explained():
-    verdict.show(cache.report(selection.source), selection)
+    verdict.show(selection)
 
-terms("Token", "Special token", "Attention matrix", "Value-aware weight", "Rollout", "t-SNE", "Perplexity")
+terms("Token", "Special token", "Attention matrix", "Norm-based weight", "Rollout", "t-SNE", "Perplexity")
 st.page_link(
     "pages/claims.py",
     label="What weights do not say",

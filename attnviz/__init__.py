@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors
     from attnviz.bundle import Bundle as Bundle
     from attnviz.bundle import write_bundle as write_bundle
     from attnviz.bundle_reading import read_bundle as read_bundle
+    from attnviz.bundle_verification import compare_bundle as compare_bundle
     from attnviz.catalogue import offers as offers
     from attnviz.comparison import Comparison as Comparison
     from attnviz.comparison import compare as compare
@@ -57,6 +58,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "attnviz.bundle": ("Bundle", "write_bundle"),
     "attnviz.bundle_reading": ("read_bundle",),
+    "attnviz.bundle_verification": ("compare_bundle",),
     "attnviz.catalogue": ("offers",),
     "attnviz.comparison": ("Comparison", "compare"),
     "attnviz.download": ("download_model",),

@@ -1,7 +1,7 @@
 """What one layer's attention is made of: the vectors that enter it, its weight matrices, and what leaves it.
 
 One concept: the anatomy of a layer, taken from one forward pass of a copy that shares the model's parameters, so
-that nobody else's pass is listened to. `attnviz.trace` has what is between: queries, keys, values and weights.
+that other threads' passes are not listened to. `attnviz.trace` has what is between: queries, keys, values and weights.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,8 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from attnviz.capture import recorded, share_parameters
-from attnviz.records import Kind, LayerAttention, Record, Tokens
+from attnviz.output_maps import Linear, OutputMap, linear_parameters
+from attnviz.records import Kind, Record, Tokens
 
 if TYPE_CHECKING:
     from attnviz.models import Model
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Part = Literal["query", "key", "value"]
 Ingredient = Literal["token", "position", "segment"]
+NormalisationMethod = Literal["layer", "rms"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,17 +39,30 @@ class LinearMap(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Normalisation(Record):
-    """A layer normalisation and what it made of some vectors.
+    """A normalisation and what it made of some vectors.
 
-    Source: Ba et al. 2016 (arXiv:1607.06450), section 3: ``weight * (x - mean) / sqrt(variance + eps) + bias``, mean
-    and variance over the dimensions of each vector.
+    Source: ``layer`` is Ba et al. 2016 (arXiv:1607.06450), section 3, ``weight * (x - mean) / sqrt(variance + eps) +
+    bias``; ``rms`` is Zhang and Sennrich 2019 (arXiv:1910.07467), equation 4, ``weight * x / sqrt(mean(x^2) + eps)``.
+    Means and variance are over the dimensions of each vector.
     """
 
+    method: NormalisationMethod
     weight: Float[np.ndarray, " d_model"]
+    """What each dimension is multiplied with; Gemma and Nemotron keep it less 1."""
     bias: Float[np.ndarray, " d_model"] | None
     eps: float
     made: Float[np.ndarray, "token d_model"]
     """What the model's own module gave."""
+
+    def of(self, vectors: Float[np.ndarray, "token d_model"]) -> Float[np.ndarray, "token d_model"]:
+        """The vectors normalised by the formula, in float64."""
+        centred = vectors.astype(np.float64)
+        if self.method == "layer":
+            centred = centred - centred.mean(axis=1, keepdims=True)
+        normalised: np.ndarray = (
+            centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + self.eps) * self.weight
+        )
+        return normalised if self.bias is None else normalised + self.bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,6 +76,9 @@ class LayerAnatomy(Record):
     those that the family has. Of the text that the queries come from."""
     norm: Normalisation | None
     """What normalises that sum; None where nothing does, or in a way attnviz does not know."""
+    leads_to_first_layer: Literal["as it is", "by a matrix"] | None
+    """How the first layer comes to read that sum, normalised where ``norm`` is known; None where the model does more
+    to it than attnviz knows."""
     hidden: Float[np.ndarray, "query d_model"] | None
     """What the layer's queries are made from; None where the family changes them after a linear map, as rotary
     positions do, or computes them in a way attnviz does not know."""
@@ -69,7 +87,7 @@ class LayerAnatomy(Record):
     projections: Mapping[Part, LinearMap]
     """W_Q, W_K and W_V with their biases; a part is missing where its vectors are not a linear map's."""
     output: Float[np.ndarray, "query d_model"] | None
-    """What the model's own W_O made of the heads' outputs, its bias included; None where it is not known."""
+    """What the model's own W_O made of the heads' outputs, its bias included; None where it is given anything else."""
     output_weight: Float[np.ndarray, "head d_value d_model"] | None
     output_bias: Float[np.ndarray, " d_model"] | None
 
@@ -85,8 +103,11 @@ class _Listening:
 
     kind: Kind
     layer: int
-    before: list[tuple[nn.Module, Tensor, Tensor]] = field(default_factory=list)
-    after: tuple[nn.Module, Tensor, Tensor] | None = None
+    before_first: list[tuple[Linear, Tensor, Tensor]] = field(default_factory=list)
+    """Those before the first attention within the text that the queries come from."""
+    before: list[tuple[Linear, Tensor, Tensor]] = field(default_factory=list)
+    after: Tensor | None = None
+    """What W_O gave."""
     n_calls: int = 0
     found: bool = False
 
@@ -103,44 +124,59 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
     call = trace.attention(layer, kind)
     network = share_parameters(model.network)
     listening = _Listening(call.kind, layer)
+    joining = model.output_maps[call.kind][layer] if call.kind in model.output_maps else None
+    first_kind: Kind = "decoder" if call.kind == "cross" else call.kind
     ingredients: dict[Ingredient, np.ndarray] = {}
     norms: list[Normalisation] = []
     looked_up: list[int] = []  # attention calls there had been when the tokens were looked up
     tokens = trace.query_tokens(kind)
     linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
     tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
-    norm_modules = [one for one in network.modules() if isinstance(one, nn.LayerNorm)]
+    norm_modules = [
+        one
+        for one in network.modules()
+        if isinstance(weight := getattr(one, "weight", None), Tensor) and weight.ndim == 1
+    ]
     with recorded(network) as recording:
 
-        def listen(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-            if listening.found and listening.after is not None:
+        def listen(module: Linear, inputs: tuple[Any, ...], output: Tensor) -> None:
+            if listening.found:
+                if (
+                    listening.after is None
+                    and joining is not None
+                    and module is network.get_submodule(joining.name)
+                ):
+                    listening.after = output
                 return
-            if len(recording.order) > listening.n_calls:  # an attention call has passed
-                listening.n_calls = len(recording.order)
-                last = recording.order[-1]
-                if (last, len(recording.calls[last]) - 1) == (listening.kind, listening.layer):
-                    listening.found, listening.after = True, (module, inputs[0], output)
+            if recording.order.n_calls > listening.n_calls:  # an attention call has passed
+                listening.n_calls = recording.order.n_calls
+                if recording.order.last == (first_kind, 0):
+                    listening.before_first = list(listening.before)
+                if recording.order.last == (listening.kind, listening.layer):
+                    listening.found = True
+                    listen(module, inputs, output)
                     return
                 listening.before.clear()
             listening.before.append((module, inputs[0], output))
 
         def look_up(table: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
-            rows = output.reshape(-1, output.shape[-1]).float().numpy()
+            rows = output.reshape(-1, output.shape[-1]).float().cpu().numpy()
             if "token" not in ingredients:
                 if _holds(inputs[0], tokens.ids):
                     ingredients["token"] = rows * _token_scale(network, table)
-                    looked_up.append(len(recording.order))
-            elif rows.shape == ingredients["token"].shape and looked_up == [len(recording.order)]:
+                    looked_up.append(recording.order.n_calls)
+            elif rows.shape == ingredients["token"].shape and looked_up == [recording.order.n_calls]:
                 # before the first attention of this text: not T5's table of distances, nor the other text's tokens
                 ingredients.setdefault(_ingredient(table, inputs[0], tokens, network), rows)
 
-        def normalise(module: nn.LayerNorm, inputs: tuple[Any, ...], output: Tensor) -> None:
-            given = inputs[0].reshape(-1, inputs[0].shape[-1]).float().numpy()
+        def normalise(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
             parts = list(ingredients.values())
-            if norms or not parts or {one.shape for one in parts} != {given.shape}:
+            if norms or not parts or not inputs:
                 return
-            if np.allclose(given, sum(parts), rtol=0, atol=1e-5 * np.abs(given).max()):
-                norms.append(_normalisation(module, output.reshape(given.shape)))
+            given = _rows(inputs[0])
+            if {one.shape for one in parts} == {given.shape} and _are_equal(given, np.sum(parts, axis=0)):
+                found = _normalisation(module, given, _rows(output))
+                norms.extend([found] if found is not None else [])
 
         for one in linear:
             one.register_forward_hook(listen)
@@ -156,12 +192,21 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
     for part, vectors in recorded_vectors.items():
         if (found := _projection_of(vectors, listening.before)) is not None:
             inputs[part], parts[part] = found
-    output, output_weight, output_bias = _output(call, listening)
+    first = trace.attention(0, first_kind)
+    found_first = (
+        _projection_of(one, listening.before_first) for one in (first.query, first.key, first.value)
+    )
+    read = next((one[0] for one in found_first if one is not None), None)
+    start = norms[0].made if norms else None
+    if start is None and len({one.shape for one in ingredients.values()}) == 1:
+        start = np.sum(list(ingredients.values()), axis=0)
+    output, output_weight, output_bias = _output(listening.after, joining)
     return LayerAnatomy(
         kind=call.kind,
         layer=layer,
         ingredients=ingredients,
         norm=norms[0] if norms else None,
+        leads_to_first_layer=_leads_to(read, start, listening.before_first),
         hidden=inputs.get("query"),
         sources=inputs.get("key", inputs.get("value")),
         projections=parts,
@@ -173,13 +218,15 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
 
 def _holds(asked: Any, numbers: np.ndarray) -> bool:
     """Whether a table was asked for these rows; Marian hands its positions only a shape."""
-    return isinstance(asked, Tensor) and np.array_equal(asked.reshape(-1).numpy(), numbers)
+    return isinstance(asked, Tensor) and np.array_equal(asked.reshape(-1).cpu().numpy(), numbers)
 
 
 def _ingredient(table: nn.Embedding, asked: Any, tokens: Tokens, network: PreTrainedModel) -> Ingredient:
     """What rows were looked up by, in a table that is not of the tokens; BART's decoder hands its positions the ids."""
     is_of_segments = table.num_embeddings == getattr(network.config, "type_vocab_size", 0)
-    return "segment" if is_of_segments and _holds(asked, tokens.segment) else "position"
+    # RoBERTa has one row for both sentences of a pair
+    segments = np.minimum(tokens.segment, table.num_embeddings - 1)
+    return "segment" if is_of_segments and _holds(asked, segments) else "position"
 
 
 def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
@@ -189,23 +236,30 @@ def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
 
 
 def _projection_of(
-    vectors: np.ndarray, maps: list[tuple[nn.Module, Tensor, Tensor]]
+    vectors: np.ndarray, maps: list[tuple[Linear, Tensor, Tensor]]
 ) -> tuple[np.ndarray, LinearMap] | None:
     """The linear map, or the part of one, that gave these vectors [head, token, d_head], and what went into it."""
     n_head, n_token, d_head = vectors.shape
     wanted = torch.tensor(vectors).transpose(0, 1).flatten(1)  # [token, head x d_head]
     for module, given, output in maps:
-        made = output.reshape(-1, output.shape[-1]).float()
+        made = output.reshape(-1, output.shape[-1]).float().cpu()
         if len(made) != n_token:
             continue
         for columns in _parts(made.shape[-1], n_head, d_head):
             if torch.equal(made[:, columns], wanted):
-                weight, bias = _parameters(module)
+                weight, bias = linear_parameters(module)
                 linear = LinearMap(
-                    weight=weight[:, columns].reshape(-1, n_head, d_head).transpose(0, 1).numpy(),
-                    bias=None if bias is None else bias[columns].reshape(n_head, d_head).numpy(),
+                    weight=weight[:, columns]
+                    .reshape(-1, n_head, d_head)
+                    .transpose(0, 1)
+                    .float()
+                    .cpu()
+                    .numpy(),
+                    bias=None
+                    if bias is None
+                    else bias[columns].reshape(n_head, d_head).float().cpu().numpy(),
                 )
-                return given.reshape(n_token, -1).float().numpy(), linear
+                return given.reshape(n_token, -1).float().cpu().numpy(), linear
     return None
 
 
@@ -219,38 +273,59 @@ def _parts(width: int, n_head: int, d_head: int) -> Iterator[Any]:
 
 
 def _output(
-    call: LayerAttention, listening: _Listening
+    made: Tensor | None, joining: OutputMap | None
 ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """What W_O gave, W_O itself cut into heads, and its bias."""
-    if listening.after is None:
+    """What W_O gave, W_O itself cut into heads, and its bias; None where attnviz knows of no W_O."""
+    if made is None or joining is None:
         return None, None, None
-    module, given, output = listening.after
-    n_head, n_query, d_value = call.query.shape[0], call.query.shape[1], call.value.shape[-1]
-    if given.shape[-1] != n_head * d_value:
-        return None, None, None
-    weight, bias = _parameters(module)
-    return (
-        output.reshape(n_query, -1).float().numpy(),
-        weight.reshape(n_head, d_value, -1).numpy(),
-        None if bias is None else bias.numpy(),
-    )
+    return _rows(made), joining.weight, joining.bias
 
 
-def _normalisation(module: nn.LayerNorm, made: Tensor) -> Normalisation:
-    weight, bias = (module.get_parameter("weight").detach(), getattr(module, "bias", None))
-    return Normalisation(
-        weight=weight.float().numpy(),
-        bias=None if bias is None else bias.detach().float().numpy(),
-        eps=float(module.eps),
-        made=made.float().numpy(),
-    )
-
-
-def _parameters(module: nn.Module) -> tuple[Tensor, Tensor | None]:
-    """Weight [d_in, d_out] and bias of a linear map."""
-    weight = module.get_parameter("weight").detach()
+def _normalisation(module: nn.Module, given: np.ndarray, made: np.ndarray) -> Normalisation | None:
+    """The normalisation that a module computes, found by what it gave; None where no formula gives that."""
+    weight = module.get_parameter("weight").detach().float().cpu().numpy()
     bias = getattr(module, "bias", None)
-    return weight if isinstance(module, Conv1D) else weight.mT, None if bias is None else bias.detach()
+    eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
+    methods: tuple[NormalisationMethod, ...] = ("layer", "rms")
+    for method, gain in ((method, gain) for method in methods for gain in (weight, weight + 1)):
+        if eps is None or weight.shape != given.shape[1:]:
+            continue
+        found = Normalisation(
+            method=method,
+            weight=gain,
+            bias=None if bias is None else bias.detach().float().cpu().numpy(),
+            eps=float(eps),
+            made=made,
+        )
+        if _are_equal(found.of(given), made):
+            return found
+    return None
+
+
+def _leads_to(
+    read: np.ndarray | None, start: np.ndarray | None, maps: list[tuple[Linear, Tensor, Tensor]]
+) -> Literal["as it is", "by a matrix"] | None:
+    """How the vectors that a layer reads come from those at the start, if they are the same or a linear map's."""
+    if read is None or start is None:
+        return None
+    if _are_equal(read, start):
+        return "as it is"
+    for _, given, made in maps:
+        if _are_equal(_rows(given), start) and _are_equal(_rows(made), read):
+            return "by a matrix"
+    return None
+
+
+def _rows(tensor: Tensor) -> np.ndarray:
+    rows: np.ndarray = tensor.reshape(-1, tensor.shape[-1]).float().cpu().numpy()
+    return rows
+
+
+def _are_equal(found: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether two matrices differ by no more than float32 rounds them."""
+    if found.shape != expected.shape:
+        return False
+    return bool(np.allclose(found, expected, rtol=0, atol=1e-4 * float(np.abs(expected).max())))
 
 
 def learned_positions(model: "Model") -> Float[np.ndarray, "position d_embedding"] | None:
@@ -262,7 +337,7 @@ def learned_positions(model: "Model") -> Float[np.ndarray, "position d_embedding
     if found is None:
         return None
     table, first = found
-    rows: np.ndarray = table.get_parameter("weight").detach().float().numpy()[first:]
+    rows: np.ndarray = table.get_parameter("weight").detach().float().cpu().numpy()[first:]
     return rows
 
 
@@ -270,7 +345,7 @@ def find_position_table(model: "Model", network: PreTrainedModel) -> tuple[nn.Em
     """The module of a copy of a model that looks up positions, and the row of position 0.
 
     Args:
-        network: a copy that nobody else uses, made by `attnviz.capture.share_parameters`.
+        network: a copy that no other thread uses, made by `attnviz.capture.share_parameters`.
     """
     probe = model.trace("a b c")  # a single position could be taken for a segment
     tokens = probe.tokens

@@ -1,8 +1,8 @@
 """What attention weights become when values and earlier layers are counted in.
 
 One concept: from weights to what reaches the output. Two measures, each a matrix [query, key]:
-value-aware weights, which count how long the vector is that a weight brings, and rollout, which
-follows attention down through the layers. numpy only.
+norm-based weights, which count how long the vector is that a weight lets through, and rollout, an
+estimate of how attention adds up through the layers. numpy only.
 """
 
 from collections.abc import Iterable
@@ -16,31 +16,56 @@ def value_products(
 ) -> Float[np.ndarray, "head head key"]:
     """For each token the dot products of the vectors that the heads make of it, v_j W_O^h with v_j W_O^g.
 
-    All that value-aware weights need of the values: the diagonal holds the squared lengths. A value is
-    what the layer's value projection gives, its bias included; the bias of W_O belongs to no head.
+    All that norm-based weights need of the values: the diagonal holds the squared lengths. A value is what the
+    layer's value projection gives, its bias included; the bias of W_O belongs to no head.
     """
     n_head = len(output_weight)
     vectors = np.repeat(value, n_head // len(value), axis=0) @ output_weight  # [head, key, d_model]
     by_key = vectors.transpose(1, 0, 2)  # [key, head, d_model]
-    return np.ascontiguousarray((by_key @ by_key.transpose(0, 2, 1)).transpose(1, 2, 0))
+    products = np.ascontiguousarray((by_key @ by_key.transpose(0, 2, 1)).transpose(1, 2, 0))
+    # a rounded square has its very number as root, so that lengths from a bundle are those of the trace
+    products[np.arange(n_head), np.arange(n_head)] = value_lengths(value, output_weight) ** 2
+    return products
+
+
+def value_lengths(
+    value: Float[np.ndarray, "kv_head key d_value"], output_weight: Float[np.ndarray, "head d_value d_model"]
+) -> Float[np.ndarray, "head key"]:
+    """For each head and token the length of the vector that the head makes of it, || v_j W_O^h ||.
+
+    Its square is v (W_O W_O^T) v^T, taken in float64: of small matrices instead of long vectors.
+    """
+    # einsum has no threads: those of numpy's matrix products keep a core from torch's, between two layers of a model
+    weight = output_weight.astype(np.float64)
+    gram = np.einsum("hvm,hwm->hvw", weight, weight)  # [head, d_value, d_value]
+    vectors = np.repeat(value, len(weight) // len(value), axis=0).astype(np.float64)  # [head, key, d_value]
+    squares = np.einsum("hkv,hkv->hk", np.einsum("hkv,hvw->hkw", vectors, gram), vectors)
+    return np.asarray(np.sqrt(squares.clip(min=0.0)), dtype=np.float32)
+
+
+def lengths_of(products: Float[np.ndarray, "head head key"]) -> Float[np.ndarray, "head key"]:
+    """The lengths that `value_lengths` gives, from `value_products`."""
+    return np.asarray(np.sqrt(np.maximum(np.einsum("hhk->hk", products), 0.0)))
 
 
 def head_norms(
-    weights: Float[np.ndarray, "head query key"], products: Float[np.ndarray, "head head key"]
-) -> Float[np.ndarray, "head query key"]:
-    """Value-aware weights of each head: || a_ij v_j W_O^h ||, the weight times the length of what it brings.
+    weights: Float[np.ndarray, "*head query key"], lengths: Float[np.ndarray, "*head key"]
+) -> Float[np.ndarray, "*head query key"]:
+    """Norm-based weights: || a_ij v_j W_O ||, the weight times the length of the vector v_j W_O.
+
+    Args:
+        lengths: as `value_lengths` gives them.
 
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight" (arXiv:2004.10102), section 3,
     equations 5 and 6: ``f(x) = (x W_V + b_V) W_O``.
     """
-    lengths = np.sqrt(np.maximum(np.einsum("hhk->hk", products), 0.0))
-    return np.asarray(weights * lengths[:, None, :])
+    return np.asarray(weights * lengths[..., None, :])
 
 
 def layer_norms(
     weights: Float[np.ndarray, "head query key"], products: Float[np.ndarray, "head head key"]
 ) -> Float[np.ndarray, "query key"]:
-    """Value-aware weights of a layer: || sum over heads of a_ij v_j W_O^h ||, vectors summed before the norm.
+    """Norm-based weights of a layer: || sum over heads of a_ij v_j W_O^h ||, vectors summed before the norm.
 
     Source: Kobayashi et al. 2020 (arXiv:2004.10102), section 3; heads can cancel each other, so this is
     at most the sum of their own norms.
@@ -52,14 +77,15 @@ def layer_norms(
 
 
 def rollout(layers: Iterable[Float[np.ndarray, "query key"]]) -> Float[np.ndarray, "query key"]:
-    """How much of each token of the text a token holds after several layers; rows sum to 1.
+    """An estimate of how much of each token of the text a token holds after several layers; rows sum to 1.
 
     Args:
         layers: weights averaged over the heads, from the lowest layer upwards.
 
     Source: Abnar and Zuidema 2020, "Quantifying Attention Flow in Transformers" (arXiv:2005.00928),
-    section 3: half of each layer is its weights and half the residual connection, ``A = 0.5 W + 0.5 I``,
-    and a later layer is multiplied on the left.
+    section 3: it assumes that half of each layer is its weights and half the residual connection,
+    ``A = 0.5 W + 0.5 I``, and multiplies a later layer on the left. W_V, W_O, norms and feed-forward networks do not
+    enter it.
     """
     reached: np.ndarray | None = None
     for weights in layers:

@@ -31,8 +31,8 @@ from attnviz.records import (
 from attnviz.table import matrix_csv
 from attnviz.trace import Trace
 
-VERSION = 1
-"""Version of the format; a file of another one is refused."""
+VERSION = 2
+"""Version of the format; a file of another one is refused. 1 recorded three checks; 2 records all of them."""
 
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
 
@@ -56,6 +56,8 @@ class Bundle(Record):
 
     trace: Trace
     report: VerificationReport
+    """The verdict when the trace was computed. Read from a file it is what the file says, and no more; see
+    `attnviz.compare_bundle`."""
     kind: Kind
     layer: int
     head: int
@@ -92,7 +94,7 @@ def write_bundle(bundle: Bundle) -> bytes:
     """The bundle as a zip.
 
     Raises:
-        BundleError: more tokens or heads than a bundle holds, or numbers that are not finite.
+        BundleError: more tokens or heads than a bundle holds, or numbers or tolerances that are not finite.
         SelectionError: no such layer, head, kind or measure.
     """
     archive = io.BytesIO()
@@ -133,6 +135,7 @@ def _page(bundle: Bundle, pattern: AttentionPattern) -> str:
         pattern,
         title=place,
         facts=_facts(bundle),
+        report=bundle.report,
         picked=(bundle.query, bundle.key),
         show=bundle.show,
         colour=bundle.colour,
@@ -143,28 +146,29 @@ def _page(bundle: Bundle, pattern: AttentionPattern) -> str:
 def _facts(bundle: Bundle) -> list[tuple[str, str]]:
     source, tokens = bundle.trace.provenance, bundle.trace.tokens
     second = bundle.trace.target_tokens.text if bundle.trace.target_tokens else tokens.text_pair
-    verdict = "matches the model's own" if bundle.report.passed else "differs from the model's own"
     facts = [("Text", tokens.text)]
     facts += [("Second text", second)] if second else []
     facts += [("Masked", ", ".join(f"{at} {label}" for at, label in tokens.masked.items()))] * bool(
         tokens.masked
     )
-    facts += [
+    return [
+        *facts,
         ("Model", f"{source.model}, revision {source.revision}, {source.dtype}"),
         *(("Weights", f"{name}, SHA-256 {digest}") for name, digest in bundle.weights_sha256.items()),
         ("Libraries", ", ".join(f"{name} {number}" for name, number in source.versions.items())),
         ("Cells", bundle.show + (", rows divided by what is shown" if bundle.renormalised else "")),
-        ("Checked", f"attnviz's attention {verdict}"),
+        ("Recorded", _recorded(bundle)),
     ]
-    for rung in bundle.report.rungs:
-        outcome = "passed" if rung.passed else "FAILED"
-        facts.append(
-            (
-                rung.name,
-                f"{outcome}: largest difference {rung.difference:.1e}, tolerance {rung.tolerance:.1e}",
-            )
-        )
-    return facts
+
+
+def _recorded(bundle: Bundle) -> str:
+    """What the verdict of a bundle says, as something that a page without the model can only repeat."""
+    version = bundle.trace.provenance.versions.get("attnviz", "of an unknown version")
+    n_check, n_passed = len(bundle.report.checks), len(bundle.report.checks) - len(bundle.report.failed)
+    return (
+        f"attnviz {version} compared these numbers with the model's when it computed them: {n_passed} of {n_check} "
+        "checks passed. This page cannot check that again."
+    )
 
 
 def _document(bundle: Bundle) -> dict[str, Any]:
@@ -194,23 +198,32 @@ def _document(bundle: Bundle) -> dict[str, Any]:
             "theme": bundle.theme,
             "settings": dict(bundle.settings),
         },
-        "verification": {
-            "passed": report.passed,
-            "rungs": [
-                {
-                    "name": rung.name,
-                    "difference": _number(rung.difference),
-                    "tolerance": rung.tolerance,
-                    "reason": rung.reason,
-                }
-                for rung in report.rungs
-            ],
-            "weight_errors": {kind: _table(errors) for kind, errors in report.weight_errors.items()},
-            "output_errors": {kind: _table(errors) for kind, errors in report.output_errors.items()},
-        },
+        "verification": _report_document(report),
         "tokens": _tokens_document(trace.tokens),
         "target_tokens": None if target is None else _tokens_document(target),
         "attention": {kind: _attention_document(calls) for kind, calls in trace.layers.items()},
+    }
+
+
+def _report_document(report: VerificationReport) -> dict[str, Any]:
+    for check in report.checks:
+        if not all(np.isfinite(table).all() for table in check.tolerances.values()):
+            raise BundleError(
+                f"The tolerance of {check.name} is not finite, so a bundle cannot record the verdict. Pick another text."
+            )
+    return {
+        "passed": report.passed,
+        "checks": [
+            {
+                "name": check.name,
+                "unit": check.unit,
+                "reason": check.reason,
+                "differences": {kind: _table(table) for kind, table in check.differences.items()},
+                "tolerances": {kind: _table(table) for kind, table in check.tolerances.items()},
+            }
+            for check in report.checks
+        ],
+        "not_compared": dict(report.not_compared),
     }
 
 
@@ -323,5 +336,5 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _table(errors: np.ndarray) -> list[list[float | None]]:
-    return [[_number(one) for one in row] for row in errors.tolist()]
+def _table(numbers: np.ndarray) -> list[list[float | None]]:
+    return [[_number(one) for one in row] for row in numbers.tolist()]

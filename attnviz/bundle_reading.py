@@ -1,4 +1,4 @@
-"""Reading a bundle, which somebody else may have made: nothing in it is trusted.
+"""Reading a bundle, which may come from anywhere: nothing in it is trusted.
 
 One concept: from bytes to a Bundle, or to a clear refusal. Sizes, names, types and shapes are checked before
 anything is made of them; nothing is executed or written to disk.
@@ -12,7 +12,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -34,17 +34,20 @@ from attnviz.bundle import (
 from attnviz.errors import AttnvizError, BundleError
 from attnviz.figures.heatmap import Shown
 from attnviz.figures.theme import Colour, ThemeName
+from attnviz.maths.rounding import dot_bound
 from attnviz.records import (
     KINDS,
+    WEIGHTS,
     Axis,
+    Check,
     Kind,
     LayerAttention,
     Provenance,
-    Rung,
     Tokens,
     VerificationReport,
 )
 from attnviz.tokenization import CHARACTER_LIMIT
+from attnviz.tolerances import UNITS
 from attnviz.trace import Trace
 
 _LARGEST_ENTRIES = {PROVENANCE: 16_000_000, PAGE: 64_000_000, MATRIX: 64_000_000, NUMBERS: LARGEST_BUNDLE}
@@ -63,7 +66,6 @@ Source: NumPy Enhancement Proposal 1.
 """
 _LONGEST_WORDS = 1000  # characters of any string but a text
 _MOST_ENTRIES = len(_ARRAY_FILES)
-_SAME = 1e-5  # the tolerance of verification: weights computed on another machine
 _DAMAGED = "This file is not a bundle of attnviz, or it is damaged: {} Export it again, or pick another file."
 
 
@@ -225,11 +227,25 @@ def _bundle(document: dict[str, Any], numbers: bytes) -> Bundle:
     _require(
         shared[0].dtype == np.float32
         and shared[0].shape == weights.shape
-        and bool((np.abs(shared[0] - weights) <= _SAME).all()),
+        and bool((np.abs(shared[0] - weights) <= _rounding(bundle)).all()),
         "its weights are not those of its queries and keys.",
     )
     _ = bundle.pattern  # raises where the measure is not to be had
     return bundle
+
+
+def _rounding(bundle: Bundle) -> float:
+    """How far weights of the shown head may be apart that two machines make of the same queries and keys.
+
+    Half of what roundings can move a score by, at most scale |q| |k| and the bias, and those of the softmax: see
+    `attnviz.tolerances`.
+    """
+    call = bundle.trace.attention(bundle.layer, bundle.kind)
+    place = bundle.layer, bundle.head, bundle.kind
+    longest = [np.linalg.norm(of(*place), axis=1).max() for of in (bundle.trace.query, bundle.trace.key)]
+    bias = 0.0 if call.bias is None else float(np.abs(call.bias).max())
+    scores = dot_bound(2 * call.query.shape[2] + 8) * (call.scale * float(np.prod(longest)) + bias)
+    return scores / 2 + 2 * dot_bound(call.key.shape[1] + 8)
 
 
 def _read_arrays(numbers: bytes) -> dict[str, np.ndarray]:
@@ -345,44 +361,57 @@ def _axis(spans: object, tokens: Tokens) -> Axis:
 
 
 def _report(section: dict[str, Any], trace: Trace) -> VerificationReport:
-    rungs = [
-        Rung(
-            name=_words(one["name"]),
-            difference=_error(one["difference"]),
-            tolerance=_real(one["tolerance"]),
-            reason=_words(one["reason"]),
-        )
-        for one in map(_object, _list(section["rungs"], 3))
-    ]
-
-    def tables(name: Literal["weight_errors", "output_errors"]) -> dict[Kind, np.ndarray]:
-        found = _section(section, name)
-        _require(set(found) == set(trace.kinds), "its verdict is on other attention than it holds.")
-        return {
-            kind: np.array(
-                [
-                    [_error(one) for one in _list(row, trace.n_heads(kind))]
-                    for row in _list(found[kind], trace.n_layers(kind))
-                ],
-                dtype=np.float32,
-            )
-            for kind in trace.kinds
-        }
-
-    report = VerificationReport(
-        weight_errors=tables("weight_errors"),
-        output_errors=tables("output_errors"),
-        weight_rung=rungs[0],
-        output_rung=rungs[1],
-        hidden_rung=rungs[2],
-        provenance=trace.provenance,
-    )
+    """The verdict that is recorded: checks that attnviz makes, on axes of this trace."""
+    recorded = _list(section["checks"])
+    _require(len(recorded) <= len(UNITS), "its verdict has other checks than attnviz makes.")
+    checks = tuple(_check(_object(one), trace) for one in recorded)
+    names = [one.name for one in checks]
+    _require(len(set(names)) == len(names) and WEIGHTS in names, "its verdict has other checks.")
+    not_compared = _named_words(section["not_compared"])
+    _require(not_compared.keys() <= UNITS.keys() - set(names), "its verdict has no such check to leave out.")
+    report = VerificationReport(checks=checks, not_compared=not_compared, provenance=trace.provenance)
     _require(section["passed"] is report.passed, "its verdict is not that of its numbers.")
     return report
 
 
-def _error(value: object) -> float:
-    return float("nan") if value is None else _real(value)
+def _check(section: dict[str, Any], trace: Trace) -> Check:
+    name = _one_of(section["name"], tuple(UNITS))
+    _require(section["unit"] == UNITS[name], "a check in it has another unit.")
+    tolerances = _tables(section["tolerances"], name, trace)
+    _require(
+        all(bool((table >= 0).all()) for table in tolerances.values()), "a tolerance in it is no number."
+    )
+    return Check(
+        name=name,
+        differences=_tables(section["differences"], name, trace),
+        tolerances=tolerances,
+        unit=UNITS[name],
+        reason=_words(section["reason"]),
+    )
+
+
+def _tables(value: object, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
+    """Numbers by kind of attention, of every layer and head or of all together; NaN where there is none."""
+    found = _object(value)
+    kinds = [kind for kind in trace.kinds if kind in found]
+    is_known = bool(kinds) and len(kinds) == len(found) and (name != WEIGHTS or kinds == list(trace.kinds))
+    _require(is_known, "its verdict is on other attention than it holds.")
+    tables: dict[Kind, np.ndarray] = {}
+    for kind in kinds:
+        rows = [[_float32(one) for one in _list(row)] for row in _list(found[kind])]
+        whole = trace.n_layers(kind), trace.n_heads(kind)
+        lengths = {len(row) for row in rows}
+        fits = len(rows) in (1, whole[0]) and lengths <= {1, whole[1]} and len(lengths) == 1
+        if name == WEIGHTS:
+            fits = len(rows) == whole[0] and lengths == {whole[1]}
+        _require(fits, "its verdict is on other layers or heads than it holds.")
+        tables[kind] = np.array(rows, dtype=np.float32)
+    return tables
+
+
+def _float32(value: object) -> float:
+    """A number that is not negative, or NaN for the null that stands for it."""
+    return float("nan") if value is None else _real(value, 0.0, float(np.finfo(np.float32).max))
 
 
 def _section(document: dict[str, Any], name: str) -> dict[str, Any]:

@@ -1,17 +1,17 @@
 """attnviz's attention inside a transformers model, and a record of what passes through it.
 
 One concept: the forward pass. The function here is registered as an attention implementation of
-transformers under the name "attnviz", so that a model loaded with it runs on `attnviz.attention`.
+transformers under the name "attnviz", so that a model loaded with it runs on `attnviz.maths`.
 What is recorded lives in a context variable, never on the model: one process serves many people.
 
 Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0.
 """
 
 import copy
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
-from transformers.pytorch_utils import Conv1D
 
-from attnviz.attention import attention_output, expand_heads
 from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError
 from attnviz.interventions import Intervention, allowed_by
+from attnviz.maths.attention import expand_heads
+from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.records import Kind, LayerAttention
 
 if TYPE_CHECKING:
@@ -52,43 +52,76 @@ _HARMLESS = frozenset(
     }
 )
 
+_OTHER_FORMULAS = {
+    "softcap": "caps its scores by c · tanh(score / c) (Gemma Team 2024, arXiv:2408.00118, section 2)",
+    "s_aux": "gives a part of each row's weight to a learned sink (OpenAI 2025, arXiv:2508.10925)",
+}
+"""What a family does that is asked for by this argument, where it is no scaled dot-product attention."""
 
-@dataclass(slots=True)
-class Recording:
-    """The attention calls of one forward pass, in the order in which they were made."""
 
-    encoder_modules: frozenset[int] | None
-    """ids of the modules of an encoder-decoder model's encoder; None for any other model."""
-    interventions: tuple[Intervention, ...] = ()
-    """What is changed in this pass."""
-    calls: dict[Kind, list[LayerAttention]] = field(default_factory=dict)
-    masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = field(default_factory=dict)
-    """Masks already split, by id. Layers are handed the same one, so a trace keeps it once."""
-    order: list[Kind] = field(default_factory=list)
-    """The kind of each call, in the order in which they were made."""
+class CallOrder:
+    """Which attention of a model is called: the kind and the layer, by the order of the calls.
 
-    def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        if id(mask) not in self.masks:
-            self.masks[id(mask)] = (mask, *_split_mask(mask))  # holding the mask keeps its id its own
-        return self.masks[id(mask)][1:]
+    Some families name no layer, and ALBERT calls one module for each.
+    """
 
-    def kind_of(self, module: nn.Module) -> Kind:
+    def __init__(self, network: "PreTrainedModel") -> None:
+        self._encoder_modules: frozenset[int] | None = None
+        if network.config.is_encoder_decoder:
+            self._encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
+        self._n_calls: Counter[Kind] = Counter()
+        self.n_calls = 0
+        """Calls of all kinds so far."""
+        self.last: tuple[Kind, int] | None = None
+        """Kind and layer of the last call."""
+
+    def upcoming(self, module: nn.Module) -> tuple[Kind, int]:
+        """Kind and layer of a call that is about to be made."""
+        kind = self._kind_of(module)
+        return kind, self._n_calls[kind]
+
+    def next(self, module: nn.Module) -> tuple[Kind, int]:
+        """Kind and layer of the call that is made now, which is counted."""
+        self.last = kind, _ = self.upcoming(module)
+        self._n_calls[kind] += 1
+        self.n_calls += 1
+        return self.last
+
+    def _kind_of(self, module: nn.Module) -> Kind:
         is_causal = bool(getattr(module, "is_causal", False))
-        if self.encoder_modules is None:
+        if self._encoder_modules is None:
             return "decoder" if is_causal else "encoder"
-        if id(module) in self.encoder_modules:
+        if id(module) in self._encoder_modules:
             return "encoder"
         return "decoder" if is_causal else "cross"
 
+
+class Recording:
+    """The attention calls of one forward pass, in the order in which they were made."""
+
+    def __init__(self, network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> None:
+        self.order = CallOrder(network)
+        self.interventions = interventions
+        """What is changed in this pass."""
+        self.calls: dict[Kind, list[LayerAttention]] = {}
+        self.output: Tensor | None = None
+        """What the last call gave, [batch, query, head, d_value]."""
+        self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
+
+    def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """As `split_mask`. Layers are handed the same mask, so that it is split and kept once."""
+        if id(mask) not in self._masks:
+            self._masks[id(mask)] = (mask, *split_mask(mask))  # holding the mask keeps its id its own
+        return self._masks[id(mask)][1:]
+
     def changed(self, module: nn.Module, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor | None:
         """The mask of the call that is made now, after the interventions."""
-        kind = self.kind_of(module)
-        layer = len(self.calls.get(kind, []))
+        kind, layer = self.order.upcoming(module)
         shape = (query.shape[1], query.shape[2], key.shape[2])
         left = allowed_by(self.interventions, kind, layer, shape)
         if left is None:
             return allowed
-        mask = torch.tensor(left)[None]
+        mask = torch.tensor(left, device=query.device)[None]
         return mask if allowed is None else allowed & mask
 
     def add(
@@ -101,13 +134,11 @@ class Recording:
         allowed: Tensor | None,
         bias: Tensor | None,
     ) -> None:
-        kind = self.kind_of(module)
-        calls = self.calls.setdefault(kind, [])
-        self.order.append(kind)
-        calls.append(
+        kind, layer = self.order.next(module)
+        self.calls.setdefault(kind, []).append(
             LayerAttention(
                 kind=kind,
-                layer=len(calls),  # some families name no layer, and ALBERT calls one module for each
+                layer=layer,
                 query=_array(query),
                 key=_array(key),
                 value=_array(value),
@@ -132,7 +163,7 @@ def attnviz_attention(
     position_bias: Tensor | None = None,
     **others: Any,
 ) -> tuple[Tensor, None]:
-    """Attention as transformers calls it, computed by `attnviz.attention`.
+    """Attention as transformers calls it, computed by `attnviz.maths`.
 
     Args:
         query: [batch, head, query, d_head].
@@ -152,15 +183,20 @@ def attnviz_attention(
     unknown = sorted(name for name, given in others.items() if given is not None and name not in _HARMLESS)
     if unknown or dropout:
         term = ", ".join(unknown) if unknown else f"dropout {dropout}"
+        other = next((_OTHER_FORMULAS[one] for one in unknown if one in _OTHER_FORMULAS), None)
+        found = other or f"calls its attention with {term}, which attnviz does not know"
         raise UnsupportedArchitectureError(
-            f"{type(module).__name__} calls its attention with {term}, which attnviz does not know; "
-            "its numbers could differ from the model's. Pick a model of another family."
+            f"{type(module).__name__} {found}; the numbers of scaled dot-product attention could differ from the "
+            "model's. Pick a model of another family.",
+            reason=f"it {found}",
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     recording = _recording.get()
-    allowed, bias = None, position_bias
+    allowed, bias = None, None
+    if position_bias is not None and bool(position_bias.any()):  # T5's is 0 between its two texts
+        bias = position_bias
     if attention_mask is not None:
-        split = _split_mask if recording is None else recording.split_mask
+        split = split_mask if recording is None else recording.split_mask
         allowed, rest = split(attention_mask)
         if rest is not None:
             bias = rest if bias is None else bias + rest
@@ -169,7 +205,7 @@ def attnviz_attention(
             allowed = recording.changed(module, query, key, allowed)
         recording.add(module, query, key, value, scale, allowed, bias)
     n_head = query.shape[1]
-    output = attention_output(
+    output = attention_output_in_blocks(
         query,
         expand_heads(key, n_head),
         expand_heads(value, n_head),
@@ -177,7 +213,10 @@ def attnviz_attention(
         allowed=allowed,
         bias=bias,
     )
-    return output.transpose(1, 2).contiguous(), None
+    output = output.transpose(1, 2).contiguous()
+    if recording is not None:
+        recording.output = output
+    return output, None
 
 
 AttentionInterface.register(IMPLEMENTATION, attnviz_attention)
@@ -193,10 +232,7 @@ def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
 @contextmanager
 def recorded(network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> Iterator[Recording]:
     """While this holds, the attention calls that this context makes are recorded, and changed as asked."""
-    encoder_modules = None
-    if network.config.is_encoder_decoder:
-        encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
-    recording = Recording(encoder_modules, interventions)
+    recording = Recording(network, interventions)
     token = _recording.set(recording)
     try:
         yield recording
@@ -249,43 +285,6 @@ def record_forward(
     return {kind: tuple(calls) for kind, calls in recording.calls.items()}, output.last_hidden_state[0]
 
 
-def find_output_weights(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tuple[np.ndarray, ...]]:
-    """W_O of every layer by kind, [head, d_value, d_model], on the memory of the model's own parameters.
-
-    It is the first linear map that is applied after a layer's attention. A kind is left out unless each of
-    its layers is followed by one that takes all its heads.
-
-    Args:
-        network: as for `record_forward`. It is listened to while it runs once, so that nobody else may use it.
-    """
-    followed: list[nn.Module] = []
-    with recorded(network) as recording:
-
-        def note(module: nn.Module, _: Any) -> None:
-            if len(followed) < len(recording.order):
-                followed.append(module)
-
-        linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
-        handles = [one.register_forward_pre_hook(note) for one in linear]
-        try:
-            with torch.inference_mode():
-                network(**inputs)
-        finally:
-            for handle in handles:
-                handle.remove()
-    found: dict[Kind, list[np.ndarray]] = {}
-    seen: dict[Kind, int] = {}
-    for kind, module in zip(recording.order, followed, strict=False):
-        call = recording.calls[kind][seen.get(kind, 0)]
-        seen[kind] = seen.get(kind, 0) + 1
-        n_head, d_value = call.query.shape[0], call.value.shape[-1]
-        weight = module.get_parameter("weight").detach()
-        weight = weight if isinstance(module, Conv1D) else weight.mT  # [head x d_value, d_model]
-        if len(weight) == n_head * d_value:
-            found.setdefault(kind, []).append(weight.reshape(n_head, d_value, -1).numpy())
-    return {kind: tuple(of) for kind, of in found.items() if len(of) == len(recording.calls[kind])}
-
-
 def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:
     """Layers with this kind of attention, as the model's configuration says."""
     config = network.config
@@ -296,7 +295,7 @@ def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:
     return int(config.num_hidden_layers)
 
 
-def _split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """What a mask forbids, and what else it adds to the scores; None where it does nothing.
 
     transformers writes "not allowed" as the dtype's lowest number; anything near it is taken as such.
@@ -313,7 +312,7 @@ def _split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    """The one element of a batch as a numpy array, in float32 unless boolean.
+    """The one element of a batch as a numpy array on the CPU, in float32 unless boolean.
 
     It is on the tensor's memory, unless that holds more than the tensor: some families compute query,
     key and value in one product, and a view of the value alone would keep all three.
@@ -323,6 +322,7 @@ def _array(tensor: Tensor) -> np.ndarray:
             f"A batch of {tensor.shape[0]} was being recorded; a trace holds one text. Record one at a time."
         )
     one = tensor[0] if tensor.dtype == torch.bool else tensor[0].float()
+    one = one.cpu()
     if one.untyped_storage().nbytes() > one.nbytes:
         one = one.clone()
     return one.numpy()

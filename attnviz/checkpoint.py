@@ -18,6 +18,7 @@ from transformers.utils import logging
 from attnviz.capture import IMPLEMENTATION
 from attnviz.catalogue import CONFIG_FILE
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
+from attnviz.families import ADVICE, refuse_unsupported
 from attnviz.predictions import class_with_head, split_head
 
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
@@ -63,20 +64,27 @@ def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_network(name: str, folder: Path) -> tuple[PreTrainedModel, PreTrainedModel | None]:
+def load_network(
+    name: str, folder: Path, *, dtype: torch.dtype
+) -> tuple[PreTrainedModel, PreTrainedModel | None]:
     """The network in evaluation mode, and its language head; None unless the checkpoint holds all of one.
 
     Raises:
         ModelNotAvailableError: damaged, incomplete, or not loadable without running code that comes with it.
+        UnsupportedArchitectureError: a family that attnviz cannot show.
     """
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        refuse_unsupported(name, config)
         with_head = class_with_head(config)
         if with_head is not None:
-            whole, info = _read(with_head, folder)
-            if not any(_unfit(info)):  # a head of random numbers would predict nothing
+            whole, info = _read(with_head, folder, dtype)
+            # A head of random numbers would predict nothing; Llama 4's class misnames its network.
+            if not any(_unfit(info)) and whole.base_model is not whole:
                 return split_head(whole)
-        network, info = _read(AutoModel, folder)
+        network, info = _read(AutoModel, folder, dtype)
+    except UnsupportedArchitectureError:
+        raise
     except pickle.UnpicklingError:
         raise ModelNotAvailableError(
             f"The weights of {name} are a pickle with code in it, which attnviz does not run, or a damaged "
@@ -87,6 +95,10 @@ def load_network(name: str, folder: Path) -> tuple[PreTrainedModel, PreTrainedMo
             raise ModelNotAvailableError(
                 f"{name} can only be loaded by running code that comes with it, which attnviz does not do. "
                 "Pick another model."
+            ) from None
+        if isinstance(error, KeyError) and error.args == (IMPLEMENTATION,):  # a family that lists its own
+            raise UnsupportedArchitectureError(
+                f"{name} does not let its attention be replaced, so attnviz cannot show or check it. {ADVICE}"
             ) from None
         raise ModelNotAvailableError(
             f"{name} cannot be loaded: {_said(error, name, folder)} Download it again, or pick another model."
@@ -105,14 +117,14 @@ def load_network(name: str, folder: Path) -> tuple[PreTrainedModel, PreTrainedMo
     return network, None
 
 
-def _read(loader: Any, folder: Path) -> tuple[PreTrainedModel, dict[str, Any]]:
+def _read(loader: Any, folder: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, dict[str, Any]]:
     """What an Auto class makes of the folder, and which tensors it did not find there."""
     made, info = loader.from_pretrained(
         folder,
         local_files_only=True,
         trust_remote_code=False,  # left out, transformers asks on the terminal whether to run code
         attn_implementation=IMPLEMENTATION,
-        dtype=torch.float32,
+        dtype=dtype,
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused by name
     )

@@ -26,18 +26,21 @@ class Claims(Record):
     """Numbers of every head [layer head] for one text."""
 
     weight_asymmetry: Float[np.ndarray, "layer head"]
-    """Sum of |W - W^T| divided by the sum of W + W^T: 0 for a symmetric matrix, 1 where nobody looks back."""
+    """Sum of |W - W^T| divided by the sum of W + W^T: 0 for a symmetric matrix, 1 where no token attends back."""
     score_asymmetry: Float[np.ndarray, "layer head"]
-    """Sum of |S - S^T| divided by the sum of |S| + |S^T| of the scores before the softmax, over pairs that may see each other."""
+    """Sum of |S - S^T| divided by the sum of |S| + |S^T| of the scores before the softmax, over pairs that may see each
+    other; NaN where no two different tokens may, as under a causal mask."""
     tied_asymmetry: Float[np.ndarray, "layer head"]
     """Asymmetry of softmax(scale x K K^T): what a head would give if its queries were its keys, so that its scores
-    were symmetric."""
+    were symmetric; NaN where ``score_asymmetry`` is."""
     on_itself: Float[np.ndarray, "layer head"]
     """Share of the queries whose strongest key is their own token."""
-    on_neighbour: Float[np.ndarray, "layer head"]
-    """Share of the queries whose strongest key is the token before or after."""
     on_special: Float[np.ndarray, "layer head"]
-    """Share of the queries whose strongest key is a special token such as [CLS] or [SEP], and not themselves."""
+    """Share of the queries whose strongest key is a special token such as [CLS] or [SEP], and not their own."""
+    on_neighbour: Float[np.ndarray, "layer head"]
+    """Share of the queries whose strongest key is the token before or after, and not a special one."""
+    seen: Float[np.ndarray, "layer head"]
+    """Share of all cells that the mask leaves."""
     positive: Float[np.ndarray, "layer head"]
     """Share of the cells a query may see whose weight is above 0."""
     cells_for_most: Float[np.ndarray, "layer head"]
@@ -78,12 +81,15 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
             both = seen & seen.T
             at = layer, head
             found["score_asymmetry"][at] = asymmetry(np.where(both, scores, 0.0))
+            if not (both & (own != own[:, None])).any():
+                found["score_asymmetry"][at] = found["tied_asymmetry"][at] = np.nan
             looking = seen.any(axis=1)
             strongest = row.argmax(axis=1)
-            itself = strongest == own
+            itself, neighbour = strongest == own, np.abs(strongest - own) == 1
             found["on_itself"][at] = itself[looking].mean()
-            found["on_neighbour"][at] = (np.abs(strongest - own) == 1)[looking].mean()
             found["on_special"][at] = (special[strongest] & ~itself)[looking].mean()
+            found["on_neighbour"][at] = (neighbour & ~special[strongest])[looking].mean()
+            found["seen"][at] = seen.mean()
             found["positive"][at] = (row[seen] > 0).mean()
             ordered = np.sort(row[seen])[::-1].cumsum()
             found["cells_for_most"][at] = (

@@ -15,7 +15,7 @@ import numpy as np
 from attnviz import __version__
 from attnviz.catalogue import CONFIG_FILE, Offer, default_model, locate, offers
 from attnviz.errors import AttnvizError, BundleError
-from attnviz.records import AttentionPattern, VerificationReport
+from attnviz.records import WEIGHTS, AttentionPattern, VerificationReport
 
 if TYPE_CHECKING:
     from attnviz.bundle import Bundle
@@ -90,10 +90,12 @@ def _verify(text: str, second: str | None, name: str | None) -> int:
     source = report.provenance
     print(f"{source.model} ({source.revision}), {source.dtype}, {len(trace.tokens)} tokens")
     print()
-    print(_ladder(report))
+    print(_checks(report))
     print()
     print(_by_layer(report))
     print()
+    for name, reason in report.not_compared.items():
+        print(f"{name}: not compared. {reason}")
     print("passed" if report.passed else "FAILED")
     return PASSED if report.passed else FAILED
 
@@ -168,18 +170,18 @@ def _write(bundle: "Bundle", out: Path) -> None:
         (out / name).write_bytes(content)
 
 
-def _ladder(report: VerificationReport) -> str:
+def _checks(report: VerificationReport) -> str:
     rows = [
-        (rung.name, f"{rung.difference:.1e}", f"{rung.tolerance:.1e}", "yes" if rung.passed else "NO")
-        for rung in report.rungs
+        (one.name, f"{one.difference:.1e}", f"{one.tolerance:.1e}", one.unit, "yes" if one.passed else "NO")
+        for one in report.checks
     ]
-    return _table(("compared", "largest difference", "tolerance", "passed"), rows)
+    return _table(("compared", "largest difference", "tolerance", "in", "passed"), rows)
 
 
 def _by_layer(report: VerificationReport) -> str:
     rows = [
         (kind, str(layer), f"{heads.max():.1e}", str(heads.argmax()))
-        for kind, errors in report.weight_errors.items()
+        for kind, errors in report.check(WEIGHTS).differences.items()
         for layer, heads in enumerate(errors)
     ]
     return _table(("attention", "layer", "largest weight difference", "in head"), rows)

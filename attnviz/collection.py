@@ -1,7 +1,7 @@
 """Many sentences: the vectors of one layer for all of them, and the joint map of one of its heads.
 
 One concept: a Collection. The model reads line by line, and only what one layer needs is kept. What is fed into the
-map is `attnviz.spaces`', where the points go is `attnviz.layouts`', how far to believe it `attnviz.faithfulness`'.
+map is `attnviz.spaces`', where the points go is `attnviz.layouts`', how reliable it is `attnviz.faithfulness`'.
 """
 
 import re
@@ -143,7 +143,7 @@ class Collection(Record):
         Raises:
             SelectionError: no such sentence or head.
         """
-        from attnviz.attention import attention_scores  # torch is slow to import
+        from attnviz.maths.attention import attention_scores  # torch is slow to import
 
         query, key, scale, masks = self._head(sentence, head)
         return np.asarray(attention_scores(query, key, scale, **masks))
@@ -154,7 +154,7 @@ class Collection(Record):
         Raises:
             SelectionError: no such sentence or head.
         """
-        from attnviz.attention import attention_weights
+        from attnviz.maths.attention import attention_weights
 
         query, key, scale, masks = self._head(sentence, head)
         return np.asarray(attention_weights(query, key, scale, **masks))

@@ -123,7 +123,7 @@ class Comparison(Record):
     row_change: Float[np.ndarray, " query"]
     """Share of its attention that a query spends otherwise, 0 to 1 while no key is hidden: half the sum of the
     differences' sizes, where a key without a partner has weight 0 on the other side. NaN for a query without
-    a partner. In value-aware weights the same sum, which has no limit.
+    a partner. In norm-based weights the same sum, which has no limit.
 
     Source: total variation distance; Levin, Peres and Wilmer 2009, "Markov Chains and Mixing Times",
     proposition 4.2.

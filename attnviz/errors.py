@@ -56,6 +56,11 @@ class DownloadError(AttnvizError):
 class UnsupportedArchitectureError(AttnvizError):
     """The model's family does not let its attention be replaced, or adds a term attnviz does not know."""
 
+    def __init__(self, message: str, *, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """What the family does, as in "it caps its scores"; None where that is not known."""
+
 
 class CaptureError(AttnvizError):
     """A forward pass did not pass through attnviz's attention once for each layer."""

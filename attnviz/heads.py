@@ -25,13 +25,14 @@ NEAR = 0.5
 """A head attends to the token before, the next or itself when more than this share of its weight lies there;
 the >50% of Clark et al. 2019 (arXiv:1906.04341), section 3.1."""
 DELIMITER = 0.6
-"""The same for [CLS], [SEP] and punctuation, where most heads put a good part of their weight."""
+"""The same for [CLS], [SEP] and punctuation; a threshold of the code that drew figure 6 of Clark et al. 2019, which their
+text does not state: General_Analysis.ipynb of github.com/clarkkev/attention-analysis, commit 4e3f959."""
 BROAD = 0.8
 """A head attends broadly when its entropy is more than this share of the largest there could be, ln n.
 
-Clark et al. 2019, section 3.3, take 3.8 nats, on texts of at most 128 tokens: there it is .78 of ln n, while under
-45 tokens ln n itself is less. Of the embedded model's 72 heads .8 keeps 8 to 20 on texts of 6 to 202 tokens, and the
-same eight of layer 0 or so on each."""
+The same code takes 3.8 nats, on texts of at most 128 tokens: there it is .78 of ln n, while under 45 tokens ln n itself
+is less. Of the embedded model's 72 heads .8 keeps 8 to 20 on texts of 6 to 202 tokens, and the same eight of layer 0 or
+so on each."""
 
 MOST_COMPARED = 150_000_000
 """Weights that `divergences` compares at most: pairs of heads x rows x keys; takes about a second."""
@@ -55,9 +56,9 @@ STATISTICS: Mapping[str, Statistic] = {
     for one in (
         Statistic(
             name="entropy",
-            title="Entropy",
-            help="How evenly a query spreads its weight over the keys it may see: 0 all on one, 1 the same on "
-            "each (entropy divided by the logarithm of their number, mean over the queries).",
+            title="Entropy (share of ln n)",
+            help="How evenly a query spreads its weight over the n keys it may see, as a share of ln n: 0 all on one key, 1 the "
+            "same on each; mean over the queries.",
             unit="share",
             source=f"{_CLARK}, section 3.3; divided by ln n here",
         ),
@@ -202,7 +203,7 @@ def statistics(
 
 
 def asymmetry(cells: Float[np.ndarray, "*batch token token"]) -> Float[np.ndarray, "*batch"]:
-    """Sum of |M - M^T| divided by the sum of |M| + |M^T|: 0 for a symmetric matrix, 1 where nobody looks back.
+    """Sum of |M - M^T| divided by the sum of |M| + |M^T|: 0 if symmetric, 1 if attention is never mutual.
 
     NaN for a matrix of zeros, which looks at nothing.
     """
@@ -225,9 +226,9 @@ def labels(
         delimiter: the same for [CLS], [SEP] and punctuation.
         broad: least entropy as a share of the largest there could be.
 
-    Source: Clark et al. 2019 (arXiv:1906.04341), figure 2 and section 3. Their "broad" heads are those of an
-    entropy over 3.8 nats, which a text of fewer than 45 tokens cannot reach (e^3.8 = 44.7); so it is measured
-    by its share of ln n here.
+    Source: the kinds of heads in figure 6 of Clark et al. 2019 (arXiv:1906.04341), without "self", which is not among
+    them. The code of that figure (see `DELIMITER`) calls a head broad from an entropy of 3.8 nats on, which a text of
+    fewer than 45 tokens cannot reach (e^3.8 = 44.7); so it is measured by its share of ln n here.
     """
     limits = dict.fromkeys(("previous", "next", "self"), near)
     limits |= dict.fromkeys(("cls", "sep", "punctuation"), delimiter) | {"entropy": broad}

@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.attention import additive_scores, attention_scores, multiplicative_scores, softmax
+from attnviz.maths.attention import attention_scores, softmax
+from attnviz.maths.earlier_scores import additive_scores, multiplicative_scores
 from attnviz.records import Kind, Record
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""All maps of one head, and how far each can be believed.
+"""All maps of one head, and how reliable each is.
 
 One concept: every method with everything that it can be fed with, where the maps differ, and the figures of each.
 Arrays in and a small record out, so that another process can be asked.
@@ -58,7 +58,7 @@ MAPS = _choices()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RatedMap(Record):
-    """A map of one head and how far it can be believed; see `attnviz.records.Placement`."""
+    """A map of one head and how reliable it is; see `attnviz.records.Placement`."""
 
     choice: MapChoice
     in_map: Faithfulness
@@ -78,7 +78,7 @@ def rate(
     dimensions: int,
     **parameters: Any,
 ) -> RatedMap:
-    """How far this map of a head can be believed; what it is made with is `attnviz.projection.place`'s.
+    """How reliable this map of a head is; what it is made with is `attnviz.projection.place`'s.
 
     Raises:
         ProjectionError: a parameter outside its range.

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from jaxtyping import Bool
 
-from attnviz.attention import causal_mask, segment_mask, window_mask
 from attnviz.errors import SelectionError
+from attnviz.maths.masks import causal_mask, segment_mask, window_mask
 from attnviz.records import Tokens
 
 MaskName = Literal["none", "causal", "window", "sentences"]

@@ -16,15 +16,16 @@ import torch
 from torch import Tensor
 from torch.autograd.profiler import profile
 
-from attnviz.attention import attention_output, attention_weights
 from attnviz.cost import TILE
+from attnviz.maths.attention import attention_output
+from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.streaming import streaming_attention
 
 Method = Literal["whole", "rows", "streaming"]
 """The matrix as a whole, some rows at a time as the models run here, some keys at a time."""
 METHODS: dict[Method, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "whole": lambda query, key, value: attention_weights(query, key, query.shape[-1] ** -0.5) @ value,
-    "rows": lambda query, key, value: attention_output(query, key, value, query.shape[-1] ** -0.5),
+    "whole": lambda query, key, value: attention_output(query, key, value, query.shape[-1] ** -0.5),
+    "rows": lambda query, key, value: attention_output_in_blocks(query, key, value, query.shape[-1] ** -0.5),
     "streaming": lambda query, key, value: streaming_attention(
         query, key, value, query.shape[-1] ** -0.5, tile=TILE
     ),

@@ -3,6 +3,7 @@
 One concept: the loaded model. Nothing here reaches the network; downloads are in `attnviz.download`.
 """
 
+import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from functools import cached_property
 from hashlib import file_digest
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,16 +19,18 @@ import transformers
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz import __version__
-from attnviz.capture import find_output_weights, record_forward
+from attnviz.capture import record_forward
 from attnviz.catalogue import CONFIG_FILE, Location, default_model, locate, resolve, weights_files
 from attnviz.checkpoint import load_network, load_tokenizer, quiet
 from attnviz.errors import ModelNotAvailableError, SelectionError, UnsupportedArchitectureError
 from attnviz.interventions import Intervention
+from attnviz.output_maps import OutputMap, find_output_maps
 from attnviz.records import Kind, LayerAttention, Provenance, Tokens, check_index
+from attnviz.reference import listen_to_outputs, make_reference
 from attnviz.tokenization import tokenize
 from attnviz.trace import Trace
-from attnviz.verification import make_reference
 
+DType = Literal["float32", "bfloat16", "float16"]
 _NO_LIMIT = 10**6  # tokenizers without a limit of their own say 10^30
 
 
@@ -46,11 +49,11 @@ class Model:
     network: PreTrainedModel
     """Runs on attnviz's attention."""
     reference: PreTrainedModel
-    """The same parameters on transformers' eager attention."""
+    """The same parameters on the family's own eager attention."""
     head: PreTrainedModel | None = field(default=None, repr=False)
     """Its language head, for `attnviz.predict`; None where the checkpoint has none."""
-    output_weights: Mapping[Kind, tuple[np.ndarray, ...]] = field(default_factory=dict, repr=False)
-    """W_O of every layer, [head, d_value, d_model], by kind of attention; the network's own parameters."""
+    output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
+    """W_O of every layer by kind of attention; a kind is missing where attnviz knows of none."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -135,19 +138,44 @@ class Model:
         return Trace(
             tokens=tokens,
             target_tokens=target,
-            layers={kind: self._with_output_weights(kind, calls) for kind, calls in layers.items()},
-            last_hidden_state=last_hidden_state.float().numpy(),
+            layers={kind: self._with_output_maps(kind, calls) for kind, calls in layers.items()},
+            last_hidden_state=last_hidden_state.float().cpu().numpy(),
             interventions=tuple(interventions),
             provenance=self.provenance,
         )
 
-    def _with_output_weights(
-        self, kind: Kind, calls: tuple[LayerAttention, ...]
-    ) -> tuple[LayerAttention, ...]:
-        known = self.output_weights.get(kind)
-        if known is None:
+    def token_ids(self, tokens: Tokens, *, is_target: bool = False) -> list[int]:
+        """Ids that the tokenizer alone gives for the text of some tokens, cut where they are cut, nothing masked.
+
+        Args:
+            is_target: whether a decoder reads them: its start token first, and no end token.
+        """
+        texts = [one for one in (tokens.text, tokens.text_pair) if one is not None]
+        start = [_decoder_start(self.network)] if is_target else []
+        if is_target and not tokens.text:
+            return start
+        n_kept = len(tokens) - len(start)
+        cut = {"truncation": "longest_first", "max_length": n_kept} if any(tokens.n_cut) else {}
+        with self._tokenizer_lock:
+            encoding = self.tokenizer(*texts, return_special_tokens_mask=True, verbose=False, **cut)
+        ids, is_special = list(encoding["input_ids"]), encoding["special_tokens_mask"]
+        return start + (ids[:-1] if is_target and is_special[-1] else ids)
+
+    def spellings(self, token_id: int) -> tuple[str, str]:
+        """How a token may be written: as the vocabulary has it, and as the text that it stands for."""
+        with self._tokenizer_lock:
+            token = self.tokenizer.convert_ids_to_tokens(token_id)
+            decoded = str(self.tokenizer.decode([token_id])).strip()
+            return (f"id {token_id}" if token is None else str(token)), decoded
+
+    def _with_output_maps(self, kind: Kind, calls: tuple[LayerAttention, ...]) -> tuple[LayerAttention, ...]:
+        maps = self.output_maps.get(kind)
+        if maps is None:
             return calls
-        return tuple(replace(call, output_weight=weight) for call, weight in zip(calls, known, strict=True))
+        return tuple(
+            replace(call, output_weight=one.weight, output_bias=one.bias)
+            for call, one in zip(calls, maps, strict=True)
+        )
 
     def _mask(self, tokens: Tokens, positions: Collection[int]) -> Tokens:
         """The tokens with the mask token in the place of some."""
@@ -178,11 +206,12 @@ class Model:
         One text needs no padding and so no mask of it; transformers' eager attention would add a matrix
         of zeros to every score.
         """
-        inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids)[None]}
+        device = self.network.device
+        inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids, device=device)[None]}
         if getattr(self.network.config, "type_vocab_size", 0) > 1:
-            inputs["token_type_ids"] = torch.tensor(tokens.segment)[None]
+            inputs["token_type_ids"] = torch.tensor(tokens.segment, device=device)[None]
         if target is not None:
-            inputs["decoder_input_ids"] = torch.tensor(target.ids)[None]
+            inputs["decoder_input_ids"] = torch.tensor(target.ids, device=device)[None]
         if hasattr(self.network.config, "use_cache"):
             inputs["use_cache"] = False
         return inputs
@@ -214,25 +243,30 @@ class Model:
         )
 
 
-def load_model(name: str | None = None) -> Model:
-    """A model whose weights are on this disk, running on attnviz's attention, in float32 on the CPU.
+def load_model(name: str | None = None, *, device: str | None = None, dtype: DType = "float32") -> Model:
+    """A model whose weights are on this disk, running on attnviz's attention.
 
     Args:
         name: a name on offer, any Hub id that has been downloaded, or a checkpoint folder. None for
-            bert-base-uncased where it is on disk, and the embedded all-MiniLM-L6-v2 otherwise.
+            bert-base-uncased where it is on disk, and the bundled all-MiniLM-L6-v2 otherwise.
+        device: where it runs: a device of torch such as "cpu" or "cuda:1", or "auto" for CUDA where there is a
+            device of it, and the CPU otherwise. None for what ``ATTNVIZ_DEVICE`` says, or "auto" without it. A
+            trace is on the CPU in any case.
+        dtype: the arithmetic of its forward pass. A trace is float32 in any case.
 
     Raises:
-        ModelNotAvailableError: no such model, not on disk, damaged, or not loadable without running
+        ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
             code that comes with it.
         UnsupportedArchitectureError: its family does not let its attention be replaced.
     """
+    place = find_device(device)
     offer = resolve(name or default_model())
     location = locate(offer)
     if location is None:
         raise ModelNotAvailableError(
             f"{offer.name} is not on this disk. Download it with `attnviz download {offer.repository}`."
         )
-    return _load(offer.name, location)
+    return _load(offer.name, location, place, dtype)
 
 
 _loading = threading.Lock()
@@ -240,15 +274,38 @@ _loading = threading.Lock()
 that are read at once one lacks its tied weights, and so may every later one."""
 
 
-def _load(name: str, location: Location) -> Model:
+def find_device(name: str | None = None) -> torch.device:
+    """The device of this name; see `load_model`.
+
+    Raises:
+        ModelNotAvailableError: this machine has no such device.
+    """
+    asked = name or os.environ.get("ATTNVIZ_DEVICE") or "auto"
+    if asked == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(1, device=asked)  # torch says only here whether there is such a device
+        return torch.device(asked)
+    except (RuntimeError, AssertionError):
+        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        raise ModelNotAvailableError(
+            f"The device {asked!r} was asked for; this machine has {', '.join(there)}. Pick one of those, or leave "
+            "ATTNVIZ_DEVICE and device= out."
+        ) from None
+
+
+def _load(name: str, location: Location, device: torch.device, dtype: DType) -> Model:
     if not (location.folder / CONFIG_FILE).is_file():
         raise ModelNotAvailableError(
             f"The folder of {name} has no {CONFIG_FILE}, so it is no checkpoint. Name a folder that "
             "transformers' save_pretrained wrote, with its tokenizer."
         )
     with _loading, quiet():
-        network, head = load_network(name, location.folder)
+        network, head = load_network(name, location.folder, dtype=getattr(torch, dtype))
         tokenizer = load_tokenizer(name, location.folder)
+    network.to(device)  # type: ignore[arg-type]
+    if head is not None:
+        head.to(device)  # type: ignore[arg-type]
     model = Model(
         name=name,
         revision=location.revision,
@@ -259,16 +316,22 @@ def _load(name: str, location: Location) -> Model:
         head=head,
     )
     probe = model.trace("a")  # an architecture that does not take our attention is refused here, not later
-    inputs = model.inputs(probe.tokens, probe.target_tokens)
-    return replace(model, output_weights=find_output_weights(network, **inputs))
+    maps = find_output_maps(network, **model.inputs(probe.tokens, probe.target_tokens))
+    listen_to_outputs(model.reference, (one.name for of_kind in maps.values() for one in of_kind))
+    return replace(model, output_maps=maps)
 
 
 def _position_limit(network: PreTrainedModel) -> int | None:
-    """Positions that the model has, less those that RoBERTa and its kin keep for padding."""
+    """Positions that the model has, less those that RoBERTa and its kin keep for padding; None for no limit.
+
+    XLNet writes "no limit" as -1.
+    """
     limit = getattr(network.config, "max_position_embeddings", None)
+    if limit is None or limit <= 0:
+        return None
     positions = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
     padding = getattr(positions, "padding_idx", None)
-    return limit if limit is None or padding is None else limit - padding - 1
+    return int(limit) if padding is None else int(limit) - padding - 1
 
 
 def _decoder_start(network: PreTrainedModel) -> int:

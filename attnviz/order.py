@@ -31,7 +31,7 @@ class Shuffle(Record):
     with_positions: Float[np.ndarray, " token"]
     """1 - cosine of each token's last hidden state in the text and in the new order, by its position in the text."""
     without_positions: Float[np.ndarray, " token"]
-    """The same when no position vectors are added: 0 to rounding, unless a mask tells before from after."""
+    """The same when no position vectors are added: 0 to rounding, unless a causal mask tells before from after."""
 
 
 def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
@@ -54,7 +54,7 @@ def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
 
     def states(network: nn.Module, given: dict[str, Any]) -> np.ndarray:
         with torch.inference_mode():
-            last: np.ndarray = network(**given).last_hidden_state[0].numpy()
+            last: np.ndarray = network(**given).last_hidden_state[0].float().cpu().numpy()
         return last
 
     place = np.argsort(order)  # of each token of the text in the new order
@@ -78,9 +78,14 @@ def without_positions(model: "Model") -> nn.Module:
     network = share_parameters(model.network)
     found = None if network.config.is_encoder_decoder else find_position_table(model, network)
     if found is None:
+        why = (
+            "reads two texts, and only models that read one are shuffled"
+            if network.config.is_encoder_decoder
+            else "adds no position vectors that could be left out"
+        )
         raise UnsupportedArchitectureError(
-            f"{type(network).__name__} has no table of positions that its words could be given others from. "
-            "Pick a model such as BERT."
+            "The words shuffled, with and without position vectors, were asked for; "
+            f"{type(network).__name__} {why}. Pick a model such as BERT."
         )
     found[0].register_forward_hook(lambda _, __, output: torch.zeros_like(output))
     return network

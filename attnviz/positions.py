@@ -1,7 +1,9 @@
-"""Position vectors: the sines and cosines of the 2017 paper, to lay beside those that a model has learned.
+"""Position vectors: the sines and cosines of the 2017 paper, to lay beside a model's own.
 
 One concept: a vector for each position. numpy only.
 """
+
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -23,6 +25,24 @@ def sinusoidal_positions(n_position: int, d_model: int) -> Float[np.ndarray, "po
     angles = np.arange(n_position)[:, None] / 10_000 ** (2 * pairs / d_model)
     positions = np.where(np.arange(d_model) % 2 == 0, np.sin(angles), np.cos(angles))
     return positions.astype(np.float32)
+
+
+def sinusoidal_order(
+    table: Float[np.ndarray, "position d_model"],
+) -> Literal["in turn", "sines first"] | None:
+    """How a table of positions holds the paper's sines and cosines; None where it holds other numbers.
+
+    "in turn", as in the paper, or "sines first", all of them before the cosines, as in Marian (transformers 5.23.0,
+    MarianSinusoidalPositionalEmbedding). Within 1e-3, since half precision rounds numbers near 1 by up to 2.4e-4.
+
+    >>> sinusoidal_order(sinusoidal_positions(5, 4)), sinusoidal_order(np.ones((5, 4), dtype=np.float32))
+    ('in turn', None)
+    """
+    in_turn = sinusoidal_positions(*table.shape)
+    if np.allclose(table, in_turn, rtol=0, atol=1e-3):
+        return "in turn"
+    sines_first = np.concatenate([in_turn[:, 0::2], in_turn[:, 1::2]], axis=1)
+    return "sines first" if np.allclose(table, sines_first, rtol=0, atol=1e-3) else None
 
 
 def shift(k: int, d_model: int) -> Float[np.ndarray, "d_model d_model"]:

@@ -70,14 +70,14 @@ def predict(model: "Model", trace: "Trace", position: int, *, top: int = 5) -> P
     check_index("token", position, len(trace.last_hidden_state), "this text")
     if top < 1:
         raise SelectionError(f"The {top} likeliest tokens were asked for. Ask for one or more.")
-    vector = torch.tensor(trace.last_hidden_state[position])
+    vector = torch.tensor(trace.last_hidden_state[position]).to(model.network.device, model.network.dtype)
     with torch.inference_mode():
         logits = model.head(inputs_embeds=vector[None, None]).logits[0, 0]
     found = logits.float().softmax(dim=-1).topk(min(top, len(logits)))
     return Predictions(
         position=position,
         labels=labels_of(model.tokenizer, found.indices.tolist()),
-        probabilities=found.values.numpy(),
+        probabilities=found.values.cpu().numpy(),
     )
 
 
@@ -92,13 +92,32 @@ def class_with_head(config: PreTrainedConfig) -> Any:
     return None
 
 
-class _Given(nn.Module):
-    """Stands where the network was, and gives back the vectors that a head is called with."""
+class _Output(BaseModelOutputWithPoolingAndCrossAttentions):
+    """The last hidden state; whatever else a family's network gives, such as the choices of experts, is None."""
 
-    def forward(
-        self, *_: Any, inputs_embeds: Tensor, **__: Any
-    ) -> BaseModelOutputWithPoolingAndCrossAttentions:
-        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=inputs_embeds)
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+
+class _Given(nn.Module):
+    """Stands where the network was, and gives back the vectors that a head is called with.
+
+    Some heads call a part of the network instead, as OPT's calls its decoder, or read a number of it.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self._of = [network]  # in a list, so that the network is no part of its head
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_of":
+            raise AttributeError(name)
+        found = getattr(self._of[0], name)
+        return self if isinstance(found, PreTrainedModel) else found
+
+    def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> _Output:
+        return _Output(last_hidden_state=inputs_embeds)
 
 
 def split_head(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel]:
@@ -107,5 +126,5 @@ def split_head(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel
     The head is called as the whole was, with the network's last hidden state as ``inputs_embeds``.
     """
     network = whole.base_model
-    setattr(whole, whole.base_model_prefix, _Given())
+    setattr(whole, whole.base_model_prefix, _Given(network))
     return network, whole  # type: ignore[return-value]

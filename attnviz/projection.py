@@ -1,7 +1,7 @@
-"""Query and key vectors of one head as a map, with figures of how far it can be believed.
+"""Query and key vectors of one head as a map, with figures of its reliability.
 
 One concept: a Projection of a trace. What is fed in is `attnviz.spaces`', where the points go is
-`attnviz.layouts`' and `attnviz.attention_map`'s, how far to believe it `attnviz.faithfulness`'. Nothing of torch
+`attnviz.layouts`' and `attnviz.attention_map`'s, how reliable it is `attnviz.faithfulness`'. Nothing of torch
 or transformers is needed.
 """
 
@@ -73,11 +73,11 @@ def project(
         iterations: of t-SNE and the attention map, steps of the optimiser at most, 250 to 5000.
         neighbours: of UMAP, how many neighbours a point minds, at least 2.
         min_dist: of UMAP, how near points may lie, 0 to 1.
-        seed: of what is random in the method, 0 to 2^32 - 1. Maps that differ with it show what not to believe.
+        seed: of what is random in the method, 0 to 2^32 - 1. What differs between seeds is not reliable.
         values: whether value vectors join as a third group; the attention map has no place for them.
 
     Returns:
-        Points [point, axis], queries first, then keys, then values, and how far to believe them. Perplexity and
+        Points [point, axis], queries first, then keys, then values, and how reliable they are. Perplexity and
         neighbours are lowered where the points are too few, which ``remark`` then says.
 
     Raises:

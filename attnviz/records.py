@@ -26,10 +26,13 @@ Role = Literal["query", "key", "value"]
 
 Measure = Literal["weights", "norms", "rollout"]
 """What a cell holds: ``weights``, the attention weight; ``norms``, the weight times the length of what it brings
-(Kobayashi et al. 2020); ``rollout``, attention followed down through all layers (Abnar and Zuidema 2020). See
+(Kobayashi et al. 2020); ``rollout``, an estimate through all layers (Abnar and Zuidema 2020). See
 `attnviz.attribution`."""
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+WEIGHTS = "attention weights"
+"""The check of the weights, whose differences are absolute."""
 
 Unit = Literal["tokens", "words"]
 """What a row or column stands for."""
@@ -145,9 +148,10 @@ class Axis(Record):
         edges = self.spans.ravel()
         fits = len(edges) == 0 or (edges[0] >= 0 and edges[-1] <= len(self.tokens))
         fits = fits and bool((np.diff(edges)[::2] > 0).all() and (np.diff(edges)[1::2] >= 0).all())
-        self._require(
-            fits, f"spans {self.spans.tolist()} are not groups of {len(self.tokens)} tokens in order"
-        )
+        if not fits:  # the message is as long as the text
+            self._require(
+                False, f"spans {self.spans.tolist()} are not groups of {len(self.tokens)} tokens in order"
+            )
 
     @classmethod
     def of(cls, tokens: Tokens, unit: Unit = "tokens") -> "Axis":
@@ -247,6 +251,8 @@ class LayerAttention(Record):
     """Added to the scaled scores, such as T5's relative positions; None for most families."""
     output_weight: Float[np.ndarray, "head d_value d_model"] | None = None
     """W_O, which joins the heads' outputs: the model's own parameter, not a copy; None where it is not known."""
+    output_bias: Float[np.ndarray, " d_model"] | None = None
+    """What is added after W_O; it belongs to no head. None where W_O is not known, or has none."""
     value_products: Float[np.ndarray, "head head key"] | None = None
     """In place of W_O, what `attnviz.attribution.value_products` makes of it; in a trace from a bundle."""
 
@@ -358,62 +364,108 @@ _COLUMN = Axis.of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rung(Record):
-    """One comparison of ours with the model's: the largest difference, and what is allowed."""
+class Check(Record):
+    """One thing that is shown compared with the model's own: how far apart, and how far they may be."""
 
     name: str
-    difference: float
-    """Largest difference: absolute for weights, a share of the largest number compared for the other rungs.
-    NaN counts as failed."""
-    tolerance: float
+    """What is compared, such as "attention weights"."""
+    differences: Mapping[Kind, Float[np.ndarray, "layer #head"]]
+    """Largest difference by kind of attention, of each layer, and of each head where heads are compared; in ``unit``.
+    NaN counts as failed. What is compared once for a text is a single number of its first kind."""
+    tolerances: Mapping[Kind, Float[np.ndarray, "layer #head"]]
+    """Largest difference that rounding explains, on the same axes."""
+    unit: str
+    """What a difference is measured in, such as "share of the largest value"."""
     reason: str
-    """Why the tolerance is what it is, with the dtype."""
+    """Why the tolerances are what they are, with the dtype and the source of the bound."""
+
+    def __post_init__(self) -> None:
+        for name in ("differences", "tolerances"):
+            tables = {kind: np.asarray(one, dtype=np.float32) for kind, one in getattr(self, name).items()}
+            for table in tables.values():
+                table.flags.writeable = False
+            object.__setattr__(self, name, MappingProxyType(tables))
+        shapes = [{kind: one.shape for kind, one in of.items()} for of in (self.differences, self.tolerances)]
+        self._require(
+            shapes[0] == shapes[1] and len(shapes[0]) > 0,
+            f"{self.name}: differences {shapes[0]}, tolerances {shapes[1]}",
+        )
 
     @property
     def passed(self) -> bool:
-        """Whether the difference is at most the tolerance; False for NaN."""
-        return self.difference <= self.tolerance
+        """Whether every difference is at most its tolerance; False for NaN."""
+        return all(bool((self.differences[kind] <= self.tolerances[kind]).all()) for kind in self.differences)
+
+    @property
+    def worst(self) -> tuple[Kind, int, int]:
+        """Kind, layer and head of the difference that is largest beside its tolerance; a NaN before any other."""
+        shares: dict[tuple[Kind, int, int], float] = {}
+        for kind, found in self.differences.items():
+            allowed = self.tolerances[kind]
+            smallest = np.where(allowed > 0, allowed, np.finfo(np.float32).tiny)
+            with np.errstate(over="ignore"):  # infinitely far from a tolerance of 0
+                share = np.where(found == 0, 0.0, found / smallest)
+            share = np.nan_to_num(share, nan=np.inf, posinf=np.inf)
+            layer, head = np.unravel_index(int(share.argmax()), share.shape)
+            shares[kind, int(layer), int(head)] = float(share[layer, head])
+        return max(shares, key=shares.__getitem__)
+
+    @property
+    def difference(self) -> float:
+        """The difference at the worst place."""
+        kind, layer, head = self.worst
+        return float(self.differences[kind][layer, head])
+
+    @property
+    def tolerance(self) -> float:
+        """The tolerance at the worst place."""
+        kind, layer, head = self.worst
+        return float(self.tolerances[kind][layer, head])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VerificationReport(Record):
-    """attnviz's attention against the model's own, for one text: every layer and head."""
+    """What is shown against the model's own numbers, for one text: every layer and head."""
 
-    weight_errors: Mapping[Kind, Float[np.ndarray, "layer head"]]
-    """Largest absolute difference of attention weights, by kind of attention."""
-    output_errors: Mapping[Kind, Float[np.ndarray, "layer head"]]
-    """Largest absolute difference of a head's output, as a share of the head's largest value, by kind."""
-    weight_rung: Rung
-    output_rung: Rung
-    hidden_rung: Rung
+    checks: tuple[Check, ...]
+    """One for each thing that is compared, in the order in which a forward pass computes them."""
+    not_compared: Mapping[str, str] = field(default_factory=dict)
+    """What could not be compared, by its name, and why; it is not shown either."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
-        for name in ("weight_errors", "output_errors"):
-            errors = getattr(self, name)
-            for array in errors.values():
-                array.flags.writeable = False
-            object.__setattr__(self, name, MappingProxyType(dict(errors)))
+        object.__setattr__(self, "not_compared", MappingProxyType(dict(self.not_compared)))
+
+    def check(self, name: str) -> Check:
+        """The check of this name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for one in self.checks:
+            if one.name == name:
+                return one
+        raise KeyError(name)
 
     @property
-    def rungs(self) -> tuple[Rung, Rung, Rung]:
-        """The ladder: weights, head output, last hidden state."""
-        return self.weight_rung, self.output_rung, self.hidden_rung
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that did not pass."""
+        return tuple(one for one in self.checks if not one.passed)
 
     @property
     def passed(self) -> bool:
-        """Whether all three rungs hold."""
-        return all(rung.passed for rung in self.rungs)
+        """Whether every check passed."""
+        return not self.failed
 
     @property
     def max_abs_error(self) -> float:
-        """Largest absolute difference of any attention weight of any kind, layer and head."""
-        return self.weight_rung.difference
+        """Largest absolute difference of any attention weight of any kind, layer and head; NaN if any is."""
+        return float(max(np.max(one) for one in self.check(WEIGHTS).differences.values()))
 
     @property
     def weight_error(self) -> Float[np.ndarray, "layer head"]:
-        """Largest weight difference per layer and head, of the model's first kind of attention."""
-        return next(iter(self.weight_errors.values()))
+        """Largest absolute difference of attention weights per layer and head, of the model's first kind."""
+        return next(iter(self.check(WEIGHTS).differences.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

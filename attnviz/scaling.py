@@ -65,7 +65,7 @@ class Sharpness(Record):
     """How near to one-hot rows of weights are, and how much they answer when the scores move."""
 
     entropy: Float64[np.ndarray, "*row"]
-    """In bits: log2 n for n equal weights, 0 when one key has everything."""
+    """As a share of ln n, the largest of n keys: 1 for equal weights, 0 when one key has everything or is the only one."""
     largest: Float64[np.ndarray, "*row"]
     """The largest weight."""
     jacobian: Float64[np.ndarray, "*row"]
@@ -129,7 +129,7 @@ def random_products(d_k: int, *, n_key: int = 0, seed: int = 0) -> Float32[np.nd
 
 
 def sharpness(scores: Float64[np.ndarray, "*row key"]) -> Sharpness:
-    """Entropy, largest weight and norm of the Jacobian of the softmax of each row; at least one key.
+    """Entropy, largest weight and norm of the Jacobian of the softmax of each row; at least one key that is seen.
 
     The Jacobian of w = softmax(s) is diag(w) - w w^T, since dw_i / ds_j = w_i ([i = j] - w_j) by the quotient rule
     (Martins and Astudillo 2016, arXiv:1602.02068, section 2.5). So the square of its Frobenius norm is the sum over i
@@ -137,13 +137,15 @@ def sharpness(scores: Float64[np.ndarray, "*row key"]) -> Sharpness:
     others, or nothing would be left of it in a row that is nearly one-hot.
     """
     weights = softmax(scores, axis=-1)
+    nats = np.asarray(entr(weights).sum(axis=-1))
+    largest_nats = np.log(np.isfinite(scores).sum(axis=-1))
     ordered = np.sort(weights, axis=-1)
     others, largest = ordered[..., :-1], ordered[..., -1]
     left, squares = others.sum(axis=-1), (others**2).sum(axis=-1)
     rest = (1 - others) ** 2 + (largest**2 + squares)[..., None] - others**2
     squared = largest**2 * (left**2 + squares) + (others**2 * rest).sum(axis=-1)
     return Sharpness(
-        entropy=np.asarray(entr(weights).sum(axis=-1) / np.log(2)),
+        entropy=np.divide(nats, largest_nats, out=np.zeros_like(nats), where=largest_nats > 0),
         largest=np.asarray(largest),
         jacobian=np.asarray(np.sqrt(squared)),
     )

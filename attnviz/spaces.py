@@ -1,7 +1,8 @@
 """What a map of queries and keys is made from: their vectors as they are, or moved so that distance says more.
 
 One concept: vectors to vectors. numpy only. Every space but ``raw`` moves queries and keys in a way that leaves
-the attention weights as they are.
+the attention weights as they are. Distances can follow q . k only: what a family adds to the scores, such as T5's
+bias for relative positions, is not in the vectors.
 
 Source: a softmax does not change when a number is added to all scores of a row, and q . (k + c) = q . k + q . c
 adds the same number to all scores of query q. The lift is the reduction of maximum inner product search to nearest
@@ -27,10 +28,10 @@ def fed(
 
     Args:
         space: ``raw``, as the model has them; ``centred``, keys moved so that their mean is zero; ``balanced``,
-            centred keys k / c and queries q c with c = sqrt(median |k| / median |q|), so that both are of one
-            length and every score q . k is what it was; ``lifted``, centred keys (k, sqrt(M^2 - |k|^2)) and
+            centred keys k / c and queries q c with c = sqrt(median |k| / median |q|), so that both have the same
+            median length and every q . k is what it was; ``lifted``, centred keys (k, sqrt(M^2 - |k|^2)) and
             queries (q, 0) with M the longest key, so that |q - k|^2 = |q|^2 + M^2 - 2 q . k and a nearer key
-            always has a higher score.
+            always has a larger q . k.
 
     Raises:
         ProjectionError: no such space.

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnviz.attention import attention_scores
+from attnviz.maths.attention import attention_scores
 from attnviz.records import Kind
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def streaming_attention(
     allowed: Bool[Tensor, "*#batch #query key"] | None = None,
     bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query d_value"]:
-    """The same as `attnviz.attention.attention_output`, computed from `tile` keys at a time."""
+    """The same as `attnviz.maths.attention.attention_output`, computed from `tile` keys at a time."""
     states = stream_attention(query, key, value, scale, tile=tile, allowed=allowed, bias=bias)
     return (
         deque(states, maxlen=1).pop().output

@@ -3,6 +3,7 @@
 One concept: the step from text to tokens. Works with any transformers tokenizer; imports no torch.
 """
 
+import re
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 CHARACTER_LIMIT = 100_000
 """Longest text handed to a tokenizer. No model offered reads a tenth of it, and it is tokenized in
 under a second."""
+
+_SPACELESS = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    r"\uff66-\uff9f\U00020000-\U0003fffd]"
+)
+"""Thai, Lao, Burmese, Khmer, kana and Han, which put no spaces between words, so that no rule tells where one ends.
+
+Source: Unicode Standard Annex 29, section 4; the blocks of Unicode 16.0."""
 
 SHOWN_CODES = 3  # code points named in a message before "and so on"
 
@@ -76,7 +85,7 @@ def tokenize(
         labels=labels_of(tokenizer, encoding["input_ids"]),
         is_special=np.array(encoding["special_tokens_mask"], dtype=bool),
         segment=segment,
-        word=np.array([-1 if word is None else word for word in encoding.word_ids()], dtype=np.int64),
+        word=_words(encoding, texts),
         unknown_id=tokenizer.unk_token_id,
         n_cut=tuple(int((full == one).sum() - (kept == one).sum()) for one in range(len(texts))),
     )
@@ -101,6 +110,11 @@ def labels_of(tokenizer: "PreTrainedTokenizerBase", ids: list[int]) -> tuple[str
         decoded = "" if token in special else tokenizer.convert_tokens_to_string([token]).strip()
         labels.append(decoded if decoded and "\N{REPLACEMENT CHARACTER}" not in decoded else token)
     return tuple(labels)
+
+
+def has_words(*texts: Tokens | None) -> bool:
+    """Whether of any token of these texts it is known which word it is part of."""
+    return any(bool((one.word >= 0).any()) for one in texts if one is not None)
 
 
 def remarks(tokens: Tokens) -> tuple[str, ...]:
@@ -158,6 +172,41 @@ def _control_codes(text: str) -> str:
     found = sorted({one for one in text if unicodedata.category(one) == "Cc" and one not in "\t\n\r"})
     names = ", ".join(f"U+{ord(one):04X}" for one in found[:SHOWN_CODES])
     return f"{names} and so on" if len(found) > SHOWN_CODES else names
+
+
+def _words(encoding: "BatchEncoding", texts: tuple[str, ...]) -> np.ndarray:
+    """For each token the number of the word of its text that it is part of; -1 where that cannot be told.
+
+    Words end where the tokenizer's own do, and at whitespace: Llama 2's tokenizer takes a whole text as one word.
+    """
+    sequences, own, spans = encoding.sequence_ids(), encoding.word_ids(), encoding[0].offsets
+    groups: list[list[int]] = []
+    for position, sequence in enumerate(sequences):
+        if sequence is None or own[position] is None:
+            continue
+        before = position - 1
+        goes_on = position > 0 and (sequences[before], own[before]) == (sequence, own[position])
+        if goes_on and not _is_apart(texts[sequence], spans[before], spans[position]):
+            groups[-1].append(position)
+        else:
+            groups.append([position])
+    words = np.full(len(sequences), -1, dtype=np.int64)
+    n_words = [0] * len(texts)
+    for group in groups:
+        sequence = sequences[group[0]] or 0
+        written = texts[sequence][spans[group[0]][0] : spans[group[-1]][1]]
+        if len(group) == 1 or (written and not _SPACELESS.search(written)):
+            words[group] = n_words[sequence]
+            n_words[sequence] += 1
+    return words
+
+
+def _is_apart(text: str, left: tuple[int, int], right: tuple[int, int]) -> bool:
+    """Whether there is whitespace between two neighbouring tokens, given where each stands in the text."""
+    first, between, second = text[slice(*left)], text[left[1] : right[0]], text[slice(*right)]
+    if any(map(str.isspace, between)) or second[:1].isspace():
+        return True
+    return first[-1:].isspace() and not first.isspace()  # a blank alone is the start of what follows
 
 
 def _segments(encoding: "BatchEncoding") -> np.ndarray:

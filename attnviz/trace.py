@@ -122,19 +122,11 @@ class Trace(Record):
 
     def scores(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
         """Scores before the softmax: scaled, with the family's bias, minus infinity where masked."""
-        from attnviz.attention import attention_scores  # torch is slow to import
-
-        call, head, kv_head = self._head(layer, head, kind)
-        query, key = _tensor(call.query[head]), _tensor(call.key[kv_head])
-        return _read_only(attention_scores(query, key, call.scale, **_mask(call, head)))
+        return _read_only(self._scores(layer, head, kind))
 
     def weights(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
         """Attention weights: rows sum to 1, or to 0 where a query may see no key."""
-        from attnviz.attention import attention_weights
-
-        call, head, kv_head = self._head(layer, head, kind)
-        query, key = _tensor(call.query[head]), _tensor(call.key[kv_head])
-        return _read_only(attention_weights(query, key, call.scale, **_mask(call, head)))
+        return _weights(self._scores(layer, head, kind))
 
     def output(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_value"]:
         """Output of one head: for each query the mean of the values, weighted by its attention."""
@@ -144,11 +136,12 @@ class Trace(Record):
 
     def outputs(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head query d_value"]:
         """Outputs of all heads of one layer, computed as they were in the model's own run."""
-        from attnviz.attention import attention_output, expand_heads
+        from attnviz.maths.attention import expand_heads
+        from attnviz.maths.blocks import attention_output_in_blocks
 
         call = self.attention(layer, kind)
         n_head = len(call.query)
-        output = attention_output(
+        output = attention_output_in_blocks(
             _tensor(call.query),
             expand_heads(_tensor(call.key), n_head),
             expand_heads(_tensor(call.value), n_head),
@@ -161,13 +154,13 @@ class Trace(Record):
     def layer_weights(
         self, layer: int, kind: Kind | None = None, *, measure: Measure = "weights"
     ) -> Float[np.ndarray, "head query key"]:
-        """Attention weights of all heads of one layer, or their value-aware weights (``norms``).
+        """Attention weights of all heads of one layer, or their norm-based weights (``norms``).
 
         Raises:
             SelectionError: also for a measure that has no number for each head, or is not to be had; see
                 `measures`.
         """
-        from attnviz.attention import attention_weights, expand_heads
+        from attnviz.maths.attention import attention_weights, expand_heads
 
         call = self.attention(layer, kind)
         self._check_measure(measure, kind)
@@ -183,12 +176,23 @@ class Trace(Record):
             bias=None if call.bias is None else _tensor(call.bias),
         ).numpy()
         if measure == "norms":
-            weights = attribution.head_norms(weights, self.value_products(layer, kind))
+            weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
         weights.flags.writeable = False
         return weights
 
+    def value_lengths(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head key"]:
+        """For each head and token the length of the vector v_j W_O that a weight of 1 brings to the layer's output.
+
+        Raises:
+            SelectionError: also where W_O is not known.
+        """
+        call = self.attention(layer, kind)
+        if call.output_weight is not None:
+            return attribution.value_lengths(call.value, call.output_weight)
+        return attribution.lengths_of(self.value_products(layer, kind))
+
     def value_products(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head head key"]:
-        """What value-aware weights need of the values and W_O; see `attnviz.attribution.value_products`.
+        """What norm-based weights of all heads together need of the values and W_O; see `attnviz.attribution`.
 
         Raises:
             SelectionError: also where W_O is not known.
@@ -232,8 +236,6 @@ class Trace(Record):
                 norm. Rollout is always of all heads.
             measure: what cells hold, one of `measures`.
         """
-        from attnviz.attention import softmax
-
         self._check_measure(measure, kind)
         scores: np.ndarray | None = None
         if measure == "rollout":
@@ -245,11 +247,10 @@ class Trace(Record):
             else:
                 weights = weights.mean(axis=0)
         else:
-            scores = self.scores(layer, head, kind)
-            weights = _read_only(softmax(_tensor(scores)))
+            found = self._scores(layer, head, kind)
+            scores, weights = _read_only(found), _weights(found)
             if measure == "norms":
-                products = self.value_products(layer, kind)[head, head][None, None]
-                weights, scores = attribution.head_norms(weights[None], products)[0], None
+                weights, scores = attribution.head_norms(weights, self.value_lengths(layer, kind)[head]), None
         return AttentionPattern(
             kind=self._kind(kind),
             layer=layer,
@@ -273,6 +274,13 @@ class Trace(Record):
         of_heads = call.allowed
         one = of_heads.any(axis=0) if head is None else of_heads[head if len(of_heads) > 1 else 0]
         return np.array(np.broadcast_to(one, shape))
+
+    def _scores(self, layer: int, head: int, kind: Kind | None) -> "torch.Tensor":
+        from attnviz.maths.attention import attention_scores  # torch is slow to import
+
+        call, head, kv_head = self._head(layer, head, kind)
+        query, key = _tensor(call.query[head]), _tensor(call.key[kv_head])
+        return attention_scores(query, key, call.scale, **_mask(call, head))
 
     def _check_measure(self, measure: Measure, kind: Kind | None) -> None:
         if measure not in (found := self.measures(kind)):
@@ -305,6 +313,13 @@ def _tensor(array: np.ndarray) -> "torch.Tensor":
     import torch
 
     return torch.tensor(array)  # a copy: torch has no read-only tensors
+
+
+def _weights(scores: "torch.Tensor") -> np.ndarray:
+    """Attention weights of scores; what a trace and its patterns show are made here."""
+    from attnviz.maths.attention import softmax
+
+    return _read_only(softmax(scores))
 
 
 def _read_only(tensor: "torch.Tensor") -> np.ndarray:

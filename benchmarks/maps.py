@@ -1,4 +1,4 @@
-"""Maps of queries and keys: what each method and input takes, and how far its maps can be believed.
+"""Maps of queries and keys: what each method and input takes, and how reliable its maps are.
 
 Every map that `attnviz.map_ranking` compares, of all heads of the embedded model, for ten texts of different
 length. `python -m benchmarks.maps` prints this part alone.

@@ -24,8 +24,9 @@ _SPACE_NOTES = {
     "raw": "Vectors are fed in as the model has them.",
     "centred": "Keys are moved so that their mean over all sentences is zero: one shift for all, so the weights within "
     "each sentence stay.",
-    "balanced": "Keys are centred over all sentences, then queries and keys stretched to one length: every weight stays.",
-    "lifted": "Keys are centred over all sentences and lifted so that a nearer key always has the higher score, before "
+    "balanced": "Keys are centred over all sentences, then queries and keys scaled to the same median length: every weight "
+    "stays.",
+    "lifted": "Keys are centred over all sentences and lifted so that a nearer key always has the larger q·k, before "
     "the map flattens that.",
 }
 
@@ -108,6 +109,7 @@ def notes(view: View, screen: Screen) -> str:
         made.remark,
         *collection.remarks(),
         _SPACE_NOTES[made.space],
+        words.BIASED if belief.is_biased(collection.attention[0]) else "",
         "Each sentence was read by itself: between two sentences there is no attention, only likeness of vectors. That "
         "is why there is no attention map here.",
         "Special tokens are not drawn." if view.selection.special != "shown" else "",
@@ -119,19 +121,19 @@ def notes(view: View, screen: Screen) -> str:
 # What `ui.belief.judge` says, for a reader of many sentences.
 JUDGED = {
     "unknown": "No query sees keys enough to judge this map.",
-    "misleads": "This map misleads about attention: a near key is not a strong one. Read it for groups of like vectors "
-    "only.",
+    "misleads": "This map misleads about attention: its distances follow the scores too little to be told from chance. Read it "
+    "for groups of similar vectors only.",
     "rough": "A near key is often a strong one, and often not: trust the lines, not the distances.",
     "fair": "Mostly, a nearer key of the same sentence is a stronger one.",
 }
 
 
-def believe(screen: Screen) -> None:
-    """How far the map can be believed, in numbers and in one sentence."""
+def reliability(screen: Screen) -> None:
+    """How reliable the map is, in numbers and in one sentence."""
     made = screen.map
     inside, plane = made.in_space, made.in_map
     sample = f" (a sample of {made.n_compared:,} points)" if made.n_compared < len(made.points) else ""
-    st.markdown("**How far to believe it**")
+    st.markdown("**Reliability**")
     st.dataframe(
         {
             "score and distance": [
@@ -157,7 +159,8 @@ def believe(screen: Screen) -> None:
         ""
         if np.isnan(made.trustworthiness)
         else (
-            f" Neighbours in the map are neighbours among the vectors to {made.trustworthiness:.2f} (1 all, 0.5 by chance){sample}."
+            f" Trustworthiness {made.trustworthiness:.2f}: 1 when all neighbours on the map are neighbours among the vectors, "
+            f"about 0.5 by chance{sample}."
         )
     )
     st.caption(
@@ -236,7 +239,7 @@ with errors.explained():
         with right:
             if found is not None:
                 matches(view, screen, found, token)
-            believe(screen)
+            reliability(screen)
         if token is None:
             st.caption("Click a point to see its sentence, with lines to its strongest keys.")
         else:

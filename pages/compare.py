@@ -289,7 +289,7 @@ def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> s
 
 def notes(view: View, comparison: Comparison) -> str:
     """What the pictures leave out or join, and what has no partner."""
-    said = [hidden_note(view)]
+    said = [words.MEASURE_NOTES[comparison.first.measure], hidden_note(view)]
     queries, keys = comparison.queries, comparison.keys
     only_a, only_b = (int(keys.has(side).sum() - keys.is_paired.sum()) for side in (0, 1))
     if only_a or only_b:
@@ -298,13 +298,14 @@ def notes(view: View, comparison: Comparison) -> str:
             "are missing."
         )
         if comparison.first.measure != "norms":
+            of_what = "attention" if comparison.first.measure == "weights" else "rollout"
             shares = [
                 share_text(
                     float(np.nan_to_num(cells)[queries.has(side)][:, ~keys.is_paired].sum(axis=1).mean())
                 )
                 for side, cells in enumerate((comparison.first_weights, comparison.second_weights))
             ]
-            said.append(f"On average {shares[0]} of A's attention and {shares[1]} of B's lies on them.")
+            said.append(f"On average {shares[0]} of A's {of_what} and {shares[1]} of B's lies on them.")
     said.append(zoom_note(comparison, view.selection.around))
     if comparison.splits_differ:
         said.append("The two models split the same text into different pieces.")
@@ -366,10 +367,10 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
         theme=view.theme,
         key="changed_rows",
     )
-    st.caption(
-        "Half the sum of a row's differences: the share of its attention that goes elsewhere in B, to keys without "
-        "a partner too."
+    is_share = ": the share of its attention that goes elsewhere in B" * (
+        comparison.first.measure == "weights"
     )
+    st.caption(f"Half the sum of a row's differences{is_share}, to keys without a partner too.")
 
 
 view = frame("Compare")

@@ -16,7 +16,7 @@ from ui.frame import View, frame, hidden_note
 from ui.selection import CHOICES, RANGES
 from ui.take import take
 from ui.text import literal
-from ui.words import SHOWN_NAMES, finding, name, place, strongest_key
+from ui.words import MEASURE_NOTES, MEASURES_HELP, SHOWN_NAMES, finding, name, place, strongest_key
 
 MOST_HEADS = len(LIGHT.heads)  # as many as there are colours that can be told apart
 
@@ -54,8 +54,7 @@ def controls(view: View, heads: list[str]) -> None:
         trace.measures(kind),
         required=True,
         format_func=SHOWN_NAMES.__getitem__,
-        help="Weights after the softmax; value-aware: the weight times the length of the vector it brings; rollout: "
-        "attention followed down to the text through all layers, heads averaged.",
+        help=f"Weights after the softmax; {MEASURES_HELP}",
         **widgets.field("show", replace(selection, show=view.measure)),
     )
     middle.multiselect(
@@ -87,7 +86,7 @@ def controls(view: View, heads: list[str]) -> None:
                 max_value=float(highest),
                 step=1.0,
                 format="%g",
-                help="Draws lines of this weight and above; of value-aware weights, in percent of the largest.",
+                help="Draws lines of this weight and above; of norm-based weights, in percent of the largest.",
                 **widgets.field("least"),
             )
         with st.popover("More", icon=":material/tune:", key="flow_more"):
@@ -116,7 +115,7 @@ def note(flow: Flow, view: View, largest: float) -> str:
     """Which lines are drawn, what they hold, and what is left out."""
     selection, measure = view.selection, MEASURE_NAMES[view.measure]
     of_what = " of the largest" * (view.measure == "norms")
-    held = f"{share_text(flow.share)} of the {'sum of all lengths' if view.measure == 'norms' else measure}"
+    held = f"{share_text(flow.share)} of the {'sum of all norm-based weights' if view.measure == 'norms' else measure}"
     if view.hides_special or selection.sentences != "all":
         held += " between these tokens"
     if flow.n_left_out:
@@ -133,7 +132,7 @@ def note(flow: Flow, view: View, largest: float) -> str:
             "(Hoover et al. 2020, arXiv:1910.05276)."
         )
     if view.measure == "norms":
-        said += f" Thickness is relative to the largest, {largest:.3g}: value-aware weights do not sum to 1."
+        said += f" Thickness is relative to the largest, {largest:.3g}: norm-based weights do not sum to 1."
     return said
 
 
@@ -181,7 +180,7 @@ token_flow(
     on_keep=keep,
     theme=view.theme,
 )
-said = [literal(note(flow, view, largest)), hidden_note(view)]
+said = [literal(note(flow, view, largest)), MEASURE_NOTES[view.measure], hidden_note(view)]
 if len(chosen) > len(heads):
     left_out = "; ".join(written_out(one).lower() for one in chosen[MOST_HEADS:])
     said.append(f"Lines of {MOST_HEADS} heads at most are drawn, each in its own colour: without {left_out}.")

@@ -29,6 +29,7 @@ def numbers_here(view: View) -> dict[str, str]:
     vectors = call.query[head, [query]], trace.key(layer, head, view.kind)[[key]]
     pair = f"{quoted(queries.labels[query])} and {quoted(keys.labels[key])}"
     assert pattern.scores is not None
+    n_seen = int(pattern.allowed[query].sum())
     special = [label for label, is_special in zip(keys.labels, keys.is_special, strict=True) if is_special]
     return {
         "Token": f"{len(keys)} in this text",
@@ -47,8 +48,8 @@ def numbers_here(view: View) -> dict[str, str]:
         "Softmax": f"the weights of {quoted(queries.labels[query])} sum to {row.sum():.6f}",
         "Attention matrix": f"{len(queries)} × {len(keys)} weights",
         "Mask": f"{int(pattern.allowed.sum()):,} of {pattern.allowed.size:,} cells may be seen",
-        "Entropy": f"the row of {quoted(queries.labels[query])}: {entr(row).sum() / np.log(2):.3f} of at most "
-        f"{np.log2(max(1, pattern.allowed[query].sum())):.3f} bits",
+        "Entropy": f"the row of {quoted(queries.labels[query])}, which sees {n_seen} key{'s' * (n_seen != 1)}: "
+        f"{entr(row).sum() / np.log(max(2, n_seen)):.3f} of ln n",
     }
 
 

@@ -230,7 +230,7 @@ def thresholds() -> None:
     for name, title in (
         ("near", "Previous, next, self: weight above"),
         ("delimiter", r"\[CLS\], \[SEP\], punctuation: weight above"),
-        ("broad", "Broad: entropy above"),
+        ("broad", "Broad: entropy, as a share of ln n, above"),
     ):
         st.slider(
             title,
@@ -303,7 +303,9 @@ def notes(screen: Screen) -> None:
     if view.measure == "rollout":
         said.append("Rollout is of all heads together; weights are shown.")
     marks = " · ".join(f"{MARKS[label]} {label}" for label in screen.labels or MARKS)
-    said.append(f"Marks: {marks} (Clark et al. 2019, arXiv:1906.04341, section 3; thresholds under More).")
+    said.append(
+        f"Marks: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."
+    )
     st.caption(literal(" ".join([*said, hidden_note(view)])))
 
 
@@ -417,7 +419,7 @@ with errors.explained():
         table(screen)
     with left, errors.explained():
         head_map(screen)
-    terms("Layer", "Head", "Attention matrix", "Entropy", "Value-aware weight")
+    terms("Layer", "Head", "Attention matrix", "Entropy", "Norm-based weight")
     take(
         view,
         {"head_grid": "All heads", "head_map": "Map of heads"},

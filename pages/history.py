@@ -164,12 +164,12 @@ def ways(steps: dict[StepName, Step]) -> None:
     st.latex(r"a_j = \frac{\exp(e_j)}{\sum_i \exp(e_i)}, \qquad c = \sum_j a_j\, v_j")
 
 
-def check(view: View, own: AttentionPattern, scaled: Step) -> None:
-    """Whether the last row is what the model computed."""
+def compare(view: View, own: AttentionPattern, scaled: Step) -> None:
+    """Whether the last row is the head's, as its trace has it."""
     difference = float(np.abs(own.weights[view.query] - scaled.weights).max())
     if difference < 1e-4:
         st.markdown(
-            f":green[:material/check_circle: Checked:] the last row is the model's own, largest difference "
+            ":material/calculate: Recomputed here: the last row. Largest difference from the trace's weights: "
             f"{power(difference)}."
         )
         return
@@ -177,7 +177,7 @@ def check(view: View, own: AttentionPattern, scaled: Step) -> None:
     st.markdown(
         f"This model departs from the formula of 2017: it multiplies by {call.scale:.3g}"
         + (" and adds a bias to each score" if call.bias is not None else "")
-        + f", so its own weights differ from the last row by up to {share_text(difference)}."
+        + f", so the weights of its trace differ from the last row by up to {share_text(difference)}."
     )
 
 
@@ -224,7 +224,7 @@ with errors.explained():
             **widgets.field("seed"),
         )
     pictures(view, steps, key)
-    check(view, own, steps["scaled"])
+    compare(view, own, steps["scaled"])
     table(view, steps)
     ways(steps)
     take(

@@ -136,7 +136,7 @@ def draw(view: View, work: Job) -> None:
 
 
 def finding(view: View, work: Job) -> str:
-    """Which head has the map that can be believed most, and how they do on average."""
+    """Which head has the most reliable map, and how they do on average."""
     known = {
         head: placed.in_map.order_correlation
         for head, placed in zip(heads_of(view), work.results, strict=True)
@@ -146,13 +146,11 @@ def finding(view: View, work: Job) -> str:
         return "Maps of all heads"
     (layer, head), best = min(known.items(), key=lambda one: one[1])
     said = (
-        f"The map of layer {layer}, head {head} can be believed most: score and distance go together with "
+        f"The most reliable map is that of layer {layer}, head {head}: correlation of distance and score "
         f"{words.correlation_text(best)}"
     )
     if len(known) > 1:
-        said += (
-            f"; over {len(known)} maps with {words.correlation_text(float(np.mean(list(known.values()))))}"
-        )
+        said += f"; mean of {len(known)} maps {words.correlation_text(float(np.mean(list(known.values()))))}"
     return said
 
 
@@ -165,11 +163,11 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
         said.append(made[0].remark)
     said.append(
         f"Circles are queries, diamonds keys; lines go from {words.name(queries, view.query)} to its {N_LINES} strongest "
-        "keys. The number is the mean correlation of score and distance: −1 when nearer is always stronger, 0 when "
-        "distance says nothing."
+        "keys. The number is the mean correlation of distance and score: −1 when a nearer key always has the higher "
+        "score, 0 when distance says nothing."
     )
     if n_faint := sum(one.faint and not one.is_old for one in maps):
-        said.append(f"Faint maps mislead, {n_faint} here: their number is no better than chance.")
+        said.append(f"Dimmed maps mislead, {n_faint} here: their number cannot be told from chance.")
     if any(one.is_old for one in maps):
         said.append("Grey maps are those from before; each stays until its next one is made.")
     like = held(view)
@@ -182,7 +180,7 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
 
 
 def as_csv(view: View, work: Job) -> bytes:
-    """A line for every map that is made, with what it can be believed."""
+    """A line for every map that is made, with how reliable it is."""
     header = [
         "layer",
         "head",
@@ -219,6 +217,6 @@ with errors.explained():
         view,
         {"map_grid": "Maps of all heads"},
         csv=partial(as_csv, view, work),
-        numbers="How far to believe each map",
+        numbers="Reliability of each map",
     )
 verdict.in_sidebar(view.selection)

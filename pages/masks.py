@@ -22,7 +22,7 @@ from ui.glossary import terms
 from ui.pair import pick_key, pick_query
 from ui.predictions import predictions
 from ui.selection import CHOICES
-from ui.steps.walk import check
+from ui.steps.walk import compare
 from ui.streaming import streaming
 from ui.take import take
 from ui.text import literal
@@ -50,7 +50,7 @@ SAID = {
 SOURCES = {
     "encoder": (
         "Self-attention",
-        "Queries, keys and values are made from the same tokens, and every token sees every other.",
+        "Queries, keys and values are made from the same tokens, and no token is hidden from those before it.",
     ),
     "decoder": (
         "Masked self-attention",
@@ -96,7 +96,7 @@ def controls(view: View) -> None:
     with row.popover("More", icon=":material/tune:", key="mask_more"):
         keys = view.trace.key_tokens(view.kind)
         st.multiselect(
-            "Keys nobody may see",
+            "Masked keys",
             range(len(keys)),
             format_func=lambda position: f"{isolated(keys.labels[position])}·{position}",
             placeholder="Pick tokens",
@@ -255,10 +255,12 @@ def read_alone(view: View, changed: Trace) -> None:
         alone.tokens.ids, changed.tokens.ids[:n_own]
     ):  # RoBERTa puts two signs between them
         return
-    check(
+    compare(
         changed.last_hidden_state[:n_own],
         alone.last_hidden_state,
-        f"under this mask the {n_own} tokens of the first sentence have the vectors that they have when it is read alone",
+        f"the vectors of the {n_own} tokens of the first sentence under this mask",
+        to="those of the same sentence read alone",
+        how="Read twice",
     )
 
 

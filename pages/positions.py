@@ -11,12 +11,12 @@ from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced, tone_limit
 from attnviz.figures.theme import isolated
 from attnviz.layouts import LARGEST_SEED, principal_components
-from attnviz.positions import shift, sinusoidal_positions
+from attnviz.positions import shift, sinusoidal_order, sinusoidal_positions
 from attnviz.records import Axis
 from ui import cache, errors, verdict, widgets
 from ui.frame import View, frame
 from ui.glossary import linked
-from ui.steps.walk import check
+from ui.steps.walk import compare
 from ui.take import take
 from ui.text import literal
 from ui.words import power
@@ -26,25 +26,33 @@ CORNER = 12  # rows and columns of the matrix of a shift that are drawn
 
 
 def vectors(view: View) -> None:
-    """The model's table beside the paper's."""
+    """The model's table, if it has one, beside the paper's."""
     table = None if view.selection.bundle else cache.learned_positions(view.selection.model)
     n_used = len(view.trace.tokens)
     d_model = view.trace.last_hidden_state.shape[1] if table is None else table.shape[1]
     n_position = 512 if table is None else len(table)
     sines = sinusoidal_positions(n_position, d_model + d_model % 2)  # a cosine for every sine
     st.markdown(
-        f"Attention itself has no order: a {linked('Token')}'s {linked('Output')} is a sum over all others, in any order. "
-        f"So a {linked('Position vector', 'vector for each position')} is added to the token's own before the first "
+        f"Attention itself has no order: a {linked('Token')}'s {linked('Output')} is a weighted sum over the tokens that "
+        "it sees, itself among them, whatever their order. So many families add a "
+        f"{linked('Position vector', 'vector for each position')} to the token's own before the first "
         f"{linked('Layer')}. BERT has learned its vectors (Devlin et al. 2018, arXiv:1810.04805); the paper of 2017 "
-        "took sines and cosines (Vaswani et al. 2017, arXiv:1706.03762, section 3.5)."
+        "took sines and cosines (Vaswani et al. 2017, arXiv:1706.03762, section 3.5). Others rotate queries and keys by "
+        "their position (Su et al. 2021, arXiv:2104.09864) or add a bias for the distance to the scores (Raffel et al. "
+        "2019, arXiv:1910.10683). Under a causal mask order shows even without any of these."
     )
     st.latex(
         r"PE_{(p,\,2i)} = \sin\!\left(\frac{p}{10000^{2i/d}}\right), \quad "
         r"PE_{(p,\,2i+1)} = \cos\!\left(\frac{p}{10000^{2i/d}}\right)"
     )
+    fixed = None if table is None else sinusoidal_order(table)
+    is_learned = table is not None and fixed is None
+    of_model = (
+        "Learned by this model" if is_learned else "This model’s, not learned" if fixed else "This model’s"
+    )
     columns = st.columns(2, gap="medium")
     for column, title, own, key in (
-        (columns[0], "Learned by this model", table, "learned"),
+        (columns[0], of_model, table, "learned"),
         (columns[1], "Sines and cosines", sines, "sines"),
     ):
         with column:
@@ -53,10 +61,14 @@ def vectors(view: View) -> None:
                 st.info(
                     "A bundle does not hold the model's tables."
                     if view.selection.bundle
-                    else "This family has no table of positions; it turns queries and keys by their position, or adds "
-                    "a bias for the distance to the scores."
+                    else "This family adds no position vectors: positions come in where queries meet keys, by rotating "
+                    "them or as a bias of the scores."
                 )
                 continue
+            if own is table and fixed:
+                st.caption(
+                    f"The sines and cosines of the paper{', all sines first' * (fixed == 'sines first')}."
+                )
             lengths = np.linalg.norm(own, axis=1)
             st.caption(
                 f"{own.shape[0]:,} × {own.shape[1]}; lengths {lengths.min():.2f} to {lengths.max():.2f}. Colours "
@@ -93,7 +105,7 @@ def vectors(view: View) -> None:
                 alt=f"{title}: positions in the plane of their two principal components",
             )
             st.caption("The same vectors by their first two principal components, joined in their order.")
-    distances(sines, table)
+    distances(sines, table if is_learned else None)
     shifted(view, sines)
 
 
@@ -158,10 +170,11 @@ def shifted(view: View, sines: np.ndarray) -> None:
             config=CONFIG,
             alt=f"Corner of the matrix that moves a position {k} on: blocks of two by two on the diagonal, else 0",
         )
-    check(
+    compare(
         sines[:-k] @ turn,
         sines[k:],
-        f"this matrix, {turn.shape[0]} × {turn.shape[1]}, takes each of {len(sines) - k:,} positions to the one {k} later",
+        f"{len(sines) - k:,} positions times this matrix, {turn.shape[0]} × {turn.shape[1]}",
+        to=f"the positions {k} later",
     )
 
 
@@ -206,15 +219,16 @@ def shuffled(view: View) -> None:
             st.caption(
                 f"A token turns by {change.mean():.4f} on average, by {change.max():.4f} at most (1 − cosine)."
             )
-    st.latex(r"\mathrm{attention}(P M) = P\,\mathrm{attention}(M) \quad \text{for every reordering } P")
     if found.without_positions.max() < 1e-3:
+        st.latex(r"\mathrm{attention}(P M) = P\,\mathrm{attention}(M) \quad \text{for every reordering } P")
         st.markdown(
-            "Without positions every token ends where it was, wherever it stands: to attention a sentence is a bag of "
-            "words. The positions alone make the difference on the left."
+            "Without position vectors every token ends with the same vector wherever it stands: to attention without a "
+            "causal mask a sentence is a bag of words. The positions alone make the difference on the left."
         )
     else:
         st.markdown(
-            "Even without positions the order matters to this model: a causal mask tells before from after."
+            "Even without position vectors the order matters to this model: its causal mask tells before from after "
+            "(Haviv et al. 2022, arXiv:2203.16634)."
         )
 
 
@@ -225,11 +239,11 @@ with errors.explained():
 take(
     view,
     {
-        "learned_table": "Learned vectors",
+        "learned_table": "The model’s vectors",
         "sines_table": "Sines and cosines",
-        "learned_likeness": "Learned, similarity",
+        "learned_likeness": "The model’s, similarity",
         "sines_likeness": "Sines, similarity",
-        "learned_path": "Learned, path",
+        "learned_path": "The model’s, path",
         "sines_path": "Sines, path",
         "shift_matrix": "Shift",
         "shuffled_with": "Shuffled",

@@ -1,4 +1,4 @@
-"""Where do queries and keys lie? One head's vectors as points, linked with its matrix, and how far to believe them."""
+"""Where do queries and keys lie? One head's vectors as points, linked with its matrix, and how reliable they are."""
 
 from dataclasses import replace
 from functools import partial
@@ -256,6 +256,8 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
     said = [written.map_settings(projection)]
     if projection.divergence is None and not projection.remark:
         said.append(written.SPACE_WORDS[cast(Space, projection.space)])
+    if projection.divergence is None and belief.is_biased(view.trace.attention(projection.layer, view.kind)):
+        said.append(written.BIASED)
     if selection.held not in ("", f"{projection.layer}.{projection.head}"):
         layer, _, head = selection.held.partition(".")
         said.append(f"Turned to lie like the map of layer {layer}, head {head}.")

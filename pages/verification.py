@@ -1,64 +1,130 @@
-"""Is what is shown what the model computes? The ladder of checks for the sentence at hand."""
+"""Is what is shown what the model computes? Every comparison for the sentence at hand."""
 
 import numpy as np
 import streamlit as st
 
 from attnviz.figures import draw_errors
-from ui import cache, errors, state
+from attnviz.records import WEIGHTS, Check, VerificationReport
+from ui import bundles, cache, errors, state
 from ui.frame import View, frame
 from ui.glossary import linked
 from ui.presets import PRESETS
 from ui.selection import Selection
 from ui.take import take
 from ui.text import literal, quoted
-from ui.verdict import headline
+from ui.verdict import RECORDED, headline, place, recorded_outcome, report_on
 from ui.words import power
 
-RUNGS = (
-    "Our weights against those the model returns, for every layer and head",
-    "Our head outputs against torch's own attention on the same queries, keys and values",
-    "What the whole model puts out when it runs on our attention, against its own",
-)
+# What is compared with the model's own numbers, by check. Streamlit would show a docstring here on the page.
+WHAT = {
+    "tokens": "Token ids, and those that the tokenizer gives for the text",
+    "labels": "The label of each token, and its entry in the tokenizer's vocabulary",
+    "queries": "Query vectors of every head",
+    "keys": "Key vectors of every head",
+    "values": "Value vectors of every head",
+    "scale": "The factor on q · k",
+    "attention mask": "Which keys a query may see",
+    "score bias": "What the family adds to scores for relative positions",
+    "attention weights": "The matrix of every head, as it is drawn",
+    "norm-based weights": "‖w·v·W_O‖ of every head, and the lengths of the vectors that the model's W_O makes",
+    "head outputs": "The weighted mean of the values, of every head",
+    "output after W_O": "What all heads add up to through W_O and its bias",
+    "last hidden state": "What the whole model returns",
+}
+# What differs head by head and can be shown in the grid.
+OF_HEADS = ("attention weights", "norm-based weights", "head outputs", "queries", "keys", "values")
 
 
-def ladder(view: View) -> None:
-    """The three rungs with their differences, tolerances and reasons."""
-    report = cache.report(view.selection.source)
-    st.markdown(f"**{headline(report, view.selection)}**")
-    columns = st.columns(len(RUNGS), gap="medium")
-    for number, (column, what, rung) in enumerate(zip(columns, RUNGS, report.rungs, strict=True), start=1):
-        column.markdown(f"**{number}. {rung.name.capitalize()}.** {what}.")
-        outcome = (
-            ":green[:material/check_circle: Passed:]" if rung.passed else ":red[:material/cancel: Failed:]"
-        )
-        column.markdown(f"{outcome} {power(rung.difference)}, tolerance {power(rung.tolerance)}")
-        column.caption(rung.reason)
+def checks(view: View) -> None:
+    """Every comparison with its difference, tolerance and reason."""
+    report, recorded = report_on(view.selection)
+    if recorded:
+        st.markdown(f"**{RECORDED}: {recorded_outcome(report)}**")
+        bundles.compare_button(view.selection.bundle, key="compare_bundle_verdict")
+    else:
+        st.markdown(f"**{headline(report)}**")
+    st.table(
+        [
+            {
+                "compared": f"**{_title(one.name)}.** {WHAT[one.name]}",
+                "result": _result(one, recorded=recorded),
+                "largest difference": _largest(one),
+                "tolerance": power(one.tolerance),
+            }
+            for one in report.checks
+        ]
+    )
+    for name, reason in report.not_compared.items():
+        st.caption(f"**{_title(name)}** are not compared, and not shown on any page: {literal(reason)}")
+    for reason, names in _reasons(report).items():
+        st.caption(f"**{_title(', '.join(names))}.** {literal(reason)}")
     source = report.provenance
     st.caption(
+        "The largest difference is the one that is largest beside its tolerance, of all layers and heads. "
         f"{literal(source.model)}, revision {literal(source.revision)}, {source.dtype}; "
         + ", ".join(f"{name} {literal(number)}" for name, number in source.versions.items())
         + "."
     )
 
 
+def _title(name: str) -> str:
+    return name[0].upper() + name[1:]
+
+
+def _largest(check: Check) -> str:
+    """The difference that is largest beside its tolerance, what it is a share of, and where it is."""
+    if check.difference == 0:
+        return "0"
+    share = f" of {check.unit.removeprefix('share of ')}" if check.unit.startswith("share of ") else ""
+    return f"{power(check.difference)}{share}" + (f", {place(check)}" if place(check) else "")
+
+
+def _reasons(report: VerificationReport) -> dict[str, list[str]]:
+    """Each reason with the names of the checks that have it."""
+    found: dict[str, list[str]] = {}
+    for one in report.checks:
+        found.setdefault(one.reason, []).append(one.name)
+    return found
+
+
+def _result(check: Check, *, recorded: bool) -> str:
+    if recorded:
+        return "passed, as recorded" if check.passed else ":red[failed, as recorded]"
+    return ":green[:material/check_circle: passed]" if check.passed else ":red[:material/cancel: failed]"
+
+
 def grid(view: View) -> None:
-    """The largest weight difference of every layer and head."""
-    report = cache.report(view.selection.source)
-    errors = report.weight_errors[view.kind]
-    layer, head = (int(one) for one in np.unravel_index(errors.argmax(), errors.shape))
+    """One comparison in every layer and head."""
+    report, recorded = report_on(view.selection)
+    there = [one.name for one in report.checks if one.name in OF_HEADS and view.kind in one.differences]
+    name = st.selectbox(
+        "Comparison",
+        there,
+        index=there.index(WEIGHTS),
+        format_func=str.capitalize,
+        key="compared",
+        help="Which comparison the cells show.",
+    )
+    check = report.check(name)
+    found = check.differences[view.kind]
+    layer, head = (int(one) for one in np.unravel_index(found.argmax(), found.shape))
     st.markdown(
-        f"**Of {errors.size} heads, layer {layer}, head {head} differs most: {power(float(errors.max()))}**"
+        f"**{_title(name)} differ most in layer {layer}, head {head}: {power(float(found.max()))}**"
+        + " (as recorded)" * recorded
     )
     st.plotly_chart(
         draw_errors(
-            report, kind=view.kind, picked=(view.selection.layer, view.selection.head), theme=view.theme
+            check, kind=view.kind, picked=(view.selection.layer, view.selection.head), theme=view.theme
         ),
         theme=None,
         key="errors",
         config={"displayModeBar": False},
-        alt="Largest difference of attention weights for every layer and head",
+        alt=f"Largest difference of {name} for every layer and head, beside its tolerance",
     )
-    st.caption("Colours are powers of ten, up to the tolerance. The outlined cell is the picked head.")
+    st.caption(
+        f"Colours are powers of ten of the difference divided by its tolerance; hover over a cell for both. "
+        f"Differences are measured in: {check.unit}. The outlined cell is the selected head."
+    )
 
 
 def row(view: View) -> None:
@@ -91,8 +157,7 @@ def row(view: View) -> None:
     }
     if selection.bundle:
         st.caption(
-            "The verdict is as recorded in the bundle. The model's own weights are not in it, so they do not stand "
-            "beside ours here."
+            "The bundle does not hold the model, so the model's own weights cannot be shown beside these."
         )
     else:
         theirs = cache.reference_weights(selection.source, selection.layer, view.kind)[selection.head, query]
@@ -112,7 +177,7 @@ def row(view: View) -> None:
 
 
 def every_preset(view: View) -> None:
-    """The ladder for each example sentence, on a button."""
+    """The comparisons for each example sentence, on a button."""
     model = view.selection.model
     verified: dict[str, list[dict[str, object]]] = st.session_state.setdefault("verified_presets", {})
     if st.button(
@@ -120,7 +185,7 @@ def every_preset(view: View) -> None:
         icon=":material/fact_check:",
         key="verify_presets",
         on_click=state.hold,
-        help="Runs the three checks on each of the example sentences with this model.",
+        help="Compares everything with the model's own numbers for each of the example sentences.",
     ):
         progress = st.progress(0.0)
         rows = []
@@ -140,9 +205,9 @@ def _verify(selection: Selection) -> dict[str, object]:
     return {
         "sentence": literal(selection.text),
         "tokens": len(cache.trace(selection.source).tokens),
-        "weights": power(report.weight_rung.difference),
-        "head outputs": power(report.output_rung.difference),
-        "last hidden state": power(report.hidden_rung.difference),
+        "comparisons": len(report.checks),
+        "weights": power(report.max_abs_error),
+        "last hidden state": power(report.check("last hidden state").difference),
         "passed": "yes" if report.passed else "**no**",
     }
 
@@ -150,8 +215,12 @@ def _verify(selection: Selection) -> dict[str, object]:
 view = frame("Verification")
 st.markdown("#### Is what is shown what the model computes?")
 st.markdown(
-    "The model runs on attnviz's own scaled dot-product attention. The same model, with the same parameters, "
-    "runs once more on the attention that the transformers library has for it, and the two are compared."
+    "These numbers come from a file. What the file says of them stands below as recorded, until its text is run again on "
+    "the same weights."
+    if view.selection.bundle
+    else "The model runs on attnviz's own scaled dot-product attention. For each text the same model, with the same "
+    "parameters, runs once more on the attention function that the transformers library has for its family, and each "
+    "layer is compared as it passes."
 )
 st.latex(r"\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V")
 st.caption(
@@ -160,7 +229,7 @@ st.caption(
     f"{linked('Value', 'values')} are averaged."
 )
 with errors.explained():
-    ladder(view)
+    checks(view)
     left, right = st.columns([2, 3], gap="medium")
     with left:
         grid(view)

@@ -1,4 +1,4 @@
-"""How far a map of queries and keys can be believed: in numbers and in words, and by the weights that it implies."""
+"""How reliable a map of queries and keys is: in numbers, in words, and by the weights that it implies."""
 
 from dataclasses import replace
 from html import escape
@@ -13,11 +13,11 @@ from attnviz.comparison import Comparison, compare
 from attnviz.faithfulness import chance_correlation
 from attnviz.figures.comparison import Part
 from attnviz.figures.theme import isolated, percent_text, share_text
-from attnviz.records import AttentionPattern, Axis, Faithfulness, Projection
+from attnviz.records import AttentionPattern, Axis, Faithfulness, LayerAttention, Projection
 from ui import cache
 from ui.frame import View, hidden_note
 from ui.text import literal
-from ui.words import correlation_text, name
+from ui.words import METHOD_NAMES, correlation_text, name
 from ui.zoom import matrix, zoom_buttons, zoom_note
 
 FAIR = -0.7
@@ -38,7 +38,8 @@ def panel(view: View, projection: Projection) -> None:
     assert scores is not None  # weights come with their scores
     chance = chance_correlation(scores)
     queries = Axis.of(view.trace.query_tokens(view.kind))
-    st.markdown(verdict(projection, chance, queries))
+    has_bias = is_biased(view.trace.attention(projection.layer, view.kind))
+    st.markdown(verdict(projection, chance, queries, has_bias=has_bias))
     if not np.isnan(projection.in_map.order_correlation):
         st.html(
             f"<style>{_STYLE.read_text(encoding='utf-8')}</style>"
@@ -50,7 +51,7 @@ def judge(found: Faithfulness, chance: float) -> Judgement:
     """What a map is good for.
 
     Args:
-        chance: the correlation that shuffled maps reach, `attnviz.faithfulness.chance_correlation`.
+        chance: what at most one shuffled map in twenty falls below, `attnviz.faithfulness.chance_correlation`.
     """
     if np.isnan(found.order_correlation) or chance <= -1:
         return "unknown"
@@ -59,8 +60,12 @@ def judge(found: Faithfulness, chance: float) -> Judgement:
     return "fair" if found.order_correlation <= FAIR else "rough"
 
 
-def verdict(projection: Projection, chance: float, queries: Axis) -> str:
-    """What may be read off this map, in Markdown."""
+def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: bool = False) -> str:
+    """What may be read off this map, in Markdown.
+
+    Args:
+        has_bias: whether the scores are more than scaled q . k, as in T5.
+    """
     found = projection.in_map
     mean, nearest = correlation_text(found.order_correlation), percent_text(found.nearest_agreement)
     match judge(found, chance):
@@ -70,46 +75,55 @@ def verdict(projection: Projection, chance: float, queries: Axis) -> str:
             return "**There are too few tokens to judge this map:** any map of so few keys may look right by chance."
         case "misleads":
             return (
-                f":red[**This map misleads:**] near does not mean strong here. Score and distance go together with "
-                f"{mean}; one shuffled map in twenty reaches {correlation_text(chance)} by chance. Do not read attention "
-                f"off it. {_cause(projection)}"
+                f":red[**This map misleads:**] its distances follow the scores too little to be told from chance. The correlation "
+                f"of distance and score is {mean} (−1 is perfect); at most one shuffled map in twenty goes below "
+                f"{correlation_text(chance)}. Do not read attention off it. {_cause(projection, has_bias)}"
             ).rstrip()
         case "rough":
             read = (
-                f"the nearest key, which is the strongest for {nearest} of the queries"
+                f"the nearest key, which has the largest weight for {nearest} of the queries"
                 if found.nearest_agreement >= MOSTLY
-                else f"which keys are far; even the nearest is the strongest for only {nearest} of the queries"
+                else f"a tendency, and not single keys: the nearest has the largest weight for only {nearest} of the queries"
             )
             return (
-                f"**This map is rough:** nearer keys tend to have higher scores ({mean}), but their order is often "
-                f"wrong. What may be read off is {read}. {_cause(projection)}"
+                f"**This map is rough:** nearer keys tend to have higher scores (correlation {mean}), but their order is "
+                f"often wrong. What may be read off is {read}. {_cause(projection, has_bias)}"
             ).rstrip()
         case "fair":
-            said = f"**This map can be read:** the nearer a key, the higher its score ({mean})"
+            said = f"**This map can be read:** nearer keys mostly have higher scores (correlation {mean})"
             if found.nearest_agreement >= MOSTLY:
-                said += f", and the nearest is the strongest for {nearest} of the queries."
+                said += f", and the nearest has the largest weight for {nearest} of the queries."
             else:
-                said += f"; but the nearest is the strongest for only {nearest} of the queries."
+                said += f"; but the nearest has the largest weight for only {nearest} of the queries."
             if found.worst_query is not None and found.worst_correlation >= chance:
                 worst = literal(name(queries, found.worst_query))
                 said += f" Leave out the query {worst}: its distances say little ({correlation_text(found.worst_correlation)})."
             return said
 
 
-def _cause(projection: Projection) -> str:
+def is_biased(attention: LayerAttention) -> bool:
+    """Whether a layer's scores hold something beside scaled q . k, such as T5's relative positions."""
+    return attention.bias is not None and bool(attention.bias.any())
+
+
+def _cause(projection: Projection, has_bias: bool) -> str:
     """Where the order was lost: in the vectors that were fed in, or on the way to the map."""
     if projection.in_space is None:
         return ""
     before = projection.in_space.order_correlation
     if before <= FAIR:
-        n_axis = {2: "two", 3: "three"}[projection.points.shape[1]]
         return (
-            f"Among the vectors fed in distance does follow the score ({correlation_text(before)}); "
-            f"{n_axis} dimensions have no room for it."
+            f"Among the vectors fed in distance does follow the score (correlation {correlation_text(before)}); this "
+            f"{METHOD_NAMES[projection.method]} map in {projection.points.shape[1]} dimensions does not keep that."
         )
+    lifted = (
+        "among lifted ones Euclidean distance follows q·k, but not the bias that this layer adds to it."
+        if has_bias
+        else "among lifted ones Euclidean distance does."
+    )
     return (
-        f"Distance does not follow the score among the vectors fed in either ({correlation_text(before)}); among "
-        "lifted ones it does."
+        "Distance does not follow the score among the vectors fed in either (correlation "
+        f"{correlation_text(before)}); {lifted}"
     )
 
 
@@ -124,20 +138,20 @@ def _figures(view: View, projection: Projection, chance: float, queries: Axis) -
 
     rows = [
         (
-            "Nearer is stronger",
-            "Spearman correlation of score and distance over the keys of a query, mean over the queries: −1 when a "
-            "nearer key always has the higher score, 0 when distance says nothing. Of shuffled maps with as many "
-            f"tokens one in twenty at most reaches {correlation_text(chance)}.",
+            "Correlation of distance and score",
+            "Spearman’s rank correlation over the keys of a query, mean over the queries: −1 when a nearer key always "
+            "has the higher score, 0 when distance says nothing. Of maps of this text whose points are shuffled, at "
+            f"most one in twenty goes below {correlation_text(chance)}.",
             [correlation_text(one.order_correlation) for one in sides],
         ),
         (
-            "… for the worst query",
-            "The same correlation for the query that is served worst, and its token.",
+            "… of the worst query",
+            "The query with the worst correlation, and that correlation.",
             [worst(one) for one in sides],
         ),
         (
-            "Nearest is strongest",
-            "For how many of the queries the key that lies nearest has the highest score.",
+            "Nearest key has the largest weight",
+            "For how many of the queries the nearest key has the largest weight.",
             [percent_text(one.nearest_agreement) for one in sides],
         ),
     ]
@@ -146,14 +160,15 @@ def _figures(view: View, projection: Projection, chance: float, queries: Axis) -
         rows.append(
             (
                 "Trustworthiness",
-                f"Whether points that lie together are together among {against} too: 1 always, about 0.5 by chance.",
+                f"Whether neighbours on the map are neighbours among {against} too: 1 when all are; one that is not "
+                "costs the more, the farther it is there; about 0.5 by chance.",
                 [f"{projection.trustworthiness:.2f}"],
             )
         )
     if projection.divergence is not None:
         rows.append(
             (
-                "Lost of the attention",
+                "Attention lost",
                 "Kullback–Leibler divergence of the model's weights from those that the map implies, mean over the "
                 f"queries: 0 for none; equal weights on all keys would lose {_lost_by_equal_weights(view, projection):.2f} nats.",
                 [f"{projection.divergence:.2f} nats"],
@@ -172,7 +187,7 @@ def _figures(view: View, projection: Projection, chance: float, queries: Axis) -
 
 
 def _lost_by_equal_weights(view: View, projection: Projection) -> float:
-    """What a map would lose that puts every key equally far away, in nats: mean of log(n) - entropy."""
+    """What a map that puts every key equally far away would lose, in nats: mean of ln n - entropy."""
     pattern = _pattern(view, projection.layer, projection.head)
     weights = pattern.weights.astype(np.float64)
     logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))

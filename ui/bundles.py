@@ -1,4 +1,7 @@
-"""Opening a bundle: its trace and verdict take the place of a computed one, for this session alone."""
+"""Opening a bundle: its trace takes the place of a computed one, for this session alone.
+
+The verdict in it is what the file says. A verdict on it is made here, when it is asked for: the text is run again.
+"""
 
 from dataclasses import replace
 from hashlib import sha256
@@ -7,8 +10,10 @@ import streamlit as st
 
 from attnviz.bundle import LARGEST_BUNDLE, Bundle
 from attnviz.bundle_reading import read_bundle
-from attnviz.catalogue import offers
-from attnviz.errors import BundleError
+from attnviz.bundle_verification import check_weights
+from attnviz.catalogue import locate, offers
+from attnviz.errors import BundleError, VerificationError
+from attnviz.records import VerificationReport
 from ui import cache, state
 from ui.selection import Selection, from_params
 from ui.text import literal
@@ -69,14 +74,18 @@ def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
 
 
 def banner(bundle: Bundle) -> None:
-    """Says that a bundle is shown, and how to leave it."""
+    """Says that a bundle is shown and what is known of it, and how to compare and to leave it."""
     source = bundle.trace.provenance
+    has_bias = any(call.bias is not None for calls in bundle.trace.layers.values() for call in calls)
     with st.container(horizontal=True, vertical_alignment="center", key="bundle_banner"):
         st.caption(
             f":material/folder_zip: Shown as recorded in a bundle: {literal(source.model)}, revision "
-            f"{literal(source.revision)}. Another sentence, model or mask leaves it.",
+            f"{literal(source.revision)}. The attention weights follow from the queries, keys, mask"
+            f"{', bias' * has_bias} and scale in this file. Another sentence, model or mask leaves it.",
             width="content",
         )
+        if not was_asked(state.chosen().bundle):
+            compare_button(state.chosen().bundle, key="compare_bundle")
         st.button(
             "Leave the bundle",
             key="leave_bundle",
@@ -84,3 +93,66 @@ def banner(bundle: Bundle) -> None:
             kwargs={"bundle": ""},
             help="Computes the same sentence with the model chosen in the sidebar.",
         )
+
+
+def compare_button(digest: str, *, key: str) -> None:
+    """The button that has the text of an opened bundle run again, or why there is none.
+
+    Args:
+        key: of the button, which a page may have twice.
+    """
+    if reason := obstacle(digest):
+        st.caption(literal(reason), width="content")
+        return
+    st.button(
+        "Run again and compare",
+        icon=":material/fact_check:",
+        key=key,
+        on_click=_ask,
+        help="Runs the text on the same weights here, and compares every number of the bundle with the model's.",
+    )
+
+
+def _ask() -> None:
+    state.hold()
+    st.session_state.compared_bundle = state.chosen().bundle
+
+
+def was_asked(digest: str) -> bool:
+    """Whether the bundle of this digest was to be compared, in this session."""
+    return bool(digest) and st.session_state.get("compared_bundle") == digest
+
+
+def obstacle(digest: str) -> str:
+    """Why an opened bundle cannot be compared with a model here, in a sentence; empty while nothing is known against it.
+
+    The SHA-256 of the weights here, which takes a second for 500 MB, is looked at only once it was asked for.
+    """
+    bundle = cache.opened(digest)
+    if bundle is None:
+        return "The bundle is not open here."
+    name = bundle.trace.provenance.model
+    if not bundle.weights_sha256:
+        return (
+            "The bundle does not say which weights it was made with, so it cannot be compared with the model."
+        )
+    if not any(one.name == name and locate(one) is not None for one in offers()):
+        return "These weights are not on this machine, so the bundle cannot be compared with the model."
+    if was_asked(digest):
+        try:
+            check_weights(bundle, cache.model(name))
+        except VerificationError as error:
+            return str(error)
+    return ""
+
+
+def compared(selection: Selection) -> VerificationReport | None:
+    """The verdict on the shown bundle, made here; None where none is shown, or it was not or cannot be compared.
+
+    Raises:
+        AttnvizError: the model here cannot be loaded, or what the bundle holds cannot be laid beside its numbers.
+    """
+    if not was_asked(selection.bundle) or obstacle(selection.bundle):
+        return None
+    with st.spinner("Running the text again …"):
+        return cache.compared_report(selection.source)

@@ -15,6 +15,7 @@ from attnviz import heads, models, verification
 from attnviz import projection as projections
 from attnviz.anatomy import LayerAnatomy
 from attnviz.bundle import Bundle
+from attnviz.bundle_verification import compare_bundle
 from attnviz.catalogue import locate, offer
 from attnviz.claims import Claims
 from attnviz.collection import Collection
@@ -255,6 +256,25 @@ def collection_shelf(model: str, text_sha256: str, layer: int, kind: Kind) -> li
 @st.cache_resource(max_entries=200, show_spinner=False)
 def _computed_report(source: Source) -> VerificationReport:
     return verification.verify(model(source.model), trace(source))
+
+
+def compared_report(source: Source) -> VerificationReport:
+    """The verdict on an opened bundle against the model of its name here, which reads its text again.
+
+    Raises:
+        ModelNotAvailableError, VerificationError: there is no such model here, or the two cannot be compared.
+    """
+    bundle = _recorded(source)
+    here = model(bundle.trace.provenance.model)
+    weights = tuple(sorted(here.weights_sha256.items()))
+    return _compared_report(source.bundle, here.name, weights, bundle)
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def _compared_report(
+    digest: str, name: str, weights: tuple[tuple[str, str], ...], _bundle: Bundle
+) -> VerificationReport:
+    return compare_bundle(_bundle, model(name))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

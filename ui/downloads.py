@@ -32,7 +32,7 @@ class _Download:
     def _run(self) -> None:
         try:
             download_model(self.name, on_progress=self._progress)
-        except Exception as error:  # noqa: BLE001  (nobody is above a thread to see it; the panel shows it)
+        except Exception as error:  # noqa: BLE001  (nothing above a thread catches it; the panel shows it)
             self.error = error
 
     def _progress(self, done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Work that takes seconds, done in processes of its own so that nobody's screen waits for somebody else's.
+"""Work that takes seconds, done in processes of its own so that no screen waits for another.
 
 One concept: a Job, a list of calls whose results are shown as they come. Everybody who looks at the same thing
 shares one job; it goes on while anybody looks, and stops when the last one has left or gone. Who has left, by
@@ -29,11 +29,11 @@ from attnviz.errors import AttnvizError
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A function of attnviz with its arguments. What it is given as ``progress`` is replaced by a function that notes
-the share that is done, 0 to 1, and that ends the call when nobody looks any more."""
+the share that is done, 0 to 1, and that ends the call when its last visitor has left."""
 
 WORKERS = 2
 PATIENCE = 5.0
-"""Seconds after which somebody who was not heard of has left; a page that waits asks twice a second."""
+"""Seconds after which a visitor who was not heard of has left; a page that waits asks twice a second."""
 MOST_JOBS = 12
 _ROOT = Path(__file__).parents[1]
 _THREADS = dict.fromkeys(
@@ -120,7 +120,7 @@ class Job:
         return not (self.finished or self.error or self.was_left)
 
     def go_on(self) -> None:
-        """Forgets the error and that this session has left, so that what is missing is made when somebody watches."""
+        """Forgets the error and that this session has left, so that what is missing is made when a visitor watches."""
         with _lock:
             self.error = None
             self._left.discard(_session())
@@ -195,7 +195,7 @@ class _Workers:
         atexit.register(self.end)
 
     def work_on(self, job: Job) -> None:
-        """Sees to it that somebody works on a job."""
+        """Sees to it that a process works on a job."""
         with _lock:
             if job._can_go_on() and job not in self._jobs:
                 self._jobs.append(job)

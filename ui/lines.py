@@ -92,7 +92,7 @@ def chosen_lines(view: View) -> str:
         return str(own)
     if view.selection.lines == "own":
         st.caption(
-            ":material/info: The link leads to sentences of somebody's own, which no link holds; the bundled set is shown."
+            ":material/info: The link leads to pasted or uploaded sentences, which no link holds; the bundled set is shown."
         )
     return bundled()
 

@@ -24,7 +24,7 @@ PARAMETERS = {
     "iterations": ("Iterations", "Steps of the optimiser at most; more let the points settle."),
     "seed": (
         "Seed",
-        "Seed of what is random in the method; maps that differ with it show what not to believe.",
+        "Seed of what is random in the method; what differs between seeds is not reliable.",
     ),
 }
 """Title and help of every parameter that some method takes."""

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from attnviz.attention import QUERY_BLOCK
 from attnviz.cost import TILE, Layer
 from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
 from attnviz.figures.theme import percent_text
+from attnviz.maths.blocks import QUERY_BLOCK
 from attnviz.measurement import METHODS, MOST_BYTES, SECONDS, SHARE_OF_MEMORY, Method, Series, Stop, measure
 from ui import state, waiting
 from ui.frame import View

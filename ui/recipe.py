@@ -1,6 +1,6 @@
 """The few lines of attnviz that make the matrix or the map on screen, for a notebook or a script.
 
-One concept: from a view to Python. Whatever somebody typed stands in the lines as a literal, never as code.
+One concept: from a view to Python. Typed text stands in the lines as a literal, never as code.
 """
 
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ Sentences = Literal["all", "A → A", "A → B", "B → A", "B → B"]
 Where = Literal["this head", "this layer", "all layers"]
 """Where a mask is applied inside the forward pass."""
 MapsOrder = Literal["layer", "belief"]
-"""How the maps of all heads are ordered: by layer and head, or those that can be believed most first."""
+"""How the maps of all heads are ordered: by layer and head, or the most reliable first."""
 Threshold = Literal["share", "weight"]
 """What the lines of the flow are chosen by."""
 
@@ -121,7 +121,7 @@ LISTS = ("masked", "other_masked", "unseen")
 SWITCHES = ("cut", "values", "common", "pairs_special", "pairs_self", "by_size")
 """Fields that are on (1) or off (0)."""
 TEXTS = ("text", "second", "bundle", "other_text", "other_second", "found")
-"""Fields that hold what somebody typed, or a name that is looked up."""
+"""Fields that hold typed text, or a name that is looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

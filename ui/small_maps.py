@@ -58,10 +58,10 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
         judged = belief.judge(found, chances[layer])
         number = short(found.order_correlation)
         said = [
-            f"Layer {layer}, head {head}: score and distance go together with {number}"
+            f"Layer {layer}, head {head}: correlation of distance and score {number}"
             if number
             else f"Layer {layer}, head {head}",
-            f"the nearest key is the strongest for {percent_text(found.nearest_agreement)} of the queries"
+            f"the nearest key has the largest weight for {percent_text(found.nearest_agreement)} of the queries"
             if number
             else "",
             JUDGED[judged],

@@ -13,6 +13,7 @@ import streamlit as st
 
 from attnviz.catalogue import default_model
 from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
+from attnviz.tokenization import has_words
 from attnviz.trace import Trace
 from ui import cache
 from ui.presets import Preset, first_screen
@@ -107,7 +108,6 @@ def settle(selection: Selection) -> None:
     """Takes the selection that is really shown as the one that is chosen."""
     st.session_state.selection = selection
     remember(selection)
-    mirror(selection)
 
 
 def remember(selection: Selection) -> None:
@@ -144,7 +144,7 @@ def choose_preset(preset: Preset) -> None:
 def fit(selection: Selection, trace: Trace) -> Selection:
     """The nearest selection that this trace has; a sentence for every change joins the notices.
 
-    A query that nobody picked becomes the preset's, or the one with the strongest link to another token.
+    A query that was not picked becomes the preset's, or the one with the strongest link to another token.
     """
     model = trace.provenance.model
     if selection.kind not in trace.kinds:
@@ -167,6 +167,9 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     if measure not in trace.measures(kind):
         _remark(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
         selection = replace(selection, show="weights")
+    if selection.unit == "words" and not has_words(trace.tokens, trace.target_tokens):
+        _remark("Which tokens of this text make a word is not known; a row and a column stand for a token.")
+        selection = replace(selection, unit="tokens")
     if trace.tokens.text_pair is None:
         selection = replace(selection, sentences="all")
     nearest("layer", trace.n_layers(kind), f"{model} has layers")

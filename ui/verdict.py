@@ -1,24 +1,58 @@
-"""The verdict: whether attnviz's attention gives the model's numbers for this text."""
+"""The verdict: whether what is shown are the model's numbers for this text."""
 
 import streamlit as st
 
-from attnviz.records import VerificationReport
-from ui import cache, errors
+from attnviz.records import Check, VerificationReport
+from ui import bundles, cache, errors
 from ui.selection import Selection
 from ui.words import power
 
 PAGE = "pages/verification.py"
 
 
-def headline(report: VerificationReport, selection: Selection, *, tolerance: bool = True) -> str:
-    """Passed or not, with the largest difference and its tolerance: of the weights, or of what failed first."""
-    failed = [rung for rung in report.rungs if not rung.passed]
-    rung = failed[0] if failed else report.weight_rung
-    verdict = f":red[Not the model's {rung.name}:]" if failed else ":green[Checked:]"
-    if selection.bundle:
-        verdict = f":red[Recorded, not the model's {rung.name}:]" if failed else ":green[Recorded:]"
-    allowed = f", tolerance {power(rung.tolerance)}" if tolerance else ""
-    return f"{verdict} largest difference {power(rung.difference)}{allowed}"
+def report_on(selection: Selection) -> tuple[VerificationReport, bool]:
+    """The verdict on what is shown, and whether it is only recorded: what the file of a bundle says of itself.
+
+    Raises:
+        AttnvizError: as `attnviz.verify`, and as `ui.bundles.compared`.
+    """
+    compared = bundles.compared(selection)
+    if compared is not None:
+        return compared, False
+    return cache.report(selection.source), bool(selection.bundle)
+
+
+def headline(report: VerificationReport) -> str:
+    """Whether everything passed, with the largest difference of the weights; or what failed first, and by how much."""
+    if failed := report.failed:
+        return f":red[Does not match the model:] {failed[0].name} {difference(failed[0])}"
+    n_check = len(report.checks)
+    return f":green[Checked:] {n_check} comparisons pass, weights differ by at most {power(report.max_abs_error)}"
+
+
+RECORDED = "Recorded when the bundle was made"
+
+
+def recorded_outcome(report: VerificationReport) -> str:
+    """What a file says of itself, which nothing here has compared: "12 of 12 checks passed"."""
+    n_failed, n_check = len(report.failed), len(report.checks)
+    said = f"{n_check - n_failed} of {n_check} checks passed"
+    return f":red[{said}]" if n_failed else said
+
+
+def difference(check: Check) -> str:
+    """By how much a check failed, and where: "differ by 1.8, tolerance 2.5 × 10⁻⁵, in layer 3, head 1"."""
+    said = f"differ by {power(check.difference)}, tolerance {power(check.tolerance)}"
+    return f"{said}, in {place(check)}" if place(check) else said
+
+
+def place(check: Check) -> str:
+    """Where a difference is largest beside its tolerance: "layer 3, head 1"; nothing for one number a text."""
+    kind, layer, head = check.worst
+    n_layer, n_head = check.differences[kind].shape
+    if n_layer == 1 and n_head == 1:
+        return ""
+    return f"layer {layer}, head {head}" if n_head > 1 else f"layer {layer}"
 
 
 def in_sidebar(selection: Selection) -> None:
@@ -27,15 +61,29 @@ def in_sidebar(selection: Selection) -> None:
     The last thing that a page calls: the check takes as long as reading the text did.
     """
     with st.sidebar, errors.explained(key="cut_verified"):
-        show(cache.report(selection.source), selection, tolerance=False)  # for which there is no room
+        show(selection)
 
 
-def show(report: VerificationReport, selection: Selection, *, tolerance: bool = True) -> None:
-    """The headline in one line, which leads to the Verification page."""
-    st.page_link(
-        PAGE,
-        label=headline(report, selection, tolerance=tolerance),
-        icon=":material/check_circle:" if report.passed else ":material/cancel:",
-        query_params=selection.to_params(),
-        help="attnviz's own attention against the model's, for this text. Click to see how it was checked.",
-    )
+def show(selection: Selection) -> None:
+    """The headline in one line, which leads to the Verification page; of a bundle, what it records and a way to check it."""
+    report, recorded = report_on(selection)
+    if not recorded:
+        st.page_link(
+            PAGE,
+            label=headline(report),
+            icon=":material/check_circle:" if report.passed else ":material/cancel:",
+            query_params=selection.to_params(),
+            help="Compares every number shown here with the model's own attention for this text. Opens each comparison.",
+        )
+        return
+    with st.container(gap="small"):
+        st.page_link(
+            PAGE,
+            label=RECORDED,
+            icon=":material/history:",
+            query_params=selection.to_params(),
+            help="What the file says of itself; nothing was compared here. Opens each check.",
+        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(recorded_outcome(report), width="content")
+            bundles.compare_button(selection.bundle, key="compare_bundle_verdict")

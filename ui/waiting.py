@@ -27,7 +27,7 @@ def looking(look: Callable[[], None], every: float | None) -> None:
 def whole_page() -> NoReturn:
     """Draws the whole page, from a block that was drawn by itself.
 
-    The browser asked for the block with the link it had; somebody may have clicked since, which counts for more.
+    The browser asked for the block with the link it had; a click since then counts for more.
     """
     state.hold()
     st.rerun()

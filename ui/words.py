@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.figures.heatmap import Shown
-from attnviz.figures.theme import isolated, percent_text, share_text
+from attnviz.figures.theme import isolated, percent_text, power_text, share_text
 from attnviz.figures.tint import Tint
 from attnviz.projection import NAMES
 from attnviz.records import AttentionPattern, Axis, Measure, Projection
@@ -13,12 +13,30 @@ from attnviz.spaces import Space
 SHOWN_NAMES: dict[Shown, str] = {
     "weights": "Weights",
     "scores": "Scores",
-    "norms": "Value-aware",
+    "norms": "Norm-based",
     "rollout": "Rollout",
 }
 """What cells can hold, as it is written on controls."""
+MEASURES_HELP = (
+    "norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, "
+    "heads averaged."
+)
+"""What else than weights cells can hold, for help texts."""
+MEASURE_NOTES: dict[Measure, str] = {
+    "weights": "",
+    "norms": "Norm-based weight: ‖w·v·W_O‖, the length of weight times value times W_O (Kobayashi et al. 2020, "
+    "arXiv:2004.10102).",
+    "rollout": "Rollout is an estimate: it averages the heads of each layer and assumes that half of each layer is its "
+    "attention and half the residual connection (Abnar and Zuidema 2020, arXiv:2005.00928).",
+}
+"""What is said below a picture of each measure."""
 METHOD_NAMES = NAMES | {"attention": "Attention map", "mds": "Classical MDS"}
 """What places the points of a map, the same."""
+WITHOUT_NORMS = (
+    "Norm-based weights are not offered: this family's W_O does not take the heads' outputs as they are, or attnviz "
+    "does not find it, so what a head adds to the layer's output is not known."
+)
+"""What is said where a model has no norm-based weights."""
 WITHOUT_ROOM = "Labels without room show when pointed at."
 """What is said below a map where labels are hidden."""
 COMPILED = "UMAP is compiled when a process first uses it, which takes 10 to 25 seconds"
@@ -65,11 +83,11 @@ def finding(pattern: AttentionPattern, query: int, key: int) -> str:
             said = "{0} gives {2} of its attention to {1}"
             rest = "; most, {1}, goes to {0}"
         case "norms":
-            said = "{1} reaches {0} with a value-aware weight of {2}"
-            rest = "; most, {1}, comes from {0}"
+            said = "the norm-based weight from {0} to {1} is {2}"
+            rest = "; the largest, {1}, is to {0}"
         case "rollout":
-            said = "{2} of {0} comes from {1}, through all layers so far"
-            rest = "; most, {1}, from {0}"
+            said = "rollout attributes {2} of {0} to {1}"
+            rest = "; most, {1}, to {0}"
     said = said.format(*given)
     return f"{said}." if is_most else f"{said}{rest.format(strongest, amount(pattern, row, most))}."
 
@@ -85,7 +103,7 @@ def key_finding(pattern: AttentionPattern, key: int) -> str:
 
 
 def amount(pattern: AttentionPattern, row: int, column: int) -> str:
-    """A cell's number in words: a share of attention as "47.5 %", a value-aware weight as "1.47"."""
+    """A cell's number in words: a share of attention as "47.5 %", a norm-based weight as "1.47"."""
     return number_text(float(pattern.weights[row, column]), pattern.measure)
 
 
@@ -106,7 +124,7 @@ def group_name(axis: Axis, span: tuple[int, int]) -> str:
 
 
 def number_text(number: float, measure: Measure) -> str:
-    """A weight in words: "47.5 %", or "1.47" for a value-aware one."""
+    """A weight in words: "47.5 %", or "1.47" for a norm-based one."""
     return f"{number:.3g}" if measure == "norms" else share_text(number)
 
 
@@ -153,28 +171,29 @@ SPACE_NAMES: dict[Space, str] = {
 }
 """What a map can be fed with, as it is written on controls."""
 SPACE_WORDS: dict[Space, str] = {
-    "raw": "The vectors as the model has them: every angle and length is kept, but what all keys have in common, "
-    "which no weight depends on, keeps queries and keys apart.",
+    "raw": "The vectors as the model has them: every angle and length is kept, and with them what all keys have in "
+    "common, which no weight depends on but which may keep queries and keys apart.",
     "centred": "Keys moved so that their mean is zero, which leaves every weight as it is; queries are not moved, since "
     "that would change them.",
-    "balanced": "Centred keys made shorter and queries longer by one factor, or the reverse, so that both are of one "
-    "length; scores change by one number a query, weights not at all.",
-    "lifted": "Centred keys with one dimension more, which makes the nearer key the one with the higher score for every "
-    "query, exactly.",
+    "balanced": "Centred keys made shorter and queries longer by one factor, or the reverse, so that both have the same "
+    "median length; scores change by one number for each query, weights not at all.",
+    "lifted": "Centred keys with one dimension more, so that by Euclidean distance the nearer key has the larger q·k for "
+    "every query.",
 }
 """What each of them keeps, in a sentence."""
+BIASED = "This layer adds a bias to q·k, which the vectors do not hold: distances follow q·k, not the biased score."
+"""What is said below a map of vectors whose scores have such a bias, as in T5."""
 
 
 def map_note(projection: Projection) -> str:
-    """How the map was made, what had to be changed for it, and how far it can be believed."""
+    """How the map was made, what had to be changed for it, and how reliable it is."""
     note = map_settings(projection)
-    believed = projection.in_map
-    if np.isnan(believed.nearest_agreement):
+    found = projection.in_map
+    if np.isnan(found.nearest_agreement):
         return note
     return (
-        f"{note} How far to believe it: the nearest key is the one with the largest weight for "
-        f"{percent_text(believed.nearest_agreement)} of the queries; near and strong go together with "
-        f"{correlation_text(believed.order_correlation)} (−1 always, 0 not at all)."
+        f"{note} Reliability: for {percent_text(found.nearest_agreement)} of the queries the nearest key has the largest "
+        f"weight; correlation of distance and score {correlation_text(found.order_correlation)} (−1 is perfect)."
     )
 
 
@@ -204,17 +223,5 @@ def correlation_text(correlation: float) -> str:
     return "none" if np.isnan(correlation) else f"{correlation:+.2f}".replace("-", "−")
 
 
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def power(number: float) -> str:
-    """A number in powers of ten: "9.2 × 10⁻⁷"; what is near 1, "0" and "not a number" as they are."""
-    if not np.isfinite(number):
-        return "not a number"
-    if number == 0:
-        return "0"
-    if 0.01 <= abs(number) < 1000:
-        return f"{number:.2g}" if abs(number) < 100 else f"{number:.0f}"
-    digits, exponent = f"{number:.1e}".split("e")
-    raised = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
-    return raised if digits == "1.0" else f"{digits} × {raised}"
+power = power_text
+"""A number in powers of ten, as it is written on screens."""

@@ -1,6 +1,7 @@
 """The attention matrix of one head: queries down, keys across, square cells."""
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -81,6 +82,12 @@ def draw_heatmap(
     return draw_pattern(pattern, show=show, colour=colour, picked=picked, theme=theme)
 
 
+@cache
+def _scale(palette: Theme, *, logarithmic: bool = False) -> list[tuple[float, str]]:
+    """The colour scale of weights, made once."""
+    return weight_scale(palette, logarithmic=logarithmic)
+
+
 def measure_of(shown: Shown) -> Measure:
     """The measure whose pattern is drawn; scores are drawn from the pattern of weights."""
     return "weights" if shown == "scores" else shown
@@ -125,10 +132,11 @@ def draw_pattern(
     axes = matrix_axes(palette)
     axes["xaxis"]["labelalias"] = aliases(keys, axis_labels(pattern.keys))
     axes["yaxis"]["labelalias"] = aliases(queries, _with_lost(axis_labels(pattern.queries), pattern))
-    cells = go.Heatmap(
+    cells = dict(  # as an object of plotly it would be checked twice
+        type="heatmap",
         x=keys,
         y=queries,
-        colorscale=weight_scale(palette, logarithmic=is_logarithmic),
+        colorscale=_scale(palette, logarithmic=is_logarithmic),
         showscale=not is_logarithmic,
         xgap=_gap(n_key),
         ygap=_gap(n_query),
@@ -195,7 +203,7 @@ def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> 
             "color": [lowest],
             "cmin": lowest,
             "cmax": highest,
-            "colorscale": weight_scale(palette),
+            "colorscale": _scale(palette),
             "showscale": True,
             "colorbar": {
                 **bar,
@@ -208,7 +216,7 @@ def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> 
 
 MEASURE_NAMES: dict[Measure, str] = {
     "weights": "weight",
-    "norms": "weight × length of its value",
+    "norms": "norm-based weight",
     "rollout": "rollout",
 }
 """What a cell's number is called, by measure."""

@@ -10,8 +10,8 @@ from plotly.offline import get_plotlyjs
 
 from attnviz.figures.heatmap import Shown, draw_pattern
 from attnviz.figures.ranking import draw_ranking
-from attnviz.figures.theme import FONT, FONT_SIZE, THEMES, Colour, ThemeName
-from attnviz.records import AttentionPattern
+from attnviz.figures.theme import FONT, FONT_SIZE, THEMES, Colour, ThemeName, power_text
+from attnviz.records import AttentionPattern, Check, VerificationReport
 
 _CONTENT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -41,6 +41,11 @@ h2 { font-size: 15px; margin: 24px 0 4px; overflow-wrap: anywhere; unicode-bidi:
 dl { display: grid; grid-template-columns: minmax(6em, max-content) 1fr; gap: 4px 16px; margin: 8px 0; }
 dt { color: $quiet; }
 dd { margin: 0; overflow-wrap: anywhere; unicode-bidi: plaintext; }
+#checks { overflow-x: auto; }
+table { border-collapse: collapse; font-size: ${small}px; }
+th { color: $quiet; font-weight: normal; text-align: left; }
+th, td { padding: 2px 16px 2px 0; vertical-align: top; white-space: nowrap; }
+td:last-child { white-space: normal; }
 </style>
 <script>$plotly</script>
 </head>
@@ -52,6 +57,12 @@ $ranked
 <dl>
 $facts
 </dl>
+<div id="checks">
+<table>
+<tr><th>Compared</th><th>Recorded</th><th>Largest difference</th><th>Tolerance</th><th>Where</th><th>Measured in</th></tr>
+$checks
+</table>
+</div>
 <script>
 const modeBarButtons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
 const config = {responsive: true, displaylogo: false, modeBarButtons};
@@ -77,16 +88,19 @@ def draw_page(
     *,
     title: str,
     facts: Sequence[tuple[str, str]],
+    report: VerificationReport,
     picked: tuple[int, int],
     show: Shown = "weights",
     colour: Colour = "linear",
     theme: ThemeName = "light",
 ) -> str:
-    """HTML of the matrix, the ranked keys of the picked query where it is a row, and facts as name and text.
+    """HTML of the matrix, the ranked keys of the picked query where it is a row, facts, and a recorded verdict.
 
     It opens from disk with no network; texts are shown literally.
 
     Args:
+        facts: names and texts.
+        report: whose checks stand in a table, as what was recorded.
         picked: positions of the picked query and key.
     """
     palette = THEMES[theme]
@@ -113,12 +127,41 @@ def draw_page(
         text=palette.text,
         quiet=palette.quiet,
         size=FONT_SIZE + 2,
+        small=FONT_SIZE,
         font=FONT,
         plotly=get_plotlyjs(),
         ranked=ranked,
         facts="\n".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts),
+        checks="\n".join(_rows(report)),
         figures=_as_script(figures),
     )
+
+
+def _rows(report: VerificationReport) -> list[str]:
+    """A row of the table for each check, at its worst place, and for what could not be compared."""
+    cells = [
+        (
+            check.name,
+            "passed" if check.passed else "FAILED",
+            power_text(check.difference),
+            power_text(check.tolerance),
+            _place(check),
+            check.unit,
+        )
+        for check in report.checks
+    ]
+    cells += [(name, "not compared", "", "", "", reason) for name, reason in report.not_compared.items()]
+    return ["<tr>" + "".join(f"<td>{escape(one)}</td>" for one in row) + "</tr>" for row in cells]
+
+
+def _place(check: Check) -> str:
+    """Where the difference is largest beside its tolerance; empty for one number a text."""
+    kind, layer, head = check.worst
+    n_layer, n_head = check.differences[kind].shape
+    if n_layer * n_head == 1 and len(check.differences) == 1:
+        return ""
+    place = f"L{layer} H{head}" if n_head > 1 else f"L{layer}"
+    return place if len(check.differences) == 1 else f"{kind} {place}"
 
 
 def _as_script(figures: dict[str, go.Figure]) -> str:

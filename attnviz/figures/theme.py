@@ -213,6 +213,22 @@ def shortened(text: str, most: int = LONGEST_LABEL) -> str:
     return text if len(text) <= most else f"{text[: most - 5]}…{text[-4:]}"
 
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def power_text(number: float) -> str:
+    """A number in powers of ten: "9.2 × 10⁻⁷"; what is near 1, "0" and "not a number" as they are."""
+    if not np.isfinite(number):
+        return "not a number"
+    if number == 0:
+        return "0"
+    if 0.01 <= abs(number) < 1000:
+        return f"{number:.2g}" if abs(number) < 100 else f"{number:.0f}"
+    digits, exponent = f"{number:.1e}".split("e")
+    raised = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+    return raised if digits == "1.0" else f"{digits}\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}{raised}"
+
+
 def share_text(weight: float) -> str:
     """A weight in words: "47.5 %"; "under 0.1 %" for what would read as nothing."""
     if 0 < weight < 0.0005:
@@ -226,7 +242,7 @@ def percent_text(share: float) -> str:
 
 
 def weight_text(weight: float) -> str:
-    """A weight as a label: ".475"; what is above 1, such as a value-aware weight, as "1.47"."""
+    """A weight as a label: ".475"; what is above 1, such as a norm-based weight, as "1.47"."""
     return f"{weight:.3f}".removeprefix("0") if weight < 0.9995 else f"{weight:.3g}"
 
 

@@ -1,4 +1,4 @@
-"""The largest difference between ours and the model's, for every layer and head."""
+"""How far what is shown is from the model's own numbers, for every layer and head."""
 
 import numpy as np
 from plotly import graph_objects as go
@@ -12,44 +12,52 @@ from attnviz.figures.theme import (
     outline,
     weight_scale,
 )
-from attnviz.records import Kind, VerificationReport
+from attnviz.records import Check, Kind
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # <sup> would make them 8 px small
-_SMALLEST = 1e-9  # the faint end of the colours; smaller differences, and zero, are drawn as this
+_SMALLEST = (
+    -5
+)  # the faint end of the colours, 10^-5 of the tolerance; smaller shares, and zero, are drawn as this
 _CELL, _REST = 34, 70  # px
 
 
 def draw_errors(
-    report: VerificationReport,
+    check: Check,
     *,
     kind: Kind | None = None,
     picked: tuple[int, int] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Largest difference of attention weights, layers down and heads across, in logarithmic colours.
+    """Difference of every layer and head as a share of its tolerance, layers down and heads across.
 
-    The scale ends at the tolerance, so that a cell of the strongest colour has failed.
+    Colours are logarithmic and end where a difference is its tolerance: a cell of the strongest colour has failed.
 
     Args:
+        kind: kind of attention; None for the check's first.
         picked: layer and head whose cell is outlined.
     """
     palette = THEMES[theme]
-    errors = report.weight_error if kind is None else report.weight_errors[kind]
-    exponents = np.arange(np.log10(_SMALLEST), np.log10(report.weight_rung.tolerance) + 1)
+    of_kind = next(iter(check.differences)) if kind is None else kind
+    errors, tolerances = check.differences[of_kind], check.tolerances[of_kind]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.maximum(np.log10(errors / tolerances), _SMALLEST)
+    exponents = np.arange(_SMALLEST, 1)
     cells = go.Heatmap(
-        z=np.nan_to_num(np.log10(np.maximum(errors, _SMALLEST)), nan=exponents[-1]),  # NaN has failed
-        zmin=exponents[0],
-        zmax=exponents[-1],
-        customdata=errors,
+        z=np.nan_to_num(shares, nan=0.0, posinf=0.0, neginf=_SMALLEST),  # NaN has failed
+        zmin=_SMALLEST,
+        zmax=0,
+        customdata=np.stack([errors, tolerances], axis=-1),
         colorscale=weight_scale(palette),
         xgap=1,
         ygap=1,
-        hovertemplate="layer %{y}, head %{x}<br>largest difference %{customdata:.2e}<extra></extra>",
+        hovertemplate="layer %{y}, head %{x}<br>largest difference %{customdata[0]:.1e}<br>"
+        "tolerance %{customdata[1]:.1e}<extra></extra>",
         colorbar={
             "thickness": 10,
             "outlinewidth": 0,
             "tickvals": exponents,
-            "ticktext": ["10" + f"{exponent:.0f}".translate(_SUPERSCRIPTS) for exponent in exponents],
+            "ticktext": ["10" + f"{exponent:.0f}".translate(_SUPERSCRIPTS) for exponent in exponents[:-1]]
+            + ["tolerance"],
             "tickfont": {"size": SMALL_FONT_SIZE},
         },
     )

@@ -1,4 +1,4 @@
-"""How far to believe a map: the figures on the page are the map's, and its verdict follows from them."""
+"""How reliable a map is: the figures on the page are the map's, and its verdict follows from them."""
 
 import re
 from dataclasses import replace
@@ -6,18 +6,21 @@ from html import unescape
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
 
 import attnviz
 from attnviz.attention_map import implied_weights
 from attnviz.faithfulness import chance_correlation
 from attnviz.records import Axis, Faithfulness, Projection
+from attnviz.spaces import fed
 from tests.app.screen import assert_no_exception, figure, numbers, open_page, unescaped
 from tests.hand_made import tokens
 from ui import belief
 
 PAGE = "pages/space.py"
 DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
-LOST = "Lost of the attention"
+LOST = "Attention lost"
 
 
 def verdict(at) -> str:
@@ -83,7 +86,7 @@ class TestPanel:
         at = open_page(PAGE, text="<b>$x$</b> & <b>*y*</b> over", method="pca")
         assert_no_exception(at)
         queries = attnviz.load_model().trace("<b>$x$</b> & <b>*y*</b> over").tokens.labels
-        worst = table(at)["… for the worst query"][0].rpartition(" ")[0]
+        worst = table(at)["… of the worst query"][0].rpartition(" ")[0]
         assert worst in queries
 
     def test_one_token_alone_cannot_be_judged(self):
@@ -122,8 +125,8 @@ def projection(
     )
 
 
-def said(map_: Projection, chance: float = -0.5) -> str:
-    return unescaped(belief.verdict(map_, chance, Axis.of(map_.query_tokens)))
+def said(map_: Projection, chance: float = -0.5, *, has_bias: bool = False) -> str:
+    return unescaped(belief.verdict(map_, chance, Axis.of(map_.query_tokens), has_bias=has_bias))
 
 
 class TestVerdict:
@@ -157,13 +160,16 @@ class TestVerdict:
         assert "no query sees two keys" in said(found, float("nan"))
 
     def test_the_numbers_are_in_it(self):
-        assert "with −0.10; one shuffled map in twenty reaches −0.50" in said(projection(-0.1))
-        assert "the nearest is the strongest for 83\u00a0% of the queries." in said(
+        assert (
+            "correlation of distance and score is −0.10 (−1 is perfect); at most one shuffled map in twenty goes below "
+            "−0.50." in said(projection(-0.1))
+        )
+        assert "the nearest has the largest weight for 83\u00a0% of the queries." in said(
             projection(-0.8, nearest=0.83)
         )
         assert "for only 33\u00a0% of the queries" in said(projection(-0.8, nearest=0.33))
         assert "for only 33\u00a0% of the queries" in said(projection(-0.6, nearest=0.33))
-        assert "strongest for 67\u00a0%" in said(projection(-0.6, nearest=0.67))
+        assert "largest weight for 67\u00a0%" in said(projection(-0.6, nearest=0.67))
 
     def test_a_query_that_is_served_badly_is_left_out_by_name(self):
         assert "Leave out the query “*it*”: its distances say little (−0.20)." in said(
@@ -172,9 +178,15 @@ class TestVerdict:
         assert "Leave out" not in said(projection(-0.8, worst=-0.6))
 
     def test_where_the_order_was_lost(self):
-        assert "two dimensions have no room" in said(projection(-0.1, before=-0.95))
-        assert "among the vectors fed in either (−0.30)" in said(projection(-0.1, before=-0.3))
+        lost = said(projection(-0.1, before=-0.95))
+        assert lost.endswith("(correlation −0.95); this t-SNE map in 2 dimensions does not keep that.")
+        assert "among the vectors fed in either (correlation −0.30)" in said(projection(-0.1, before=-0.3))
+        assert said(projection(-0.1, before=-0.3)).endswith("among lifted ones Euclidean distance does.")
         assert "fed in" not in said(projection(-0.1))
+        biased = said(projection(-0.1, before=-0.3), has_bias=True)
+        assert biased.endswith(
+            "among lifted ones Euclidean distance follows q·k, but not the bias that this layer adds to it."
+        )
 
     def test_share_of_pairs_in_order_is_as_its_constant_says(self):
         share = 0.5 + np.arcsin(2 * np.sin(np.pi * -belief.FAIR / 6)) / np.pi
@@ -233,8 +245,35 @@ class TestImplied:
         assert not [one for one in at.get("plotly_chart") if (one.key or "").startswith("implied")]
 
 
+@pytest.mark.parametrize(("kind", "is_biased"), [("encoder", True), ("decoder", True), ("cross", False)])
+def test_lifted_vectors_know_nothing_of_a_bias(kind, is_biased, checkpoint, tiny_model, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("t5")))
+    text, target = "the cat sat on a mat", "a door opened when it sat"
+    at = open_page(
+        PAGE, model="t5", text=text, second=target, kind=kind, layer=1, method="pca", space="lifted"
+    )
+    assert_no_exception(at)
+    notes = unescaped(" ".join(one.value for one in at.caption))
+    assert "by Euclidean distance the nearer key has the larger q·k for every query" in notes
+    assert ("distances follow q·k, not the biased score" in notes) == is_biased
+    trace = tiny_model("t5").trace(text, target)
+    queries, keys = fed(trace.query(1, 0, kind), trace.key(1, 0, kind), "lifted")
+    distances, scores = cdist(queries, keys), trace.scores(1, 0, kind)
+    products = trace.query(1, 0, kind) @ trace.key(1, 0, kind).T
+    seen = np.isfinite(scores)
+    follow = {
+        name: all(
+            spearmanr(row[s], distance[s]).statistic < -0.999
+            for row, distance, s in zip(numbers_, distances, seen, strict=True)
+            if s.sum() > 1
+        )
+        for name, numbers_ in (("q·k", products), ("score", scores))
+    }
+    assert follow == {"q·k": True, "score": not is_biased}
+
+
 def test_chance_is_that_of_this_many_tokens(door_trace):
     at = open_page(PAGE, **DOOR, method="tsne", space="raw", metric="cosine")
     chance = chance_correlation(door_trace.scores(3, 1))
-    assert chance == pytest.approx(-1.645 / np.sqrt(10))
-    assert f"reaches {chance:.2f}".replace("-", "−") in verdict(at)
+    assert chance == pytest.approx(-1.73 / np.sqrt(10))
+    assert f"below {chance:.2f}".replace("-", "−") in verdict(at)

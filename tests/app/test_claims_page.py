@@ -26,12 +26,47 @@ def test_the_numbers_are_the_models(text, embedded):
     itself = np.array([np.mean(one.argmax(axis=1) == np.arange(len(one))) for one in weights])
     shown = numbers(figure(at, "claim_diagonal")["data"][0]["x"])
     np.testing.assert_allclose(shown, itself, atol=1e-6)
-    [words] = [one for one in said(at) if "look at themselves most" in one]
-    assert f"{100 * itself.mean():.1f}\u00a0% of the queries look at themselves most" in words
+    [words] = [one for one in said(at) if "attend most to themselves" in one]
+    assert f"the query's own token for {100 * itself.mean():.1f}\u00a0%" in words
+    special = trace.tokens.is_special
+    is_special = [special[w.argmax(axis=1)] & (w.argmax(axis=1) != np.arange(len(w))) for w in weights]
+    assert "a special token]" in words and f"for {100 * np.mean(is_special):.1f}\u00a0%" in words
+    assert sum(shares(words)) == pytest.approx(100, abs=0.2)  # each rounded to 0.1
+    if text == DOOR:
+        assert "no mask hides a cell, and a softmax gives every one a weight above 0" in " ".join(said(at))
     asymmetry = np.array([np.abs(one - one.T).sum() / (2 * one.sum()) for one in weights])
     [words] = [one for one in said(at) if "are symmetric to within" in one]
     assert f"{int((asymmetry <= 0.05).sum())} of 72 heads are symmetric" in words
     assert f"The median is {np.median(asymmetry):.2f}" in words
+
+
+def shares(words: str) -> list[float]:
+    """The percentages of a sentence."""
+    return [float(one) for one in re.findall(r"(\d+\.\d)\u00a0%", words)]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_causal_mask_is_not_taken_for_what_heads_do(name, checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
+    text = "the cat sat"  # 11 bytes: 55 of 121 cells lie above the diagonal
+    at = open_page(PAGE, model=name, text=text)
+    assert_no_exception(at)
+    words = " ".join(said(at))
+    assert "lets only one of two tokens see the other" in words
+    assert "symmetric either" not in words and "nan" not in words
+    assert "without a mask" not in words
+    assert f"the mask hides {100 * 55 / 121:.1f}\u00a0% of the cells, whose weight is 0" in words
+    [counted] = [one for one in said(at) if "attend most to themselves" in one]
+    assert "special token" not in counted  # these tokenizers add none
+    assert sum(shares(counted)) == pytest.approx(100, abs=0.2)
+
+
+def test_a_bias_is_not_symmetric_either(checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("t5")))
+    at = open_page(PAGE, model="t5", text="the cat sat", second="a door", kind="encoder")
+    assert_no_exception(at)
+    assert "the same vectors and no bias added" in " ".join(said(at))
+    assert "no bias added" not in " ".join(said(open_page(PAGE)))
 
 
 def test_a_verdict_follows_from_its_numbers():

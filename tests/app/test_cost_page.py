@@ -123,5 +123,6 @@ def test_a_bundle_has_no_limit_to_show(door_bundle):
     assert list(rows(at)) == ["11", "1,000", "10,000", "100,000", "1,000,000"]
     at.switch_page("pages/history.py").run()
     assert_no_exception(at)
-    assert "the last row is the model's own" in words(at)
+    assert "Recomputed here: the last row." in words(at)
+    assert "model's own" not in words(at)  # nothing of a bundle was compared with a model
     assert len(numbers(figure(at, "history_weights")["data"][0]["y"])) == 11

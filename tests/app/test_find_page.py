@@ -135,7 +135,7 @@ class TestThePair:
         assert "There is no query_to 99: this text has tokens 0 to 10." in " ".join(notices(at))
         assert "from “watching the door when it opened . [SEP]”" in finding(at)
 
-    def test_value_aware_weights(self, door_trace):
+    def test_norm_based_weights(self, door_trace):
         at = open_page(PAGE, show="norms", query=7, key=5)
         norms = np.stack([door_trace.layer_weights(layer, measure="norms")[:, 7, 5] for layer in range(6)])
         layer, head = divmod(int(norms.argmax()), 12)

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
 from attnviz import verification
 from attnviz.errors import VerificationError
+from attnviz.maths import attention
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
@@ -23,6 +25,7 @@ from tests.app.screen import (
     shown,
     type_text,
 )
+from ui.frame import PAGES
 from ui.presets import PRESETS
 from ui.verdict import PAGE
 
@@ -79,7 +82,7 @@ def test_the_bars_are_the_strongest_keys_of_the_query(first_screen, door_trace):
 def test_the_verdict_leads_to_the_verification_page(first_screen):
     link = verdict(first_screen)
     assert ":green[Checked:]" in link.label
-    assert "10⁻⁵" in link.label
+    assert "weights differ by at most" in link.label
     assert PAGE == "pages/verification.py"
     assert link.query_string == first_screen.sidebar.get("page_link")[0].proto.query_string
 
@@ -243,6 +246,60 @@ def test_the_readout_line_holds_the_picked_cell(first_screen):
     np.testing.assert_allclose(np.log(weights) + np.array(data["normalisers"])[:, None], scores, atol=1e-4)
 
 
+@pytest.fixture
+def sent():
+    """All that is sent to the browser, first things first."""
+    messages = []
+    ForwardMsgQueue.on_before_enqueue_msg(messages.append)
+    yield messages
+    ForwardMsgQueue.on_before_enqueue_msg(None)
+
+
+def kind_of(message):
+    """What a message is: an element by its type, a chart by its key, anything else by its own type."""
+    if message.WhichOneof("type") != "delta":
+        return message.WhichOneof("type")
+    if message.delta.WhichOneof("type") != "new_element":
+        return message.delta.WhichOneof("type")
+    element = message.delta.new_element
+    kind = element.WhichOneof("type")
+    return element.plotly_chart.id.rpartition("-")[2] if kind == "plotly_chart" else kind
+
+
+def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent):
+    type_text(first_screen, "the old door")
+    kinds = [kind_of(one) for one in sent]
+    before, after = kinds[: kinds.index("matrix")], kinds[kinds.index("matrix") + 1 :]
+
+    assert [one for one in kinds if one in ("matrix", "ranking", "map")] == ["matrix", "ranking", "map"]
+    later = {"page_info_changed", "number_input", "page_link", "file_uploader", "download_button"}
+    assert later <= set(after), "the page has changed; what else could be in front of the matrix?"
+    assert not later & set(before)
+    assert before.count("bidi_component") == 1  # the tokens
+
+
+def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):
+    type_text(first_screen, "the old door creaked")
+    [checked] = [
+        at
+        for at, one in enumerate(sent)
+        if kind_of(one) == "page_link" and "Checked:" in one.delta.new_element.page_link.label
+    ]
+    assert checked > [kind_of(one) for one in sent].index("map")
+
+
+def test_a_matrix_that_cannot_be_drawn_leaves_the_menu_and_the_link(monkeypatch):
+    def failing(*_, **__):
+        raise RuntimeError("no matrix today")
+
+    monkeypatch.setattr("attnviz.figures.draw_pattern", failing)
+    at = open_page(text="A door that is not drawn.")
+    assert len(at.exception) == 1
+    assert len(at.sidebar.get("page_link")) == len(PAGES)
+    assert at.number_input(key="field_layer").value == 3
+    assert shown(at)["text"] == "A door that is not drawn."
+
+
 def test_pictures_have_words_for_those_who_do_not_see_them(first_screen):
     alts = [one.proto.alt for one in first_screen.get("plotly_chart")]
     assert "“it” gives 47.5\u00a0% of its attention to “door”" in alts[0]
@@ -254,18 +311,18 @@ class TestAVerdictThatFails:
     @pytest.fixture
     def broken(self, monkeypatch):
         """attnviz with a softmax scale one percent off."""
-        right = __import__("attnviz.attention").attention.attention_scores
+        right = attention.attention_scores
 
         def wrong(query, key, scale, **mask):
             return right(query, key, 1.01 * scale, **mask)
 
-        monkeypatch.setattr("attnviz.attention.attention_scores", wrong)
+        monkeypatch.setattr("attnviz.maths.attention.attention_scores", wrong)
 
     def test_it_is_shown_where_the_other_would_be(self, broken):
         at = open_page(text="A broken door is no door.")  # a text of its own: reports are remembered
         label = verdict(at).label
 
-        assert ":red[Not the model's attention weights:]" in label
+        assert ":red[Does not match the model:] attention weights differ by" in label
         assert verdict(at).icon == ":material/cancel:"
         assert "Checked" not in label
         assert_no_exception(at)
@@ -273,9 +330,14 @@ class TestAVerdictThatFails:
     def test_the_verification_page_says_which_checks_failed(self, broken):
         at = open_page("pages/verification.py", text="A broken door is no door at all.")
 
-        assert any(":red[Not the model's attention weights" in one.value for one in at.markdown)
-        outcomes = [one.value for one in at.markdown if ":material/cancel: Failed" in one.value]
-        assert len(outcomes) == 3
+        assert any(":red[Does not match the model:] attention weights" in one.value for one in at.markdown)
+        table = at.table[0].value
+        failed = [
+            name.split(".")[0]
+            for name, result in zip(table["compared"], table["result"], strict=True)
+            if "failed" in result
+        ]
+        assert failed == ["**Attention weights", "**Norm-based weights"]
         assert_no_exception(at)
 
 
@@ -284,12 +346,15 @@ def test_a_verdict_that_fails_on_a_later_rung_gives_that_rung_s_numbers(monkeypa
 
     def failing(model, trace):
         report = right(model, trace)
-        return replace(report, output_rung=replace(report.output_rung, difference=0.3))
+        wrong = {"encoder": np.full((6, 12), 0.3)}
+        checks = tuple(
+            replace(one, differences=wrong) if one.name == "head outputs" else one for one in report.checks
+        )
+        return replace(report, checks=checks)
 
     monkeypatch.setattr(verification, "verify", failing)
     label = verdict(open_page(text="A second broken door.")).label
-    assert "Not the model's head output" in label
-    assert "largest difference 0.3, tolerance 10⁻⁵" in label
+    assert ":red[Does not match the model:] head outputs differ by 0.3, tolerance" in label
 
 
 @pytest.mark.parametrize("page", ["app.py", "pages/verification.py"])

@@ -170,7 +170,8 @@ class TestMeasures:
                 reached = (0.5 * mean + 0.5 * np.eye(11)) @ reached
             expected |= {(str(layer), *one): reached[one] for one in kept_share(reached, 0.7)}
         assert_same_weights(lines(at), expected)
-        assert finding(at).startswith("Layers 0 to 3, all heads: ")
+        assert finding(at).startswith("Layers 0 to 3, all heads: rollout attributes ")
+        assert "half of each layer is its attention and half the residual connection" in caption(at)
         assert shown(at)["heads"] == "3.5,2.4"  # they come back with the weights
 
     def test_norms_are_as_thick_as_they_are_to_the_largest(self, door_trace):
@@ -199,7 +200,7 @@ class TestMeasures:
         assert len(data["queries"]["labels"]) != len(data["keys"]["labels"])
         assert [one.content for one in at.button_group(key="field_show").proto.options] == [
             "Weights",
-            "Value-aware",
+            "Norm-based",
         ]
 
 

@@ -36,7 +36,8 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
         f"“{one}” and “{other}”: {scores[query, key]:.3f}.",
         f"“{one}” and “{other}”: {100 * weights[query, key]:.1f}\u00a0%.",
         f"the query and key of “{one}” and “{other}”: {cosine:.3f}.",
-        f"the row of “{one}”: {entropy(weights[query], base=2):.3f} of at most {np.log2(len(trace.tokens)):.3f} bits.",
+        f"the row of “{one}”, which sees {len(trace.tokens)} keys: "
+        f"{entropy(weights[query], base=len(trace.tokens)):.3f} of ln n.",
         f"{len(trace.tokens)} × 32 numbers; “{one}” is picked.",
         "384 numbers for each token.",
     ):

@@ -34,9 +34,8 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
     np.testing.assert_allclose(found["2014: one fixed vector"], 1 / n, atol=1e-7)
     said = f"{100 * scaled[key]:.1f}\u00a0% of its attention by scaled dot products; {100 * dot[key]:.1f}\u00a0% without"
     assert said in words(at)
-    assert "Checked: the last row is the model's own" in words(at).replace(
-        ":green[:material/check_circle: ", ""
-    ).replace("]", "")
+    assert "Recomputed here: the last row. Largest difference from the trace's weights" in words(at)
+    assert "Checked" not in words(at)
     table = at.dataframe[0].value.set_index("way")
     assert table["multiplications"].tolist() == [
         f"{one:,}"
@@ -58,8 +57,8 @@ def test_another_seed_draws_other_matrices_only():
     ("family", "kind", "said"),
     [
         ("t5", "encoder", "departs from the formula of 2017: it multiplies by 1 and adds a bias"),
-        ("bart", "cross", "the last row is the model's own"),
-        ("gpt2", "decoder", "the last row is the model's own"),
+        ("bart", "cross", "Recomputed here: the last row. Largest difference from the trace's weights"),
+        ("gpt2", "decoder", "Recomputed here: the last row. Largest difference from the trace's weights"),
     ],
 )
 def test_other_families(family, kind, said, checkpoint, monkeypatch):

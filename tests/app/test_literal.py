@@ -86,7 +86,7 @@ def test_the_presets_table_is_literal(offered):
     at = open_page("pages/verification.py", model="hostile")
     at.button(key="verify_presets").click().run()
     assert_no_exception(at)
-    assert "\\[MASK\\]" in str(at.table[0].value["sentence"][1])
+    assert "\\[MASK\\]" in str(at.table[1].value["sentence"][1])
 
 
 def test_plotly_is_given_no_markup(offered):

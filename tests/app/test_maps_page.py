@@ -74,7 +74,7 @@ def test_the_number_is_the_correlation_and_maps_that_mislead_are_faint(placed):
     drawn = cells(at)
     assert len(drawn) == 72
     n_seen = 11
-    chance = -1.645 / np.sqrt(n_seen - 1)
+    chance = -1.73 / np.sqrt(n_seen - 1)
     faint = 0
     for one, cell in drawn.items():
         correlation = placed[one].in_map.order_correlation
@@ -103,8 +103,8 @@ def test_the_best_map_comes_first(placed):
     assert not component(at, "map_grid")["axes"]
     assert component(open_maps(), "map_grid")["axes"]
     best = min(placed, key=lambda one: placed[one].in_map.order_correlation)
-    title = next(one.value for one in at.markdown if one.value.startswith("**The map"))
-    assert f"layer {best[0]}, head {best[1]} can be believed most" in unescaped(title)
+    title = next(one.value for one in at.markdown if one.value.startswith("**The most reliable map"))
+    assert f"layer {best[0]}, head {best[1]}: correlation" in unescaped(title)
 
 
 def test_maps_lie_like_the_held_one(placed):

@@ -121,7 +121,7 @@ def test_no_message_crosses_between_two_sentences():
     pair = {"text": "The door was old.", "second": "It creaked in the wind."}
     at = open_page(PAGE, **pair, mask="sentences", where="all layers")
     [said] = [one.value for one in at.markdown if "read alone" in one.value]
-    assert "Checked" in said and "the 7 tokens of the first sentence" in said
+    assert "Read twice" in said and "the 7 tokens of the first sentence" in said
     for other in ({"where": "this layer"}, {"mask": "causal"}, {"flipped": "1.9"}):
         at = open_page(PAGE, **{**pair, "mask": "sentences", "where": "all layers", **other})
         assert not [one.value for one in at.markdown if "read alone" in one.value]
@@ -141,7 +141,7 @@ def test_a_message_that_crosses_is_seen(monkeypatch):
     monkeypatch.setattr(masks, "segment_mask", leaking)
     at = open_page(PAGE, text="The door was red.", second="It creaked in rain.", mask="sentences")
     [said] = [one.value for one in at.markdown if "read alone" in one.value]
-    assert "Differs" in said
+    assert ":red[" in said and "Does not match those of the same sentence read alone" in said
 
 
 def test_the_width_of_a_window_stands_beside_it():

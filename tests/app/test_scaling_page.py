@@ -22,13 +22,13 @@ def said(at) -> str:
 def lines(at) -> dict[str, tuple[float, ...]]:
     """Scale, entropy, largest weight and norm of each line of numbers, by its name."""
     found = re.findall(
-        r"\*\*([\w’ ]+), scale ([\d.]+):\*\* entropy ([\d.]+) bits, largest weight ([\d.]+)\u00a0%, norm of the Jacobian "
+        r"\*\*([\w’ ]+), scale ([\d.]+):\*\* entropy ([\d.]+) of ln n, largest weight ([\d.]+)\u00a0%, norm of the Jacobian "
         r"([^\n]+)",
         said(at),
     )
     return {
-        line: (float(scale), float(bits), float(weight) / 100, norm(j))
-        for line, scale, bits, weight, j in found
+        line: (float(scale), float(share), float(weight) / 100, norm(j))
+        for line, scale, share, weight, j in found
     }
 
 
@@ -36,7 +36,7 @@ def norm(written: str) -> float:
     """A norm as it is written: 0.152, 2.3 × 10⁻⁸ or 10⁻³."""
     factor, _, exponent = written.rpartition("10") if "⁻" in written else (written, "", "0")
     digits = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-    return float(factor.removesuffix(" × ") or 1) * 10.0 ** int(exponent.translate(digits))
+    return float(factor.removesuffix("\u00a0×\u00a0") or 1) * 10.0 ** int(exponent.translate(digits))
 
 
 def expected(products: np.ndarray, scale: float) -> tuple[float, ...]:
@@ -44,7 +44,7 @@ def expected(products: np.ndarray, scale: float) -> tuple[float, ...]:
     raised = np.exp(scale * (products - products.max()))
     weights = raised / raised.sum()
     jacobian = np.diag(weights) - np.outer(weights, weights)
-    return scale, stats.entropy(weights, base=2), weights.max(), np.linalg.norm(jacobian)
+    return scale, stats.entropy(weights, base=len(weights)), weights.max(), np.linalg.norm(jacobian)
 
 
 @pytest.mark.parametrize("place", HEADS, ids=str)
@@ -122,7 +122,7 @@ def test_random_rows_have_as_many_keys_as_the_row():
         one for one in figure(at, "sharp_entropy")["data"] if one.get("line", {}).get("dash") == "dash"
     ]
     heights = numbers(dashed["y"])
-    assert heights[0] == pytest.approx(math.log2(11), abs=0.01)
+    assert heights[0] == pytest.approx(1, abs=0.003)
     assert heights[-1] < 0.2
 
 
@@ -172,6 +172,5 @@ def test_other_kinds(family, kind, second, query, seen, checkpoint, monkeypatch)
     assert_no_exception(at)
     assert [one.value for one in at.error] == []
     assert f"which sees {seen} key{'s' if seen > 1 else ''}:" in said(at)
-    bits = 0 if seen == 1 else math.log2(seen)
-    assert f"**Equal weights:** entropy {bits:.3f} bits" in said(at)
+    assert f"**Equal weights:** entropy {float(seen > 1):.3f} of ln n" in said(at)
     assert ("This model multiplies with 1, not with" in said(at)) == (family == "t5")

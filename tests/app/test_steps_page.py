@@ -1,6 +1,7 @@
 """Step by step: every number on the page, read back, is the model's at that very place."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,11 +100,14 @@ def test_every_number_is_the_traces(walked):
 
     parts = cells(at, "heads")
     assert parts.shape[0] == 13
-    checks = [one.value for one in at.markdown if "Checked" in one.value]
+    recomputed = [one.value for one in at.markdown if "Recomputed here" in one.value]
     assert (
-        len(checks) == 10
+        len(recomputed) == 10
     )  # the sum normalised, Q, K, V, the score, the rows of scores and weights, the mean, W_O twice
-    assert not [one.value for one in at.markdown if ":red[" in one.value]
+    assert sum("from the trace" in one for one in recomputed) == 7
+    assert sum("from what the model's own LayerNorm gave" in one for one in recomputed) == 1
+    assert sum("from what the model's own $W_O$ gave" in one for one in recomputed) == 2
+    assert not [one.value for one in at.markdown if ":red[" in one.value or "Checked" in one.value]
 
 
 def test_the_layers_output_is_what_the_model_computed(walked, embedded):
@@ -172,8 +176,11 @@ def test_the_first_vectors_are_the_models(layer, embedded):
     mean, spread = map(float, re.findall(r"= (-?\d+\.\d{4})", formula))
     assert mean == pytest.approx(float(summed[7].mean()), abs=6e-5)
     assert spread == pytest.approx(float(summed[7].std(unbiased=False)), abs=6e-5)
-    [checked] = [one.value for one in at.markdown if "Checked" in one.value]
-    assert "the sums of all 11 tokens, normalised here" in checked
+    [recomputed] = [one.value for one in at.markdown if "Recomputed here" in one.value]
+    assert (
+        "the sums of all 11 tokens, normalised. Largest difference from what the model's own LayerNorm"
+        in recomputed
+    )
     is_first = np.allclose(cells(at, "hidden"), largest_of(first, 4), atol=1e-5)
     assert is_first == (layer == 0)
     assert ("which layer 3 reads, is what layers 0 to 2 made of this" in said(at)) == (layer == 3)
@@ -185,10 +192,14 @@ def test_a_step_that_differs_from_the_model_says_so(monkeypatch, embedded):
 
     real = attnviz.anatomy._normalisation
     monkeypatch.setattr(
-        attnviz.anatomy, "_normalisation", lambda module, made: real(module, made + 0.01 * made.abs().max())
+        attnviz.anatomy,
+        "_normalisation",
+        lambda *given: replace(real(*given), made=given[2] + 0.01 * np.abs(given[2]).max()),
     )
     at = open_page(PAGE, text="Another door creaked.", layer=1, head=1, step=2)
-    assert [one.value for one in at.markdown if ":red[" in one.value]
+    [differs] = [one.value for one in at.markdown if ":red[" in one.value]
+    assert "Does not match what the model's own LayerNorm gave" in differs
+    assert "Recomputed here" not in said(at)
 
 
 @pytest.mark.parametrize("kind", ["decoder", "cross"])
@@ -203,6 +214,26 @@ def test_a_decoder_adds_its_positions(kind, checkpoint, monkeypatch):
     assert "adds no vector for the position" not in said(at)
 
 
+@pytest.mark.parametrize(
+    ("name", "position", "segment"),
+    [
+        ("bert", "an encoder could not tell one order", "for its [segment]"),
+        ("gpt2", "only the causal mask would tell one order", ""),
+        ("roberta", "an encoder could not tell one order", "one that is the same for every token"),
+    ],
+)
+def test_what_is_added_to_a_token_is_said_of_its_family(name, position, segment, checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
+    at = open_page(PAGE, model=name, text="the cat sat", step=2)
+    assert_no_exception(at)
+    [words] = [one for one in (one.value for one in at.markdown) if "looked up in a table" in one]
+    assert position in words and segment in words
+    assert ("egment" in said(at)) == (name == "bert")
+    parts = figure(at, "step_ingredients")["layout"]["yaxis"]["ticktext"]
+    third = {"bert": ["segment"], "gpt2": [], "roberta": ["constant"]}[name]
+    assert sorted(parts) == sorted(["token", "position", *third, "sum"])
+
+
 @pytest.mark.parametrize("step", range(1, 9))
 def test_every_step_names_its_source(step):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, step=step)
@@ -212,27 +243,88 @@ def test_every_step_names_its_source(step):
 @pytest.mark.parametrize("step", range(1, 9))
 def test_at_most_four_sentences_say_what_a_step_is(step):
     at = open_page(PAGE, text=DOOR, step=step)
-    texts = [one.value for one in at.markdown if one.value[:2] != "**" and "Checked" not in one.value]
+    texts = [one.value for one in at.markdown if one.value[:2] != "**" and "Recomputed" not in one.value]
     [words] = [one for one in texts if len(one) > 60 and not one.startswith("<style")]
     words = re.sub(r'\]\(\S+ ".*?"\)', "]", words)  # what a link's tooltip says is not the step's
     assert 1 <= len(re.findall(r"[.!?](?:\s|$)", words)) <= 4
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("gpt2", ""), ("llama", ""), ("bart", ""), ("bart", "cross"), ("t5", "")]
-)
-def test_other_families(name, kind, checkpoint, monkeypatch):
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
-    from attnviz.catalogue import offers
-
-    own = [one.name for one in offers() if name in one.name][-1]
-    second = "a door" if name in ("bart", "t5") else ""
-    at = open_page(
-        PAGE, model=own, text="the cat sat", second=second, step=0, **({"kind": kind} if kind else {})
-    )
+def open_family(monkeypatch, folder, **params):
+    """The page with a tiny model of one family."""
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    at = open_page(PAGE, model=folder.name, **{"text": "the cat sat"} | params)
     assert_no_exception(at)
     assert not at.error
+    return at
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("gpt2", ""), ("llama", ""), ("bart", ""), ("bart", "cross"), ("t5", ""), ("t5", "decoder")),
+        *(("m2m-100", ""), ("opt", ""), ("olmo", ""), ("bitnet", ""), ("deepseek-v3", ""), ("albert", "")),
+    ],
+)
+def test_other_families(name, kind, checkpoint, monkeypatch):
+    folder = checkpoint(name)
+    second = "a door" if name in ("bart", "t5", "m2m-100") else ""
+    at = open_family(monkeypatch, folder, second=second, step=0, **({"kind": kind} if kind else {}))
     assert not [one.value for one in at.markdown if ":red[" in one.value]
+
+
+@pytest.mark.parametrize(
+    ("name", "norm", "goes_on", "positions"),
+    [
+        ("t5", r"r_i = ", "That is M, which layer 0 reads", "adds no vector for the position"),
+        ("llama", r"r_i = ", "That is M, which layer 0 reads", "adds no vector for the position"),
+        ("gpt2", r"\mu_i", "That is M, which layer 0 reads", "vector for its position"),
+        ("albert", r"\mu_i", "A matrix makes M of these", "vector for its position"),
+        ("marian", "", "That is M, which layer 0 reads", "vector for its position"),
+        ("m2m-100", "", "What the model does to this before layer 0 reads it, as M, is not followed", ""),
+        ("opt", "", "What the model does to this before layer 0 reads it, as M, is not followed", ""),
+    ],
+)
+def test_what_layer_0_reads(name, norm, goes_on, positions, checkpoint, monkeypatch):
+    at = open_family(monkeypatch, checkpoint(name), layer=0, step=2)
+    assert goes_on in said(at)
+    assert "adds no vector for the position" not in said(at) or positions.startswith("adds no")
+    assert positions in said(at)
+    found = [one for one in formulas(at) if r"\mathrm{norm}" in one]
+    assert len(found) == bool(norm)
+    assert not found or norm in found[0]
+    assert ("Recomputed here" in said(at)) == ("not followed" not in goes_on)
+    assert not [one.value for one in at.markdown if ":red[" in one.value]
+
+
+def test_t5_s_product_and_bias_add_up_to_the_score(checkpoint, tiny_model, monkeypatch):
+    """Beside the model's own numbers: its projections by name and its table of biases by transformers."""
+    import torch
+
+    folder = checkpoint("t5")
+    at = open_family(monkeypatch, folder, text="the cat sat on it", layer=2, head=1, query=1, key=4, step=4)
+    model = tiny_model("t5")
+    trace = model.trace("the cat sat on it")
+    attention = model.reference.encoder.block[2].layer[0].SelfAttention
+    first = model.reference.encoder.block[0].layer[0].SelfAttention
+    given = {}
+    handle = attention.register_forward_pre_hook(lambda _, inputs: given.update(hidden=inputs[0][0]))
+    with torch.inference_mode():
+        model.reference(**model.inputs(trace.tokens, trace.target_tokens))
+        handle.remove()
+        heads = [part(given["hidden"]).unflatten(-1, (2, 5))[:, 1] for part in (attention.q, attention.k)]
+        product = float(heads[0][1] @ heads[1][4])
+        bias = float(first.compute_bias(6, 6)[0, 1, 1, 4])
+    [score] = [one for one in formulas(at) if one.startswith("s_{1,4}")]
+    assert "+ b_{1,4}" in score
+    _scale, _dot, shown_product, shown_bias, shown_score = (
+        float(one.replace(" ", "")) for one in re.findall(r"[-+]?\d+\.\d{4}", score)
+    )
+    assert abs(bias) > 0.01
+    assert shown_product == pytest.approx(product, abs=1e-3)
+    assert shown_bias == pytest.approx(bias, abs=6e-5)
+    assert shown_score == pytest.approx(product + bias, abs=1e-3)
+    assert shown_score == pytest.approx(shown_product + shown_bias, abs=1.01e-4)  # each rounded
+    assert "Recomputed here: the score" in said(at)
 
 
 def test_the_pair_is_picked_here():

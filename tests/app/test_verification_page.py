@@ -24,22 +24,60 @@ def report(embedded, door_trace):
     return attnviz.verify(embedded, door_trace)
 
 
-def test_the_ladder_is_the_report(page, report):
-    words = [one.value for one in page.markdown]
-    reasons = [one.value for one in page.caption]
-    for rung in report.rungs:
-        outcome = f":green[:material/check_circle: Passed:] {power(rung.difference)}, tolerance {power(rung.tolerance)}"
-        assert outcome in words
-        assert rung.reason in reasons
-    assert not any("Failed" in one for one in words)
+def test_the_table_is_the_report(page, report):
+    table = page.table[0].value
+    assert len(table) == len(report.checks) == 12
+    for check, (_, row) in zip(report.checks, table.iterrows(), strict=True):
+        title = check.name[0].upper() + check.name[1:]
+        assert row["compared"].startswith(f"**{title}.** ")
+        assert row["largest difference"].startswith(power(check.difference))
+        assert row["tolerance"] == power(check.tolerance)
+        assert any(check.reason in unescaped(one.value) for one in page.caption)
+        assert row["result"] == ":green[:material/check_circle: passed]"
+
+
+def test_where_a_difference_is_largest_is_said(page, report):
+    table = page.table[0].value.set_index("compared")
+    [said] = [
+        one for name, one in table["largest difference"].items() if name.startswith("**Attention weights")
+    ]
+    check = report.check("attention weights")
+    shares = check.differences["encoder"] / check.tolerances["encoder"]
+    layer, head = np.unravel_index(shares.argmax(), shares.shape)
+    assert said.endswith(f"layer {layer}, head {head}")
 
 
 def test_the_grid_is_every_layer_and_head(page, report):
     grid = figure(page, "errors")["data"][0]
-    np.testing.assert_array_equal(numbers(grid["customdata"]), report.weight_error)
+    check = report.check("attention weights")
+    cells = numbers(grid["customdata"])
+    np.testing.assert_array_equal(cells[..., 0], report.weight_error)
+    np.testing.assert_array_equal(cells[..., 1], check.tolerances["encoder"])
     [outline] = figure(page, "errors")["layout"]["shapes"]
     assert (outline["x0"] + 0.5, outline["y0"] + 0.5) == (1, 3)  # head, layer
     assert any(f"{power(report.max_abs_error)}**" in one.value for one in page.markdown)
+
+
+def test_the_grid_shows_another_comparison(page, report):
+    page.selectbox(key="compared").set_value("values").run()
+    cells = numbers(figure(page, "errors")["data"][0]["customdata"])
+    np.testing.assert_array_equal(cells[..., 0], report.check("values").differences["encoder"])
+
+
+def test_a_family_whose_w_o_is_not_known_is_told_so(monkeypatch):
+    right = verification.verify
+
+    def without(model, trace):
+        report = right(model, trace)
+        kept = tuple(
+            one for one in report.checks if one.name not in ("norm-based weights", "output after W_O")
+        )
+        return replace(report, checks=kept, not_compared={"norm-based weights": "W_O is not known."})
+
+    monkeypatch.setattr(verification, "verify", without)
+    page = open_page("pages/verification.py", text="A door of another family.")
+    said = [unescaped(one.value) for one in page.caption if "not compared" in one.value]
+    assert said == ["**Norm-based weights** are not compared, and not shown on any page: W_O is not known."]
 
 
 def test_the_row_is_the_trace_s_and_the_model_s(page, embedded, door_trace):
@@ -64,12 +102,12 @@ def test_the_row_follows_the_picked_query_and_head(door_trace):
 
 
 def test_every_preset_passes(page):
-    assert len(page.table) == 0  # not before it is asked for
+    assert len(page.table) == 1  # not before it is asked for
     page.button(key="verify_presets").click().run()
 
     assert_no_exception(page)
     assert errors(page) == []
-    table = page.table[0].value
+    table = page.table[1].value
     assert [unescaped(one) for one in table["sentence"]] == [preset.text for preset in PRESETS]
     assert list(table["passed"]) == ["yes"] * len(PRESETS)
     said = f"**{len(PRESETS)} of {len(PRESETS)} passed.**"
@@ -85,7 +123,12 @@ def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
 
     def failing(model, trace):
         report = right(model, trace)
-        return replace(report, weight_rung=replace(report.weight_rung, difference=float("nan")))
+        wrong = {"encoder": np.full((6, 12), np.nan)}
+        checks = tuple(
+            replace(one, differences=wrong) if one.name == "attention weights" else one
+            for one in report.checks
+        )
+        return replace(report, checks=checks)
 
     monkeypatch.setattr(verification, "verify", failing)
     st.cache_resource.clear()
@@ -94,8 +137,8 @@ def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
 
     assert_no_exception(page)
     assert any(one.value == f"**0 of {len(PRESETS)} passed.**" for one in page.markdown)
-    assert list(page.table[0].value["passed"]) == ["**no**"] * len(PRESETS)
-    assert list(page.table[0].value["weights"]) == ["not a number"] * len(PRESETS)
+    assert list(page.table[1].value["passed"]) == ["**no**"] * len(PRESETS)
+    assert list(page.table[1].value["weights"]) == ["not a number"] * len(PRESETS)
 
 
 def test_terms_lead_to_the_glossary_with_what_is_picked():

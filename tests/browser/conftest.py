@@ -7,13 +7,24 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Dialog,
+    Error,
+    Page,
+    Request,
+    WebSocket,
+    expect,
+    sync_playwright,
+)
 
 from tests.app.hostile import save_hostile_bert
 from tests.browser.find_chromium import chromium_path
@@ -109,51 +120,84 @@ def browser() -> Iterator[Browser]:
 
 
 class Visitors:
-    """People with a browser, each with a window of their own; all are watched."""
+    """People with a browser, each with a window of their own; all are watched.
 
-    def __init__(self, browser: Browser) -> None:
+    Windows are handed from test to test, for in a new one Chromium compiles Streamlit anew, which takes longer
+    than most tests; one that is `alone` is new, and nobody uses it afterwards.
+    """
+
+    def __init__(self, browser: Browser, free: list[Page]) -> None:
         self._browser = browser
-        self.contexts: list[BrowserContext] = []
+        self._free = free
+        self._shared: list[Page] = []
+        self._alone: list[Page] = []
+        self._listeners: dict[str, Callable[[Any], None]] = {
+            "console": self._console,
+            "pageerror": self._error,
+            "dialog": self._dialog,
+            "request": self._request,
+            "websocket": self._request,
+        }
         self.wrong: list[str] = []
         self.failed = False
         self.name = ""
 
-    def __call__(self, *, width: int = 1400, height: int = 900, colours: str = "light") -> Page:
-        context = self._browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if colours == "dark" else "light",
-        )
-        context.set_default_timeout(30_000)
-        self.contexts.append(context)
-        page = context.new_page()
-        page.on("console", self._console)
-        page.on("pageerror", lambda error: self.wrong.append(f"error in the page: {error.stack}"))
-        page.on("dialog", lambda dialog: self._dialog(dialog.message, dialog.dismiss))
-        page.on("request", lambda request: self._request(request.url))
-        page.on("websocket", lambda socket: self._request(socket.url))
+    def __call__(
+        self, *, width: int = 1400, height: int = 900, colours: str = "light", alone: bool = False
+    ) -> Page:
+        page = self._free.pop() if self._free and not alone else self._browser.new_context().new_page()
+        page.context.set_default_timeout(30_000)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if colours == "dark" else "light")
+        for event, listener in self._listeners.items():
+            page.on(event, listener)  # type: ignore[call-overload]
+        (self._alone if alone else self._shared).append(page)
         return page
 
     def leave(self) -> None:
-        """Closes all windows, with a picture of each if something went wrong."""
-        for number, context in enumerate(self.contexts):
-            for page in context.pages if self.failed or self.wrong else ():
+        """Leaves all pages, with a picture of each if something went wrong."""
+        pages = [one for page in (*self._shared, *self._alone) for one in page.context.pages]
+        for number, page in enumerate(pages):
+            if self.failed or self.wrong:
                 RESULTS.mkdir(exist_ok=True)
                 page.screenshot(path=RESULTS / f"{self.name}-{number}.png")
-            context.close()
-        self.contexts.clear()
+        for page in self._shared:
+            if self.failed or self.wrong or not page.url.startswith("http"):
+                page.context.close()
+            else:
+                self._free.append(self._cleared(page))
+        for page in self._alone:
+            page.context.close()
+        self._shared.clear()
+        self._alone.clear()
+
+    def _cleared(self, page: Page) -> Page:
+        """The window as if nobody had used it, on a page without a script of the same server."""
+        for other in page.context.pages:
+            if other != page:
+                other.close()
+        page.goto(urljoin(page.url, "/_stcore/health"))
+        page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        page.mouse.move(0, 0)
+        for event, listener in self._listeners.items():
+            page.remove_listener(event, listener)
+        return page
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type == "error" and not PROBES.match(message.location["url"]):
             self.wrong.append(f"console: {message.text} ({message.location['url']})")
 
-    def _dialog(self, message: str, dismiss: object) -> None:
-        self.wrong.append(f"dialog: {message}")
-        dismiss()  # type: ignore[operator]
+    def _error(self, error: Error) -> None:
+        self.wrong.append(f"error in the page: {error.stack}")
 
-    def _request(self, url: str) -> None:
-        parts = urlsplit(url)
+    def _dialog(self, dialog: Dialog) -> None:
+        self.wrong.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _request(self, request: Request | WebSocket) -> None:
+        parts = urlsplit(request.url)
         if parts.scheme not in ("data", "blob", "file") and parts.hostname != "127.0.0.1":
-            self.wrong.append(f"request to {url[:200]}")
+            self.wrong.append(f"request to {request.url[:200]}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -165,10 +209,18 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report
 
 
+@pytest.fixture(scope="session")
+def free_windows(browser: Browser) -> list[Page]:
+    """Windows that no test uses now; they end with the browser."""
+    return []
+
+
 @pytest.fixture(autouse=True)
-def visitors(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitors]:
+def visitors(
+    browser: Browser, free_windows: list[Page], request: pytest.FixtureRequest
+) -> Iterator[Visitors]:
     """Opens windows; fails a test in whose windows something happened that never may."""
-    visitors = Visitors(browser)
+    visitors = Visitors(browser, free_windows)
     visitors.name = re.sub(r"\W+", "-", request.node.name).strip("-")
     yield visitors
     visitors.leave()

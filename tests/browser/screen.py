@@ -84,8 +84,9 @@ def finding(page: Page) -> Locator:
 
 
 def verdict(page: Page) -> Locator:
-    """The verdict; Streamlit draws its label once for wide and once for narrow windows."""
-    return page.get_by_text("largest difference").filter(visible=True).first
+    """The verdict, or what a bundle records; Streamlit draws its label once for wide and once for narrow windows."""
+    said = re.compile("weights differ by|Recorded when the bundle was made")
+    return page.get_by_text(said).filter(visible=True).first
 
 
 def chips(page: Page) -> Locator:

@@ -1,4 +1,4 @@
-"""How far to believe a map, in a real browser: a map of the ranking is taken over, and a figure explains itself."""
+"""How reliable a map is, in a real browser: a map of the ranking is taken over, and a figure explains itself."""
 
 import re
 
@@ -34,8 +34,8 @@ def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
 
 def test_a_figure_is_explained_by_key(page: Page, server: str) -> None:
     open_place(page, server)
-    words = page.get_by_text("For how many of the queries the key that lies nearest")
+    words = page.get_by_text("For how many of the queries the nearest key")
     expect(words).to_be_hidden()
-    page.get_by_text("Nearest is strongest").focus()
+    page.get_by_text("Nearest key has the largest weight", exact=True).focus()
     page.keyboard.press("Enter")
     expect(words).to_be_visible()

@@ -16,6 +16,7 @@ from tests.browser.screen import (
     plot,
     point_of_cell,
     wait_for_link,
+    wait_until_idle,
 )
 
 SIZES = {"laptop": (1400, 900), "tablet": (768, 1024), "phone": (400, 800)}
@@ -68,13 +69,28 @@ TEXTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES.values(), ids=list(SIZES))
-@pytest.mark.parametrize("path", list(CHARTS))
-def test_a_page_fits_its_window_and_can_be_read(visitors, server, path, size, colours):
-    page = visitors(width=size[0], height=size[1], colours=colours)
-    open_screen(page, server, path, **PLACES.get(path, {}))
+# What a change of the window's size moves: the page, its charts, and the pictures of its components.
+RESTS = """() => {
+    const inside = root => [...root.querySelectorAll("*")].flatMap(
+        one => [...(one.localName === "svg" ? [one] : []), ...(one.shadowRoot ? inside(one.shadowRoot) : [])]);
+    const {scrollWidth, scrollHeight} = document.querySelector("[data-testid=stMain]");
+    const seen = [innerWidth, scrollWidth, scrollHeight, ...inside(document).flatMap(one => {
+        const {x, y, width, height} = one.getBoundingClientRect();
+        return [x, y, width, height].map(Math.round);
+    })].join();
+    if (window.lastSeen !== seen) [window.lastSeen, window.seenSince] = [seen, performance.now()];
+    return performance.now() - window.seenSince > 500;
+}"""
 
+
+def resize(page, size):
+    """Changes the window and waits until nothing has moved for half a second."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.wait_for_function(RESTS, polling=100)
+    wait_until_idle(page)
+
+
+def assert_fits_and_can_be_read(page, path):
     width, window = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
     assert width <= window
     main = page.get_by_test_id("stMain")
@@ -88,10 +104,20 @@ def test_a_page_fits_its_window_and_can_be_read(visitors, server, path, size, co
     assert faint == []
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=list(SIZES))
-def test_nothing_lies_over_the_chips_and_headings(visitors, server, size):
-    page = visitors(width=size[0], height=size[1])
-    open_screen(page, server)
+@pytest.mark.parametrize("path", list(CHARTS))
+def test_a_page_fits_every_window_and_can_be_read_in_both_themes(visitors, server, path):
+    """Opened on a phone and made larger, in the dark; opened on a laptop and made smaller, in the light."""
+    for colours, sizes in (("dark", reversed(SIZES.values())), ("light", SIZES.values())):
+        first, *others = sizes
+        page = visitors(width=first[0], height=first[1], colours=colours)
+        open_screen(page, server, path, **PLACES.get(path, {}))
+        assert_fits_and_can_be_read(page, path)
+        for size in others:
+            resize(page, size)
+            assert_fits_and_can_be_read(page, path)
+
+
+def assert_nothing_lies_over_the_chips_and_headings(page, size):
     boxes = {
         "header": page.get_by_test_id("stHeader").bounding_box(),
         "first chip": chip(page, 0).bounding_box(),
@@ -112,6 +138,26 @@ def test_nothing_lies_over_the_chips_and_headings(visitors, server, size):
     assert boxes["ranking"]["y"] >= boxes["matrix"]["y"] + boxes["matrix"]["height"]
 
 
+def assert_labels_of_the_axes_do_not_lie_on_each_other(page):
+    boxes = page.locator(".st-key-matrix .ytick text").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(box => [box.top, box.bottom])"
+    )
+    boxes.sort()
+    assert len(boxes) == 11
+    for (_, bottom), (top, _) in pairwise(boxes):
+        assert top >= bottom - 2
+
+
+def test_nothing_lies_over_anything_on_the_first_screen(visitors, server):
+    first, *others = reversed(SIZES.values())
+    page = visitors(width=first[0], height=first[1])
+    open_screen(page, server)
+    for size in (first, *others):
+        resize(page, size)
+        assert_nothing_lies_over_the_chips_and_headings(page, size)
+        assert_labels_of_the_axes_do_not_lie_on_each_other(page)
+
+
 def test_chips_can_be_tapped_and_cells_clicked_on_a_phone(visitors, server):
     page = visitors(width=400, height=800)
     open_screen(page, server)
@@ -124,21 +170,8 @@ def test_chips_can_be_tapped_and_cells_clicked_on_a_phone(visitors, server):
     expect(finding(page)).to_contain_text("“opened” gives")
 
 
-def test_labels_of_the_axes_do_not_lie_on_each_other(visitors, server):
-    for width in (400, 1400):
-        page = visitors(width=width)
-        open_screen(page, server)
-        boxes = page.locator(".st-key-matrix .ytick text").evaluate_all(
-            "all => all.map(one => one.getBoundingClientRect()).map(box => [box.top, box.bottom])"
-        )
-        boxes.sort()
-        assert len(boxes) == 11
-        for (_, bottom), (top, _) in pairwise(boxes):
-            assert top >= bottom - 2
-
-
 def test_the_buttons_of_a_table_cover_nothing_on_a_phone(visitors, server):
-    page = visitors(width=400, height=800)
+    page = visitors(width=400, height=800, alone=True)
     page.context.new_cdp_session(page).send("Emulation.setTouchEmulationEnabled", {"enabled": True})
     open_screen(page, server, "masks")
     assert page.evaluate("matchMedia('(hover: none)').matches")

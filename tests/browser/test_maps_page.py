@@ -77,7 +77,9 @@ def test_keys_walk_and_enter(server, page):
     for key in ("ArrowRight", "ArrowDown", "End", "ArrowLeft"):
         page.keyboard.press(key)
     expect(cell(page, 4, 10)).to_be_focused()
-    expect(page.locator(".map_grid .said")).to_contain_text("Layer 4, head 10: score and distance")
+    expect(page.locator(".map_grid .said")).to_contain_text(
+        "Layer 4, head 10: correlation of distance and score −"
+    )
     assert link(page)["layer"] == "3"  # walking picks nothing
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/space"))
@@ -96,7 +98,8 @@ def test_the_best_map_first(server, page):
         .get_by_role("gridcell")
         .evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     )
-    numbers = [float(re.search(r"together with ([−+][\d.]+)", one)[1].replace("−", "-")) for one in names]
+    said = re.compile(r"correlation of distance and score ([−+][\d.]+)")
+    numbers = [float(said.search(one)[1].replace("−", "-")) for one in names]
     assert len(numbers) == 72
     assert numbers == sorted(numbers)
 

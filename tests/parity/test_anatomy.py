@@ -13,20 +13,19 @@ from tests import tiny
 TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
 TOLERANCE = 1e-4  # float32: sums of up to 30 products of values of about 10; a wrong head or axis is off by 1
 
-# Families whose queries and keys are the linear map's own, with what is added up for each token. The
-# others turn them by their positions after the map (rotary).
+# Families whose queries and keys are the linear map's own. The others turn them by their positions after the map
+# (rotary), scale queries after it (OPT), or make them of fewer numbers (DeepSeek).
+_WITH_SEGMENTS = {"token", "position", "segment"}
 PLAIN = {
-    "bert": {"token", "position", "segment"},
-    "electra": {"token", "position", "segment"},
-    "albert": {"token", "position", "segment"},
-    "roberta": {"token", "position", "segment"},
-    "xlm-roberta": {"token", "position", "segment"},
-    "distilbert": {"token", "position"},
-    "gpt2": {"token", "position"},
-    "bart": {"token", "position"},
-    "marian": {"token", "position"},
-    "t5": {"token"},
+    **{name: _WITH_SEGMENTS for name in ("bert", "electra", "albert", "ernie")},
+    **{name: _WITH_SEGMENTS for name in ("roberta", "xlm-roberta", "camembert")},
+    **{name: {"token", "position"} for name in ("distilbert", "gpt2", "gpt-bigcode", "biogpt")},
+    **{name: {"token", "position"} for name in ("bart", "marian", "blenderbot", "mbart", "pegasus")},
+    "m2m-100": {"token"},  # its positions are computed, and looked up nowhere
+    **{name: {"token"} for name in ("t5", "mt5", "umt5")},
 }
+MISSING = {"opt": {"query"}, "deepseek-v3": {"query", "key", "value"}}
+INGREDIENTS = PLAIN | {name: {"token", "segment"} for name in ("gte", "jina-embeddings-v3", "nomic-bert")}
 
 
 def trace_of(model, family):
@@ -42,7 +41,7 @@ def test_a_layer_multiplied_out(tiny_model, family):
             found = anatomy(model, trace, layer, kind)
             assert (found.kind, found.layer) == (kind, layer)
             missing = {"query", "key", "value"} - found.projections.keys()
-            assert missing == (set() if family.name in PLAIN else {"query", "key"})
+            assert missing == (set() if family.name in PLAIN else MISSING.get(family.name, {"query", "key"}))
             given = {"query": found.hidden, "key": found.sources, "value": found.sources}
             for part, linear in found.projections.items():
                 vectors = getattr(trace.attention(layer, kind), part)
@@ -50,6 +49,9 @@ def test_a_layer_multiplied_out(tiny_model, family):
                     made = given[part] @ linear.weight[head]
                     made = made if linear.bias is None else made + linear.bias[head]
                     np.testing.assert_allclose(made, expected, atol=TOLERANCE)
+            if family.name == "bitnet":  # which normalises the heads' outputs before W_O
+                assert found.output is found.output_weight is found.output_bias is None
+                continue
             outputs = trace.outputs(layer, kind)
             summed = np.einsum("hqv,hvd->qd", outputs, found.output_weight)
             if found.output_bias is not None:
@@ -62,7 +64,7 @@ def test_what_a_token_is_looked_up_by(tiny_model, family):
     model = tiny_model(family.name)
     trace = trace_of(model, family)
     found = anatomy(model, trace, 0)
-    expected = PLAIN.get(family.name, {"token"})
+    expected = INGREDIENTS.get(family.name, {"token"})
     assert found.ingredients.keys() >= {"token"}
     assert set(found.ingredients) == expected
 
@@ -106,37 +108,127 @@ def _marian(**changed):
     return config
 
 
-NORMALISED = {  # the module that normalises the sum, by its name in transformers
-    "bert": "embeddings.LayerNorm",
-    "electra": "embeddings.LayerNorm",
-    "albert": "embeddings.LayerNorm",
-    "roberta": "embeddings.LayerNorm",
-    "xlm-roberta": "embeddings.LayerNorm",
-    "distilbert": "embeddings.LayerNorm",
-    "modernbert": "embeddings.norm",
-    "gpt2": "h.0.ln_1",
-    "gpt-neox": "layers.0.input_layernorm",
-    "bart": "encoder.layernorm_embedding",
+_LLAMA_LIKE = (
+    *(
+        "llama",
+        "bitnet",
+        "deepseek-v3",
+        "eurobert",
+        "gemma",
+        "gemma3",
+        "glm4",
+        "granite",
+        "mistral",
+        "mixtral",
+    ),
+    *("phi3", "qwen2", "qwen3", "qwen3-moe", "smollm3"),
+)
+# The module that normalises the sum, by its name in transformers, and how it does.
+NORMALISED = {
+    **{
+        name: ("embeddings.LayerNorm", "layer")
+        for name in (
+            "bert",
+            "electra",
+            "albert",
+            "roberta",
+            "xlm-roberta",
+            "distilbert",
+            "camembert",
+            "ernie",
+        )
+    },
+    **{name: ("embeddings.LayerNorm", "layer") for name in ("gte", "jina-embeddings-v3", "nomic-bert")},
+    **{name: ("layers.0.input_layernorm", "rms") for name in _LLAMA_LIKE},
+    **{
+        name: ("layers.0.input_layernorm", "layer")
+        for name in ("gpt-neox", "cohere", "nemotron", "phi", "stablelm", "starcoder2")
+    },
+    **{name: ("encoder.block.0.layer.0.layer_norm", "rms") for name in ("t5", "mt5", "umt5")},
+    **{name: ("encoder.layernorm_embedding", "layer") for name in ("bart", "mbart")},
+    **{name: ("encoder.layers.0.self_attn_layer_norm", "layer") for name in ("blenderbot", "pegasus")},
+    "biogpt": ("layers.0.self_attn_layer_norm", "layer"),
+    "esm": ("encoder.layer.0.attention.LayerNorm", "layer"),
+    "gpt-bigcode": ("h.0.ln_1", "layer"),
+    "gpt2": ("h.0.ln_1", "layer"),
+    "modernbert": ("embeddings.norm", "layer"),
+}
+NOT_FOLLOWED = {
+    "deepseek-v3",  # makes queries, keys and values of fewer numbers first
+    "m2m-100",  # computes its positions
+    "olmo",  # names no epsilon
+    "opt",  # a matrix between the tables of tokens and of positions
 }
 
 
 @pytest.mark.parametrize("name", list(tiny.TEXT_FAMILIES))
 def test_what_normalises_the_sum(tiny_model, name):
+    family = tiny.TEXT_FAMILIES[name]
     model = tiny_model(name)
-    found = anatomy(model, trace_of(model, tiny.TEXT_FAMILIES[name]), 1)
+    found = anatomy(model, trace_of(model, family), 1)
     assert (found.norm is not None) == (name in NORMALISED)
     if found.norm is not None:
-        module = model.network.get_submodule(NORMALISED[name])
-        np.testing.assert_array_equal(found.norm.weight, module.weight.detach().numpy())
+        path, method = NORMALISED[name]
+        assert found.norm.method == method
+        summed = sum(found.ingredients.values())
         with torch.inference_mode():
-            expected = module(torch.tensor(sum(found.ingredients.values()))).numpy()
+            expected = model.network.get_submodule(path)(torch.tensor(summed)).numpy()
         np.testing.assert_allclose(found.norm.made, expected, atol=TOLERANCE)
+        np.testing.assert_allclose(found.norm.of(summed), expected, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert"])
-def test_the_sum_of_the_ingredients_is_what_the_first_layer_reads(tiny_model, name):
+@pytest.mark.parametrize("name", list(tiny.TEXT_FAMILIES))
+@pytest.mark.parametrize("layer", [0, 2])
+def test_how_the_sum_comes_to_the_first_layer(tiny_model, name, layer):
     model = tiny_model(name)
-    found = anatomy(model, model.trace(TEXT), 0)
+    found = anatomy(model, trace_of(model, tiny.TEXT_FAMILIES[name]), layer)
+    matrix = name in ("albert", "electra")
+    assert found.leads_to_first_layer == (
+        None if name in NOT_FOLLOWED else "by a matrix" if matrix else "as it is"
+    )
+    if layer == 0 and not matrix and name not in NOT_FOLLOWED:
+        start = found.norm.made if found.norm is not None else sum(found.ingredients.values())
+        np.testing.assert_allclose(start, found.sources, atol=TOLERANCE)
+
+
+def _rms(vectors, weight, eps):
+    """Zhang and Sennrich 2019, equation 4, written out."""
+    rows = []
+    for vector in vectors.astype(np.float64):
+        root = np.sqrt(sum(float(one) ** 2 for one in vector) / len(vector) + eps)
+        rows.append([gain * one / root for gain, one in zip(weight, vector, strict=True)])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(("name", "less"), [("t5", 0), ("llama", 0), ("gemma", 1)])
+def test_rms_norm_with_a_weight_of_its_own(tmp_path, name, less):
+    """Gemma keeps its weight less 1."""
+    family = tiny.TEXT_FAMILIES[name]
+    network = tiny.build(family)
+    path = NORMALISED[name][0]
+    with torch.no_grad():
+        drawn = torch.randn(
+            network.get_submodule(path).weight.shape, generator=torch.Generator().manual_seed(3)
+        )
+        network.get_submodule(path).weight.copy_(drawn)
+    network.save_pretrained(tmp_path)
+    tiny.tokenizer(family.tokenizer).save_pretrained(tmp_path)
+    model = attnviz.load_model(str(tmp_path))
+    found = anatomy(model, trace_of(model, family), 0)
+    np.testing.assert_allclose(found.norm.weight, drawn.numpy() + less, atol=1e-6)  # float32
+    summed = sum(found.ingredients.values())
+    expected = _rms(summed, drawn.numpy() + less, found.norm.eps)
+    np.testing.assert_allclose(found.sources, expected, atol=TOLERANCE)
+    np.testing.assert_allclose(found.norm.of(summed), expected, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("second_text", [None, SECOND_TEXT])
+@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert"])
+def test_the_sum_of_the_ingredients_is_what_the_first_layer_reads(tiny_model, name, second_text):
+    """RoBERTa has one row for the tokens of both sentences of a pair."""
+    model = tiny_model(name)
+    found = anatomy(model, model.trace(TEXT, second_text), 0)
+    assert set(found.ingredients) == INGREDIENTS[name]
     summed = sum(found.ingredients.values())
     centred = summed - summed.mean(axis=1, keepdims=True)
     norm = model.network.embeddings.LayerNorm

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from attnviz import attention
-from attnviz.attention import attention_output, attention_scores, attention_weights, causal_mask, softmax
+from attnviz.maths import blocks
+from attnviz.maths.attention import attention_output, attention_scores, attention_weights, softmax
+from attnviz.maths.masks import causal_mask
 
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("attnviz")
@@ -104,8 +105,8 @@ def test_queries_in_another_order_give_the_rows_in_that_order(case, random):
 def test_output_in_blocks_is_the_weights_times_the_values(case, block):
     qkv, mask = case
     direct = attention_weights(qkv["query"], qkv["key"], 0.5, **mask) @ qkv["value"]
-    with mock.patch.object(attention, "QUERY_BLOCK", block):
-        blockwise = attention_output(**qkv, scale=0.5, **mask)
+    with mock.patch.object(blocks, "QUERY_BLOCK", block):
+        blockwise = blocks.attention_output_in_blocks(**qkv, scale=0.5, **mask)
     torch.testing.assert_close(blockwise, direct, atol=1e-4, rtol=0)
 
 

@@ -6,20 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.attention import (
-    QUERY_BLOCK,
-    additive_scores,
+from attnviz.maths.attention import (
     attention_output,
     attention_scores,
     attention_weights,
-    causal_mask,
     expand_heads,
+    join_heads,
     multi_head_attention,
-    multiplicative_scores,
-    segment_mask,
     softmax,
-    window_mask,
 )
+from attnviz.maths.blocks import QUERY_BLOCK, attention_output_in_blocks
+from attnviz.maths.earlier_scores import additive_scores, multiplicative_scores
+from attnviz.maths.masks import causal_mask, segment_mask, window_mask
 from tests import numpy_attention
 
 E = math.e
@@ -103,12 +101,21 @@ class TestNoKeyAllowed:
     def test_softmax(self):
         assert softmax(torch.full((1, 3), -torch.inf)).tolist() == [[0.0, 0.0, 0.0]]
 
-    def test_output(self):
-        output = attention_output(
-            drawn(2, 5), drawn(3, 5, seed=1), 7 + drawn(3, 4, seed=2), 0.3, allowed=self.allowed
-        )
+    @pytest.mark.parametrize("compute", [attention_output, attention_output_in_blocks])
+    def test_output(self, compute):
+        output = compute(drawn(2, 5), drawn(3, 5, seed=1), 7 + drawn(3, 4, seed=2), 0.3, allowed=self.allowed)
         assert output[1].tolist() == [0.0] * 4
         assert (output[0] > 0).all()
+
+    def test_a_row_without_its_first_key_alone_is_not_empty(self):
+        """Only a row that has no key at all becomes zeros."""
+        scores = torch.tensor([[-torch.inf, 0.0, 0.0], [-torch.inf] * 3])
+        assert softmax(scores).tolist() == [[0.0, 0.5, 0.5], [0.0, 0.0, 0.0]]
+
+    def test_what_is_not_a_number_stays_so(self):
+        """A fault must not be taken for a row without a key."""
+        scores = torch.tensor([[-torch.inf, torch.nan], [0.0, torch.nan]])
+        assert softmax(scores).isnan().all()
 
 
 class TestLargeScores:
@@ -145,10 +152,10 @@ def test_every_row_of_every_block_is_right(n_query, terms):
         query.numpy(), key.numpy(), value.numpy(), 0.7, **{name: one.numpy() for name, one in mask.items()}
     )
 
-    output = attention_output(query, key, value, 0.7, **mask)
-
-    assert output.shape == (n_head, n_query, d_value)
-    np.testing.assert_allclose(output.numpy(), expected, atol=FLOAT32_TOLERANCE)
+    for compute in (attention_output, attention_output_in_blocks):
+        output = compute(query, key, value, 0.7, **mask)
+        assert output.shape == (n_head, n_query, d_value)
+        np.testing.assert_allclose(output.numpy(), expected, atol=FLOAT32_TOLERANCE)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 11), (1, QUERY_BLOCK + 1, 11), (2, 1, 11)], ids=str)
@@ -160,8 +167,8 @@ def test_a_mask_and_a_bias_are_shared_by_all_heads_and_rows_where_they_have_one(
     expected = attention_output(
         query, key, value, 1.0, allowed=allowed.expand(whole).clone(), bias=bias.expand(whole).clone()
     )
-    output = attention_output(query, key, value, 1.0, allowed=allowed, bias=bias)
-    torch.testing.assert_close(output, expected)
+    for compute in (attention_output, attention_output_in_blocks):
+        torch.testing.assert_close(compute(query, key, value, 1.0, allowed=allowed, bias=bias), expected)
 
 
 def test_float64_stays_float64():
@@ -186,6 +193,7 @@ def test_inputs_are_left_as_they_are():
     }
     before = {name: one.clone() for name, one in given.items()}
     attention_output(**given, scale=0.4)
+    attention_output_in_blocks(**given, scale=0.4)
     scores = drawn(3, 7)
     before["scores"], given["scores"] = scores.clone(), scores
     softmax(scores)
@@ -280,6 +288,12 @@ class TestLayer:
             )
         found = multi_head_attention(hidden, sources, **self.weights_of(theirs), allowed=allowed)
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)  # outputs of some 30 in float32
+
+    def test_joining_heads_is_one_tall_product(self):
+        outputs, weight, bias = drawn(3, 7, 5), drawn(3, 5, 11, seed=1), drawn(11, seed=2)
+        side_by_side = np.concatenate(list(outputs.numpy()), axis=1)  # [query, head x d_value]
+        expected = side_by_side @ weight.numpy().reshape(15, 11) + bias.numpy()
+        np.testing.assert_allclose(join_heads(outputs, weight, bias), expected, atol=1e-5)
 
 
 class TestScoresBeforeTransformers:

@@ -1,4 +1,4 @@
-"""Value-aware weights and rollout against their papers' definitions, written out in float64 loops."""
+"""Norm-based weights and rollout against their papers' definitions, written out in float64 loops."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_value_products_are_dot_products_of_what_the_heads_make_of_a_token(value
 
 
 def test_norms_of_a_head_are_lengths_of_weighted_vectors(weights, value, output_weight):
-    norms = attribution.head_norms(weights, attribution.value_products(value, output_weight))
+    norms = attribution.head_norms(weights, attribution.value_lengths(value, output_weight))
     for h in range(HEADS):
         for i in range(QUERIES):
             for j in range(KEYS):
@@ -63,7 +63,7 @@ def test_norms_of_a_layer_sum_the_heads_vectors_before_the_norm(weights, value, 
         for j in range(KEYS):
             brought = sum(weights[h, i, j] * vector(value, output_weight, h, j) for h in range(HEADS))
             np.testing.assert_allclose(norms[i, j], np.linalg.norm(brought), **CLOSE)
-    of_heads = attribution.head_norms(weights, products).sum(axis=0)
+    of_heads = attribution.head_norms(weights, attribution.lengths_of(products)).sum(axis=0)
     assert (norms <= of_heads + 1e-5).all()
     assert (norms < 0.9 * of_heads).any()  # summing the norms instead would show
 
@@ -73,7 +73,9 @@ def test_heads_that_bring_opposite_vectors_cancel():
     value = np.array([[[2.0, 1.0]] * 3] * 2, dtype=np.float32)
     output_weight = np.stack([np.eye(2), -np.eye(2)]).astype(np.float32)
     products = attribution.value_products(value, output_weight)
-    np.testing.assert_allclose(attribution.head_norms(weights, products), np.sqrt(5) / 3, rtol=1e-6)
+    np.testing.assert_allclose(
+        attribution.head_norms(weights, attribution.lengths_of(products)), np.sqrt(5) / 3, rtol=1e-6
+    )
     assert not attribution.layer_norms(weights, products).any()
 
 

@@ -21,6 +21,9 @@ from attnviz.errors import BundleError
 from attnviz.records import Axis
 from attnviz.table import matrix_csv
 
+WEIGHTS_AT = 7  # of the checks of a BERT: after tokens, labels, queries, keys, values, scale and mask
+FLOAT32 = 1e-6  # of sums of a few dozen numbers up to 1
+OF_NORMS = 5e-5  # of float32 sums of 384 products, of heads that may cancel each other
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
@@ -126,7 +129,7 @@ class TestWhatIsInIt:
 
     def test_provenance_says_where_it_comes_from(self, packed):
         document = json.loads(files_of(packed)[PROVENANCE])
-        assert document["version"] == 1
+        assert document["version"] == 2
         assert document["model"]["name"] == "all-MiniLM-L6-v2"
         assert document["model"]["weights_sha256"] == {"model.safetensors": EMBEDDED_SHA256}
         assert set(document["model"]["versions"]) == {"attnviz", "torch", "transformers"}
@@ -134,7 +137,14 @@ class TestWhatIsInIt:
         assert (document["view"]["layer"], document["view"]["head"]) == (3, 1)
         assert document["view"]["settings"]["seed"] == "3"
         assert document["verification"]["passed"] is True
-        assert np.shape(document["verification"]["weight_errors"]["encoder"]) == (6, 12)
+        checks = {one["name"]: one for one in document["verification"]["checks"]}
+        assert len(checks) == 12
+        for part in ("differences", "tolerances"):
+            assert np.shape(checks["attention weights"][part]["encoder"]) == (6, 12)
+            assert np.shape(checks["output after W_O"][part]["encoder"]) == (6, 1)
+            assert np.shape(checks["last hidden state"][part]["encoder"]) == (1, 1)
+        assert checks["attention weights"]["unit"] == "weight"
+        assert "Higham 2002" in checks["attention weights"]["reason"]
 
     def test_the_same_view_is_the_same_file(self, door, packed):
         assert write_bundle(door) == packed
@@ -195,13 +205,17 @@ class Words(html.parser.HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.words, self.addresses, self.scripts = "", [], []
+        self.words, self.addresses, self.scripts, self.rows = "", [], [], []
         self._in = []
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
         self._in.append(tag)
         self.addresses += [value for name, value in attrs if name in ("src", "href")]
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
 
     def handle_endtag(self, tag):
         while self._in and self._in.pop() != tag:
@@ -212,13 +226,52 @@ class Words(html.parser.HTMLParser):
             self.scripts.append(data)
         elif "style" not in self._in:
             self.words += data
+            if self._in and self._in[-1] in ("td", "th"):
+                self.rows[-1][-1] += data
 
 
 class TestPage:
     def test_says_where_the_numbers_come_from(self, packed):
         page = Words(files_of(packed)[PAGE].decode())
-        for words in ("“it” to “door” .475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256, "passed"):
+        for words in ("“it” to “door” .475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256):
             assert words in page.words
+
+    def test_says_what_was_recorded_and_that_it_cannot_check_it(self, door):
+        tables = {"encoder": np.zeros((6, 12), dtype=np.float32)}
+        tables["encoder"][4, 9] = 8.9e-7
+        weights = replace(
+            door.report.check("attention weights"),
+            differences=tables,
+            tolerances={"encoder": np.full((6, 12), 2.5e-5, dtype=np.float32)},
+        )
+        checks = tuple(weights if one.name == "attention weights" else one for one in door.report.checks)
+        report = replace(door.report, checks=checks, not_compared={"score bias": "It <has> none."})
+        page = Words(bundles.bundle_files(replace(door, report=report))[PAGE].decode())
+        assert (
+            "attnviz 0.1.0 compared these numbers with the model's when it computed them: 12 of 12 checks passed. This "
+            "page cannot check that again." in page.words
+        )
+        rows = {row[0]: row[1:] for row in page.rows}
+        assert len(rows) == 1 + 12 + 1  # the names of the columns, the checks, and what was left out
+        assert rows["attention weights"] == [
+            "passed",
+            "8.9\u00a0×\u00a010⁻⁷",
+            "2.5\u00a0×\u00a010⁻⁵",
+            "L4 H9",
+            "weight",
+        ]
+        assert rows["tokens"] == ["passed", "0", "0", "", "tokens"]
+        assert rows["score bias"] == ["not compared", "", "", "", "It <has> none."]
+
+    def test_of_other_numbers_than_the_models_does_not_say_that_they_match(self, door):
+        """Somebody changes queries and values, and leaves the verdict as it was."""
+        layers = tuple(
+            replace(one, query=2 * one.query, value=-one.value) for one in door.trace.layers["encoder"]
+        )
+        doctored = replace(door, trace=replace(door.trace, layers={"encoder": layers}))
+        words = Words(bundles.bundle_files(doctored)[PAGE].decode()).words
+        for promise in ("checked", "matches", "the model's own"):
+            assert promise not in words.lower()
 
     def test_names_no_address(self, packed):
         page = files_of(packed)[PAGE].decode()
@@ -240,11 +293,34 @@ class TestPage:
         assert page.words.count(bad) >= 3  # title, query and text
 
     def test_of_a_failed_verification_says_so(self, door):
-        rung = replace(door.report.weight_rung, difference=float("nan"))
-        failed = replace(door, report=replace(door.report, weight_rung=rung))
-        words = Words(bundles.bundle_files(failed)[PAGE].decode()).words
-        assert "differs from the model's own" in words
-        assert "FAILED" in words
+        words = Words(bundles.bundle_files(replace(door, report=failed(door.report)))[PAGE].decode())
+        assert "11 of 12 checks passed" in words.words
+        [row] = [row for row in words.rows if "FAILED" in row]
+        assert row == [
+            "attention weights",
+            "FAILED",
+            "not a number",
+            "2.5\u00a0×\u00a010⁻⁵",
+            "L2 H5",
+            "weight",
+        ]
+
+
+TOLERANCE = 2.5e-5  # what rounding explains at scores of 20 or so
+
+
+def failed(report):
+    """The report with a weight of layer 2, head 5 that is not a number."""
+    differences = report.weight_error.copy()
+    differences[2, 5] = np.nan
+    weights = replace(
+        report.check("attention weights"),
+        differences={"encoder": differences},
+        tolerances={"encoder": np.full_like(differences, TOLERANCE)},
+    )
+    return replace(
+        report, checks=tuple(weights if one.name == "attention weights" else one for one in report.checks)
+    )
 
 
 class TestRoundTrip:
@@ -270,20 +346,36 @@ class TestRoundTrip:
         assert (read.pattern.weights == written.pattern.weights).all()
         for one in trace.kinds:
             for layer in range(trace.n_layers(one)):
-                assert (read.trace.layer_weights(layer, one) == trace.layer_weights(layer, one)).all()
-                assert (read.trace.outputs(layer, one) == trace.outputs(layer, one)).all()
+                for part in ("query", "key", "value"):
+                    ours, theirs = (getattr(of.attention(layer, one), part) for of in (read.trace, trace))
+                    assert (ours == theirs).all()
+                # of all heads at once, arrays of another layout in memory are summed up in another order
+                np.testing.assert_allclose(
+                    read.trace.layer_weights(layer, one), trace.layer_weights(layer, one), atol=FLOAT32
+                )
+                outputs = trace.outputs(layer, one)
+                np.testing.assert_allclose(
+                    read.trace.outputs(layer, one), outputs, atol=FLOAT32 * np.abs(outputs).max()
+                )
             assert read.trace.measures(one) == trace.measures(one)
-            assert read.report.weight_errors[one].tolist() == written.report.weight_errors[one].tolist()
         assert read.report.passed is written.report.passed is True
+        assert dict(read.report.not_compared) == dict(written.report.not_compared)
+        assert [one.name for one in read.report.checks] == [one.name for one in written.report.checks]
+        for ours, theirs in zip(read.report.checks, written.report.checks, strict=True):
+            assert (ours.unit, ours.reason, ours.passed) == (theirs.unit, theirs.reason, theirs.passed)
+            for part in ("differences", "tolerances"):
+                assert _lists(getattr(ours, part)) == _lists(getattr(theirs, part))
         assert read.trace.tokens.labels == trace.tokens.labels
         assert dict(read.trace.provenance.versions) == dict(trace.provenance.versions)
 
-    def test_value_aware_weights_and_rollout_need_no_model(self, door, packed):
+    def test_norm_based_weights_and_rollout_need_no_model(self, door, packed):
         read = read_bundle(packed).trace
-        for head in (1, None):
+        for head in range(12):
             ours = door.trace.pattern(3, head, measure="norms").weights
             assert (read.pattern(3, head, measure="norms").weights == ours).all()
-        assert (read.rollout(5) == door.trace.rollout(5)).all()
+        together = door.trace.pattern(3, None, measure="norms").weights
+        np.testing.assert_allclose(read.pattern(3, None, measure="norms").weights, together, rtol=OF_NORMS)
+        np.testing.assert_allclose(read.rollout(5), door.trace.rollout(5), atol=FLOAT32)
 
     def test_keeps_the_arrangement(self, embedded):
         trace = embedded.trace("Unbelievable doors", "playing outdoors", masked=[2])
@@ -296,14 +388,38 @@ class TestRoundTrip:
         assert read.trace.tokens.masked == trace.tokens.masked
         assert (read.show, read.colour, read.theme) == ("norms", "logarithmic", "dark")
 
+    def test_keeps_what_was_not_compared(self, door):
+        report = replace(
+            door.report, checks=door.report.checks[:8], not_compared={"norm-based weights": "No W_O."}
+        )
+        assert dict(read_bundle(write_bundle(replace(door, report=report))).report.not_compared) == {
+            "norm-based weights": "No W_O."
+        }
+
     def test_keeps_a_failed_verdict(self, door):
-        errors = {"encoder": door.report.weight_error.copy()}
-        errors["encoder"][2, 5] = np.nan
-        rung = replace(door.report.weight_rung, difference=float("nan"))
-        failed = replace(door, report=replace(door.report, weight_errors=errors, weight_rung=rung))
-        read = read_bundle(write_bundle(failed)).report
+        read = read_bundle(write_bundle(replace(door, report=failed(door.report)))).report
         assert not read.passed
+        assert [one.name for one in read.failed] == ["attention weights"]
+        assert read.check("attention weights").worst == ("encoder", 2, 5)
         assert np.isnan(read.weight_error[2, 5])
+
+    def test_weights_of_another_machine_are_read(self, door, packed):
+        """Scores of some 400, and weights of the same queries and keys that were summed up in float64."""
+        layers = [replace(one, query=10 * one.query) for one in door.trace.layers["encoder"]]
+        trace = replace(door.trace, layers={"encoder": tuple(layers)})
+        scores = layers[3].query[1].astype(np.float64) @ layers[3].key[1].T / np.sqrt(32)
+        exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+        weights = (exponentials / exponentials.sum(axis=1, keepdims=True)).astype(np.float32)
+
+        def put(arrays):
+            arrays["weights"] = weights
+
+        changed = with_arrays(write_bundle(replace(door, trace=trace)), put)
+        np.testing.assert_array_equal(read_bundle(changed).pattern.weights, trace.weights(3, 1))
+
+
+def _lists(tables):
+    return {kind: table.tolist() for kind, table in tables.items()}
 
 
 class TestWriting:
@@ -329,6 +445,15 @@ class TestWriting:
         hidden[3, 5] = np.nan
         with pytest.raises(BundleError, match="last_hidden_state holds numbers that are not finite"):
             write_bundle(replace(door, trace=replace(door.trace, last_hidden_state=hidden)))
+
+    def test_refuses_tolerances_that_are_not_finite(self, door):
+        hidden = replace(
+            door.report.check("last hidden state"),
+            tolerances={"encoder": np.array([[np.inf]], dtype=np.float32)},
+        )
+        report = replace(door.report, checks=(*door.report.checks[:-1], hidden))
+        with pytest.raises(BundleError, match="tolerance of last hidden state is not finite"):
+            write_bundle(replace(door, report=report))
 
     def test_largest_trace_that_the_app_shows_fits(self):
         """1,024 tokens of bert-base-uncased: queries, keys, values, hidden state, value products, weights."""
@@ -369,7 +494,11 @@ class TestHostileFiles:
         self.refused(bytes(100), "a bundle has at most")
 
     def test_of_another_version(self, packed):
-        self.refused(with_document(packed, lambda one: one.update(version=2)), "version 2 of the format")
+        for version in (1, 3):
+            self.refused(
+                with_document(packed, lambda one, version=version: one.update(version=version)),
+                f"version {version} of the format; this attnviz reads version 2",
+            )
 
     @pytest.mark.parametrize(
         "name", ["../evil.py", "/etc/passwd", "evil.py", "numbers.npz/../x", "PROVENANCE.JSON"]
@@ -553,11 +682,37 @@ class TestHostileFiles:
             (("attention", "encoder", "scale"), [1e300] * 6),
             (("attention", "encoder", "scale"), [True] * 6),
             (("attention", "encoder", "allowed"), [0] * 6),
-            (("verification", "rungs"), []),
             (("verification", "passed"), False),
-            (("verification", "weight_errors"), {}),
-            (("verification", "weight_errors", "encoder"), [[0.0]]),
-            (("verification", "weight_errors", "encoder"), 7),
+            (("verification", "checks"), []),
+            (("verification", "checks"), [{}] * 10_000),
+            (("verification", "checks", 0), "tokens"),
+            (("verification", "checks", 0, "name"), ":green[Checked]"),
+            (("verification", "checks", 0, "name"), "labels"),  # twice
+            (("verification", "checks", WEIGHTS_AT, "name"), "score bias"),  # none of the weights
+            (("verification", "checks", 0, "unit"), "**matches**"),
+            (("verification", "checks", 0, "reason"), "a" * 1001),
+            (("verification", "checks", 0, "reason"), None),
+            (("verification", "checks", 0, "differences"), {}),
+            (("verification", "checks", 0, "differences"), {"cross": [[0.0]]}),
+            (("verification", "checks", 0, "differences"), {"encoder": [[0.0]], "cross": [[0.0]]}),
+            (("verification", "checks", 0, "differences", "encoder"), []),
+            (("verification", "checks", 0, "differences", "encoder"), [[]]),
+            (("verification", "checks", 0, "differences", "encoder"), 7),
+            (("verification", "checks", 0, "differences", "encoder"), [[0.0], [0.0]]),
+            (("verification", "checks", 0, "differences", "encoder"), [[0.0, 0.0]]),
+            (("verification", "checks", 0, "differences", "encoder"), [[-1.0]]),
+            (("verification", "checks", 0, "differences", "encoder"), [[1e39]]),
+            (("verification", "checks", 0, "differences", "encoder"), [["0"]]),
+            (("verification", "checks", 0, "differences", "encoder"), [[0.0]] * 6),  # tolerances have one row
+            (("verification", "checks", 0, "tolerances", "encoder"), [[None]]),
+            (("verification", "checks", 0, "tolerances", "encoder"), [[-1.0]]),
+            (("verification", "checks", 0, "tolerances", "encoder"), [[1e39]]),
+            (("verification", "checks", WEIGHTS_AT, "differences", "encoder"), [[0.0]]),
+            (("verification", "checks", WEIGHTS_AT, "tolerances", "encoder"), [[0.0]]),
+            (("verification", "not_compared"), []),
+            (("verification", "not_compared"), {"tokens": "They were."}),
+            (("verification", "not_compared"), {"<b>anything</b>": ""}),
+            (("verification", "not_compared"), {"score bias": "a" * 1001}),
             (("verification",), "passed"),
         ],
     )
@@ -570,6 +725,13 @@ class TestHostileFiles:
 
         self.refused(with_document(packed, change))
 
+    def test_with_a_failed_check_whose_tolerance_is_no_number(self, packed):
+        def change(document):
+            document["verification"]["passed"] = False
+            document["verification"]["checks"][0]["tolerances"]["encoder"] = [[None]]
+
+        self.refused(with_document(packed, change), "a tolerance in it is no number")
+
     @pytest.mark.parametrize(
         "content",
         [
@@ -578,9 +740,9 @@ class TestHostileFiles:
             b"null",
             b"\xff",
             b"[" * 100_000,
-            b'{"format": "attnviz bundle", "version": 1}',
+            b'{"format": "attnviz bundle", "version": 2}',
             b'{"format": "attnviz bundle", "version": ' + b"9" * 5000 + b"}",
-            b'{"format": "attnviz bundle", "version": 1, "model": NaN}',
+            b'{"format": "attnviz bundle", "version": 2, "model": NaN}',
         ],
     )
     def test_with_another_json(self, content, packed):

@@ -32,13 +32,13 @@ class TestSeveralAtOnce:
         model = tiny_model("bert")
         alone = [model.trace(text) for text in TEXTS]
         meeting = threading.Barrier(len(TEXTS), timeout=30)
-        output = capture.attention_output
+        output = capture.attention_output_in_blocks
 
         def meet_and_attend(*args, **kwargs):
             meeting.wait()  # both are inside the same layer of the same model now
             return output(*args, **kwargs)
 
-        monkeypatch.setattr(capture, "attention_output", meet_and_attend)
+        monkeypatch.setattr(capture, "attention_output_in_blocks", meet_and_attend)
         with ThreadPoolExecutor(len(TEXTS)) as threads:
             together = list(threads.map(model.trace, TEXTS))
 
@@ -51,7 +51,7 @@ class TestSeveralAtOnce:
                 np.testing.assert_allclose(one.query(layer, 1), other.query(layer, 1), atol=1e-5)  # float32
 
     def test_a_plain_forward_pass_in_another_thread_is_not_recorded(self, network, inputs, monkeypatch):
-        output = capture.attention_output
+        output = capture.attention_output_in_blocks
         started = []
 
         def attend_beside_another(*args, **kwargs):
@@ -61,7 +61,7 @@ class TestSeveralAtOnce:
                     thread.submit(network, **inputs).result()
             return output(*args, **kwargs)
 
-        monkeypatch.setattr(capture, "attention_output", attend_beside_another)
+        monkeypatch.setattr(capture, "attention_output_in_blocks", attend_beside_another)
         layers, _ = record_forward(network, **inputs)
         assert started
         assert len(layers["encoder"]) == 3
@@ -162,7 +162,15 @@ class TestArguments:
         assert self.attend().shape == (1, 3, 2, 5)
         torch.testing.assert_close(self.attend(), expected.transpose(1, 2))
 
-    @pytest.mark.parametrize("name", ["s_aux", "softcap", "head_mask", "a_new_term"])
+    @pytest.mark.parametrize(
+        ("name", "formula"),
+        [("softcap", r"caps its scores by c · tanh\(score / c\)"), ("s_aux", "a learned sink")],
+    )
+    def test_another_formula_is_refused_in_words(self, name, formula):
+        with pytest.raises(UnsupportedArchitectureError, match=f"^Identity .*{formula}"):
+            self.attend(**{name: torch.ones(2), "a_new_term": 1})
+
+    @pytest.mark.parametrize("name", ["head_mask", "a_new_term"])
     def test_a_term_that_is_not_known_is_refused_by_name(self, name):
         with pytest.raises(
             UnsupportedArchitectureError, match=f"Identity calls its attention with {name}, which"

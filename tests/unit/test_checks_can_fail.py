@@ -25,9 +25,9 @@ MUTATIONS = {
     ),
     "mask dropped": ("scores.masked_fill_(~allowed, -torch.inf)", "pass", 1),
     "weights transposed": (
-        "    return exponentials.div_(total)\n",
-        "    return exponentials.div_(total).mT\n",
-        2,
+        "        return torch.softmax(scores, dim=-1, out=out)  # [query, key]\n",
+        "        return torch.softmax(scores, dim=-1, out=out).mT\n",
+        1,
     ),
 }
 
@@ -67,7 +67,7 @@ def test_the_copy_as_it_is_passes(copy):
 
 @pytest.mark.parametrize(("right", "wrong", "count"), MUTATIONS.values(), ids=list(MUTATIONS))
 def test_broken_attention_turns_the_suite_red(right, wrong, count, copy):
-    path = copy / "attnviz" / "attention.py"
+    path = copy / "attnviz" / "maths" / "attention.py"
     source = path.read_text(encoding="utf-8")
     assert source.count(right) == count, f"attention.py has changed; this test has to follow: {right!r}"
     path.write_text(source.replace(right, wrong), encoding="utf-8")

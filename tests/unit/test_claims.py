@@ -29,10 +29,10 @@ def test_symmetry_on_paper(found):
 
 def test_the_diagonal_on_paper(found):
     np.testing.assert_allclose(found.on_itself[0, :2], [1, 0.25])
-    np.testing.assert_allclose(found.on_neighbour[0, :2], [0, 0.75])
+    np.testing.assert_allclose(found.on_special[0, :2], [0, 0.25])  # "a" to [CLS], which attends to itself
     np.testing.assert_allclose(
-        found.on_special[0, :2], [0, 0.25]
-    )  # "a" looks at [CLS], which looks at itself
+        found.on_neighbour[0, :2], [0, 0.5]
+    )  # [CLS] is special first, then a neighbour
 
 
 def test_how_full_on_paper(found):
@@ -47,7 +47,35 @@ def test_keys_that_may_not_be_seen_do_not_count():
     found = claims.measure(hand_made.trace(weights, ("a", "b", "c"), kind="decoder", allowed=allowed))
     assert found.positive[0, 0] == 1
     assert found.cells_for_most[0, 0] == pytest.approx(5 / 6)  # 1 .5 .5 .4 and one more .4 reach 2.7
-    assert np.isfinite(found.tied_asymmetry).all()
+    assert found.seen[0, 0] == pytest.approx(6 / 9)
+
+
+@pytest.mark.parametrize(("family", "is_mutual"), [("gpt2", False), ("llama", False), ("bert", True)])
+def test_scores_are_compared_where_two_tokens_see_each_other(family, is_mutual, tiny_model):
+    found = claims.measure(tiny_model(family).trace("the cat sat on a mat"))
+    for one in (found.score_asymmetry, found.tied_asymmetry):
+        assert np.isfinite(one).all() == is_mutual
+        assert np.isnan(one).all() != is_mutual
+    assert (found.on_itself + found.on_special + found.on_neighbour).max() <= 1 + 1e-6
+
+
+def test_the_three_kinds_of_strongest_keys_are_disjoint(door_trace):
+    """Counted one by one, in the order in which they are said to be counted."""
+    found, special = claims.measure(door_trace), door_trace.tokens.is_special
+    for layer, head in np.ndindex(6, 12):
+        counted = {"itself": 0, "special": 0, "neighbour": 0, "other": 0}
+        for query, key in enumerate(door_trace.weights(layer, head).argmax(axis=1)):
+            if key == query:
+                counted["itself"] += 1
+            elif special[key]:
+                counted["special"] += 1
+            elif abs(key - query) == 1:
+                counted["neighbour"] += 1
+            else:
+                counted["other"] += 1
+        assert found.on_itself[layer, head] == pytest.approx(counted["itself"] / 11)
+        assert found.on_special[layer, head] == pytest.approx(counted["special"] / 11)
+        assert found.on_neighbour[layer, head] == pytest.approx(counted["neighbour"] / 11)
 
 
 def test_the_real_model_by_another_way(door_trace):

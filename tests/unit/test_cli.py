@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 
 import huggingface_hub.constants
+import numpy as np
 import pytest
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
@@ -41,26 +42,37 @@ def test_verify_prints_the_ladder_and_each_layer(capsys):
     assert err == ""
     first, _, *rest = out.splitlines()
     assert first == "all-MiniLM-L6-v2 (0.1.0), float32, 11 tokens"
-    assert cells(rest[0]) == ["compared", "largest difference", "tolerance", "passed"]
-    rungs = [cells(line) for line in rest[1:4]]
-    assert [rung[0] for rung in rungs] == ["attention weights", "head output", "last hidden state"]
-    for _, difference, tolerance, passed in rungs:
+    assert cells(rest[0]) == ["compared", "largest difference", "tolerance", "in", "passed"]
+    checks = [cells(line) for line in rest[1:13]]
+    assert [check[0] for check in checks][7:] == [
+        *("attention weights", "norm-based weights", "head outputs", "output after W_O", "last hidden state")
+    ]
+    for _, difference, tolerance, _, passed in checks:
         assert float(difference) <= float(tolerance)
         assert passed == "yes"
-    assert cells(rest[5]) == ["attention", "layer", "largest weight difference", "in head"]
-    layers = [cells(line) for line in rest[6:12]]
+    assert cells(rest[14]) == ["attention", "layer", "largest weight difference", "in head"]
+    layers = [cells(line) for line in rest[15:21]]
     assert [layer[:2] for layer in layers] == [["encoder", str(layer)] for layer in range(6)]
-    assert max(float(layer[2]) for layer in layers) == float(rungs[0][1])
+    assert max(float(layer[2]) for layer in layers) >= float(checks[7][1])
     assert all(0 <= int(layer[3]) < 12 for layer in layers)
-    assert rest[12:] == ["", "passed"]
+    assert rest[21:] == ["", "passed"]
+
+
+def with_weights(report, layer, row):
+    """The report with other differences of the weights in one layer."""
+    wrong = report.weight_error.copy()
+    wrong[layer] = row
+    checks = (
+        replace(one, differences={"encoder": wrong}) if one.name == "attention weights" else one
+        for one in report.checks
+    )
+    return replace(report, checks=tuple(checks))
 
 
 def test_the_head_and_difference_of_a_layer_are_the_largest(folder, capsys, monkeypatch):
     def verify(model, trace):
         report = real(model, trace)
-        errors = {"encoder": report.weight_error.copy()}
-        errors["encoder"][2] = (0.25, 0.5)
-        return replace(report, weight_errors=errors)
+        return with_weights(report, 2, (0.25, 0.5))
 
     real = attnviz.verification.verify
     monkeypatch.setattr(attnviz.verification, "verify", verify)
@@ -69,10 +81,14 @@ def test_the_head_and_difference_of_a_layer_are_the_largest(folder, capsys, monk
 
 
 def test_a_verification_that_fails_exits_with_1(folder, capsys, monkeypatch):
-    monkeypatch.setattr(attnviz.verification, "OUTPUT_TOLERANCE", -1.0)
+    real = attnviz.verification.verify
+    monkeypatch.setattr(
+        attnviz.verification, "verify", lambda *given: with_weights(real(*given), 1, (0.0, 0.3))
+    )
     assert main(["verify", TEXT, "--model", str(folder)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert [cells(line)[3] for line in lines[3:6]] == ["yes", "NO", "yes"]
+    failed = [cells(line)[0] for line in lines if cells(line)[-1] == "NO"]
+    assert failed == ["attention weights"]
     assert lines[-1] == "FAILED"
 
 
@@ -269,7 +285,10 @@ class TestExport:
         assert not out.exists()
 
     def test_of_numbers_that_are_not_the_models_exits_with_1(self, tmp_path, capsys, monkeypatch):
-        monkeypatch.setattr(attnviz.verification, "OUTPUT_TOLERANCE", -1.0)
+        real = attnviz.verification.verify
+        monkeypatch.setattr(
+            attnviz.verification, "verify", lambda *given: with_weights(real(*given), 1, np.full(12, 0.3))
+        )
         out = tmp_path / "a.zip"
         assert self.export(out) == 1
         assert "not the model's own" in capsys.readouterr().err

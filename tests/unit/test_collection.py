@@ -189,7 +189,7 @@ class TestJointMap:
 
     def test_chance_is_that_of_the_queries_of_all_sentences(self, few):
         lengths = np.array([len(one) for one in few.tokens])  # each query sees the keys of its sentence
-        expected = -1.645 * (lengths / np.sqrt(lengths - 1)).sum() / lengths.sum()
+        expected = -1.73 * (lengths / np.sqrt(lengths - 1)).sum() / lengths.sum()
         found = joint_map(*few.vectors(4), scores_of(few, 4), method="pca")
         assert found.chance == pytest.approx(expected)
 

@@ -106,8 +106,10 @@ def test_numbers_by_hand(longer):
 
 def test_the_largest_changes_come_first(longer):
     found = [(one.query, one.key, round(one.first, 5), round(one.second, 5)) for one in longer.largest(3)]
-    assert found == [(4, 4, 0.5, 0.2), (4, 0, 0.25, 0.1), (0, 0, 0.5, 0.4)]  # the last is as large as (0, 4)
-    assert [round(one.difference, 5) for one in longer.largest(9)] == [-0.3, -0.15, -0.1, 0.1]
+    assert found[:2] == [(4, 4, 0.5, 0.2), (4, 0, 0.25, 0.1)]
+    assert found[2] in [(0, 0, 0.5, 0.4), (0, 4, 0.2, 0.3)]  # as large as each other, but for roundings
+    assert [abs(round(one.difference, 5)) for one in longer.largest(9)] == [0.3, 0.15, 0.1, 0.1]
+    assert sorted(round(one.difference, 5) for one in longer.largest(9)) == [-0.3, -0.15, -0.1, 0.1]
 
 
 def test_a_cell_without_a_partner_has_no_change(longer):
@@ -281,12 +283,12 @@ class TestFigures:
 
     def test_triangles_are_on_the_largest_changes(self, longer):
         marks = draw_comparison(longer, "difference").data[1]
-        assert list(zip(marks.y, marks.x, marks.marker.symbol, strict=True)) == [
+        found = list(zip(marks.y, marks.x, marks.marker.symbol, strict=True))
+        assert found[:2] == [
             ("opened·2", "opened·2", "triangle-down"),
             ("opened·2", "the·0", "triangle-down"),
-            ("the·0", "the·0", "triangle-down"),
-            ("the·0", "opened·2", "triangle-up"),
         ]
+        assert set(found[2:]) == {("the·0", "the·0", "triangle-down"), ("the·0", "opened·2", "triangle-up")}
         assert len(draw_comparison(longer, "first").data) == 1
 
     def test_labels_are_shown_as_they_are_and_never_twice(self):

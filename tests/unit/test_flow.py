@@ -39,7 +39,7 @@ class TestShare:
         assert above_share(rows, 1.0).tolist() == [[[True, False, True], [False] * 3]]
 
     def test_is_of_what_a_row_holds(self):
-        """Rows of value-aware weights, or without special tokens, do not sum to 1."""
+        """Rows of norm-based weights, or without special tokens, do not sum to 1."""
         rows = np.array([[[10.0, 2.0, 1.0], [0.01, 0.06, 0.03]]], dtype=np.float32)
         assert above_share(rows, 0.7).tolist() == [[[True, False, False], [False, True, True]]]
 

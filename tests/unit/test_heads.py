@@ -224,7 +224,7 @@ class TestStatistics:
             "top_tenth": 1,
         }
 
-    def test_value_aware_weights_are_counted_as_shares(self, door_trace):
+    def test_norm_based_weights_are_counted_as_shares(self, door_trace):
         found = of_all(door_trace, measure="norms")
         norms = door_trace.layer_weights(3, measure="norms")
         expected = (norms[1, :, 0] / norms[1].sum(axis=1)).mean()

@@ -111,13 +111,13 @@ def test_two_threads_that_meet_in_every_layer_do_not_share_their_interventions(b
     masks = [causal(n), np.eye(n, dtype=bool), np.ones((n, n), dtype=bool)]
     alone = [bert.trace(TEXT, interventions=[Intervention(allowed=one)]) for one in masks]
     meeting = threading.Barrier(len(masks), timeout=30)
-    real = capture.attention_output
+    real = capture.attention_output_in_blocks
 
     def met(*args, **kwargs):
         meeting.wait()
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(capture, "attention_output", met)
+    monkeypatch.setattr(capture, "attention_output_in_blocks", met)
     with ThreadPoolExecutor(len(masks)) as threads:
         together = list(
             threads.map(lambda one: bert.trace(TEXT, interventions=[Intervention(allowed=one)]), masks)

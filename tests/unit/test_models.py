@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from logging import StreamHandler
 from threading import Barrier
 
+import numpy as np
 import pytest
 import torch
 import transformers as tf
@@ -13,8 +14,10 @@ from safetensors.torch import load_file, save_file
 from transformers.utils import logging
 
 import attnviz
+from attnviz.anatomy import anatomy
 from attnviz.checkpoint import load_tokenizer
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
+from attnviz.models import find_device
 from tests import tiny
 from tests.hub import save_tiny_bert
 
@@ -177,6 +180,34 @@ def test_relative_positions_have_no_limit(tiny_model):
     assert tiny_model("t5").max_tokens is None
 
 
+@pytest.mark.parametrize("limit", [-1, 0, None])
+def test_a_limit_that_is_none_in_other_words_is_none(limit, tmp_path):
+    """XLNet's configuration says -1."""
+    tiny.save(tiny.TEXT_FAMILIES["t5"], tmp_path)
+    change_config(tmp_path, max_position_embeddings=limit)
+    model = attnviz.load_model(str(tmp_path))
+    assert model.network.config.max_position_embeddings == limit
+    assert model.max_tokens is None
+    assert len(model.trace("a door " * 30).tokens) == 61
+
+
+def test_a_family_that_lists_its_own_attentions_is_refused_though_it_is_not_known(tmp_path, monkeypatch):
+    """transformers says only KeyError: 'attnviz'."""
+    monkeypatch.setattr("attnviz.checkpoint.refuse_unsupported", lambda name, config: None)
+    tiny.save(tiny.UNSUPPORTED_FAMILIES["gptj"], tmp_path)
+    with pytest.raises(UnsupportedArchitectureError, match="does not let its attention be replaced"):
+        attnviz.load_model(str(tmp_path))
+
+
+def test_a_refusal_names_the_model_and_no_folder(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    tiny.save(tiny.UNSUPPORTED_FAMILIES["deberta-v2"], folder)
+    assert refusal(folder).startswith(
+        "mine is of the family deberta-v2, which attnviz cannot show: its scores"
+    )
+
+
 def test_loading_prints_nothing_and_leaves_transformers_as_it_was(folder, capfd, monkeypatch):
     said = []
     handler = StreamHandler()
@@ -229,3 +260,47 @@ def test_models_are_loaded_by_several_threads_at_once(checkpoint, monkeypatch):
         names = [one.name for one in threads.map(load, folders)]
     assert names == ["bart", "t5"] * 4
     assert tf.PreTrainedModel.tie_weights is tie_weights
+
+
+class TestDevice:
+    def test_without_a_word_it_is_cuda_where_there_is_one_and_the_cpu_otherwise(self, monkeypatch):
+        monkeypatch.delenv("ATTNVIZ_DEVICE", raising=False)
+        for there, expected in ((False, "cpu"), (True, "cuda")):
+            monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+            assert find_device().type == expected
+            assert find_device("auto").type == expected
+
+    def test_the_environment_names_one_and_an_argument_another(self, monkeypatch):
+        monkeypatch.setenv("ATTNVIZ_DEVICE", "meta")  # a device of torch that every machine has
+        assert find_device().type == "meta"
+        assert find_device("cpu").type == "cpu"
+
+    @pytest.mark.parametrize("name", ["cuda:99", "gpu", "npu"])
+    def test_one_that_is_not_there_is_refused(self, name, monkeypatch):
+        monkeypatch.setenv("ATTNVIZ_DEVICE", name)
+        with pytest.raises(
+            ModelNotAvailableError, match=f"The device '{name}' was asked for; this machine has cpu"
+        ):
+            attnviz.load_model("all-MiniLM-L6-v2")
+
+    @pytest.mark.skipif(
+        not torch.cuda.is_available(),
+        reason="torch sees no CUDA device; runs where there is one and the CUDA build of the pinned torch is installed",
+    )
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+    def test_a_trace_from_cuda_is_on_the_cpu_and_verified(self, dtype):
+        model = attnviz.load_model("all-MiniLM-L6-v2", device="cuda", dtype=dtype)
+        trace = model.trace("I was watching the door when it opened.")
+        assert trace.query(3, 1).dtype == np.float32
+        report = attnviz.verify(model, trace)
+        assert report.passed, report.failed
+
+
+def test_in_half_precision_all_that_is_made_of_a_trace_is_float32():
+    model = attnviz.load_model("all-MiniLM-L6-v2", dtype="bfloat16")
+    trace = model.trace("I was watching the door when it opened.")
+    assert model.provenance.dtype == "bfloat16"
+    assert trace.query(3, 1).dtype == trace.weights(3, 1).dtype == trace.last_hidden_state.dtype == np.float32
+    assert trace.weights(3, 1)[7, 5] == pytest.approx(0.475, abs=0.02)  # float32's, within bfloat16
+    found = anatomy(model, trace, 3)
+    assert found.output.dtype == np.float32

@@ -1,5 +1,7 @@
 """Another order of the same tokens: nothing changes without positions, and a hand-made shuffle agrees with positions."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -43,6 +45,21 @@ def test_a_causal_mask_tells_before_from_after_without_positions(tiny_model):
     model = tiny_model("gpt2")
     found = shuffle(model, model.trace("the cat sat"), seed=0)
     assert found.without_positions.max() > 0.01
+
+
+def test_a_network_whose_position_vectors_are_zero_knows_the_order_only_under_a_causal_mask(tiny_model):
+    """Transformers' own networks, zeroed by hand: the first token changes places with the second, the last stays."""
+    changes = {}
+    for name, table in (("gpt2", "wpe"), ("bert", "embeddings.position_embeddings")):
+        network = copy.deepcopy(tiny_model(name).reference)
+        torch.nn.init.zeros_(network.get_submodule(table).weight)
+        ids = torch.tensor([[5, 9, 7, 11]])
+        with torch.inference_mode():
+            one, other = (
+                network(input_ids=each).last_hidden_state[0, -1] for each in (ids, ids[:, [1, 0, 2, 3]])
+            )
+        changes[name] = float((one - other).abs().max())
+    assert changes["bert"] < 1e-5 < 1e-2 < changes["gpt2"]
 
 
 def test_without_positions_tokens_still_see_each_other(embedded, door_trace):

@@ -4,8 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
+from transformers.models.distilbert import modeling_distilbert
+from transformers.models.marian import modeling_marian
 
-from attnviz.positions import shift, sinusoidal_positions
+from attnviz.positions import shift, sinusoidal_order, sinusoidal_positions
 
 
 def test_on_paper():
@@ -34,6 +37,18 @@ def test_a_shift_is_a_linear_map(k):
     positions = sinusoidal_positions(30, 10)
     moved = positions @ shift(k, 10)
     np.testing.assert_allclose(moved[3:20], positions[3 + k : 20 + k], atol=1e-5)
+
+
+@pytest.mark.parametrize("d_model", [10, 7])
+def test_the_tables_that_transformers_fixes_are_told_from_learned_ones(d_model):
+    marian = modeling_marian.MarianSinusoidalPositionalEmbedding(37, d_model).create_weight()
+    assert sinusoidal_order(marian.numpy()) == "sines first"
+    assert sinusoidal_order(marian.half().float().numpy()) == "sines first"
+    distilbert = torch.empty(37, d_model)
+    modeling_distilbert.create_sinusoidal_embeddings(37, d_model, distilbert)
+    assert sinusoidal_order(distilbert.numpy()) == "in turn"
+    assert sinusoidal_order(marian.numpy() + np.float32(0.01)) is None
+    assert sinusoidal_order(np.random.default_rng(0).normal(size=(37, d_model)).astype(np.float32)) is None
 
 
 def test_the_longest_wave():

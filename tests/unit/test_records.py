@@ -12,11 +12,11 @@ from attnviz.errors import SelectionError, ShapeError
 from attnviz.records import (
     AttentionPattern,
     Axis,
+    Check,
     Faithfulness,
     LayerAttention,
     Projection,
     Provenance,
-    Rung,
     Tokens,
     VerificationReport,
     arrange,
@@ -93,17 +93,22 @@ def projection(n_point: int = 6, **changes) -> Projection:
     return Projection(**given | changes)
 
 
-def report(weights: float = 0.0, output: float = 0.0, hidden: float = 0.0) -> VerificationReport:
-    def rung(difference: float) -> Rung:
-        return Rung(name="a rung", difference=difference, tolerance=1e-5, reason="float32")
+def check(differences, tolerances=1e-5, name: str = "attention weights") -> Check:
+    """A check of encoder layers x heads; one tolerance for all, or one each."""
+    found = np.array(differences, dtype=np.float32)
+    allowed = np.broadcast_to(np.array(tolerances, dtype=np.float32), found.shape).copy()
+    return Check(
+        name=name,
+        differences={"encoder": found},
+        tolerances={"encoder": allowed},
+        unit="weight",
+        reason="float32",
+    )
 
+
+def report(weights: float = 0.0, outputs: float = 0.0) -> VerificationReport:
     return VerificationReport(
-        weight_errors={"encoder": np.array([[1.0, 2.0]]), "cross": np.array([[3.0]])},
-        output_errors={"encoder": np.zeros((1, 2)), "cross": np.zeros((1, 1))},
-        weight_rung=rung(weights),
-        output_rung=rung(output),
-        hidden_rung=rung(hidden),
-        provenance=PROVENANCE,
+        checks=(check([[0.0, weights]]), check([[outputs]], name="output after W_O")), provenance=PROVENANCE
     )
 
 
@@ -180,8 +185,8 @@ class TestNothingCanBeChanged:
             layer(allowed=np.ones((1, 3, 5), bool)).allowed,
             pattern([[1.0, 0.0]] * 2).weights,
             projection().points,
-            report().weight_errors["encoder"],
-            report().output_errors["cross"],
+            report().checks[0].differences["encoder"],
+            report().checks[0].tolerances["encoder"],
         ],
         ids=lambda array: f"{array.dtype}{array.shape}",
     )
@@ -195,7 +200,7 @@ class TestNothingCanBeChanged:
             setattr(record, fields(record)[0].name, None)
 
     @pytest.mark.parametrize(
-        "mapping", [PROVENANCE.versions, projection().parameters, report().weight_errors], ids=list
+        "mapping", [PROVENANCE.versions, projection().parameters, report().checks[0].differences], ids=list
     )
     def test_mappings(self, mapping):
         with pytest.raises(TypeError):
@@ -344,26 +349,58 @@ class TestWords:
 
 class TestReport:
     @pytest.mark.parametrize(
-        ("difference", "passed"), [(0.0, True), (1e-5, True), (1.1e-5, False), (math.inf, False)]
+        ("difference", "passed"),
+        [(0.0, True), (1e-5, True), (1.1e-5, False), (math.inf, False), (math.nan, False)],
     )
-    def test_a_rung_holds_up_to_its_tolerance(self, difference, passed):
-        rung = Rung(name="a rung", difference=difference, tolerance=1e-5, reason="float32")
-        assert rung.passed is passed
+    def test_a_check_holds_up_to_its_tolerance(self, difference, passed):
+        assert check([[0.0, difference]]).passed is passed
+        assert report(weights=difference).passed is passed
 
-    def test_not_a_number_fails(self):
-        assert report(weights=math.nan).weight_rung.passed is False
-        assert report(weights=math.nan).passed is False
+    def test_every_place_has_a_tolerance_of_its_own(self):
+        assert check([[1e-3, 1e-6]], [[1e-2, 1e-5]]).passed
+        assert not check([[1e-3, 1e-4]], [[1e-2, 1e-5]]).passed
 
-    @pytest.mark.parametrize("rung", ["weights", "output", "hidden"])
-    def test_one_failed_rung_fails_the_whole(self, rung):
+    def test_the_worst_place_is_the_largest_beside_its_tolerance(self):
+        found = check([[1e-3, 1e-6], [2e-6, 0.0]], [[1e-2, 1e-6], [1e-6, 0.0]])
+        assert found.worst == ("encoder", 1, 0)
+        assert found.difference == pytest.approx(2e-6)
+        assert found.tolerance == pytest.approx(1e-6)
+
+    def test_what_is_not_a_number_is_worse_than_anything(self):
+        found = check([[1.0, math.nan]])
+        assert found.worst == ("encoder", 0, 1)
+        assert math.isnan(found.difference)
+
+    def test_where_nothing_may_differ_the_smallest_difference_is_the_worst(self):
+        found = check([[1e-3, 1.0]], [[1.0, 0.0]])
+        assert found.worst == ("encoder", 0, 1)
+        assert not found.passed
+
+    def test_one_failed_check_fails_the_whole(self):
         assert report().passed
-        assert not report(**{rung: 1.0}).passed
+        assert report().failed == ()
+        wrong = report(outputs=1.0)
+        assert not wrong.passed
+        assert [one.name for one in wrong.failed] == ["output after W_O"]
 
     def test_summary(self):
         found = report(weights=0.5)
         assert found.max_abs_error == 0.5
-        assert found.weight_error.tolist() == [[1.0, 2.0]]
-        assert found.rungs == (found.weight_rung, found.output_rung, found.hidden_rung)
+        assert found.weight_error.tolist() == [[0.0, 0.5]]
+        assert found.check("output after W_O") is found.checks[1]
+        with pytest.raises(KeyError):
+            found.check("another")
+
+    @pytest.mark.usefixtures("types_unchecked")
+    def test_differences_and_tolerances_have_the_same_axes(self):
+        with pytest.raises(ShapeError, match="attention weights: differences"):
+            Check(
+                name="attention weights",
+                differences={"encoder": np.zeros((2, 3))},
+                tolerances={"encoder": np.zeros((3, 2))},
+                unit="weight",
+                reason="float32",
+            )
 
 
 class TestUnknownTokens:

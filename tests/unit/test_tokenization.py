@@ -5,7 +5,7 @@ import pytest
 
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, TextTooLongError
 from attnviz.records import Tokens
-from attnviz.tokenization import CHARACTER_LIMIT, remarks, tokenize
+from attnviz.tokenization import CHARACTER_LIMIT, _is_apart, _words, has_words, remarks, tokenize
 from tests import tiny
 
 BERT = tiny.tokenizer("bert")
@@ -176,6 +176,97 @@ class TestCharactersThatAreNotText:
             read(text)
         with pytest.raises(InvalidTextError, match=rf"^Character {place} of the second text is U\+{code}"):
             read("a", text)
+
+
+class TestWords:
+    """Which tokens make a word, written down by hand."""
+
+    @staticmethod
+    def words(text: str, name: str, text_pair: str | None = None) -> list[str]:
+        """The words, with a bar between their tokens; a token of no known word stands alone in brackets."""
+        tokens = read(text, text_pair, tokenizer=tiny.tokenizer(name))
+        found: dict[tuple[int, int, int], list[str]] = {}
+        for position in np.flatnonzero(~tokens.is_special):
+            word = int(tokens.word[position])
+            label = tokens.labels[position]
+            place = (int(tokens.segment[position]), word, -1 if word >= 0 else int(position))
+            found.setdefault(place, []).append(label if word >= 0 else f"[{label}]")
+        return ["|".join(one) for one in found.values()]
+
+    def test_without_a_split_beforehand_they_end_at_spaces(self):
+        """Llama 2's tokenizer says that the whole text is one word."""
+        tokenizer = tiny.tokenizer("sentencepiece")
+        encoding = tokenizer("the cat sat on the zebra.")
+        assert set(encoding.word_ids()) == {None, 0}
+        assert self.words("the cat sat on the zebra.", "sentencepiece") == [
+            *("the", "cat", "sat", "on", "the"),
+            "\u2581|z|e|b|r|a|.",
+        ]
+
+    @pytest.mark.parametrize("space", ["\n", "\t", "  ", "\N{NO-BREAK SPACE}"], ids=ascii)
+    def test_any_whitespace_ends_a_word(self, space):
+        words = self.words(f"the{space}cat", "sentencepiece")
+        assert words[0] == "the"
+        assert words[-1].replace("|", "").replace("<unk>", "").endswith("cat")
+
+    def test_of_a_pair_each_text_has_its_own(self):
+        tokens = read("the cat", "on the mat", tokenizer=tiny.tokenizer("sentencepiece"))
+        assert tokens.word[~tokens.is_special].tolist() == [0, 1, 0, 1, 2]
+        assert tokens.segment[~tokens.is_special].tolist() == [0, 0, 1, 1, 1]
+
+    @pytest.mark.parametrize(
+        ("name", "text", "expected"),
+        [
+            ("bert", "playing, the door", ["play|##ing", ",", "the", "door"]),
+            ("bytes", "ab  c's", ["a|b", "\u0120", "\u0120|c", "'|s"]),
+            ("unigram", "the door doored", ["the", "\u2581|door", "\u2581|door|ed"]),
+        ],
+    )
+    def test_a_tokenizer_that_splits_is_believed(self, name, text, expected):
+        assert self.words(text, name) == expected
+
+    @pytest.mark.parametrize("name", ["sentencepiece", "unigram", "bytes"])
+    @pytest.mark.parametrize("text", ["\u4e2d\u6587\u5b57", "\u306e\u306e", "\u0e01\u0e01\u0e01"], ids=ascii)
+    def test_in_a_script_without_spaces_no_rule_tells_them(self, text, name):
+        tokens = read(text, tokenizer=tiny.tokenizer(name))
+        assert (tokens.word == -1).all()
+        assert not has_words(tokens)
+
+    def test_beside_other_words_only_theirs_are_not_known(self):
+        tokens = read("the \u4e2d\u6587 cat", tokenizer=tiny.tokenizer("sentencepiece"))
+        assert tokens.word[~tokens.is_special].tolist() == [0, -1, -1, -1, 1]
+        assert has_words(tokens)
+
+    def test_word_pieces_split_han_and_so_know_it(self, embedded):
+        assert has_words(embedded.tokenize("\u4e2d\u6587"))
+
+    @pytest.mark.parametrize(
+        ("text", "left", "right", "apart"),
+        [
+            ("ab cd", (0, 2), (3, 5), True),
+            ("ab cd", (0, 2), (2, 5), True),
+            ("ab cd", (0, 3), (3, 5), True),
+            ("ab cd", (2, 3), (3, 5), False),
+            ("abcd", (0, 2), (2, 4), False),
+        ],
+    )
+    def test_a_space_may_be_between_two_tokens_or_at_either(self, text, left, right, apart):
+        assert _is_apart(text, left, right) is apart
+
+    def test_no_offsets_and_one_word_tell_nothing(self):
+        """As a normaliser may leave it: every token from nowhere."""
+        tokenizer = tiny.tokenizer("sentencepiece")
+        encoding = tokenizer("the cat", return_special_tokens_mask=True)
+
+        class Nowhere:
+            offsets = [(0, 0)] * len(encoding["input_ids"])
+
+        class Given(type(encoding)):
+            def __getitem__(self, item):
+                return Nowhere if item == 0 else super().__getitem__(item)
+
+        encoding.__class__ = Given
+        assert _words(encoding, ("the cat",)).tolist() == [-1, -1, -1]
 
 
 class TestOtherScripts:

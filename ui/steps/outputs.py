@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from ui.steps.walk import Walk, anatomy, check, goes, labels, picture, shown_keys, size, source
+from ui.steps.walk import Walk, anatomy, compare, goes, labels, picture, shown_keys, size, source
 
 
 def mean_step(walk: Walk) -> None:
@@ -20,7 +20,8 @@ def mean_step(walk: Walk) -> None:
     st.markdown(
         f"What {walk.label(walk.query, of='query')} takes away, the {walk.term('Output')} of the head, is the mean of all "
         f"{walk.term('Value', 'values')}, each counted by its {walk.term('Weight')}. A key with a large weight and a short "
-        "value brings little: the table has both."
+        "value adds little to it: the table has both, and their product ‖w·v‖. The norm-based weight of other pages, "
+        "‖w·v·W_O‖, counts $W_O$ too."
     )
     st.latex(rf"o_{{{walk.query}}} = \sum_j w_{{{walk.query},j}}\, v_j")
     order = shown_keys(walk, weights)
@@ -28,14 +29,14 @@ def mean_step(walk: Walk) -> None:
         {
             "key": [labels(walk, "key")[one] for one in order],
             "weight": weights[order],
-            "length of its value": np.linalg.norm(values[order], axis=1),
-            "weight × length": weights[order] * np.linalg.norm(values[order], axis=1),
+            "length of its value ‖v‖": np.linalg.norm(values[order], axis=1),
+            "weight × length ‖w·v‖": weights[order] * np.linalg.norm(values[order], axis=1),
         },
         hide_index=True,
         height=36 * (len(order) + 1),
         column_config={
             name: st.column_config.NumberColumn(format="%.4f")
-            for name in ("weight", "length of its value", "weight × length")
+            for name in ("weight", "length of its value ‖v‖", "weight × length ‖w·v‖")
         },
         key="step_mean_table",
     )
@@ -61,10 +62,10 @@ def mean_step(walk: Walk) -> None:
             "output",
         ],
     )
-    check(weights.astype(np.float64) @ values, output, f"the mean of {len(output)} numbers is the model's")
+    compare(weights.astype(np.float64) @ values, output, f"the mean, {len(output)} numbers")
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1",
-        "the length of values: Kobayashi et al. 2020, arXiv:2004.10102",
+        "lengths beside weights: Kobayashi et al. 2020, arXiv:2004.10102, who measure ‖w·v·W_O‖",
     )
 
 
@@ -77,7 +78,8 @@ def heads_step(walk: Walk) -> None:
     layer, head = walk.place
     if found.output_weight is None or found.output is None:
         st.info(
-            "Where this family joins its heads is not known to attnviz, so the layer's output is not shown."
+            "This family does more to the outputs of its heads than multiply them by $W_O$, or where it does so is not "
+            "known to attnviz, so the layer's output is not shown."
         )
         return
     outputs = trace.outputs(layer, kind)  # [head, query, d_value]
@@ -108,10 +110,11 @@ def heads_step(walk: Walk) -> None:
     ):
         with column:
             picture(walk, key, cells, title=title, rows=rows, columns=("dimension", picked))
-    check(
+    compare(
         side_by_side @ stacked + bias,
         found.output,
-        f"heads side by side times $W_O$ are what the model gave, all {n_query:,} rows",
+        f"heads side by side times $W_O$, all {n_query:,} rows",
+        to="what the model's own $W_O$ gave",
     )
     picture(
         walk,
@@ -128,10 +131,11 @@ def heads_step(walk: Walk) -> None:
         f"Longest: head {most} with {lengths[most]:.4f}; head {head} gives {lengths[head]:.4f}, rank "
         f"{int((lengths > lengths[head]).sum()) + 1} of {len(lengths)}."
     )
-    check(
+    compare(
         summed,
         found.output[walk.query],
-        f"the sum over the heads is the model's row of {walk.label(walk.query, of='query')}",
+        f"the sum over the heads for {walk.label(walk.query, of='query')}",
+        to="what the model's own $W_O$ gave",
     )
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2",

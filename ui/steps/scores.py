@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from ui.steps.walk import Walk, check, goes, labels, leads_on, picture, shown_keys, signed, size, source
+from ui.steps.walk import Walk, compare, goes, labels, leads_on, picture, shown_keys, signed, size, source
 
 _FEW_ROWS = 9 * 36  # px; the other dimensions are reached by scrolling
 
@@ -16,6 +16,10 @@ def score_step(walk: Walk) -> None:
     call = trace.attention(layer, kind)
     products = query.astype(np.float64) * key
     dot = float(products.sum())
+    bias = (
+        None if call.bias is None else float(call.bias[min(head, len(call.bias) - 1), walk.query, walk.key])
+    )
+    made = call.scale * dot + (bias or 0.0)
     score = float(trace.scores(layer, head, kind)[walk.query, walk.key])
     divided = bool(np.isclose(call.scale, len(query) ** -0.5))
     goes(f"one query and one key, {len(query)} numbers each", f"one number, {signed(score)}")
@@ -30,6 +34,11 @@ def score_step(walk: Walk) -> None:
             else f"This model multiplies it by {call.scale:.4g} instead of dividing by $\\sqrt{{d_k}}$, and has its "
             f"{walk.term('Score')}."
         )
+        + (
+            ""
+            if bias is None
+            else " To the product it adds a bias $b$, learned for how far apart the two tokens are."
+        )
     )
     dot_product = rf"q_{{{walk.query}}} \cdot k_{{{walk.key}}}"
     st.latex(
@@ -39,7 +48,10 @@ def score_step(walk: Walk) -> None:
             if divided
             else rf"{call.scale:.4g} \, {dot_product}"
         )
-        + rf" = {call.scale:.4f} \times {dot:.4f} = {call.scale * dot:.4f}"
+        + ("" if bias is None else rf" + b_{{{walk.query},{walk.key}}}")
+        + rf" = {call.scale:.4f} \times {dot:.4f}"
+        + ("" if bias is None else f" = {call.scale * dot:.4f} {bias:+.4f}")
+        + f" = {made:.4f}"
     )
     picture(
         walk,
@@ -63,14 +75,18 @@ def score_step(walk: Walk) -> None:
     st.caption(f"The last sum is the dot product. The dimensions that count most: {strongest}.")
     if not np.isfinite(score):
         st.caption("The query may not see this key: whatever the product, the score is minus infinity.")
-    elif call.bias is not None:
-        st.caption(
-            f"This family adds a bias for how far apart the two are: {signed(score - call.scale * dot)}."
-        )
     else:
-        check(np.array([call.scale * dot]), np.array([score]), f"the score is the model's, {signed(score)}")
+        if bias is not None:
+            st.caption(
+                f"Product {signed(call.scale * dot)}, bias {signed(bias)}, score {signed(made)}: the bias shifts the score "
+                "of the pair, whatever the tokens are."
+            )
+        compare(np.array([made]), np.array([score]), f"the score, {signed(made)}")
     leads_on(walk, "pages/scaling.py", "Why divide by the root of the dimensions?")
-    source("Vaswani et al. 2017, arXiv:1706.03762, equation 1 and section 3.2.1")
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, equation 1 and section 3.2.1",
+        *([] if bias is None else ["the bias: Raffel et al. 2020, arXiv:1910.10683, section 2.1"]),
+    )
 
 
 def row_step(walk: Walk) -> None:
@@ -127,9 +143,10 @@ def row_step(walk: Walk) -> None:
         f"{walk.label(worst, of='key')} with {signed(row[worst])}; {walk.label(walk.key, of='key')}: {signed(row[walk.key])}."
         + ("" if seen.all() else " Keys that a query may not see are left empty.")
     )
-    if call.bias is None:
-        product = call.scale * (queries[walk.query].astype(np.float64) @ keys.T)
-        check(product[seen], row[seen], f"this row of {int(seen.sum())} scores is the model's")
+    made = call.scale * (queries[walk.query].astype(np.float64) @ keys.T)
+    if call.bias is not None:
+        made = made + call.bias[min(head, len(call.bias) - 1), walk.query]
+    compare(made[seen], row[seen], f"this row of {int(seen.sum())} scores")
     source("Vaswani et al. 2017, arXiv:1706.03762, equation 1")
 
 
@@ -186,7 +203,7 @@ def softmax_step(walk: Walk) -> None:
     if len(order) < len(row):
         rest = float(weights.sum() - weights[order].sum())
         st.caption(f"The {len(order)} strongest keys; the other {len(row) - len(order):,} share {rest:.4f}.")
-    check(exponentials / total, weights, "the row of weights is the model's")
+    compare(exponentials / total, weights, "this row of weights")
     leads_on(walk, "pages/scaling.py", "What happens where the largest is not taken off")
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1",

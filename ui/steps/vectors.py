@@ -6,11 +6,18 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.theme import isolated
-from ui.steps.walk import Walk, anatomy, check, goes, labels, leads_on, picture, size, source
+from ui import cache
+from ui.steps.walk import Walk, anatomy, compare, goes, labels, leads_on, picture, size, source
 from ui.text import literal
 
 if TYPE_CHECKING:
-    from attnviz.anatomy import LayerAnatomy
+    from attnviz.anatomy import LayerAnatomy, NormalisationMethod
+
+_NORM_NAMES: "dict[NormalisationMethod, str]" = {"layer": "LayerNorm", "rms": "RMSNorm"}
+_NORM_SOURCES: "dict[NormalisationMethod, str]" = {
+    "layer": "Ba et al. 2016, arXiv:1607.06450, section 3",
+    "rms": "Zhang and Sennrich 2019, arXiv:1910.07467, equation 4",
+}
 
 
 def tokens_step(walk: Walk) -> None:
@@ -56,15 +63,15 @@ def vectors_step(walk: Walk) -> None:
     if found is None:
         return
     layer, _ = walk.place
-    names = list(found.ingredients)
-    own = [found.ingredients[one] for one in names]
+    read = _read(walk, found)
+    own = list(found.ingredients.values())
+    # RoBERTa keeps the table of segments, with one row: it tells no token from another.
+    names = ["constant" if one == "segment" and _has_one_segment(walk) else one for one in found.ingredients]
     summed = np.sum(own, axis=0)
     n_token, width = summed.shape
     goes(
         "1 id" if n_token == 1 else f"{n_token} ids",
-        f"{n_token} vectors of {width} numbers"
-        if found.hidden is None
-        else f"a matrix M, {size(found.hidden)}",
+        f"{n_token} vectors of {width} numbers" if read is None else f"a matrix M, {size(read)}",
     )
     st.markdown(" ".join(_of_vectors(walk, found)))
     st.latex(r"\mathbf{x}_i = " + " + ".join(rf"\mathbf{{e}}^{{\text{{{one}}}}}_i" for one in names))
@@ -85,12 +92,12 @@ def vectors_step(walk: Walk) -> None:
     st.caption(f"Lengths for {walk.label(walk.query, of='query')}: {lengths}.")
     if "position" in names:
         leads_on(walk, "pages/positions.py", "Where the position vectors come from")
-    _normalised(walk, found, summed)
-    if found.hidden is not None:
+    _normalised(walk, found, summed, read)
+    if read is not None:
         picture(
             walk,
             "hidden",
-            found.hidden,
+            read,
             title=f"M, what layer {layer} reads",
             rows=("token", walk.query),
             columns=("dimension", None),
@@ -100,8 +107,13 @@ def vectors_step(walk: Walk) -> None:
         "Vaswani et al. 2017, arXiv:1706.03762, "
         + ("sections 3.4 and 3.5" if "position" in names else "section 3.4"),
         *(["segments: Devlin et al. 2018, arXiv:1810.04805, section 3"] if "segment" in names else []),
-        *(["normalisation: Ba et al. 2016, arXiv:1607.06450, section 3"] if found.norm else []),
+        *([f"normalisation: {_NORM_SOURCES[found.norm.method]}"] if found.norm else []),
     )
+
+
+def _read(walk: Walk, found: "LayerAnatomy") -> np.ndarray | None:
+    """M, what the layer reads of the text that the queries come from; None where that is not known."""
+    return found.sources if found.hidden is None and walk.view.kind != "cross" else found.hidden
 
 
 def _of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
@@ -113,20 +125,32 @@ def _of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
     ]
     if "position" in found.ingredients:
         added = f"To it a {walk.term('Position vector', 'vector for its position')} is added"
-        if "segment" in found.ingredients:
+        if "segment" in found.ingredients and _has_one_segment(walk):
+            added += ", and one that is the same for every token"
+        elif "segment" in found.ingredients:
             added += f", and one for its {walk.term('Segment')}, the sentence of a pair that it is in"
-        said.append(
-            f"{added}; without positions the model could not tell one order of the words from another."
+        without = (
+            "an encoder could not tell one order of the words from another"
+            if walk.view.kind == "encoder"
+            else "only the causal mask would tell one order of the words from another"
         )
-    else:
+        said.append(f"{added}; without positions {without}.")
+    elif found.leads_to_first_layer is not None:
         said.append(
             "This family adds no vector for the position here; it brings positions in where queries meet keys."
         )
     if found.norm is not None:
+        learned = (
+            "$\\gamma$ stretch each dimension"
+            if found.norm.bias is None
+            else "$\\gamma$ and $\\beta$ stretch and move each dimension"
+        )
         said.append(
             "The sum is normalised, so that every token starts from the same spread: its mean $\\mu$ is taken off, it is "
-            "divided by its standard deviation $\\sigma$, and learned numbers $\\gamma$ and $\\beta$ stretch and move "
-            "each dimension."
+            f"divided by its standard deviation $\\sigma$, and learned numbers {learned}."
+            if found.norm.method == "layer"
+            else "It is divided by the root of the mean of its squares, so that every token starts from the same size, and "
+            f"learned numbers {learned}."
         )
     if layer or walk.view.kind == "cross":
         before = (
@@ -137,35 +161,48 @@ def _of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
             else "the self-attention before it"
         )
         said.append(f"M, which layer {layer} reads, is what {before} made of this.")
-    elif found.hidden is not None and found.hidden.shape[1] != width:  # ALBERT, ELECTRA
-        said.append(f"A matrix makes {found.hidden.shape[1]} numbers of these: M, which layer 0 reads.")
-    elif found.hidden is not None:
+    elif found.leads_to_first_layer == "by a matrix":  # ALBERT, ELECTRA
+        said.append("A matrix makes M of these, which layer 0 reads.")
+    elif found.leads_to_first_layer == "as it is":
         said.append("That is M, which layer 0 reads.")
+    else:
+        said.append("What the model does to this before layer 0 reads it, as M, is not followed here.")
     return said
 
 
-def _normalised(walk: Walk, found: "LayerAnatomy", summed: np.ndarray) -> None:
+def _has_one_segment(walk: Walk) -> bool:
+    return getattr(cache.model(walk.view.selection.model).network.config, "type_vocab_size", 0) == 1
+
+
+def _normalised(walk: Walk, found: "LayerAnatomy", summed: np.ndarray, read: np.ndarray | None) -> None:
     """The sum of each token normalised, beside what the model made of it."""
-    norm = found.norm
+    norm, query = found.norm, walk.query
+    sums = f"the sums of all {len(summed):,} tokens"
     if norm is None:
-        is_read = walk.view.kind != "cross" and not walk.place[0]
-        if is_read and found.hidden is not None and found.hidden.shape == summed.shape:
-            check(summed, found.hidden, f"the sums of all {len(summed):,} tokens are what layer 0 reads")
+        is_read = walk.view.kind != "cross" and not walk.place[0] and found.leads_to_first_layer == "as it is"
+        if is_read and read is not None:
+            compare(summed, read, sums, to="what the model gave layer 0")
         return
     vectors = summed.astype(np.float64)
-    mean, variance = vectors.mean(axis=1, keepdims=True), vectors.var(axis=1, keepdims=True)
-    made = (vectors - mean) / np.sqrt(variance + norm.eps) * norm.weight + (
-        0 if norm.bias is None else norm.bias
-    )
-    query = walk.query
-    st.latex(
-        r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}} + \beta,"
-        rf" \qquad \mu_{{{query}}} = {mean[query, 0]:.4f}, \quad \sigma_{{{query}}} = {variance[query, 0] ** 0.5:.4f}"
-    )
-    check(
-        made,
+    added = "" if norm.bias is None else r" + \beta"
+    if norm.method == "layer":
+        mean, spread = vectors[query].mean(), vectors[query].std()
+        st.latex(
+            r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}}"
+            + rf"{added}, \qquad \mu_{{{query}}} = {mean:.4f}, \quad \sigma_{{{query}}} = {spread:.4f}"
+        )
+    else:
+        root = np.sqrt((vectors[query] ** 2).mean())
+        st.latex(
+            r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i}{\sqrt{r_i^2 + \epsilon}}"
+            + rf"{added}, \qquad r_i = \sqrt{{\tfrac{{1}}{{{summed.shape[1]}}} \sum_d x_{{i,d}}^2}},"
+            + rf" \quad r_{{{query}}} = {root:.4f}"
+        )
+    compare(
+        norm.of(summed),
         norm.made,
-        f"the sums of all {len(made):,} tokens, normalised here, are what the model made of them",
+        f"{sums}, normalised",
+        to=f"what the model's own {_NORM_NAMES[norm.method]} gave",
     )
 
 
@@ -178,8 +215,8 @@ def projections_step(walk: Walk) -> None:
     trace, kind = walk.view.trace, walk.view.kind
     if not found.projections or found.hidden is None or found.sources is None:
         st.info(
-            "This family turns queries and keys by their positions after they are made (rotary positions), so they "
-            "are not a plain product here; the next steps take them as the attention got them."
+            "This family does more than multiply by a matrix to make its queries and keys, such as turning them by "
+            "their positions (rotary positions); the next steps take them as the attention got them."
         )
         return
     queries, keys, values = (getattr(trace, part)(layer, head, kind) for part in ("query", "key", "value"))
@@ -191,6 +228,10 @@ def projections_step(walk: Walk) -> None:
     )
     n_heads = trace.n_heads(kind)
     own = f"{head * d_head} to {(head + 1) * d_head - 1}"
+    shared = n_heads // len(trace.attention(layer, kind).key)
+    keys_and_values = (
+        "and keys and values too" if shared == 1 else f"while {shared} heads share their keys and values"
+    )
     first, second, third = (walk.term(one, f"**{one.lower()}**") for one in ("Query", "Key", "Value"))
     st.markdown(
         f"Three learned matrices make three vectors of {d_head} numbers of every token: a {first}, what it looks "
@@ -201,7 +242,7 @@ def projections_step(walk: Walk) -> None:
             else "All three are made from the same text here. "
         )
         + f"For all {n_heads} {walk.term('Head', 'heads')} together $W_Q$ has {n_heads} × {d_head} = {n_heads * d_head} "
-        f"columns; head {head} sees columns {own} of them, and so has queries, keys and values of its own."
+        f"columns; head {head} sees columns {own} of them, and so has queries of its own, {keys_and_values}."
     )
     st.latex(r"Q = M W_Q + b_Q, \quad K = M W_K + b_K, \quad V = M W_V + b_V")
     of_keys = "the encoder's output" if kind == "cross" else "M"
@@ -245,5 +286,5 @@ def projections_step(walk: Walk) -> None:
                 rows=("token", picked),
                 columns=("dimension", None),
             )
-        check(made, expected, f"{letter} multiplied out here equals the model's")
+        compare(made, expected, f"{letter}, multiplied out")
     source("Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2")

@@ -1,4 +1,4 @@
-"""What all steps of the page "Step by step" share: the picked pair, the matrices as pictures, and the checks."""
+"""What all steps of the page "Step by step" share: the picked pair, the matrices as pictures, and comparisons."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -58,17 +58,28 @@ class Walk:
         return f"“{isolated(literal(tokens.labels[position]))}”"
 
 
-def check(found: np.ndarray, expected: np.ndarray, what: str) -> None:
-    """Says how far what was worked out on this page is from what the model computed at that very place."""
+def compare(
+    found: np.ndarray,
+    expected: np.ndarray,
+    what: str,
+    *,
+    to: str = "the trace",
+    how: str = "Recomputed here",
+) -> None:
+    """Says how far what was worked out on a page is from what stands at that very place.
+
+    Args:
+        to: what it is compared with; the trace, unless a module of the model was asked.
+        how: where ``found`` is from.
+    """
     difference = float(np.abs(found.astype(np.float64) - expected).max(initial=0.0))
     share = difference / max(float(np.abs(expected).max(initial=0.0)), 1e-12)
-    good = share <= 1e-4  # the hidden states' tolerance of the verdict
-    said = (
-        f":green[:material/check_circle: Checked:] {what}"
-        if good
-        else f":red[:material/cancel: Differs:] not so that {what}"
+    st.markdown(
+        f":material/calculate: {how}: {what}. Largest difference from {to}: {power(difference)}."
+        if share <= 1e-4  # the hidden states' tolerance of the verdict
+        else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(difference)}.",
+        unsafe_allow_html=True,
     )
-    st.markdown(f"{said}, largest difference {power(difference)}.", unsafe_allow_html=True)
 
 
 def picture(walk: Walk, key: str, cells: np.ndarray, **named: object) -> None:

@@ -28,7 +28,7 @@ class SmallMap:
     lines: Sequence[tuple[int, float]] = ()
     """Key and weight of each line from the picked query."""
     number: str = ""
-    """How far to believe the map, as it stands beside its name."""
+    """How reliable the map is, as it stands beside its name."""
     text: str
     """What the line below the grid says of it."""
     faint: bool = False

@@ -33,6 +33,7 @@ def token_strip(
             tokens are not the keys.
     """
     palette = THEMES[theme]
+    continues_word = tokens.continues_word
 
     def take(trigger: str, call: Callable[[int], None]) -> None:
         position = getattr(st.session_state["token_strip"], trigger)
@@ -49,7 +50,7 @@ def token_strip(
                     "position": position,
                     "label": label,
                     "special": bool(tokens.is_special[position]),
-                    "joined": bool(tokens.continues_word[position]),
+                    "joined": bool(continues_word[position]),
                     "query": position == query,
                     "key": weights is not None and position == key,
                     "weight": 0.0 if weights is None else float(weights[position]),

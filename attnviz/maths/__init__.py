@@ -1,0 +1,1 @@
+"""Tensors in, tensors out: torch only, and nothing else of attnviz."""

@@ -1,0 +1,54 @@
+"""Attention for some queries at a time, so that a whole matrix of weights is never held: what a model runs on.
+
+The same numbers as `attnviz.maths.attention.attention_output`, row by row.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnviz.maths.attention import attention_scores, softmax
+
+# 128 rows of 512 keys and 12 heads are 3 MB, which two cores keep in their caches; a whole matrix they do not.
+QUERY_BLOCK = 128
+
+
+def attention_output_in_blocks(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch key d_head"],
+    value: Float[Tensor, "*batch key d_value"],
+    scale: float,
+    *,
+    allowed: Bool[Tensor, "*#batch #query key"] | None = None,
+    bias: Float[Tensor, "*#batch #query key"] | None = None,
+) -> Float[Tensor, "*batch query d_value"]:
+    """Weighted mean of the values for each query; zeros for a query with no allowed key.
+
+    It cannot be differentiated: one block of memory serves all scores and weights.
+    """
+    *batch, n_query, _ = query.shape
+    if batch:  # the heads of a query side by side in memory, as the layer that joins them reads them
+        *outer, n_head = batch
+        output = value.new_empty(*outer, n_query, n_head, value.shape[-1]).transpose(-3, -2)
+    else:
+        output = value.new_empty(n_query, value.shape[-1])
+    block = query.new_empty(*batch, min(n_query, QUERY_BLOCK), key.shape[-2])
+    for start in range(0, n_query, QUERY_BLOCK):
+        rows = slice(start, start + QUERY_BLOCK)
+        scores = attention_scores(
+            query[..., rows, :],
+            key,
+            scale,
+            allowed=_rows(allowed, rows),
+            bias=_rows(bias, rows),
+            out=block[..., : n_query - start, :],
+        )  # [rows, key]
+        output[..., rows, :] = torch.matmul(softmax(scores, out=scores), value)  # [rows, d_value]
+    return output
+
+
+def _rows(matrix: Tensor | None, rows: slice) -> Tensor | None:
+    """The rows of a mask or bias; one that has a single row for all queries is left as it is."""
+    if matrix is None or matrix.shape[-2] == 1:
+        return matrix
+    return matrix[..., rows, :]

@@ -1,0 +1,72 @@
+"""Every family, verified: tiny models of random weights, and the table of README that says what came out.
+
+``python -m benchmarks.families`` writes the table; a test compares its rows with the families that are tested.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from transformers.utils import logging
+
+import attnviz
+from attnviz.errors import UnsupportedArchitectureError
+from attnviz.records import Check
+from tests import tiny
+
+README = Path(__file__).parents[1] / "README.md"
+START, END = "<!-- families: make families -->", "<!-- end of families -->"
+TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
+
+
+def main() -> None:
+    """Writes the table into README."""
+    logging.disable_progress_bar()
+    text = README.read_text(encoding="utf-8")
+    pattern = re.compile(f"{re.escape(START)}.*{re.escape(END)}", re.DOTALL)
+    README.write_text(pattern.sub(lambda _: "\n".join([START, *lines(), END]), text), encoding="utf-8")
+
+
+def lines() -> Iterator[str]:
+    """The section, line by line."""
+    rows = [_supported(family) for family in tiny.TEXT_FAMILIES.values()]
+    refused = {name: _reason(family) for name, family in sorted(tiny.UNSUPPORTED_FAMILIES.items())}
+    yield f"{len(rows)} families verified, {len(refused)} refused."
+    yield ""
+    yield "| family | compared | closest to its tolerance | difference | tolerance |"
+    yield "|---|---|---|---|---|"
+    yield from rows
+    yield ""
+    yield "| refused | because (what is counted, of the tiny model tried) |"
+    yield "|---|---|"
+    yield from (f"| {name} | {reason} |" for name, reason in refused.items())
+
+
+def _supported(family: tiny.Family) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        model = attnviz.load_model(str(tiny.save(family, Path(folder))))
+        trace = model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None)
+        report = attnviz.verify(model, trace)
+    if not report.passed:
+        raise SystemExit(f"{family.name} does not pass: {[one.name for one in report.failed]}")
+    check = max(report.checks, key=_share)
+    count = f"{len(report.checks)}" + (", no norms: W_O unknown" if report.not_compared else "")
+    return f"| {family.name} | {count} | {check.name} | {check.difference:.1e} | {check.tolerance:.1e} |"
+
+
+def _reason(family: tiny.Family) -> str | None:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            attnviz.load_model(str(tiny.save(family, Path(folder))))
+        except UnsupportedArchitectureError as error:
+            return error.reason
+    raise SystemExit(f"{family.name} is not refused")
+
+
+def _share(check: Check) -> float:
+    return check.difference / check.tolerance if check.tolerance else check.difference
+
+
+if __name__ == "__main__":
+    main()
