@@ -7,17 +7,16 @@ from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.projection import hides_labels
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.theme import share_text
-from attnviz.layouts import FEWEST_ITERATIONS, LARGEST_SEED, MOST_ITERATIONS
-from ui import cache, errors, state, verdict, widgets
+from attnviz.maps.layouts import FEWEST_ITERATIONS, LARGEST_SEED, MOST_ITERATIONS
+from ui.choice import state, widgets
+from ui.choice.selection import CHOICES
 from ui.components.heatmap_events import heatmap_events
 from ui.components.label_room import label_room
 from ui.components.token_strip import token_strip
-from ui.frame import frame_around, hidden_note
-from ui.glossary import linked, terms
-from ui.selection import CHOICES
-from ui.take import take
-from ui.text import literal
-from ui.words import (
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import frame_around, hidden_note
+from ui.words.findings import (
     MEASURE_NOTES,
     MEASURES_HELP,
     SHOWN_NAMES,
@@ -29,6 +28,9 @@ from ui.words import (
     place,
     strongest_key,
 )
+from ui.words.glossary import linked, terms
+from ui.words.literal import literal
+from ui.work import cache
 
 with frame_around("Attention") as view:
     selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz import __version__
-from attnviz.catalogue import CONFIG_FILE, Offer, default_model, locate, offers
 from attnviz.errors import AttnvizError, BundleError
+from attnviz.model.catalogue import CONFIG_FILE, Offer, default_model, locate, offers
 from attnviz.records import WEIGHTS, AttentionPattern, VerificationReport
 
 if TYPE_CHECKING:
-    from attnviz.bundle import Bundle
+    from attnviz.bundle.writing import Bundle
 
 PASSED, FAILED, ERROR, INTERRUPTED = 0, 1, 2, 130
 """Exit codes; 130 is the shell's own for Ctrl-C."""
@@ -81,8 +81,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verify(text: str, second: str | None, name: str | None) -> int:
-    from attnviz.models import load_model
-    from attnviz.verification import verify
+    from attnviz.model.loading import load_model
+    from attnviz.model.verification import verify
 
     model = load_model(name)
     trace = model.trace(text, second)
@@ -101,10 +101,10 @@ def _verify(text: str, second: str | None, name: str | None) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from attnviz.bundle import Bundle
-    from attnviz.models import load_model
+    from attnviz.bundle.writing import Bundle
+    from attnviz.model.loading import load_model
+    from attnviz.model.verification import verify
     from attnviz.records import Axis
-    from attnviz.verification import verify
 
     model = load_model(arguments.model)
     trace = model.trace(arguments.text, arguments.second)
@@ -148,8 +148,8 @@ def _strongest_link(pattern: AttentionPattern) -> tuple[int, int]:
 
 def _write(bundle: "Bundle", out: Path) -> None:
     """Writes the zip, or its files into the folder; only what attnviz wrote is written over."""
-    from attnviz.bundle import PROVENANCE, bundle_files, write_bundle
-    from attnviz.bundle_reading import is_provenance, read_bundle
+    from attnviz.bundle.reading import is_provenance, read_bundle
+    from attnviz.bundle.writing import PROVENANCE, bundle_files, write_bundle
 
     if out.suffix == ".zip":
         if out.exists():
@@ -208,7 +208,7 @@ def _whereabouts(offer: Offer) -> str:
 def _download(name: str) -> int:
     from tqdm import tqdm  # type: ignore[import-untyped]
 
-    from attnviz.download import download_model
+    from attnviz.model.download import download_model
 
     with tqdm(desc=name, unit="B", unit_scale=True, file=sys.stderr, delay=0.1) as bar:
 

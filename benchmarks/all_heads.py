@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 from xstatic.pkg import jquery
 
 import attnviz
-from attnviz.catalogue import EMBEDDED
+from attnviz.model.catalogue import EMBEDDED
 from benchmarks.core import text_of
 from benchmarks.measurement import Measurement
 from tests.browser.conftest import LAUNCH, running_server

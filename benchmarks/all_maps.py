@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser, sync_playwright
 
 import attnviz
-from attnviz.catalogue import EMBEDDED
+from attnviz.model.catalogue import EMBEDDED
 from benchmarks.all_heads import LARGE, TWO_FRAMES, open_browser, received_lengths, save_large
 from benchmarks.core import text_of
 from benchmarks.measurement import Measurement

@@ -10,8 +10,8 @@ from transformers import AutoModel
 from transformers.utils import logging
 
 import attnviz
-from attnviz.catalogue import EMBEDDED
 from attnviz.figures import draw_heatmap
+from attnviz.model.catalogue import EMBEDDED
 from benchmarks.measurement import Measurement, medians
 from tests.memory import kept_bytes
 

@@ -1,6 +1,6 @@
 """Maps of queries and keys: what each method and input takes, and how reliable its maps are.
 
-Every map that `attnviz.map_ranking` compares, of all heads of the embedded model, for ten texts of different
+Every map that `attnviz.maps.ranking` compares, of all heads of the embedded model, for ten texts of different
 length. `python -m benchmarks.maps` prints this part alone.
 """
 
@@ -15,10 +15,10 @@ from multiprocessing import get_context
 import numpy as np
 
 import attnviz
-from attnviz.catalogue import EMBEDDED
-from attnviz.collection import bundled, collect, joint_map
-from attnviz.map_ranking import MAPS, RatedMap, rate
-from attnviz.projection import NAMES, arrays
+from attnviz.maps.collection import bundled, collect, joint_map
+from attnviz.maps.projection import NAMES, arrays
+from attnviz.maps.ranking import MAPS, RatedMap, rate
+from attnviz.model.catalogue import EMBEDDED
 from benchmarks.measurement import Measurement
 
 TEXTS = (

@@ -9,8 +9,8 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 import attnviz
-from attnviz.catalogue import EMBEDDED
 from attnviz.figures import draw_heatmap
+from attnviz.model.catalogue import EMBEDDED
 from benchmarks.measurement import Measurement
 from tests.browser.conftest import LAUNCH, running_server
 from tests.browser.find_chromium import chromium_path

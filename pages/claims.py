@@ -6,15 +6,17 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from attnviz.claims import MOST_WEIGHT, Claims
 from attnviz.figures.claims import draw_heads
 from attnviz.figures.theme import percent_text, share_text
-from attnviz.table import table_csv
-from ui import belief, cache, errors, verdict
-from ui.frame import View, frame
-from ui.glossary import linked
-from ui.take import take
-from ui.words import correlation_text
+from attnviz.heads.claims import MOST_WEIGHT, Claims
+from attnviz.records.table import table_csv
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame
+from ui.sections.space import belief
+from ui.words.findings import correlation_text
+from ui.words.glossary import linked
+from ui.work import cache
 
 ALIKE, APART = 0.05, 0.3  # asymmetry up to which two halves count as the same, and from which on as different
 MOSTLY, HARDLY = 2 / 3, 1 / 3  # shares of the heads from which on, and up to which, a claim holds

@@ -5,18 +5,22 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from attnviz.collection import METHOD_NAMES
 from attnviz.figures.collection import TINTS, draw_collection, hover_texts
 from attnviz.figures.theme import percent_text
+from attnviz.maps.collection import METHOD_NAMES
 from attnviz.records import Role
-from attnviz.table import table_csv
-from ui import belief, errors, joint_map, lines, verdict, widgets, words
+from attnviz.records.table import table_csv
+from ui.choice import widgets
 from ui.components.map_links import Mark, map_links
-from ui.frame import View, frame
-from ui.joint_map import Screen
-from ui.picked_token import links, pick, picked_token, sentence
-from ui.take import take
-from ui.text import literal, quoted
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame
+from ui.sections.collection import joint_map, lines
+from ui.sections.collection.joint_map import Screen
+from ui.sections.collection.picked_token import links, pick, picked_token, sentence
+from ui.sections.space import belief
+from ui.words import findings as words
+from ui.words.literal import literal, quoted
 
 CHART = "collection_map"
 _TINT_NAMES = {"token": "Frequent tokens", "norm": "Length of vector", "special": "Special or not"}
@@ -118,7 +122,7 @@ def notes(view: View, screen: Screen) -> str:
     return " ".join(filter(None, said))
 
 
-# What `ui.belief.judge` says, for a reader of many sentences.
+# What `ui.sections.space.belief.judge` says, for a reader of many sentences.
 JUDGED = {
     "unknown": "No query sees keys enough to judge this map.",
     "misleads": "This map misleads about attention: its distances follow the scores too little to be told from chance. Read it "

@@ -7,18 +7,21 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from attnviz.catalogue import locate, offer, offers
-from attnviz.comparison import Alignment, Comparison, compare, comparison_csv
 from attnviz.figures.comparison import MOST_CHANGES, Part, entry_labels
 from attnviz.figures.theme import share_text
-from ui import cache, downloads, errors, state, verdict, widgets, words
+from attnviz.heads.comparison import Alignment, Comparison, compare, comparison_csv
+from attnviz.model.catalogue import locate, offer, offers
+from ui.choice import state, widgets
+from ui.choice.selection import Selection
 from ui.components.ranked_list import Row, ranked_list
-from ui.frame import View, frame, hidden_note
-from ui.selection import Selection
-from ui.take import take
-from ui.text import literal, quoted
-from ui.words import name, number_text, place, strongest_key
-from ui.zoom import matrix, pick, zoom_buttons, zoom_note
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame, hidden_note
+from ui.sections.compare.zoom import matrix, pick, zoom_buttons, zoom_note
+from ui.words import findings as words
+from ui.words.findings import name, number_text, place, strongest_key
+from ui.words.literal import literal, quoted
+from ui.work import cache, downloads
 
 # What B can differ in, and the fields of the selection that say how; the first is set whenever it does.
 FIELDS = {

@@ -6,15 +6,17 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from attnviz.cost import TILE, Layer, Quantity, Way
+from attnviz.cost.counting import TILE, Layer, Quantity, Way
 from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
-from attnviz.table import table_csv
-from ui import cache, errors, verdict, widgets
-from ui.frame import View, frame
-from ui.glossary import linked
-from ui.measured_cost import measured_cost
-from ui.selection import CHOICES
-from ui.take import take
+from attnviz.records.table import table_csv
+from ui.choice import widgets
+from ui.choice.selection import CHOICES
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame
+from ui.sections.cost.measured import measured_cost
+from ui.words.glossary import linked
+from ui.work import cache
 
 CONFIG = {"displayModeBar": False}
 FEWEST, MOST = 16, 1_000_000

@@ -10,15 +10,17 @@ import streamlit as st
 from attnviz import heads
 from attnviz.figures.theme import isolated
 from attnviz.records import AttentionPattern, Axis, Measure
-from attnviz.table import table_csv
-from ui import cache, errors, state, verdict, widgets
+from attnviz.records.table import table_csv
+from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
 from ui.components.token_strip import token_strip
-from ui.frame import View, frame, hidden_note
-from ui.take import take
-from ui.text import literal
-from ui.words import group_name, number_text, pair_finding, strongest_key
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame, hidden_note
+from ui.words.findings import group_name, number_text, pair_finding, strongest_key
+from ui.words.literal import literal
+from ui.work import cache
 
 MOST_ROWS = 9  # of a list: as high as the grid of a model of six layers beside it
 

@@ -8,15 +8,16 @@ import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import LIGHT, percent_text, share_text
-from attnviz.flow import Flow, above_share, above_weight, lines_csv, strongest_lines
+from attnviz.heads.flow import Flow, above_share, above_weight, lines_csv, strongest_lines
 from attnviz.records import AttentionPattern
-from ui import state, verdict, widgets
+from ui.choice import state, widgets
+from ui.choice.selection import CHOICES, RANGES
 from ui.components.token_flow import token_flow
-from ui.frame import View, frame, hidden_note
-from ui.selection import CHOICES, RANGES
-from ui.take import take
-from ui.text import literal
-from ui.words import MEASURE_NOTES, MEASURES_HELP, SHOWN_NAMES, finding, name, place, strongest_key
+from ui.export.take import take
+from ui.page import verdict
+from ui.page.frame import View, frame, hidden_note
+from ui.words.findings import MEASURE_NOTES, MEASURES_HELP, SHOWN_NAMES, finding, name, place, strongest_key
+from ui.words.literal import literal
 
 MOST_HEADS = len(LIGHT.heads)  # as many as there are colours that can be told apart
 

@@ -6,12 +6,12 @@ from scipy.special import entr
 from sklearn.metrics.pairwise import cosine_similarity
 
 from attnviz.figures.theme import share_text
-from ui import errors, verdict
 from ui.components.anchor import anchor
-from ui.frame import PAGES, View, frame
-from ui.glossary import GROUPS, Term
-from ui.text import literal, quoted
-from ui.words import strongest_key
+from ui.page import errors, verdict
+from ui.page.frame import PAGES, View, frame
+from ui.words.findings import strongest_key
+from ui.words.glossary import GROUPS, Term
+from ui.words.literal import literal, quoted
 
 NAMES = {page: (label, icon) for page, label, icon in PAGES}
 

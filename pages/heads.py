@@ -13,16 +13,18 @@ from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import share_text, weight_text
 from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import LABELS, STATISTICS
-from attnviz.table import table_csv
-from ui import cache, errors, state, verdict, widgets
+from attnviz.records.table import table_csv
+from ui.choice import state, widgets
+from ui.choice.selection import CHOICES
 from ui.components.head_grid import head_grid
 from ui.components.point_clicks import point_clicks
 from ui.components.ranked_list import Row, ranked_list
-from ui.frame import View, frame, hidden_note
-from ui.glossary import linked, terms
-from ui.selection import CHOICES
-from ui.take import take
-from ui.text import literal
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame, hidden_note
+from ui.words.glossary import linked, terms
+from ui.words.literal import literal
+from ui.work import cache
 
 PICTURES = "pictures"
 # What stands in the corner of a head that bears a label.

@@ -5,22 +5,27 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from ui import cache, errors, state, verdict, widgets  # before attnviz loads torch
+from ui.choice import (
+    state,
+    widgets,  # before attnviz loads torch
+)
+from ui.page import errors, verdict
+from ui.work import cache
 
 # isort: split
+from attnviz.effects.history import Step, StepName
 from attnviz.figures.history import draw_rows
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.theme import share_text
-from attnviz.history import Step, StepName
-from attnviz.layouts import LARGEST_SEED
+from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.records import AttentionPattern, Axis
-from attnviz.table import entry_names, table_csv
+from attnviz.records.table import entry_names, table_csv
 from ui.components.token_strip import token_strip
-from ui.frame import View, frame
-from ui.glossary import linked
-from ui.take import take
-from ui.text import literal
-from ui.words import name, power, strongest_key
+from ui.export.take import take
+from ui.page.frame import View, frame
+from ui.words.findings import name, power, strongest_key
+from ui.words.glossary import linked
+from ui.words.literal import literal
 
 CONFIG = {"displayModeBar": False}
 NAMES: dict[StepName, str] = {

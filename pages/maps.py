@@ -8,18 +8,21 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.projection import N_LINES
-from attnviz.projection import arrays, place
+from attnviz.maps.projection import arrays, place
+from attnviz.model.trace import Trace
 from attnviz.records import Axis, Kind
-from attnviz.table import table_csv
-from attnviz.trace import Trace
-from ui import errors, map_settings, state, verdict, waiting, widgets, words
+from attnviz.records.table import table_csv
+from ui.choice import map_settings, state, widgets
+from ui.choice.selection import CHOICES
 from ui.components.map_grid import SmallMap, map_grid
-from ui.frame import View, frame
-from ui.jobs import Call, Job, job
-from ui.selection import CHOICES
-from ui.small_maps import Head, heads_of, held, small_maps
-from ui.take import take
-from ui.text import literal
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame
+from ui.sections.maps.small_maps import Head, heads_of, held, small_maps
+from ui.words import findings as words
+from ui.words.literal import literal
+from ui.work import waiting
+from ui.work.jobs import Call, Job, job
 
 _PULSE = 1.0  # s between two looks, which take server and browser 0.2 s each for 144 maps
 SETTINGS = ("method", "space", "metric", "perplexity", "iterations", "neighbours", "min_dist", "seed")

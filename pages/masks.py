@@ -5,28 +5,33 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from ui import cache, errors, state, verdict, widgets  # before attnviz loads torch
+from ui.choice import (
+    state,
+    widgets,  # before attnviz loads torch
+)
+from ui.page import errors, verdict
+from ui.work import cache
 
 # isort: split
-from attnviz.effect import cosine_change, under_mask
+from attnviz.effects.masking import cosine_change, under_mask
+from attnviz.effects.masks import MASKS, MaskName
 from attnviz.figures import draw_pattern
 from attnviz.figures.effect import draw_effect
 from attnviz.figures.sources import Sizes, draw_sources
 from attnviz.figures.theme import isolated
-from attnviz.masks import MASKS, MaskName
+from attnviz.model.trace import Trace
 from attnviz.records import KINDS, Axis, Kind
-from attnviz.trace import Trace
+from ui.choice.selection import CHOICES
 from ui.components.heatmap_events import heatmap_events
-from ui.frame import View, frame
-from ui.glossary import terms
-from ui.pair import pick_key, pick_query
-from ui.predictions import predictions
-from ui.selection import CHOICES
-from ui.steps.walk import compare
-from ui.streaming import streaming
-from ui.take import take
-from ui.text import literal
-from ui.words import name
+from ui.export.take import take
+from ui.page.frame import View, frame
+from ui.sections.masks.predictions import predictions
+from ui.sections.masks.streaming import streaming
+from ui.sections.pair import pick_key, pick_query
+from ui.sections.steps.walk import compare
+from ui.words.findings import name
+from ui.words.glossary import terms
+from ui.words.literal import literal
 
 CONFIG = {"displayModeBar": False}
 MASK_NAMES = {

@@ -10,16 +10,18 @@ from attnviz.figures.effect import draw_effect
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced, tone_limit
 from attnviz.figures.theme import isolated
-from attnviz.layouts import LARGEST_SEED, principal_components
-from attnviz.positions import shift, sinusoidal_order, sinusoidal_positions
+from attnviz.maps.layouts import LARGEST_SEED, principal_components
+from attnviz.maths.positions import shift, sinusoidal_order, sinusoidal_positions
 from attnviz.records import Axis
-from ui import cache, errors, verdict, widgets
-from ui.frame import View, frame
-from ui.glossary import linked
-from ui.steps.walk import compare
-from ui.take import take
-from ui.text import literal
-from ui.words import power
+from ui.choice import widgets
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame
+from ui.sections.steps.walk import compare
+from ui.words.findings import power
+from ui.words.glossary import linked
+from ui.words.literal import literal
+from ui.work import cache
 
 CONFIG = {"displayModeBar": False}
 CORNER = 12  # rows and columns of the matrix of a shift that are drawn

@@ -7,11 +7,7 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.scaling import draw_sharpness, draw_spread, variance_text
-from attnviz.figures.theme import share_text
-from attnviz.layouts import LARGEST_SEED
-from attnviz.records import Axis
-from attnviz.scaling import (
+from attnviz.effects.scaling import (
     LARGEST_D_K,
     SCALES,
     Products,
@@ -19,15 +15,21 @@ from attnviz.scaling import (
     products_of,
     sharpness,
 )
-from attnviz.table import table_csv
-from ui import cache, errors, state, verdict, widgets
+from attnviz.figures.scaling import draw_sharpness, draw_spread, variance_text
+from attnviz.figures.theme import share_text
+from attnviz.maps.layouts import LARGEST_SEED
+from attnviz.records import Axis
+from attnviz.records.table import table_csv
+from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
-from ui.frame import View, frame
-from ui.glossary import linked
-from ui.overflow import overflow
-from ui.take import take
-from ui.text import literal
-from ui.words import name, power
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame
+from ui.sections.scaling.overflow import overflow
+from ui.words.findings import name, power
+from ui.words.glossary import linked
+from ui.words.literal import literal
+from ui.work import cache
 
 CONFIG = {"displayModeBar": False}
 ALIKE = 1.05  # ratio up to which two norms count as the same

@@ -9,25 +9,28 @@ import streamlit as st
 
 from attnviz.figures import draw_pattern, draw_projection
 from attnviz.figures.projection import CONTOURS, N_LINES, Side, hides_labels
-from attnviz.layouts import aligned
-from attnviz.projection import arrays, place, with_tokens
+from attnviz.heads.score import score_csv, score_of
+from attnviz.maps.layouts import aligned
+from attnviz.maps.projection import arrays, place, with_tokens
+from attnviz.maps.spaces import Space
 from attnviz.records import Projection
-from attnviz.score import score_csv, score_of
-from attnviz.spaces import Space
-from ui import belief, cache, errors, map_settings, state, verdict, waiting, widgets
-from ui import words as written
+from ui.choice import map_settings, state, widgets
+from ui.choice.selection import CHOICES, Selection
 from ui.components.heatmap_events import heatmap_events
 from ui.components.label_room import label_room
 from ui.components.point_clicks import point_clicks
-from ui.frame import View, frame, hidden_note
-from ui.glossary import terms
-from ui.jobs import Call, Job, job
-from ui.picked_pair import picked_pair
-from ui.ranked_maps import ranked_maps
-from ui.recipe import map_lines
-from ui.selection import CHOICES, Selection
-from ui.take import take
-from ui.text import literal
+from ui.export.recipe import map_lines
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import View, frame, hidden_note
+from ui.sections.space import belief
+from ui.sections.space.picked_pair import picked_pair
+from ui.sections.space.ranked_maps import ranked_maps
+from ui.words import findings as written
+from ui.words.glossary import terms
+from ui.words.literal import literal
+from ui.work import cache, waiting
+from ui.work.jobs import Call, Job, job
 
 HEIGHT = 520  # px of the map
 MOST_AT_ONCE = (

@@ -4,14 +4,16 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from ui import cache, state, verdict, widgets
-from ui.frame import frame
-from ui.pair import pick_key, pick_query
-from ui.steps.outputs import heads_step, mean_step
-from ui.steps.scores import row_step, score_step, softmax_step
-from ui.steps.vectors import projections_step, tokens_step, vectors_step
-from ui.steps.walk import Walk
-from ui.take import take
+from ui.choice import state, widgets
+from ui.export.take import take
+from ui.page import verdict
+from ui.page.frame import frame
+from ui.sections.pair import pick_key, pick_query
+from ui.sections.steps.outputs import heads_step, mean_step
+from ui.sections.steps.scores import row_step, score_step, softmax_step
+from ui.sections.steps.vectors import projections_step, tokens_step, vectors_step
+from ui.sections.steps.walk import Walk
+from ui.work import cache
 
 STEPS: tuple[tuple[str, Callable[[Walk], None]], ...] = (
     ("Tokens", tokens_step),

@@ -5,15 +5,18 @@ import streamlit as st
 
 from attnviz.figures import draw_errors
 from attnviz.records import WEIGHTS, Check, VerificationReport
-from ui import bundles, cache, errors, state
-from ui.frame import View, frame
-from ui.glossary import linked
-from ui.presets import PRESETS
-from ui.selection import Selection
-from ui.take import take
-from ui.text import literal, quoted
-from ui.verdict import RECORDED, headline, place, recorded_outcome, report_on
-from ui.words import power
+from ui.choice import state
+from ui.choice.presets import PRESETS
+from ui.choice.selection import Selection
+from ui.export import bundles
+from ui.export.take import take
+from ui.page import errors
+from ui.page.frame import View, frame
+from ui.page.verdict import RECORDED, headline, place, recorded_outcome, report_on
+from ui.words.findings import power
+from ui.words.glossary import linked
+from ui.words.literal import literal, quoted
+from ui.work import cache
 
 # What is compared with the model's own numbers, by check. Streamlit would show a docstring here on the page.
 WHAT = {

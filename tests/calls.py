@@ -1,4 +1,4 @@
-"""Calls for the processes of `ui.jobs`, which can import this module like any other."""
+"""Calls for the processes of `ui.work.jobs`, which can import this module like any other."""
 
 import os
 import sys

@@ -9,9 +9,9 @@ import pytest
 from transformers.utils import logging
 
 import attnviz
-from attnviz.models import Model
+from attnviz.model.loading import Model
+from attnviz.model.trace import Trace
 from attnviz.records import Axis
-from attnviz.trace import Trace
 from tests import memory, tiny
 
 logging.disable_progress_bar()

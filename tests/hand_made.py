@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Provenance, Tokens
-from attnviz.trace import Trace
 
 _NOTHING = 1e-30  # whose logarithm is a number; as a float32 weight it adds nothing to 1
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from attnviz.trace import Trace
+from attnviz.model.trace import Trace
 
 
 def kept_bytes(trace: Trace) -> int:

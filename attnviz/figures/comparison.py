@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.comparison import Alignment, Comparison
 from attnviz.figures.heatmap import MEASURE_NAMES, matrix_axes, segment_borders
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -21,6 +20,7 @@ from attnviz.figures.theme import (
     outline,
     weight_scale,
 )
+from attnviz.heads.comparison import Alignment, Comparison
 
 Part = Literal["first", "second", "difference"]
 

@@ -28,7 +28,7 @@ from attnviz.figures.theme import (
 from attnviz.records import AttentionPattern, Kind, Measure
 
 if TYPE_CHECKING:
-    from attnviz.trace import Trace
+    from attnviz.model.trace import Trace
 
 Shown = Literal["weights", "scores", "norms", "rollout"]
 Special = Literal["shown", "hidden", "renormalised"]
@@ -65,7 +65,7 @@ def draw_heatmap(
 
     Args:
         show: "weights" after the softmax; "scores" before it: scaled, biased and masked; "norms" or "rollout",
-            see `attnviz.attribution`; rollout is of all heads.
+            see `attnviz.maths.attribution`; rollout is of all heads.
         colour: "linear", or "logarithmic" over the four decades below the largest weight; scores are
             always linear.
         special: rows and columns of special tokens "shown", "hidden", or "renormalised": hidden, with

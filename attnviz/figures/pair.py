@@ -4,7 +4,7 @@ import numpy as np
 from plotly import graph_objects as go
 
 from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Theme, ThemeName, base_layout
-from attnviz.score import Score
+from attnviz.heads.score import Score
 
 _HEIGHT = 470
 _PANELS = {"y": (0.84, 1.0), "y2": (0.61, 0.77), "y3": (0.33, 0.54), "y4": (0.0, 0.26)}

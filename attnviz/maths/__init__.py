@@ -1,1 +1,1 @@
-"""Tensors in, tensors out: torch only, and nothing else of attnviz."""
+"""Tensors or arrays in, tensors or arrays out: no model, no text, and nothing else of attnviz."""

@@ -10,13 +10,13 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 
 import attnviz
-from attnviz.attention_map import implied_weights
-from attnviz.faithfulness import chance_correlation
+from attnviz.maps.attention_map import implied_weights
+from attnviz.maps.faithfulness import chance_correlation
+from attnviz.maps.spaces import fed
 from attnviz.records import Axis, Faithfulness, Projection
-from attnviz.spaces import fed
 from tests.app.screen import assert_no_exception, figure, numbers, open_page, unescaped
 from tests.hand_made import tokens
-from ui import belief
+from ui.sections.space import belief
 
 PAGE = "pages/space.py"
 DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}

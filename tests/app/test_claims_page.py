@@ -83,7 +83,7 @@ def test_a_verdict_follows_from_its_numbers():
 
 def test_cross_attention_is_explained(checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
-    from attnviz.catalogue import offers
+    from attnviz.model.catalogue import offers
 
     own = [one.name for one in offers() if "bart" in one.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second="a door", kind="cross")

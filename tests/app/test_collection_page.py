@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from attnviz.collection import collect, joint_map
+from attnviz.maps.collection import collect, joint_map
 from tests.app.screen import (
     ROOT,
     assert_no_exception,
@@ -20,7 +20,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui import jobs
+from ui.work import jobs
 
 PAGE = "pages/collection.py"
 LINES = "The old door creaked.\n\nShe opened the <b>Door</b> for $5 and $6.\nWhy was it closed?\n"
@@ -219,11 +219,11 @@ def test_cross_attention_is_refused(checkpoint, monkeypatch):
 
 
 def test_numbers_as_csv(few, mapped, monkeypatch):
-    import ui.take
+    import ui.export.take
 
     made = {}
     monkeypatch.setattr(
-        ui.take.st, "download_button", lambda label, data, **own: made.setdefault(own["key"], data)
+        ui.export.take.st, "download_button", lambda label, data, **own: made.setdefault(own["key"], data)
     )
     open_lines()
     rows = list(csv.DictReader(io.StringIO(made["take_csv"]().decode("utf-8-sig"))))

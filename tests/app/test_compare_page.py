@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnviz.comparison import compare
+from attnviz.heads.comparison import compare
 from tests.app.screen import (
     DOOR,
     assert_no_exception,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.app.screen import DOOR, assert_no_exception, errors, figure, numbers, open_page, shown, unescaped
-from ui import measured_cost
+from ui.sections.cost import measured as measured_cost
 
 PAGE = "pages/cost.py"
 LONG = 120.0

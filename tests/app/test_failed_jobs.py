@@ -5,10 +5,10 @@ import time
 import pytest
 
 from attnviz.errors import ProjectionError
-from attnviz.map_ranking import MapChoice
+from attnviz.maps.ranking import MapChoice
 from tests.app.screen import assert_no_exception, errors, figure, open_page
 from tests.calls import Failing
-from ui import ranked_maps
+from ui.sections.space import ranked_maps
 
 LONG = 120.0
 LONG_TEXT = (
@@ -34,12 +34,24 @@ def is_drawn(at, picture):
 @pytest.mark.parametrize(
     ("page", "where", "what", "picture", "text"),
     [
-        ("pages/maps.py", "attnviz.projection.place", "attnviz.projection:place", "map_grid", "A door."),
-        ("pages/space.py", "attnviz.projection.place", "attnviz.projection:place", "space_map", LONG_TEXT),
+        (
+            "pages/maps.py",
+            "attnviz.maps.projection.place",
+            "attnviz.maps.projection:place",
+            "map_grid",
+            "A door.",
+        ),
+        (
+            "pages/space.py",
+            "attnviz.maps.projection.place",
+            "attnviz.maps.projection:place",
+            "space_map",
+            LONG_TEXT,
+        ),
         (
             "pages/collection.py",
-            "ui.joint_map.joint_map",
-            "attnviz.collection:joint_map",
+            "ui.sections.collection.joint_map.joint_map",
+            "attnviz.maps.collection:joint_map",
             "collection_map",
             "A door.",
         ),
@@ -57,7 +69,7 @@ def test_is_explained_and_can_be_made_once_more(
 ):
     there = tmp_path / "there"
     monkeypatch.setattr(where, Failing(what, there, error))
-    monkeypatch.setattr("ui.lines.bundled", lambda: "A door.\nIt opens.")
+    monkeypatch.setattr("ui.sections.collection.lines.bundled", lambda: "A door.\nIt opens.")
     others = {"space": space, "lines_space": space}  # everybody shares a job, and with it its error
     at = open_page(page, text=text, method="pca", **others)
     run_until(at, errors)
@@ -75,7 +87,7 @@ def test_is_explained_and_can_be_made_once_more(
 def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
     there = tmp_path / "there"
     monkeypatch.setattr(
-        ranked_maps, "rate", Failing("attnviz.map_ranking:rate", there, ValueError("a secret"))
+        ranked_maps, "rate", Failing("attnviz.maps.ranking:rate", there, ValueError("a secret"))
     )
     monkeypatch.setattr(ranked_maps, "MAPS", [MapChoice(method="pca", space="raw")])
     at = open_page("pages/space.py", seed=902)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
-from attnviz import verification
 from attnviz.errors import VerificationError
 from attnviz.maths import attention
+from attnviz.model import verification
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
@@ -25,9 +25,9 @@ from tests.app.screen import (
     shown,
     type_text,
 )
-from ui.frame import PAGES
-from ui.presets import PRESETS
-from ui.verdict import PAGE
+from ui.choice.presets import PRESETS
+from ui.page.frame import PAGES
+from ui.page.verdict import PAGE
 
 
 @pytest.fixture

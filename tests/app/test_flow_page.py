@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from attnviz.flow import MOST_LINES
+from attnviz.heads.flow import MOST_LINES
 from tests.app.screen import (
     assert_no_exception,
     component,

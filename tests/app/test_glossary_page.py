@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import entropy
 
 from tests.app.screen import DOOR, assert_no_exception, open_page, shown, unescaped
-from ui.frame import PAGES
-from ui.glossary import GROUPS, PAGE
+from ui.page.frame import PAGES
+from ui.words.glossary import GROUPS, PAGE
 
 TERMS = {term.anchor: term for terms in GROUPS.values() for term in terms}
 LINK = re.compile(r"\]\(glossary(?:\?[^)#]*)?#([^ )]+)")

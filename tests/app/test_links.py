@@ -15,7 +15,7 @@ from tests.app.screen import (
     picked,
     shown,
 )
-from ui.frame import PAGES
+from ui.page.frame import PAGES
 
 EVERYTHING = {
     "model": "all-MiniLM-L6-v2",
@@ -147,7 +147,7 @@ def test_a_notice_goes_with_the_next_choice():
 )
 def test_a_path_in_a_link_is_not_opened(path, monkeypatch):
     opened = []
-    monkeypatch.setattr("attnviz.models._load", lambda name, location: opened.append(location))
+    monkeypatch.setattr("attnviz.model.loading._load", lambda name, location: opened.append(location))
     at = open_page(model=path)
 
     assert_no_exception(at)

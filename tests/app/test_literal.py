@@ -16,8 +16,8 @@ from tests.app.screen import (
     open_page,
     unescaped,
 )
-from ui.frame import PAGES
-from ui.text import literal
+from ui.page.frame import PAGES
+from ui.words.literal import literal
 
 # How each token would read if it were taken for markup and not for text.
 MARKUP = re.compile(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from attnviz.errors import ModelNotAvailableError
-from attnviz.projection import arrays, place
+from attnviz.maps.projection import arrays, place
 from tests.app.screen import assert_no_exception, component, errors, open_page, shown, type_text, unescaped
-from ui import cache, jobs
+from ui.work import cache, jobs
 
 PAGE = "pages/maps.py"
 SETTINGS = dict(

@@ -6,7 +6,7 @@ import torch
 import transformers as tf
 
 import attnviz
-from attnviz.interventions import Intervention
+from attnviz.model.interventions import Intervention
 from tests import numpy_attention, tiny
 from tests.app.screen import DOOR, assert_no_exception, figure, notices, numbers, open_page, unescaped
 
@@ -129,7 +129,7 @@ def test_no_message_crosses_between_two_sentences():
 
 def test_a_message_that_crosses_is_seen(monkeypatch):
     """The same check where the mask lets one token through."""
-    from attnviz import masks
+    from attnviz.effects import masks
 
     right = masks.segment_mask
 
@@ -210,7 +210,7 @@ def test_what_the_model_would_fill_in(params, position, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("name", "second"), [("gpt2", ""), ("bart", "a door")])
 def test_other_kinds(name, second, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
-    from attnviz.catalogue import offers
+    from attnviz.model.catalogue import offers
 
     own = [one.name for one in offers() if name in one.name][-1]
     for kind in ("decoder", "cross") if name == "bart" else ("decoder",):

@@ -20,7 +20,7 @@ from tests.app.screen import (
     unescaped,
 )
 from tests.hub import LoopbackHub, save_tiny_bert
-from ui import downloads
+from ui.work import downloads
 
 NAME = "tiny/bert"
 

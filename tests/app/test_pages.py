@@ -14,8 +14,8 @@ from tests.app.screen import (
     shown,
     type_text,
 )
-from ui import cache
-from ui.frame import PAGES
+from ui.page.frame import PAGES
+from ui.work import cache
 
 PAGE_FILES = [page for page, _, _ in PAGES]
 

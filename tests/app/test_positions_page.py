@@ -59,7 +59,7 @@ def test_a_shift_turns_every_sine_with_its_cosine(k):
 
 
 def test_a_wrong_shift_is_said(monkeypatch):
-    from attnviz import positions
+    from attnviz.maths import positions
 
     right = positions.shift
     monkeypatch.setattr(positions, "shift", lambda k, d_model: right(k, d_model).T)
@@ -98,7 +98,7 @@ def test_shuffled_words_are_the_words():
 )
 def test_other_families(name, second, said, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
-    from attnviz.catalogue import offers
+    from attnviz.model.catalogue import offers
 
     own = [one.name for one in offers() if name in one.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second=second)

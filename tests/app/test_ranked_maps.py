@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.map_ranking import MAPS
+from attnviz.maps.ranking import MAPS
 from tests.app.screen import assert_no_exception, open_page
-from ui import jobs, ranked_maps
+from ui.sections.space import ranked_maps
+from ui.work import jobs
 
 PAGE = "pages/space.py"
 DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from transformers import AutoModel
 
-from attnviz.trace import Trace
+from attnviz.model.trace import Trace
 from tests import tiny
 from tests.app.screen import (
     assert_no_exception,

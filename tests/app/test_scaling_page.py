@@ -165,7 +165,7 @@ def test_what_overflows_is_shown_as_such(embedded):
 )
 def test_other_kinds(family, kind, second, query, seen, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(family)))
-    from attnviz.catalogue import offers
+    from attnviz.model.catalogue import offers
 
     own = [one.name for one in offers() if family in one.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second=second, kind=kind, query=query)

@@ -7,8 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import attnviz
-from attnviz.projection import METHODS
-from attnviz.spaces import SPACES
+from attnviz.maps.projection import METHODS
+from attnviz.maps.spaces import SPACES
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
@@ -22,7 +22,7 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
-from ui.words import SPACE_WORDS
+from ui.words.findings import SPACE_WORDS
 
 PAGE = "pages/space.py"
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}

@@ -188,11 +188,11 @@ def test_the_first_vectors_are_the_models(layer, embedded):
 
 def test_a_step_that_differs_from_the_model_says_so(monkeypatch, embedded):
     """The same checks on a page whose sums, queries and weights are those of another model."""
-    import attnviz.anatomy
+    import attnviz.model.anatomy
 
-    real = attnviz.anatomy._normalisation
+    real = attnviz.model.anatomy._normalisation
     monkeypatch.setattr(
-        attnviz.anatomy,
+        attnviz.model.anatomy,
         "_normalisation",
         lambda *given: replace(real(*given), made=given[2] + 0.01 * np.abs(given[2]).max()),
     )
@@ -205,7 +205,7 @@ def test_a_step_that_differs_from_the_model_says_so(monkeypatch, embedded):
 @pytest.mark.parametrize("kind", ["decoder", "cross"])
 def test_a_decoder_adds_its_positions(kind, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
-    from attnviz.catalogue import offers
+    from attnviz.model.catalogue import offers
 
     own = [one.name for one in offers() if "bart" in one.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second="a door", kind=kind, step=2)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.bundle import write_bundle
-from attnviz.bundle_reading import read_bundle
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import write_bundle
 from tests.app.screen import (
     assert_no_exception,
     chips,
@@ -27,7 +27,8 @@ from tests.app.screen import (
     type_text,
     unescaped,
 )
-from ui import cache, take
+from ui.export import take
+from ui.work import cache
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 import streamlit as st
 
 import attnviz
-from attnviz import verification
-from attnviz.verification import reference_weights
+from attnviz.model import verification
+from attnviz.model.verification import reference_weights
 from tests.app.screen import DOOR, assert_no_exception, errors, figure, numbers, open_page, unescaped
-from ui.presets import PRESETS
-from ui.words import power
+from ui.choice.presets import PRESETS
+from ui.words.findings import power
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 def in_a_block():
     import streamlit as st
 
-    from ui import waiting
+    from ui.work import waiting
 
     st.write("before")
     waiting.looking(lambda: st.write("a look"), 0.5)
@@ -75,7 +75,8 @@ def ended_after_a_click():
     """A block that ends; the browser asked for it with the link from before a click that moved the head on to 2."""
     import streamlit as st
 
-    from ui import state, waiting
+    from ui.choice import state
+    from ui.work import waiting
 
     if "params" not in st.session_state:
         state.current()
@@ -101,4 +102,4 @@ def test_only_waiting_makes_fragments():
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == "fragment"
     }
-    assert makers == {"ui/waiting.py"}
+    assert makers == {"ui/work/waiting.py"}

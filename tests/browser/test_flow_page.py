@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from attnviz.flow import MOST_LINES
+from attnviz.heads.flow import MOST_LINES
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import DOOR, link, wait_for_link, wait_until_idle
 

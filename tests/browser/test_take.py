@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Download, Page, expect
 
-from attnviz.bundle import LARGEST_BUNDLE
-from attnviz.bundle_reading import read_bundle
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import LARGEST_BUNDLE
 from tests.browser.conftest import LAPTOP
 from tests.browser.screen import (
     DOOR,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.anatomy import anatomy
+from attnviz.model.anatomy import anatomy
 from tests import tiny
 
 TEXT, SECOND_TEXT = "I was watching the door", "it opened ."

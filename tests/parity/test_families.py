@@ -15,11 +15,11 @@ import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 import attnviz
-from attnviz.capture import record_forward
 from attnviz.errors import CaptureError
-from attnviz.families import REASONS
+from attnviz.model.capture import record_forward
+from attnviz.model.families import REASONS
+from attnviz.model.trace import Trace
 from attnviz.records import KINDS
-from attnviz.trace import Trace
 from tests import tiny
 
 # float32 (unit roundoff 6e-8). Scores of the tiny models reach 30, which costs 2e-6, and the
@@ -308,7 +308,7 @@ class TestRefused:
 
     def test_because_it_does_not_pass_through_our_attention(self, family, checkpoint, monkeypatch):
         """A family that would work by now would be refused for nothing."""
-        monkeypatch.setattr("attnviz.checkpoint.refuse_unsupported", lambda name, config: None)
+        monkeypatch.setattr("attnviz.model.checkpoint.refuse_unsupported", lambda name, config: None)
         try:
             model = attnviz.load_model(str(checkpoint(family.name)))
         except (attnviz.UnsupportedArchitectureError, CaptureError):

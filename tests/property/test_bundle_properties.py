@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import attnviz
-from attnviz.bundle import NUMBERS, PROVENANCE, Bundle, write_bundle
-from attnviz.bundle_reading import read_bundle
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import NUMBERS, PROVENANCE, Bundle, write_bundle
 from attnviz.errors import BundleError
 from attnviz.records import Axis
 

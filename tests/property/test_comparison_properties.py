@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.comparison import align, compare
 from attnviz.figures.comparison import entry_labels
+from attnviz.heads.comparison import align, compare
 from attnviz.records import Axis
 from tests import hand_made
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.spatial.distance import cdist, pdist
 
-from attnviz.attention_map import divergence, fit, implied_weights, objective
-from attnviz.faithfulness import faithfulness
-from attnviz.layouts import LAYOUTS, aligned, limits, principal_components
-from attnviz.spaces import SPACES, Space, fed
+from attnviz.maps.attention_map import divergence, fit, implied_weights, objective
+from attnviz.maps.faithfulness import faithfulness
+from attnviz.maps.layouts import LAYOUTS, aligned, limits, principal_components
+from attnviz.maps.spaces import SPACES, Space, fed
 
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("attnviz")

@@ -4,14 +4,12 @@ Each check is itself checked: on a wrong copy of what it guards it has to fail.
 """
 
 import ast
-import importlib
 import inspect
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -21,96 +19,37 @@ from attnviz import errors
 
 ROOT = Path(__file__).parents[2]
 
-# Module (shell pattern) -> imports that it must not have, itself or in a function. Each line is a
-# decision of the design; the rest is free. Imports for type checkers alone do not count.
-FORBIDDEN = {
-    "attnviz*": ("streamlit", "ui", "app", "pages"),
-    "ui*": ("app", "pages", "torch", "transformers"),
-    "pages*": ("app", "pages", "torch", "transformers"),
-    "app": ("pages", "torch", "transformers"),
-    "attnviz.figures*": ("torch", "transformers", "sklearn", "scipy"),
-    "attnviz.maths*": ("transformers", "plotly"),
-    "attnviz.maths.attention": ("attnviz", "transformers", "numpy", "plotly"),
-    "attnviz.errors": ("attnviz", "numpy", "torch", "transformers", "plotly"),
+# From the ground up. A part imports from itself and from the floors beneath, never from its neighbours or from above,
+# not even for type checkers.
+FLOORS = (
+    ("attnviz.errors", "attnviz.maths"),
+    ("attnviz.records",),
+    ("attnviz.model",),
+    ("attnviz.heads", "attnviz.maps", "attnviz.effects", "attnviz.cost"),
+    ("attnviz.figures",),
+    ("attnviz.bundle",),
+    ("attnviz.cli",),
+    ("ui",),
+    ("pages", "app"),
+)
+# Part -> libraries that it does without; for type checkers alone they do not count.
+WITHOUT = {
+    "attnviz": ("streamlit",),
+    "attnviz.errors": ("numpy", "torch", "transformers", "plotly"),
     "attnviz.records": ("torch", "transformers", "plotly"),
-    "attnviz.streaming": ("transformers", "plotly"),
-    "attnviz.positions": ("torch", "transformers", "plotly"),
-    "attnviz.scaling": ("torch", "transformers", "plotly"),
-    "attnviz.interventions": ("torch", "transformers", "plotly"),
-    "attnviz.cost": ("torch", "transformers", "plotly"),
-    "attnviz.measurement": ("transformers", "plotly", "attnviz.models"),
-    "attnviz.history": ("transformers", "plotly", "attnviz.models"),
-    "attnviz.trace": ("transformers", "plotly"),
-    "attnviz.tokenization": ("torch", "transformers", "plotly"),
-    "attnviz.catalogue": ("torch", "transformers", "plotly"),
-    "attnviz.families": ("torch", "transformers", "plotly"),
-    "attnviz.projection": ("torch", "transformers", "plotly"),
-    "attnviz.spaces": ("torch", "transformers", "plotly", "sklearn", "scipy"),
-    "attnviz.layouts": ("torch", "transformers", "plotly"),
-    "attnviz.attention_map": ("torch", "transformers", "plotly", "sklearn"),
-    "attnviz.faithfulness": ("torch", "transformers", "plotly"),
-    "attnviz.map_ranking": ("torch", "transformers", "plotly"),
-    "attnviz.score": ("torch", "transformers", "plotly"),
-    "attnviz.collection": ("transformers", "plotly", "attnviz.models"),
-    "attnviz.comparison": ("torch", "transformers", "plotly"),
+    "attnviz.maths": ("transformers", "plotly"),
+    "attnviz.maths.attention": ("numpy",),
+    "attnviz.model": ("plotly", "sklearn"),
     "attnviz.heads": ("torch", "transformers", "plotly"),
-    "attnviz.flow": ("torch", "transformers", "plotly"),
-    "attnviz.attribution": ("torch", "transformers", "plotly"),
-    "attnviz.bundle*": ("torch", "transformers", "plotly", "pickle"),
-    "attnviz.table": ("torch", "transformers", "plotly"),
-    "attnviz.capture": ("plotly", "attnviz.models", "attnviz.verification"),
-    "attnviz.anatomy": ("plotly", "attnviz.models", "attnviz.verification"),
-    "attnviz.predictions": ("plotly", "attnviz.models", "attnviz.verification"),
-    "attnviz.checkpoint": ("plotly", "attnviz.models", "attnviz.trace", "attnviz.verification"),
-    "attnviz.verification": ("plotly", "attnviz.models"),
+    "attnviz.maps": ("transformers", "plotly"),
+    "attnviz.effects": ("transformers", "plotly"),
+    "attnviz.cost": ("transformers", "plotly"),
+    "attnviz.figures": ("torch", "transformers", "sklearn", "scipy"),
+    "attnviz.bundle": ("torch", "transformers", "pickle"),
+    "ui": ("torch", "transformers"),
+    "pages": ("torch", "transformers", "pages"),
+    "app": ("torch", "transformers"),
 }
-# Module -> the only modules of attnviz that it may import.
-ALLOWED_OF_ATTNVIZ = {
-    "attnviz.errors": (),
-    "attnviz.maths*": ("attnviz.maths",),
-    "attnviz.maths.attention": (),
-    "attnviz.records": ("attnviz.errors",),
-    "attnviz.comparison": ("attnviz.records", "attnviz.errors", "attnviz.table"),
-    "attnviz.figures*": (
-        *("attnviz.records", "attnviz.errors", "attnviz.comparison", "attnviz.score", "attnviz.figures"),
-    ),
-    "attnviz.catalogue": ("attnviz.errors",),
-    "attnviz.families": ("attnviz.errors",),
-    "attnviz.tokenization": ("attnviz.records", "attnviz.errors"),
-    "attnviz.streaming": ("attnviz.maths", "attnviz.records"),
-    "attnviz.positions": (),
-    "attnviz.scaling": ("attnviz.records",),
-    "attnviz.interventions": ("attnviz.records", "attnviz.errors"),
-    "attnviz.trace": (
-        *("attnviz.records", "attnviz.errors", "attnviz.maths", "attnviz.attribution"),
-        "attnviz.interventions",
-    ),
-    "attnviz.attribution": (),
-    "attnviz.spaces": ("attnviz.errors",),
-    "attnviz.layouts": (),
-    "attnviz.attention_map": (),
-    "attnviz.faithfulness": ("attnviz.records",),
-    "attnviz.projection": (
-        *("attnviz.records", "attnviz.errors", "attnviz.spaces", "attnviz.layouts", "attnviz.attention_map"),
-        "attnviz.faithfulness",
-    ),
-    "attnviz.map_ranking": (
-        *("attnviz.records", "attnviz.spaces", "attnviz.layouts", "attnviz.projection", "attnviz.table"),
-    ),
-    "attnviz.score": ("attnviz.records", "attnviz.table"),
-    "attnviz.heads": ("attnviz.records", "attnviz.errors"),
-    "attnviz.flow": ("attnviz.records", "attnviz.table"),
-    "attnviz.table": ("attnviz.records",),
-    "attnviz.bundle": (
-        *("attnviz.records", "attnviz.errors", "attnviz.trace", "attnviz.table", "attnviz.figures"),
-    ),
-    "attnviz.bundle_reading": (
-        *("attnviz.records", "attnviz.errors", "attnviz.trace", "attnviz.bundle", "attnviz.figures"),
-        "attnviz.tokenization",  # its limit of characters
-        *("attnviz.tolerances", "attnviz.maths.rounding"),  # the checks there are, and what roundings explain
-    ),
-}
-MAY_IMPORT_FIGURES = ("attnviz", "attnviz.bundle*", "attnviz.figures*", "app", "pages*", "ui*")
 
 
 def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
@@ -126,12 +65,16 @@ def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
             yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(tree: ast.AST) -> set[str]:
-    """Full names of what a module imports when it runs; "from a import b" counts as a and as a.b."""
+def imports(tree: ast.AST, *, types: bool = True) -> set[str]:
+    """Full names of what a module imports; "from a import b" counts as a and as a.b.
+
+    Args:
+        types: whether imports for type checkers alone count.
+    """
     skipped = {
         id(inner)
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for statement in node.body
         for inner in ast.walk(statement)
     }
@@ -151,54 +94,92 @@ def within(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
-def forbidden_imports(root: Path) -> list[str]:
-    """ "module imports what": every import against the direction of the house."""
+def place(name: str) -> tuple[int, str] | None:
+    """Floor and part of a module; None for what is not of the house, and for the public names in `attnviz` itself."""
+    return next(
+        ((floor, part) for floor, parts in enumerate(FLOORS) for part in parts if within(name, part)), None
+    )
+
+
+def wrong_imports(root: Path) -> list[str]:
+    """ "module imports what": every import against the direction of the house, and of a library it does without."""
     found = []
     for name, tree in modules(root):
+        here = place(name)
         for imported in sorted(imports(tree)):
-            is_forbidden = any(
-                within(imported, package)
-                for pattern, packages in FORBIDDEN.items()
-                if fnmatchcase(name, pattern)
-                for package in packages
-            )
-            is_not_allowed = within(imported, "attnviz") and any(
-                imported != "attnviz" and not any(within(imported, one) for one in allowed)
-                for pattern, allowed in ALLOWED_OF_ATTNVIZ.items()
-                if fnmatchcase(name, pattern)
-            )
-            is_upward = within(imported, "attnviz.figures") and not any(
-                fnmatchcase(name, pattern) for pattern in MAY_IMPORT_FIGURES
-            )
-            if is_forbidden or is_not_allowed or is_upward:
+            there = place(imported)
+            if here and there and here[1] != there[1] and there[0] >= here[0]:
                 found.append(f"{name} imports {imported}")
+        without = [library for part, given in WITHOUT.items() if within(name, part) for library in given]
+        found += [
+            f"{name} imports {imported}"
+            for imported in sorted(imports(tree, types=False))
+            if any(within(imported, library) for library in without)
+        ]
+    return found
+
+
+def circles(root: Path) -> list[tuple[str, ...]]:
+    """Modules that import each other, directly or through others, for types or inside functions included."""
+    trees = dict(modules(root))
+    graph = {
+        name: {one for one in imports(tree) if one in trees and one != name} for name, tree in trees.items()
+    }
+    found: list[tuple[str, ...]] = []
+    while graph:
+        free = [name for name, needed in graph.items() if not needed & graph.keys()]
+        if not free:  # of what is left, every module imports another one that is left
+            wanted = set().union(*graph.values())
+            if not (unwanted := graph.keys() - wanted):
+                found.append(tuple(sorted(graph)))
+                break
+            free = list(unwanted)
+        for name in free:
+            del graph[name]
     return found
 
 
 class TestDirection:
     def test_of_imports(self):
-        assert forbidden_imports(ROOT) == []
+        assert wrong_imports(ROOT) == []
 
-    def test_is_checked_on_the_modules_there_are(self):
+    def test_has_no_circle(self):
+        assert circles(ROOT) == []
+
+    def test_is_that_of_every_module(self):
+        """A new folder needs a floor; only the public names stand on none."""
+        without = [name for name, _ in modules(ROOT) if place(name) is None]
+        assert without == ["attnviz"]
+
+    def test_is_checked_on_the_parts_there_are(self):
         names = {name for name, _ in modules(ROOT)}
-        for pattern in {*FORBIDDEN, *ALLOWED_OF_ATTNVIZ} - {"app", "pages*", "ui*"}:
-            assert any(fnmatchcase(name, pattern) for name in names), pattern
+        for part in {*WITHOUT, *(part for parts in FLOORS for part in parts)}:
+            assert any(within(name, part) for name in names), part
 
     @pytest.mark.parametrize(
         ("module", "line", "found"),
         [
-            ("attnviz/trace.py", "import streamlit as st", "streamlit"),
-            ("attnviz/models.py", "from ui.cache import load", "ui.cache"),
+            ("attnviz/model/trace.py", "import streamlit as st", "streamlit"),
+            ("attnviz/model/loading.py", "from ui.work.cache import load", "ui.work.cache"),
             ("attnviz/figures/heatmap.py", "import torch", "torch"),
-            ("attnviz/figures/heatmap.py", "from attnviz.trace import Trace", "attnviz.trace"),
             ("attnviz/figures/heatmap.py", "def draw():\n    from torch import nn", "torch.nn"),
-            ("attnviz/records.py", "from attnviz import figures", "attnviz.figures"),
-            ("attnviz/records.py", "from attnviz.trace import Trace", "attnviz.trace"),
-            ("attnviz/verification.py", "from attnviz.figures import draw_errors", "attnviz.figures"),
+            (
+                "attnviz/figures/page.py",
+                "from attnviz.bundle.writing import Bundle",
+                "attnviz.bundle.writing",
+            ),
+            ("attnviz/records/tokens.py", "from attnviz import figures", "attnviz.figures"),
+            ("attnviz/records/tokens.py", "from attnviz.model.trace import Trace", "attnviz.model.trace"),
+            (
+                "attnviz/records/tokens.py",
+                "if TYPE_CHECKING:\n    from attnviz.model.trace import Trace",
+                "attnviz.model.trace",
+            ),
+            ("attnviz/model/verification.py", "from attnviz.figures import draw_errors", "attnviz.figures"),
+            ("attnviz/heads/flow.py", "from attnviz.maps.spaces import SPACES", "attnviz.maps.spaces"),
             ("attnviz/maths/attention.py", "from transformers import AutoModel", "transformers"),
             ("attnviz/maths/attention.py", "from attnviz.records import Kind", "attnviz.records"),
-            ("attnviz/tokenization.py", "import torch.nn", "torch.nn"),
-            ("ui/cache.py", "import app", "app"),
+            ("ui/work/cache.py", "import app", "app"),
             ("pages/verification.py", "import torch", "torch"),
             ("app.py", "from pages import verification", "pages.verification"),
         ],
@@ -207,7 +188,20 @@ class TestDirection:
         (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / module).write_text(line, encoding="utf-8")
         name = module.removesuffix(".py").replace("/", ".")
-        assert f"{name} imports {found}" in forbidden_imports(tmp_path)
+        assert f"{name} imports {found}" in wrong_imports(tmp_path)
+
+    def test_check_for_circles_can_fail(self, tmp_path):
+        lines = {
+            "one": "from attnviz.model import two",
+            "two": "def late():\n    from attnviz.model.three import name",
+            "three": "if TYPE_CHECKING:\n    from attnviz.model.one import name",
+            "above": "from attnviz.model.one import name",
+            "beneath": "",
+        }
+        (tmp_path / "attnviz" / "model").mkdir(parents=True)
+        for name, line in lines.items():
+            (tmp_path / "attnviz" / "model" / f"{name}.py").write_text(line, encoding="utf-8")
+        assert circles(tmp_path) == [("attnviz.model.one", "attnviz.model.three", "attnviz.model.two")]
 
     @pytest.mark.parametrize(
         ("module", "line"),
@@ -217,15 +211,15 @@ class TestDirection:
                 "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
             ),
             ("attnviz/figures/heatmap.py", "from attnviz.figures.theme import THEMES"),
-            ("attnviz/trace.py", "def weights():\n    from attnviz.maths.attention import softmax"),
-            ("ui/cache.py", "import attnviz\nimport streamlit"),
+            ("attnviz/model/trace.py", "def weights():\n    from attnviz.maths.attention import softmax"),
+            ("ui/work/cache.py", "import attnviz\nimport streamlit"),
             ("app.py", "from attnviz.figures import draw_heatmap"),
         ],
     )
     def test_check_lets_pass_what_is_right(self, module, line, tmp_path):
         (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / module).write_text(line, encoding="utf-8")
-        assert forbidden_imports(tmp_path) == []
+        assert wrong_imports(tmp_path) == []
 
 
 HEAVY = ("torch", "transformers", "streamlit")
@@ -263,8 +257,8 @@ class TestImport:
             "import attnviz",
             "import attnviz; dir(attnviz)",
             "import attnviz; attnviz.AttnvizError; attnviz.offers",
-            "import attnviz.records, attnviz.trace, attnviz.tokenization, attnviz.catalogue",
-            "import attnviz.projection",
+            "import attnviz.records, attnviz.model.trace, attnviz.model.tokenization, attnviz.model.catalogue",
+            "import attnviz.maps.projection",
             "import attnviz.figures",
             "import attnviz; attnviz.figures",
         ],
@@ -287,7 +281,7 @@ class TestImport:
         assert printed("import ui, os; print(os.environ['GOMP_SPINCOUNT'])") == "10000"
 
     def test_of_a_page_spares_the_garbage_collector_what_stays(self):
-        counted = printed("import gc, ui.frame; print(gc.get_freeze_count(), len(gc.get_objects()))")
+        counted = printed("import gc, ui.page.frame; print(gc.get_freeze_count(), len(gc.get_objects()))")
         spared, looked_through = map(int, counted.split())
         assert spared > 10 * looked_through
 
@@ -329,22 +323,8 @@ class TestPublicNames:
         assert set(attnviz.__all__) <= set(dir(attnviz))
         assert len(set(attnviz.__all__)) == len(attnviz.__all__)
 
-    def test_are_what_type_checkers_see(self):
-        """The names loaded lazily and those under TYPE_CHECKING are two lists of the same."""
-        tree = ast.parse((ROOT / "attnviz" / "__init__.py").read_text(encoding="utf-8"))
-        block = next(node for node in tree.body if isinstance(node, ast.If))
-        seen = {
-            alias.name: statement.module
-            for statement in block.body
-            if isinstance(statement, ast.ImportFrom)
-            for alias in statement.names
-        }
-        assert set(seen) == set(attnviz.__all__)
-        for name, module in seen.items():
-            assert getattr(importlib.import_module(module), name) is getattr(attnviz, name)
-
     def test_an_unknown_name_is_an_attribute_error(self):
-        with pytest.raises(AttributeError, match="module 'attnviz' has no attribute 'nothing'"):
+        with pytest.raises(AttributeError, match="No attnviz attribute nothing"):
             attnviz.nothing  # noqa: B018
 
     def test_check_can_fail(self):

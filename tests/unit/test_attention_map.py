@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import rel_entr, softmax
 
-from attnviz.attention_map import divergence, fit, implied_weights, objective
-from attnviz.trace import Trace
+from attnviz.maps.attention_map import divergence, fit, implied_weights, objective
+from attnviz.model.trace import Trace
 
 N_QUERY, N_KEY = 5, 7
 
@@ -115,7 +115,7 @@ class TestFit:
         heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(door_trace.n_heads())]
         allowed = everything(*heads[0].shape)
         found = np.mean([lost(weights, allowed) for weights in heads])
-        monkeypatch.setattr("attnviz.attention_map._START_NOISE", 10.0)
+        monkeypatch.setattr("attnviz.maps.attention_map._START_NOISE", 10.0)
         assert found < np.mean([lost(weights, allowed) for weights in heads])
 
     def test_ends_when_steps_gain_nothing_any_more(self, door_trace: Trace, monkeypatch) -> None:
@@ -124,7 +124,7 @@ class TestFit:
         shares: list[float] = []  # that were told, of all heads
         found = [lost(weights, allowed, iterations=2000, progress=shares.append) for weights in heads]
         assert 0 < len(shares) < len(heads) * 2000 / 25 / 2
-        monkeypatch.setattr("attnviz.attention_map._LEAST_FALL", -np.inf)
+        monkeypatch.setattr("attnviz.maps.attention_map._LEAST_FALL", -np.inf)
         to_the_end = [lost(weights, allowed, iterations=2000) for weights in heads]
         assert np.mean(found) < 1.02 * np.mean(to_the_end)
 

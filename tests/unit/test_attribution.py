@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz import attribution
 from attnviz.errors import SelectionError
-from attnviz.trace import Trace
+from attnviz.maths import attribution
+from attnviz.model.trace import Trace
 from tests import tiny
 
 KV_HEADS, HEADS, QUERIES, KEYS, D_VALUE, D_MODEL = 2, 6, 5, 7, 3, 11

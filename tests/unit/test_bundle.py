@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz import bundle as bundles
-from attnviz import bundle_reading
-from attnviz.bundle import MATRIX, NUMBERS, PAGE, PROVENANCE, Bundle, write_bundle
-from attnviz.bundle_reading import read_bundle
+from attnviz.bundle import reading as bundle_reading
+from attnviz.bundle import writing as bundles
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import MATRIX, NUMBERS, PAGE, PROVENANCE, Bundle, write_bundle
 from attnviz.errors import BundleError
 from attnviz.records import Axis
-from attnviz.table import matrix_csv
+from attnviz.records.table import matrix_csv
 
 WEIGHTS_AT = 7  # of the checks of a BERT: after tokens, labels, queries, keys, values, scale and mask
 FLOAT32 = 1e-6  # of sums of a few dozen numbers up to 1
@@ -165,7 +165,7 @@ class TestWhatIsInIt:
             "pytorch_model.bin",
         ):
             (tmp_path / name).write_text(name)
-        found = attnviz.catalogue.weights_files(tmp_path)
+        found = attnviz.model.catalogue.weights_files(tmp_path)
         assert [path.name for path in found] == ["model-1.safetensors", "model-2.safetensors"]
 
 

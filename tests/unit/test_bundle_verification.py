@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.bundle import Bundle, write_bundle
-from attnviz.bundle_reading import read_bundle
-from attnviz.bundle_verification import compare_bundle
+from attnviz.bundle.comparison import compare_bundle
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import Bundle, write_bundle
 from attnviz.errors import VerificationError
 from attnviz.records import Axis
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from attnviz import capture
-from attnviz.capture import attnviz_attention, record_forward
 from attnviz.errors import CaptureError, UnsupportedArchitectureError
+from attnviz.model import capture
+from attnviz.model.capture import attnviz_attention, record_forward
 
 TEXTS = ("I was watching the door", "a cat sat on the mat .")
 

@@ -3,8 +3,8 @@ import os
 import huggingface_hub.constants
 import pytest
 
-from attnviz.catalogue import BERT, EMBEDDED, Offer, default_model, locate, offer, offers, resolve
 from attnviz.errors import ModelNotAvailableError
+from attnviz.model.catalogue import BERT, EMBEDDED, Offer, default_model, locate, offer, offers, resolve
 from tests.hub import save_tiny_bert
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import attnviz
-from attnviz import claims
+from attnviz.heads import claims
 from tests import hand_made
 
 LABELS = ("[CLS]", "a", "b", "[SEP]")

@@ -11,7 +11,7 @@ import pytest
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
 import attnviz
-import attnviz.verification
+import attnviz.model.verification
 from attnviz.cli import main
 from tests.hub import LoopbackHub, save_tiny_bert
 
@@ -74,16 +74,16 @@ def test_the_head_and_difference_of_a_layer_are_the_largest(folder, capsys, monk
         report = real(model, trace)
         return with_weights(report, 2, (0.25, 0.5))
 
-    real = attnviz.verification.verify
-    monkeypatch.setattr(attnviz.verification, "verify", verify)
+    real = attnviz.model.verification.verify
+    monkeypatch.setattr(attnviz.model.verification, "verify", verify)
     main(["verify", TEXT, "--model", str(folder)])
     assert ["encoder", "2", "5.0e-01", "1"] in [cells(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_a_verification_that_fails_exits_with_1(folder, capsys, monkeypatch):
-    real = attnviz.verification.verify
+    real = attnviz.model.verification.verify
     monkeypatch.setattr(
-        attnviz.verification, "verify", lambda *given: with_weights(real(*given), 1, (0.0, 0.3))
+        attnviz.model.verification, "verify", lambda *given: with_weights(real(*given), 1, (0.0, 0.3))
     )
     assert main(["verify", TEXT, "--model", str(folder)]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -133,7 +133,7 @@ def test_download_shows_bytes_and_prints_the_folder(folder, capsys, monkeypatch)
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
         monkeypatch.setenv("TQDM_POSITION", "-1")  # huggingface_hub would show its own bar too
-        monkeypatch.setattr("attnviz.download.REPORT_INTERVAL", 0.0)
+        monkeypatch.setattr("attnviz.model.download.REPORT_INTERVAL", 0.0)
         enable_progress_bars()
         assert main(["download", "tiny/bert"]) == 0
         disable_progress_bars()
@@ -151,7 +151,7 @@ def test_ctrl_c_is_quiet(capsys, monkeypatch):
     def interrupt(name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attnviz.models.load_model", interrupt)
+    monkeypatch.setattr("attnviz.model.loading.load_model", interrupt)
     assert main(["verify", TEXT]) == 130
     assert capsys.readouterr() == ("", "")
 
@@ -285,9 +285,11 @@ class TestExport:
         assert not out.exists()
 
     def test_of_numbers_that_are_not_the_models_exits_with_1(self, tmp_path, capsys, monkeypatch):
-        real = attnviz.verification.verify
+        real = attnviz.model.verification.verify
         monkeypatch.setattr(
-            attnviz.verification, "verify", lambda *given: with_weights(real(*given), 1, np.full(12, 0.3))
+            attnviz.model.verification,
+            "verify",
+            lambda *given: with_weights(real(*given), 1, np.full(12, 0.3)),
         )
         out = tmp_path / "a.zip"
         assert self.export(out) == 1

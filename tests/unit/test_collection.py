@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import spearmanr
 
 import attnviz
-from attnviz import collection
-from attnviz.collection import bundled, collect, decoded, joint_map
 from attnviz.figures.collection import TINTS, draw_collection, hover_texts
 from attnviz.figures.theme import LIGHT
+from attnviz.maps import collection
+from attnviz.maps.collection import bundled, collect, decoded, joint_map
 
 LINES = "The old door creaked.\n\nShe opened the Door slowly, unbelievably slowly.\nWhy?\n"
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.comparison import align, compare, comparison_csv
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.figures.comparison import MOST_BLOCKS, MOST_CHANGES, draw_comparison, entry_labels
 from attnviz.figures.theme import DARK, LIGHT, difference_scale
+from attnviz.heads.comparison import align, compare, comparison_csv
 from attnviz.records import Axis
 from tests import hand_made
 

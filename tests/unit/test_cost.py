@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from attnviz.cost import TILE, Layer
+from attnviz.cost.counting import TILE, Layer
+from attnviz.cost.streaming import streaming_attention
 from attnviz.figures.cost import Growth, draw_growth, quantity_text
 from attnviz.maths.attention import attention_output
 from attnviz.maths.blocks import attention_output_in_blocks
-from attnviz.streaming import streaming_attention
 
 N_HEAD, D_HEAD, D_VALUE = 3, 5, 7
 

@@ -13,9 +13,9 @@ from huggingface_hub.utils import close_session
 from safetensors.torch import load_file, save_file
 
 import attnviz
-from attnviz.catalogue import Offer, locate, offers, resolve
-from attnviz.download import download_model, download_size
 from attnviz.errors import DownloadError, ModelNotAvailableError
+from attnviz.model.catalogue import Offer, locate, offers, resolve
+from attnviz.model.download import download_model, download_size
 from tests.hub import COMMIT, LoopbackHub, save_tiny_bert, with_pickle_weights
 
 NAME = "tiny/bert"
@@ -87,14 +87,14 @@ def test_each_file_is_fetched_once_and_a_second_call_asks_nothing(hub):
 
 
 def test_reports_come_at_most_ten_times_a_second(hub, monkeypatch):
-    monkeypatch.setattr("attnviz.download.REPORT_INTERVAL", 1e6)
+    monkeypatch.setattr("attnviz.model.download.REPORT_INTERVAL", 1e6)
     seen = []
     download_model(NAME, on_progress=lambda done, total: seen.append(done))
     assert len(seen) == 2  # the start and the end
 
 
 def test_progress_within_a_file_is_reported(hub, monkeypatch):
-    monkeypatch.setattr("attnviz.download.REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr("attnviz.model.download.REPORT_INTERVAL", 0.0)
     half = len(weights(hub)) // 2
     hub.break_after["model.safetensors"] = [half]
     before_weights = sum(
@@ -155,7 +155,7 @@ def test_a_connection_that_breaks_now_and_then_is_taken_up_in_the_same_call(hub)
 
 
 def test_a_server_that_knows_no_ranges_sends_the_whole_file_again(hub, monkeypatch):
-    monkeypatch.setattr("attnviz.download.REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr("attnviz.model.download.REPORT_INTERVAL", 0.0)
     content = weights(hub)
     hub.break_after["model.safetensors"] = [len(content) // 2, 0]
     with pytest.raises(DownloadError):
@@ -175,7 +175,7 @@ def test_what_the_caller_raises_ends_the_download_and_keeps_the_bytes(hub, monke
         if hub.bytes_served("model.safetensors"):
             raise PersonLeft
 
-    monkeypatch.setattr("attnviz.download.REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr("attnviz.model.download.REPORT_INTERVAL", 0.0)
     with pytest.raises(PersonLeft):
         download_model(NAME, on_progress=leave)
     assert locate(resolve(NAME)) is None
@@ -309,7 +309,7 @@ def test_a_disk_that_takes_no_more(hub):
 
 
 def test_a_full_disk_is_named():
-    from attnviz.download import _explained, _Progress
+    from attnviz.model.download import _explained, _Progress
 
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     message = str(_explained(full, Offer(name=NAME, repository=NAME), _Progress(None)))
@@ -317,14 +317,14 @@ def test_a_full_disk_is_named():
 
 
 def test_another_download_of_the_same_model_is_said(hub, monkeypatch):
-    monkeypatch.setattr("attnviz.download.LOCK_TIMEOUT", 0.1)
+    monkeypatch.setattr("attnviz.model.download.LOCK_TIMEOUT", 0.1)
     waiting, done = threading.Event(), threading.Event()
 
     def hold(n_byte, n_total):
         waiting.set()
         done.wait(30)
 
-    monkeypatch.setattr("attnviz.download.REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr("attnviz.model.download.REPORT_INTERVAL", 0.0)
     hub.break_after["config.json"] = [10]  # so that the first report comes with a file half fetched
 
     def first():
@@ -376,7 +376,7 @@ def test_a_model_that_is_not_on_the_hub_is_where_it_is(hub, tiny_bert):
 
 
 def test_neither_torch_nor_transformers_is_imported():
-    code = "import sys, attnviz.download; print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    code = "import sys, attnviz.model.download; print([m for m in ('torch', 'transformers') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert json.loads(done.stdout) == []

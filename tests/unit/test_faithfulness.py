@@ -8,8 +8,9 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata, spearmanr
 
 import attnviz
-from attnviz.faithfulness import chance_correlation, faithfulness, rank_correlations
-from attnviz.models import Model
+from attnviz.maps.faithfulness import chance_correlation, faithfulness
+from attnviz.maths.ranks import rank_correlations
+from attnviz.model.loading import Model
 from attnviz.records import Faithfulness
 
 SCORES = np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]], dtype=np.float32)

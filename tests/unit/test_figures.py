@@ -25,9 +25,9 @@ from attnviz.figures.theme import (
     weight_scale,
     weight_text,
 )
-from attnviz.models import Model
+from attnviz.model.loading import Model
+from attnviz.model.trace import Trace
 from attnviz.records import Axis
-from attnviz.trace import Trace
 
 WIRE_BUDGET = 1_500_000  # bytes; DESIGN's budget for the heatmap of 512 tokens
 

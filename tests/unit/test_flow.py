@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.figures.theme import DARK, LIGHT
-from attnviz.flow import MOST_LINES, above_share, above_weight, lines_csv, strongest_lines
+from attnviz.heads.flow import MOST_LINES, above_share, above_weight, lines_csv, strongest_lines
 from attnviz.records import Axis
 
 MATRICES, QUERIES, KEYS = 2, 5, 7

@@ -11,8 +11,8 @@ from scipy.stats import entropy, spearmanr
 
 from attnviz import heads
 from attnviz.errors import SelectionError, ShapeError
+from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Measure
-from attnviz.trace import Trace
 from tests import hand_made
 
 LABELS = ("[CLS]", "cat", ",", "cat", "[SEP]")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.history import road
+from attnviz.effects.history import road
 from tests import numpy_attention
 
 

@@ -9,8 +9,8 @@ import torch
 import transformers as tf
 
 import attnviz
-from attnviz import capture
-from attnviz.interventions import Intervention
+from attnviz.model import capture
+from attnviz.model.interventions import Intervention
 
 TEXT = "the cat sat on a mat when the door opened"
 

@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
-from ui import jobs
-from ui.jobs import Call, Job, WorkerLostError
+from ui.work import jobs
+from ui.work.jobs import Call, Job, WorkerLostError
 
 ROOT = Path(__file__).parents[2]
 LONG = 120.0  # seconds; nothing here takes that long
@@ -114,7 +114,7 @@ class TestProcesses:
             import streamlit as st
 
             from tests import calls
-            from ui import jobs
+            from ui.work import jobs
 
             job = jobs.job("modules", "any", lambda: [(calls.loaded_modules, (), {})])
             job.watch()
@@ -127,7 +127,7 @@ class TestProcesses:
         at = AppTest.from_function(page, default_timeout=LONG).run()
         assert not at.exception
         loaded = at.session_state.loaded
-        assert "runs ui.worker" in loaded
+        assert "runs ui.work.worker" in loaded
         assert not {"streamlit", "torch", "transformers", "app"} & set(loaded)
 
     def test_take_turns_between_jobs(self, tmp_path):
@@ -158,7 +158,7 @@ class TestProcesses:
             import signal, sys, time
             from pathlib import Path
             from tests import calls
-            from ui import jobs
+            from ui.work import jobs
 
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())
             job = jobs.Job([(calls.process_id, (), {})])

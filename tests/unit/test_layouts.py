@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import make_blobs
 
-from attnviz import layouts
-from attnviz.layouts import LAYOUTS, METRICS, Layout, aligned, lay_out, limits, principal_components
+from attnviz.maps import layouts
+from attnviz.maps.layouts import LAYOUTS, METRICS, Layout, aligned, lay_out, limits, principal_components
 
 PARAMETERS = {
     "tsne": {"perplexity": 5.0, "iterations": 300},

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.layouts import METRICS, lay_out
-from attnviz.map_ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
-from attnviz.projection import METHODS, arrays, project
+from attnviz.maps.layouts import METRICS, lay_out
+from attnviz.maps.projection import METHODS, arrays, project
+from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
+from attnviz.maps.spaces import SPACES, fed
 from attnviz.records import Faithfulness
-from attnviz.spaces import SPACES, fed
 
 SETTINGS = {
     "dimensions": 2,

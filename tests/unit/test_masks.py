@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.effect import cosine_change
-from attnviz.masks import make_mask
-from attnviz.streaming import stream_head
+from attnviz.cost.streaming import stream_head
+from attnviz.effects.masking import cosine_change
+from attnviz.effects.masks import make_mask
 from tests import hand_made
 
 FIVE = replace(hand_made.tokens(("a", "b", "c", "d", "e")), segment=np.array([0, 0, 0, 1, 1]))

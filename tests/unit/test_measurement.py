@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnviz import measurement
-from attnviz.cost import TILE
-from attnviz.measurement import METHODS, granted_bytes, measure, peak_bytes
+from attnviz.cost import measurement
+from attnviz.cost.counting import TILE
+from attnviz.cost.measurement import METHODS, granted_bytes, measure, peak_bytes
 
 ROOT = Path(__file__).parents[2]
 D_HEAD, D_VALUE = 5, 7
@@ -52,7 +52,7 @@ def test_the_process_itself_grows_as_much():
     code = """
 import re, torch
 from pathlib import Path
-from attnviz.measurement import METHODS, peak_bytes
+from attnviz.cost.measurement import METHODS, peak_bytes
 
 def peak():  # of this program; getrusage's would be that of whoever started it
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024

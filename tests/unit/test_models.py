@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 from transformers.utils import logging
 
 import attnviz
-from attnviz.anatomy import anatomy
-from attnviz.checkpoint import load_tokenizer
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
-from attnviz.models import find_device
+from attnviz.model.anatomy import anatomy
+from attnviz.model.checkpoint import load_tokenizer
+from attnviz.model.loading import find_device
 from tests import tiny
 from tests.hub import save_tiny_bert
 
@@ -193,7 +193,7 @@ def test_a_limit_that_is_none_in_other_words_is_none(limit, tmp_path):
 
 def test_a_family_that_lists_its_own_attentions_is_refused_though_it_is_not_known(tmp_path, monkeypatch):
     """transformers says only KeyError: 'attnviz'."""
-    monkeypatch.setattr("attnviz.checkpoint.refuse_unsupported", lambda name, config: None)
+    monkeypatch.setattr("attnviz.model.checkpoint.refuse_unsupported", lambda name, config: None)
     tiny.save(tiny.UNSUPPORTED_FAMILIES["gptj"], tmp_path)
     with pytest.raises(UnsupportedArchitectureError, match="does not let its attention be replaced"):
         attnviz.load_model(str(tmp_path))

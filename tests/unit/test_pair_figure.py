@@ -7,7 +7,7 @@ import pytest
 
 from attnviz.figures import draw_pair
 from attnviz.figures.theme import DARK, LIGHT
-from attnviz.score import Score, score_of
+from attnviz.heads.score import Score, score_of
 
 HAND = Score(
     query=np.array([1.0, -2.0, 3.0], dtype=np.float32),

@@ -8,7 +8,7 @@ import torch
 from transformers.models.distilbert import modeling_distilbert
 from transformers.models.marian import modeling_marian
 
-from attnviz.positions import shift, sinusoidal_order, sinusoidal_positions
+from attnviz.maths.positions import shift, sinusoidal_order, sinusoidal_positions
 
 
 def test_on_paper():

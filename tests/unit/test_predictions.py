@@ -13,8 +13,8 @@ import transformers as tf
 from safetensors.torch import load_file, save_file
 
 import attnviz
-from attnviz import capture
-from attnviz.interventions import Intervention
+from attnviz.model import capture
+from attnviz.model.interventions import Intervention
 from tests import tiny
 
 TEXT = "the cat sat when it opened"

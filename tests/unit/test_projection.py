@@ -11,12 +11,12 @@ from sklearn.datasets import make_blobs
 from sklearn.manifold import trustworthiness
 
 import attnviz
-from attnviz.attention_map import implied_weights
-from attnviz.layouts import limits, principal_components
-from attnviz.models import Model
-from attnviz.projection import METHODS
-from attnviz.spaces import SPACES
-from attnviz.trace import Trace
+from attnviz.maps.attention_map import implied_weights
+from attnviz.maps.layouts import limits, principal_components
+from attnviz.maps.projection import METHODS
+from attnviz.maps.spaces import SPACES
+from attnviz.model.loading import Model
+from attnviz.model.trace import Trace
 
 
 def with_vectors(trace: Trace, query: np.ndarray, key: np.ndarray) -> Trace:

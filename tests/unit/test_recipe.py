@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from attnviz.bundle_reading import read_bundle
+from attnviz.bundle.reading import read_bundle
 from tests.app.screen import component as component_of
 from tests.app.screen import figure, numbers, open_page
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from attnviz.figures.scaling import draw_sharpness, draw_spread
-from attnviz.scaling import (
+from attnviz.effects.scaling import (
     SCALES,
     exponentials,
     largest_argument,
@@ -16,6 +15,7 @@ from attnviz.scaling import (
     random_products,
     sharpness,
 )
+from attnviz.figures.scaling import draw_sharpness, draw_spread
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import SelectionError
-from attnviz.score import Score, score_csv, score_of
+from attnviz.heads.score import Score, score_csv, score_of
 
 HAND = Score(
     query=np.array([1.0, -2.0, 3.0], dtype=np.float32),

@@ -6,8 +6,8 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 
 import attnviz
-from attnviz.spaces import SPACES, Space, fed
-from attnviz.trace import Trace
+from attnviz.maps.spaces import SPACES, Space, fed
+from attnviz.model.trace import Trace
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.streaming import stream_attention, streaming_attention
+from attnviz.cost.streaming import stream_attention, streaming_attention
 from tests import numpy_attention
 
 N_HEAD, N_QUERY, N_KEY, D_HEAD, D_VALUE = 3, 7, 23, 5, 11

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, TextTooLongError
+from attnviz.model.tokenization import CHARACTER_LIMIT, _is_apart, _words, has_words, remarks, tokenize
 from attnviz.records import Tokens
-from attnviz.tokenization import CHARACTER_LIMIT, _is_apart, _words, has_words, remarks, tokenize
 from tests import tiny
 
 BERT = tiny.tokenizer("bert")

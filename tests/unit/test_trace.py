@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import AttnvizError, SelectionError, ShapeError
-from attnviz.trace import Trace
+from attnviz.model.trace import Trace
 from tests import numpy_attention
 
 OF_ONE_HEAD = ("query", "key", "value", "scores", "weights", "output", "pattern")

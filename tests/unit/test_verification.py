@@ -8,14 +8,14 @@ import pytest
 import transformers
 
 import attnviz
-from attnviz import attribution, verification
-from attnviz.catalogue import EMBEDDED
 from attnviz.errors import SelectionError, VerificationError
-from attnviz.maths import attention, blocks
+from attnviz.maths import attention, attribution, blocks
+from attnviz.model import verification
+from attnviz.model.catalogue import EMBEDDED
+from attnviz.model.reference import in_float64, make_reference
+from attnviz.model.trace import Trace
+from attnviz.model.verification import reference_weights
 from attnviz.records import AttentionPattern, LayerAttention
-from attnviz.reference import in_float64, make_reference
-from attnviz.trace import Trace
-from attnviz.verification import reference_weights
 from tests import tiny
 
 CHECKS = [

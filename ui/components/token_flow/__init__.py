@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName, isolated
-from attnviz.flow import Flow
+from attnviz.heads.flow import Flow
 from attnviz.records import Axis
 from ui.components import register
 

@@ -1,0 +1,186 @@
+"""A bundle against the model: the same weights on this machine read its text again.
+
+One concept: is what a file holds what the model computes? A file's own verdict cannot say so, since whoever changes the
+numbers can change the verdict.
+"""
+
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.bundle.writing import Bundle
+from attnviz.errors import AttnvizError, VerificationError
+from attnviz.maths import attribution
+from attnviz.maths.rounding import dot_bound
+from attnviz.model.trace import Trace
+from attnviz.model.verification import NORMS, verify
+from attnviz.records import Check, Kind, Tokens, VerificationReport
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+
+_TOKENS = "The tokenizer reads the text again and gives the same ids, words, segments and special tokens."
+_PRODUCTS = (
+    "Norm-based weights of all heads together need dot products of v W_O of two heads, which a bundle holds: their float32 "
+    "roundings."
+)
+
+
+def compare_bundle(bundle: Bundle, model: "Model") -> VerificationReport:
+    """Every number of a bundle compared with the model's own, after the model has read its text again.
+
+    As `attnviz.verify`, whose reference runs on the tokens that the model's tokenizer makes of the text, whatever tokens
+    the bundle holds; with what a file can hold besides: words, segments and special tokens, what was cut and masked, and
+    what norm-based weights of all heads together are made of.
+
+    Raises:
+        VerificationError: the model has other weights than the bundle was made with, by their SHA-256; or it makes other
+            tokens, layers or heads of the text, so that numbers cannot be laid side by side.
+    """
+    check_weights(bundle, model)
+    found = bundle.trace
+    expected = _read_again(bundle, model)
+    _check_axes(found, expected)
+    tokens = replace(expected.tokens, labels=found.tokens.labels)
+    target = None
+    if expected.target_tokens is not None and found.target_tokens is not None:
+        target = replace(expected.target_tokens, labels=found.target_tokens.labels)
+    report = verify(model, replace(found, tokens=tokens, target_tokens=target))
+    checks = []
+    for check in report.checks:
+        if check.name == "tokens":
+            check = replace(check, differences=_wrong_tokens(found, expected), reason=_TOKENS)
+        elif check.name == NORMS:
+            check = _with_products(check, found, model)
+        checks.append(check)
+    return replace(report, checks=tuple(checks), provenance=model.provenance)
+
+
+def check_weights(bundle: Bundle, model: "Model") -> None:
+    """Raises VerificationError where a bundle was not made with the weights of this model, by their SHA-256."""
+    recorded, here = dict(bundle.weights_sha256), dict(model.weights_sha256)
+    if not recorded:
+        raise VerificationError(
+            f"This bundle was to be compared with {model.name}; it does not say which weights it was made with. Export it "
+            "again with weights_sha256=model.weights_sha256."
+        )
+    if recorded != here:
+        source = bundle.trace.provenance
+        raise VerificationError(
+            f"The model here has other weights (SHA-256 differs): the bundle was made with {_digests(recorded)}, "
+            f"{model.name} has {_digests(here)}. Load revision {source.revision} of {source.model}."
+        )
+
+
+def _digests(found: dict[str, str]) -> str:
+    if not found:
+        return "no weights"
+    name, digest = min(found.items())
+    rest = f" and {len(found) - 1} more files" if len(found) > 1 else ""
+    return f"{name} {digest[:12]}…{rest}"
+
+
+def _read_again(bundle: Bundle, model: "Model") -> Trace:
+    """The trace that the model makes of the bundle's text."""
+    tokens, target = bundle.trace.tokens, bundle.trace.target_tokens
+    texts = [tokens] if target is None else [tokens, target]
+    is_cut = any(any(one.n_cut) for one in texts)
+    try:
+        return model.trace(
+            tokens.text,
+            tokens.text_pair if target is None else target.text or None,
+            cut=is_cut,
+            max_tokens=max(map(len, texts)) if is_cut else None,
+            masked=sorted(tokens.masked),
+        )
+    except AttnvizError as error:
+        raise VerificationError(
+            f"{model.name} cannot read the text of this bundle as the bundle says it did: {error}"
+        ) from error
+
+
+def _check_axes(found: Trace, expected: Trace) -> None:
+    """Raises VerificationError where the bundle's numbers have no counterpart in the model's."""
+    ours, theirs = _axes(found), _axes(expected)
+    if ours != theirs:
+        different = next(name for name in theirs | ours if theirs.get(name) != ours.get(name))
+        raise VerificationError(
+            f"The bundle cannot be laid beside {expected.provenance.model}: {different}, "
+            f"{ours.get(different, 'none')} in the bundle and {theirs.get(different, 'none')} for its text here. Leave the "
+            "bundle to see what the model computes."
+        )
+
+
+def _axes(trace: Trace) -> dict[str, object]:
+    """What two traces of one text share, by name."""
+    texts = {"tokens": trace.tokens, "tokens of the decoder": trace.target_tokens}
+    found: dict[str, object] = {name: len(one) for name, one in texts.items() if one is not None}
+    for kind in trace.kinds:
+        calls = trace.layers[kind]
+        found[f"layers of {kind} attention"] = len(calls)
+        for call in calls:
+            found[f"queries, keys and values of {kind} layer {call.layer}"] = (
+                *(call.query.shape, call.key.shape, call.value.shape),
+            )
+        found[f"norm-based weights of {kind} attention"] = (
+            "some" if "norms" in trace.measures(kind) else "none"
+        )
+    found["last hidden state"] = trace.last_hidden_state.shape
+    return found
+
+
+def _wrong_tokens(found: Trace, expected: Trace) -> dict[Kind, Float[np.ndarray, "1 1"]]:
+    """How many tokens are not those of the text in anything but their labels."""
+    count = _wrong(found.tokens, expected.tokens)
+    if found.target_tokens is not None and expected.target_tokens is not None:
+        count += _wrong(found.target_tokens, expected.target_tokens)
+    return {expected.kinds[0]: np.array([[count]], dtype=np.float32)}
+
+
+def _wrong(found: Tokens, expected: Tokens) -> int:
+    wrong = np.zeros(len(expected), dtype=bool)
+    for name in ("ids", "word", "segment", "is_special", "is_unknown"):
+        wrong |= getattr(found, name) != getattr(expected, name)
+    for position in {**found.masked, **expected.masked}:
+        wrong[position] |= found.masked.get(position) != expected.masked.get(position)
+    cut = sum(abs(one - other) for one, other in zip_longest(found.n_cut, expected.n_cut, fillvalue=0))
+    return int(wrong.sum()) + cut + (found.text_pair != expected.text_pair)
+
+
+def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
+    """The check of norm-based weights with those of all heads together: the worse of the two for every head."""
+    differences, tolerances = dict(check.differences), dict(check.tolerances)
+    for kind in check.differences:
+        pairs = [_products(trace, model, kind, layer) for layer in range(trace.n_layers(kind))]
+        found, allowed = (np.stack(tables) for tables in zip(*pairs, strict=True))
+        is_worse = ~(found * tolerances[kind] <= differences[kind] * allowed)  # as shares of their tolerances
+        differences[kind] = np.where(is_worse, found, differences[kind])
+        tolerances[kind] = np.where(is_worse, allowed, tolerances[kind])
+    return replace(
+        check, differences=differences, tolerances=tolerances, reason=f"{check.reason} {_PRODUCTS}"
+    )
+
+
+def _products(
+    trace: Trace, model: "Model", kind: Kind, layer: int
+) -> tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]]:
+    """For each head how far dot products with every head are from those of the model's W_O, and how far they may be.
+
+    Both as shares of the longest vectors' product. A dot product of v W_O and u W_O, as float32 computes it, is within
+    ``gamma`` of ``2 d_value + d_model`` roundings times |v| |W_O| |u| |W_O| of the exact one, twice for two of them.
+
+    Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation 3.5, twice.
+    """
+    weight, value = model.output_maps[kind][layer].weight, trace.attention(layer, kind).value
+    n_head, d_value, d_model = weight.shape
+    expected = attribution.value_products(value, weight)
+    apart = np.abs(trace.value_products(layer, kind) - expected).max(axis=(1, 2))
+    lengths = np.maximum(attribution.lengths_of(expected).max(axis=1), np.finfo(np.float32).tiny)
+    values = np.repeat(np.linalg.norm(value, axis=2).max(axis=1), n_head // len(value))
+    largest = values * np.linalg.norm(weight, axis=(1, 2))
+    allowed = 2 * dot_bound(2 * d_value + d_model) * largest * largest.max()
+    longest = lengths * lengths.max()
+    return apart / longest, allowed / longest

@@ -1,0 +1,340 @@
+"""A bundle: one view of a trace in a zip, for people and programs, which attnviz opens again.
+
+One concept: what is in the file, and writing it. It holds a page of HTML, the matrix as CSV, everything the
+trace is rebuilt from as NPZ, and a JSON with where it all comes from. The same view gives the same bytes.
+`attnviz.bundle.reading` reads it.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from attnviz.errors import BundleError
+from attnviz.figures.heatmap import Shown, measure_of
+from attnviz.figures.page import draw_page
+from attnviz.figures.theme import Colour, ThemeName, weight_text
+from attnviz.model.trace import Trace
+from attnviz.records import (
+    AttentionPattern,
+    Axis,
+    Kind,
+    LayerAttention,
+    Record,
+    Tokens,
+    VerificationReport,
+)
+from attnviz.records.table import matrix_csv
+
+VERSION = 2
+"""Version of the format; a file of another one is refused. 1 recorded three checks; 2 records all of them."""
+
+PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
+
+LARGEST_BUNDLE = 160_000_000
+"""Bytes. 1,024 tokens of bert-base-uncased, 12 layers of 768 queries, keys and values each, make 140 million."""
+MOST_TOKENS = 1024
+"""The longest text that the app shows; one head's matrix of it takes 4 MB."""
+MOST_HEADS = 2048
+"""In all layers of a kind; GPT-2 XL, the largest of its time, has 48 x 25."""
+LARGEST_NUMBER = 1e12
+"""A score is a sum of at most 10^4 products; below this, neither it nor a squared length leaves float32."""
+
+ARRAY_NAMES = ("query", "key", "value", "value_products", "allowed", "bias")
+"""What the NPZ holds of each kind of attention, where there is such a thing."""
+FORMAT = "attnviz bundle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bundle(Record):
+    """One view of a trace: which matrix is shown and how, with the trace, the verdict and its provenance."""
+
+    trace: Trace
+    report: VerificationReport
+    """The verdict when the trace was computed. Read from a file it is what the file says, and no more; see
+    `attnviz.compare_bundle`."""
+    kind: Kind
+    layer: int
+    head: int
+    queries: Axis
+    """Rows of the matrix."""
+    keys: Axis
+    """Columns of the matrix."""
+    renormalised: bool = False
+    """Whether rows are divided by what the shown keys have of their weight."""
+    query: int
+    """Position of the picked query."""
+    key: int
+    """Position of the picked key."""
+    show: Shown = "weights"
+    colour: Colour = "linear"
+    theme: ThemeName = "light"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The other choices of the view by name, as a link of the app writes them, such as the seed of its map."""
+    weights_sha256: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each file of the model's weights, by name; see `attnviz.Model.weights_sha256`."""
+
+    def __post_init__(self) -> None:
+        for name in ("settings", "weights_sha256"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @property
+    def pattern(self) -> AttentionPattern:
+        """The matrix that is shown."""
+        whole = self.trace.pattern(self.layer, self.head, self.kind, measure=measure_of(self.show))
+        return whole.arranged(self.queries, self.keys, renormalise=self.renormalised)
+
+
+def write_bundle(bundle: Bundle) -> bytes:
+    """The bundle as a zip.
+
+    Raises:
+        BundleError: more tokens or heads than a bundle holds, or numbers or tolerances that are not finite.
+        SelectionError: no such layer, head, kind or measure.
+    """
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        for name, content in bundle_files(bundle).items():
+            entry = zipfile.ZipInfo(name)  # dated 1980, so that the same view is the same file
+            stored = name == NUMBERS  # float32 hardly shrinks
+            entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+            entry.external_attr, entry.create_system = 0o644 << 16, 3
+            target.writestr(entry, content)
+    packed = archive.getvalue()
+    if len(packed) > LARGEST_BUNDLE:
+        raise BundleError(
+            f"This view makes a bundle of {len(packed) / 1e6:,.0f} MB; at most {LARGEST_BUNDLE / 1e6:,.0f} MB can "
+            "be opened again. Shorten the text."
+        )
+    return packed
+
+
+def bundle_files(bundle: Bundle) -> dict[str, bytes]:
+    """What is in a bundle, by file name; raises as `write_bundle`."""
+    pattern = bundle.pattern
+    return {
+        PROVENANCE: _json(_document(bundle)),
+        PAGE: _page(bundle, pattern).encode(),
+        MATRIX: matrix_csv(pattern, scores=bundle.show == "scores"),
+        NUMBERS: _npz(_arrays(bundle)),
+    }
+
+
+def _page(bundle: Bundle, pattern: AttentionPattern) -> str:
+    row, column = pattern.queries.index(bundle.query), pattern.keys.index(bundle.key)
+    place = f"Layer {bundle.layer}, " + ("all heads" if pattern.head is None else f"head {bundle.head}")
+    if row is not None and column is not None:
+        number = weight_text(float(pattern.weights[row, column]))
+        place += f": “{pattern.queries.labels[row]}” to “{pattern.keys.labels[column]}” {number}"
+    return draw_page(
+        pattern,
+        title=place,
+        facts=_facts(bundle),
+        report=bundle.report,
+        picked=(bundle.query, bundle.key),
+        show=bundle.show,
+        colour=bundle.colour,
+        theme=bundle.theme,
+    )
+
+
+def _facts(bundle: Bundle) -> list[tuple[str, str]]:
+    source, tokens = bundle.trace.provenance, bundle.trace.tokens
+    second = bundle.trace.target_tokens.text if bundle.trace.target_tokens else tokens.text_pair
+    facts = [("Text", tokens.text)]
+    facts += [("Second text", second)] if second else []
+    facts += [("Masked", ", ".join(f"{at} {label}" for at, label in tokens.masked.items()))] * bool(
+        tokens.masked
+    )
+    return [
+        *facts,
+        ("Model", f"{source.model}, revision {source.revision}, {source.dtype}"),
+        *(("Weights", f"{name}, SHA-256 {digest}") for name, digest in bundle.weights_sha256.items()),
+        ("Libraries", ", ".join(f"{name} {number}" for name, number in source.versions.items())),
+        ("Cells", bundle.show + (", rows divided by what is shown" if bundle.renormalised else "")),
+        ("Recorded", _recorded(bundle)),
+    ]
+
+
+def _recorded(bundle: Bundle) -> str:
+    """What the verdict of a bundle says, as something that a page without the model can only repeat."""
+    version = bundle.trace.provenance.versions.get("attnviz", "of an unknown version")
+    n_check, n_passed = len(bundle.report.checks), len(bundle.report.checks) - len(bundle.report.failed)
+    return (
+        f"attnviz {version} compared these numbers with the model's when it computed them: {n_passed} of {n_check} "
+        "checks passed. This page cannot check that again."
+    )
+
+
+def _document(bundle: Bundle) -> dict[str, Any]:
+    trace, report = bundle.trace, bundle.report
+    source, target = trace.provenance, trace.target_tokens
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": {
+            "name": source.model,
+            "revision": source.revision,
+            "dtype": source.dtype,
+            "weights_sha256": dict(bundle.weights_sha256),
+            "versions": dict(source.versions),
+        },
+        "view": {
+            "kind": bundle.kind,
+            "layer": bundle.layer,
+            "head": bundle.head,
+            "queries": bundle.queries.spans.tolist(),
+            "keys": bundle.keys.spans.tolist(),
+            "renormalised": bundle.renormalised,
+            "query": bundle.query,
+            "key": bundle.key,
+            "show": bundle.show,
+            "colour": bundle.colour,
+            "theme": bundle.theme,
+            "settings": dict(bundle.settings),
+        },
+        "verification": _report_document(report),
+        "tokens": _tokens_document(trace.tokens),
+        "target_tokens": None if target is None else _tokens_document(target),
+        "attention": {kind: _attention_document(calls) for kind, calls in trace.layers.items()},
+    }
+
+
+def _report_document(report: VerificationReport) -> dict[str, Any]:
+    for check in report.checks:
+        if not all(np.isfinite(table).all() for table in check.tolerances.values()):
+            raise BundleError(
+                f"The tolerance of {check.name} is not finite, so a bundle cannot record the verdict. Pick another text."
+            )
+    return {
+        "passed": report.passed,
+        "checks": [
+            {
+                "name": check.name,
+                "unit": check.unit,
+                "reason": check.reason,
+                "differences": {kind: _table(table) for kind, table in check.differences.items()},
+                "tolerances": {kind: _table(table) for kind, table in check.tolerances.items()},
+            }
+            for check in report.checks
+        ],
+        "not_compared": dict(report.not_compared),
+    }
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    """The document with each part on a line of its own."""
+    parts = (
+        f"{json.dumps(name)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}"
+        for name, part in document.items()
+    )
+    return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
+
+
+def _tokens_document(tokens: Tokens) -> dict[str, Any]:
+    return {
+        "text": tokens.text,
+        "text_pair": tokens.text_pair,
+        "ids": tokens.ids.tolist(),
+        "labels": list(tokens.labels),
+        "is_special": tokens.is_special.tolist(),
+        "segment": tokens.segment.tolist(),
+        "word": tokens.word.tolist(),
+        "unknown_id": tokens.unknown_id,
+        "n_cut": list(tokens.n_cut),
+        "masked": {str(position): label for position, label in tokens.masked.items()},
+    }
+
+
+def _attention_document(calls: Sequence[LayerAttention]) -> dict[str, Any]:
+    """The scale of each layer, and which of the masks and biases it has; layers share them."""
+    return {
+        "scale": [call.scale for call in calls],
+        "allowed": _numbering([call.allowed for call in calls])[1],
+        "bias": _numbering([call.bias for call in calls])[1],
+    }
+
+
+def _numbering(matrices: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray], list[int | None]]:
+    """The matrices that differ, and for each layer the number of its own."""
+    distinct: list[np.ndarray] = []
+    numbers: list[int | None] = []
+    for matrix in matrices:
+        if matrix is None:
+            numbers.append(None)
+            continue
+        same = (at for at, one in enumerate(distinct) if one is matrix or np.array_equal(one, matrix))
+        number = next(same, len(distinct))
+        if number == len(distinct):
+            distinct.append(matrix)
+        numbers.append(number)
+    return distinct, numbers
+
+
+def _arrays(bundle: Bundle) -> dict[str, np.ndarray]:
+    """Every array of the NPZ by name, ``encoder.query`` [layer head query d_head] and so on."""
+    trace = bundle.trace
+    arrays = {
+        "weights": trace.weights(bundle.layer, bundle.head, bundle.kind),
+        "last_hidden_state": trace.last_hidden_state,
+    }
+    for kind, calls in trace.layers.items():
+        for name in ("query", "key", "value"):
+            arrays[f"{kind}.{name}"] = np.stack([getattr(call, name) for call in calls])
+        if "norms" in trace.measures(kind):
+            products = [trace.value_products(layer, kind) for layer in range(len(calls))]
+            arrays[f"{kind}.value_products"] = np.stack(products)
+        for name in ("allowed", "bias"):
+            distinct, _ = _numbering([getattr(call, name) for call in calls])
+            if distinct:
+                arrays[f"{kind}.{name}"] = np.stack(np.broadcast_arrays(*distinct))
+    check_sizes(trace)
+    for name, array in arrays.items():
+        check_numbers(name, array)
+    return arrays
+
+
+def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def check_sizes(trace: Trace) -> None:
+    """Raises BundleError for more tokens or heads than a bundle holds."""
+    for tokens in (trace.tokens, trace.target_tokens):
+        if tokens is not None and len(tokens) > MOST_TOKENS:
+            raise BundleError(
+                f"This text is {len(tokens):,} tokens long; a bundle holds at most {MOST_TOKENS:,}. Shorten it."
+            )
+    for kind in trace.kinds:
+        n_heads = trace.n_layers(kind) * trace.n_heads(kind)
+        if n_heads > MOST_HEADS:
+            raise BundleError(
+                f"{trace.provenance.model} has {n_heads:,} heads; a bundle holds at most {MOST_HEADS:,}. Pick a "
+                "smaller model."
+            )
+
+
+def check_numbers(name: str, array: np.ndarray) -> None:
+    """Raises BundleError for an array of float32 with numbers that are not finite, or too large."""
+    if array.dtype == np.float32 and array.size:
+        largest = max(float(array.max()), -float(array.min()))
+        if not largest <= LARGEST_NUMBER:
+            raise BundleError(
+                f"{name} holds numbers that are not finite or too large. Pick another model or text."
+            )
+
+
+def _number(value: float) -> float | None:
+    """A number of JSON, which has no NaN."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _table(numbers: np.ndarray) -> list[list[float | None]]:
+    return [[_number(one) for one in row] for row in numbers.tolist()]

@@ -1,0 +1,1 @@
+"""What attention costs, counted and measured, and attention tile by tile."""

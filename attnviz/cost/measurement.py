@@ -1,0 +1,204 @@
+"""What attention costs, measured: seconds and bytes of attnviz's own functions, for texts twice as long each time.
+
+One concept: a series of measurements that ends where the machine does.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.autograd.profiler import profile
+
+from attnviz.cost.counting import TILE
+from attnviz.cost.streaming import streaming_attention
+from attnviz.maths.attention import attention_output
+from attnviz.maths.blocks import attention_output_in_blocks
+
+Method = Literal["whole", "rows", "streaming"]
+"""The matrix as a whole, some rows at a time as the models run here, some keys at a time."""
+METHODS: dict[Method, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "whole": lambda query, key, value: attention_output(query, key, value, query.shape[-1] ** -0.5),
+    "rows": lambda query, key, value: attention_output_in_blocks(query, key, value, query.shape[-1] ** -0.5),
+    "streaming": lambda query, key, value: streaming_attention(
+        query, key, value, query.shape[-1] ** -0.5, tile=TILE
+    ),
+}
+
+SECONDS = 20.0
+"""What a series may take: short enough to be waited for, long enough for 16,000 tokens on a laptop."""
+SHARE_OF_MEMORY = 0.25
+"""Of what is free: other people's texts need the rest."""
+MOST_BYTES = 1_000_000_000
+FEWEST_TOKENS = 64
+_REPEATS = 3
+_Pair = tuple[float | int, float | int]
+_LONG = 1.0  # s of runs after which there are no further ones
+_CGROUP_FILES = (  # limit and use of a container's memory: cgroup v2, and v1
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What one way of computing one head took for so many tokens."""
+
+    method: Method
+    n_token: int
+    seconds: float
+    """The shortest of three runs; of fewer where they take longer than a second together."""
+    n_bytes: int
+    """Most memory at a time, beside the queries, keys and values: see `peak_bytes`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why a method was not measured any further."""
+
+    method: Method
+    n_token: int
+    """The first number of tokens that was not measured."""
+    reason: Literal["memory", "time"]
+    expected: float | int
+    """Bytes or seconds that it would have taken."""
+    granted: float | int
+    """Those that there were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Measurements of all methods, each from `FEWEST_TOKENS` up to where it stopped."""
+
+    measurements: tuple[Measurement, ...]
+    stops: tuple[Stop, ...]
+    differences: dict[int, float]
+    """Largest difference of any two methods' outputs, by number of tokens; where two methods were measured."""
+
+
+def measure(
+    d_head: int,
+    d_value: int,
+    *,
+    seconds: float = SECONDS,
+    n_bytes: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Series:
+    """Time and memory of one head's attention in three ways, for 64 tokens, 128 and so on.
+
+    Queries, keys and values are random, with unit variance and the same every time: no text is as long. A method
+    ends before a run that would take more memory than is granted, or more time than is left; twice the tokens are
+    expected to take four times as long and as much memory for the whole matrix, twice as much for the others.
+
+    Args:
+        seconds: what all of it may take.
+        n_bytes: what a run may take; None for `granted_bytes`.
+        progress: is told the share of the time that is used.
+    """
+    granted = granted_bytes() if n_bytes is None else n_bytes
+    began = time.perf_counter()
+    last: dict[Method, tuple[Measurement, float]] = {}  # with what measuring it took
+    measurements: list[Measurement] = []
+    stops: list[Stop] = []
+    differences: dict[int, float] = {}
+    n_token = FEWEST_TOKENS
+    while len(stops) < len(METHODS):
+        vectors = None
+        outputs: list[Tensor] = []
+        for method in METHODS:
+            if any(one.method == method for one in stops):
+                continue
+            if method in last:
+                left = began + seconds - time.perf_counter()
+                before, took = last[method]
+                memory = before.n_bytes * (4 if method == "whole" else 2)
+                if stop := _stop(method, n_token, memory=(memory, granted), time=(4 * took, left)):
+                    stops.append(stop)
+                    continue
+            vectors = vectors or _vectors(n_token, d_head, d_value)
+            start = time.perf_counter()
+            output, one = _measured(method, vectors)
+            last[method] = (one, time.perf_counter() - start)
+            measurements.append(one)
+            outputs.append(output)
+            if progress is not None:
+                progress(min(1.0, (time.perf_counter() - began) / max(seconds, 1e-9)))
+        if len(outputs) > 1:
+            differences[n_token] = max(
+                float((first - second).abs().max()) for first, second in combinations(outputs, 2)
+            )
+        n_token *= 2
+    return Series(measurements=tuple(measurements), stops=tuple(stops), differences=differences)
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """Most memory that torch held at a time for what was made during a call.
+
+    Counted from torch's own record of every piece of memory that a tensor is given and that is given back, so that
+    it is exact and the same every time: tracemalloc does not see torch's memory, and the process's own peak holds
+    whatever ran before. Memory that a library takes past torch's allocator, as BLAS does for packing blocks, is
+    not in it.
+
+    Source: torch 2.13, ``torch.autograd.profiler.profile(profile_memory=True)``.
+    """
+    with profile(profile_memory=True) as profiler:
+        result = call()
+    del result  # until here, or it would count as given back
+    held = peak = 0
+    assert profiler.kineto_results is not None
+    for event in profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
+
+
+def granted_bytes() -> int:
+    """Bytes that a run may take: `SHARE_OF_MEMORY` of what is free now, at most `MOST_BYTES`.
+
+    Free is what the system has and, in a container, what its limit leaves. Where the system does not say (Windows),
+    a quarter of `MOST_BYTES`.
+    """
+    free = MOST_BYTES
+    with suppress(AttributeError, ValueError, OSError):
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for limit, used in _CGROUP_FILES:
+        with suppress(OSError, ValueError):  # no container, or "max" for no limit
+            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
+    return min(MOST_BYTES, int(SHARE_OF_MEMORY * max(0, free)))
+
+
+def _stop(method: Method, n_token: int, *, memory: _Pair, time: _Pair) -> Stop | None:
+    """Why a method must not be measured for so many tokens; None where it may. Pairs are expected and granted."""
+    reasons: dict[Literal["memory", "time"], _Pair] = {"memory": memory, "time": time}
+    for reason, (expected, granted) in reasons.items():
+        if expected > granted:
+            return Stop(method=method, n_token=n_token, reason=reason, expected=expected, granted=granted)
+    return None
+
+
+def _vectors(n_token: int, d_head: int, d_value: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(n_token, one, generator=generator) for one in (d_head, d_head, d_value))
+    return query, key, value
+
+
+def _measured(method: Method, vectors: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Measurement]:
+    """The output of a method, and what it took: first its memory, which warms up, then its time."""
+    run = METHODS[method]
+    with torch.inference_mode():
+        n_bytes = peak_bytes(lambda: run(*vectors))
+        durations: list[float] = []
+        while len(durations) < _REPEATS and sum(durations) < _LONG:
+            start = time.perf_counter()
+            output = run(*vectors)
+            durations.append(time.perf_counter() - start)
+    return output, Measurement(
+        method=method, n_token=len(vectors[0]), seconds=min(durations), n_bytes=n_bytes
+    )

@@ -1,0 +1,139 @@
+"""Attention tile by tile, without ever holding the matrix: the softmax that FlashAttention streams.
+
+One concept: the running maximum, sum and output of each row, brought up to date with every tile of keys.
+
+Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax" (arXiv:1805.02867), algorithm 3,
+and Dao et al. 2022, FlashAttention (arXiv:2205.14135), algorithm 1, here with all queries at once and the output
+divided by the sum at the end, as in FlashAttention-2 (Dao 2023, arXiv:2307.08691), section 3.1.1.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnviz.maths.attention import attention_scores
+from attnviz.records import Kind
+
+if TYPE_CHECKING:
+    from attnviz.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stream:
+    """What is known of every row after the keys from 0 up to ``stop``."""
+
+    start: int
+    """First key of the tile that was read last."""
+    stop: int
+    """The key after its last."""
+    scores: Float[Tensor, "*batch query tile"]
+    """Of that tile; minus infinity where a key is not allowed."""
+    maximum: Float[Tensor, "*batch query"]
+    """Largest score so far; minus infinity while no key was allowed."""
+    total: Float[Tensor, "*batch query"]
+    """Sum of exp(score - maximum) so far."""
+    output: Float[Tensor, "*batch query d_value"]
+    """Weighted mean of the values so far; zeros while no key was allowed."""
+
+
+def stream_attention(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch key d_head"],
+    value: Float[Tensor, "*batch key d_value"],
+    scale: float,
+    *,
+    tile: int,
+    allowed: Bool[Tensor, "*#batch #query key"] | None = None,
+    bias: Float[Tensor, "*#batch #query key"] | None = None,
+) -> Iterator[Stream]:
+    """The state of every row after each tile of keys; the last one's output is the attention's.
+
+    Old sums are of exponentials below an old maximum; when a tile brings a larger one, they are multiplied by
+    exp(old maximum - new maximum), and nothing read before is needed again.
+
+    Args:
+        tile: keys that are read at a time, at least 1; the last tile may be smaller.
+    """
+    *batch, n_query, _ = query.shape
+    n_key = key.shape[-2]
+    maximum = query.new_full((*batch, n_query), -torch.inf)
+    total = query.new_zeros((*batch, n_query))
+    summed = value.new_zeros((*batch, n_query, value.shape[-1]))
+    for start in range(0, n_key, tile):
+        columns = slice(start, start + tile)
+        scores = attention_scores(
+            query,
+            key[..., columns, :],
+            scale,
+            allowed=None if allowed is None else allowed[..., columns],
+            bias=None if bias is None else bias[..., columns],
+        )
+        larger = torch.maximum(maximum, scores.amax(dim=-1))
+        level = larger.masked_fill(larger == -torch.inf, 0.0)  # minus infinity less itself would be NaN
+        shrink = torch.exp(maximum - level)
+        exponentials = torch.exp(scores - level.unsqueeze(-1))
+        total = total * shrink + exponentials.sum(dim=-1)
+        summed = summed * shrink.unsqueeze(-1) + torch.matmul(exponentials, value[..., columns, :])
+        maximum = larger
+        yield Stream(
+            start=start,
+            stop=min(start + tile, n_key),
+            scores=scores,
+            maximum=maximum,
+            total=total,
+            output=summed / total.masked_fill(total == 0.0, 1.0).unsqueeze(-1),
+        )
+
+
+def streaming_attention(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch key d_head"],
+    value: Float[Tensor, "*batch key d_value"],
+    scale: float,
+    *,
+    tile: int,
+    allowed: Bool[Tensor, "*#batch #query key"] | None = None,
+    bias: Float[Tensor, "*#batch #query key"] | None = None,
+) -> Float[Tensor, "*batch query d_value"]:
+    """The same as `attnviz.maths.attention.attention_output`, computed from `tile` keys at a time."""
+    states = stream_attention(query, key, value, scale, tile=tile, allowed=allowed, bias=bias)
+    return (
+        deque(states, maxlen=1).pop().output
+    )  # a list of all would hold every tile's scores: the whole matrix
+
+
+def stream_head(
+    trace: "Trace", layer: int, head: int, kind: Kind | None = None, *, tile: int
+) -> list[Stream]:
+    """The states of one head of a trace, tile by tile; float32 on the CPU, as the model ran.
+
+    Raises:
+        SelectionError: no such layer, head or kind.
+    """
+    call = trace.attention(layer, kind)
+    query, key, value = (
+        torch.from_numpy(np.array(one))
+        for one in (
+            trace.query(layer, head, kind),
+            trace.key(layer, head, kind),
+            trace.value(layer, head, kind),
+        )
+    )
+
+    def of_head(matrix: np.ndarray | None) -> Tensor | None:
+        if matrix is None:
+            return None
+        whole = np.broadcast_to(matrix, (len(matrix), len(query), len(key)))
+        return torch.from_numpy(np.array(whole[head if len(whole) > 1 else 0]))
+
+    return list(
+        stream_attention(
+            query, key, value, call.scale, tile=tile, allowed=of_head(call.allowed), bias=of_head(call.bias)
+        )
+    )

@@ -1,0 +1,112 @@
+"""The road to scaled dot products: five ways to make one vector for a query of many values, as they were published.
+
+One concept: a Step of that road, run on the query, keys and values of a head. The vectors are a transformer's; the
+networks that the early ways belonged to had other vectors, but the formulas take any.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.maths.attention import attention_scores, softmax
+from attnviz.maths.earlier_scores import additive_scores, multiplicative_scores
+from attnviz.records import Kind, Record
+
+if TYPE_CHECKING:
+    from attnviz.model.trace import Trace
+
+StepName = Literal["fixed", "additive", "general", "dot", "scaled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step(Record):
+    """What one way makes of a query, the keys and the values."""
+
+    name: StepName
+    scores: Float[np.ndarray, " key"] | None
+    """Before the softmax; minus infinity where the query may not see a key. None for the fixed vector."""
+    weights: Float[np.ndarray, " key"]
+    context: Float[np.ndarray, " d_value"]
+    """The weighted mean of the values."""
+    other_weights: Float[np.ndarray, " key"]
+    """The weights of another query of the same text."""
+    n_parameters: int
+    """Numbers that scoring would have to learn, beside what makes the queries, keys and values."""
+    n_multiplications: int
+    """For the scores of all queries with all keys; tanh, softmax and the weighted mean are not counted."""
+
+
+def road(
+    trace: "Trace", layer: int, head: int, query: int, kind: Kind | None = None, *, other: int, seed: int = 0
+) -> tuple[Step, ...]:
+    """The five ways for the same query, keys and values, in the order in which they were published.
+
+    - ``fixed``: the mean of all values, whatever the query. It stands in for the last state of a recurrent network,
+      the one vector that Sutskever et al. 2014 (arXiv:1409.3215), section 2, and Cho et al. 2014 (arXiv:1406.1078),
+      section 2.2, make of a sentence. Values that a mask forbids are in it too: it was made of the whole sentence.
+    - ``additive``: v . tanh(W q + U k), Bahdanau et al. 2015 (arXiv:1409.0473), appendix A.1.2.
+    - ``general``: q W k, Luong et al. 2015 (arXiv:1508.04025), equation 8.
+    - ``dot``: q . k, the same equation.
+    - ``scaled``: q . k / sqrt(d_head), Vaswani et al. 2017 (arXiv:1706.03762), equation 1.
+
+    W, U and v would be learned; here they are random, of variance 1 / rows so that scores stay of the size of their
+    terms, and the same for the same seed. W and U lead to d_head numbers.
+
+    Args:
+        other: position of the query whose weights are compared.
+
+    Raises:
+        SelectionError: no such layer, head or kind.
+    """
+    queries, keys, values = (
+        torch.from_numpy(np.array(of(layer, head, kind))) for of in (trace.query, trace.key, trace.value)
+    )
+    allowed = torch.from_numpy(trace.pattern(layer, head, kind).allowed[[query, other]])
+    pair = queries[[query, other]]
+    (n_query, d_head), n_key = queries.shape, len(keys)
+    generator = torch.Generator().manual_seed(seed)
+
+    def random(*shape: int) -> Tensor:
+        drawn: Tensor = torch.randn(*shape, generator=generator) / shape[0] ** 0.5
+        return drawn
+
+    query_weight, key_weight, combined = random(d_head, d_head), random(d_head, d_head), random(d_head)
+    products = n_query * n_key * d_head
+    scored: dict[StepName, tuple[Tensor | None, int, int]] = {
+        "fixed": (None, 0, 0),
+        "additive": (
+            additive_scores(pair, keys, query_weight, key_weight, combined),
+            (2 * d_head + 1) * d_head,
+            (n_query + n_key) * d_head**2 + products,
+        ),
+        "general": (
+            multiplicative_scores(pair, keys, query_weight),
+            d_head**2,
+            n_query * d_head**2 + products,
+        ),
+        "dot": (multiplicative_scores(pair, keys), 0, products),
+        "scaled": (attention_scores(pair, keys, d_head**-0.5), 0, n_query * d_head + products),
+    }
+    steps = []
+    for name, (scores, n_parameters, n_multiplications) in scored.items():
+        if scores is None:
+            weights = torch.full((2, n_key), 1 / n_key)
+        else:
+            scores = scores.masked_fill(~allowed, -torch.inf)
+            weights = softmax(scores)
+        steps.append(
+            Step(
+                name=name,
+                scores=None if scores is None else scores[0].numpy(),
+                weights=weights[0].numpy(),
+                context=(weights[0] @ values).numpy(),
+                other_weights=weights[1].numpy(),
+                n_parameters=n_parameters,
+                n_multiplications=n_multiplications,
+            )
+        )
+    return tuple(steps)

@@ -1,0 +1,91 @@
+"""Does the model know the order of the words? The same tokens in another order, with and without position vectors.
+
+One concept: a shuffle, and how far every token's last hidden state is from what it was.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import nn
+
+from attnviz.effects.masking import cosine_change
+from attnviz.errors import UnsupportedArchitectureError
+from attnviz.model.anatomy import find_position_table
+from attnviz.model.capture import share_parameters
+from attnviz.records import Record
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+    from attnviz.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shuffle(Record):
+    """The tokens of a text in another order; special tokens keep their places."""
+
+    order: Int[np.ndarray, " token"]
+    """Position in the text of the token that stands at each place now."""
+    with_positions: Float[np.ndarray, " token"]
+    """1 - cosine of each token's last hidden state in the text and in the new order, by its position in the text."""
+    without_positions: Float[np.ndarray, " token"]
+    """The same when no position vectors are added: 0 to rounding, unless a causal mask tells before from after."""
+
+
+def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
+    """What happens to every token of a text when the words change places; the same for the same seed.
+
+    Raises:
+        UnsupportedArchitectureError: the family has no table of positions, or reads two texts.
+    """
+    placeless = without_positions(model)
+    tokens = trace.tokens
+    order = np.arange(len(tokens))
+    words = np.flatnonzero(~tokens.is_special)
+    order[words] = np.random.default_rng(seed).permutation(words)
+    text = model.inputs(tokens)
+    moved = text | {
+        name: text[name][:, torch.from_numpy(order)]
+        for name in ("input_ids", "token_type_ids")
+        if name in text
+    }
+
+    def states(network: nn.Module, given: dict[str, Any]) -> np.ndarray:
+        with torch.inference_mode():
+            last: np.ndarray = network(**given).last_hidden_state[0].float().cpu().numpy()
+        return last
+
+    place = np.argsort(order)  # of each token of the text in the new order
+    turned = {
+        name: cosine_change(states(network, text), states(network, moved)[place])
+        for name, network in (("with_positions", model.network), ("without_positions", placeless))
+    }
+    return Shuffle(order=order, **turned)
+
+
+def without_positions(model: "Model") -> nn.Module:
+    """The same network, in which no position vector is added to any token; parameters are shared.
+
+    Giving every token the position 0 would not do: the embedded model's vector for it is five times as long as the
+    others and drowns the tokens, and transformers 5.23.0 takes position ids that are all 0 for texts of one token
+    each, packed into one row, and hides them from each other.
+
+    Raises:
+        UnsupportedArchitectureError: the family has no table of positions, or reads two texts.
+    """
+    network = share_parameters(model.network)
+    found = None if network.config.is_encoder_decoder else find_position_table(model, network)
+    if found is None:
+        why = (
+            "reads two texts, and only models that read one are shuffled"
+            if network.config.is_encoder_decoder
+            else "adds no position vectors that could be left out"
+        )
+        raise UnsupportedArchitectureError(
+            "The words shuffled, with and without position vectors, were asked for; "
+            f"{type(network).__name__} {why}. Pick a model such as BERT."
+        )
+    found[0].register_forward_hook(lambda _, __, output: torch.zeros_like(output))
+    return network

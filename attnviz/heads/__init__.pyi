@@ -1,0 +1,16 @@
+from .head_labels import BROAD as BROAD
+from .head_labels import DELIMITER as DELIMITER
+from .head_labels import LABELS as LABELS
+from .head_labels import NEAR as NEAR
+from .head_labels import labels as labels
+from .head_statistics import STATISTICS as STATISTICS
+from .head_statistics import Statistic as Statistic
+from .head_statistics import asymmetry as asymmetry
+from .head_statistics import statistics as statistics
+from .pairs import Pair as Pair
+from .pairs import pair_weights as pair_weights
+from .pairs import ranked as ranked
+from .pairs import strongest_pairs as strongest_pairs
+from .similarity import MOST_COMPARED as MOST_COMPARED
+from .similarity import Divergences as Divergences
+from .similarity import divergences as divergences

@@ -1,0 +1,69 @@
+"""The cells of all heads of a layer, as the axes on the screen arrange them.
+
+One concept: weights, masks and distances on the same rows and columns. The layers are gone through one by one, so
+that the weights of one layer at a time are held, however many there are.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnviz.records import Axis, Kind, Measure, arrange
+
+if TYPE_CHECKING:
+    from attnviz.model.trace import Trace
+
+
+def layer_cells(
+    trace: "Trace", kind: Kind | None, queries: Axis, keys: Axis, measure: Measure, *, as_shares: bool = False
+) -> Iterator[Float[np.ndarray, "head query key"]]:
+    """Cells of each layer, arranged; with ``as_shares`` each row is divided by all that it holds."""
+    for layer in range(trace.n_layers(kind)):
+        cells = trace.layer_weights(layer, kind, measure=measure)
+        if as_shares and measure != "weights":  # weights are shares already
+            cells = ratio(cells, cells.sum(axis=-1, keepdims=True), otherwise=0.0)
+        yield arrange(cells, queries, keys)
+
+
+def allowed_cells(
+    trace: "Trace", layer: int, kind: Kind | None, queries: Axis, keys: Axis
+) -> Bool[np.ndarray, "#head query key"]:
+    """Which keys a query may see, any token of the one any token of the other."""
+    allowed = trace.attention(layer, kind).allowed
+    if allowed is None:
+        return np.ones((1, len(queries), len(keys)), dtype=bool)
+    n_query = len(trace.query_tokens(kind))
+    whole = np.broadcast_to(allowed, (len(allowed), n_query, allowed.shape[-1]))
+    seen: np.ndarray = arrange(whole.astype(np.float32), queries, keys) > 0
+    return seen
+
+
+def places(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:
+    """Where the entries of two axes of one text stand, counted in entries: hidden ones count too."""
+    begins = np.ones(len(queries.tokens), dtype=np.int64)
+    for first, stop in np.concatenate([queries.spans, keys.spans]):
+        begins[first + 1 : stop] = 0
+    stand = begins.cumsum() - 1
+    return stand[queries.positions], stand[keys.positions]
+
+
+def distances(queries: Axis, keys: Axis) -> Float[np.ndarray, "query key"]:
+    """Distance of each query from each key of the same text, in entries."""
+    rows, columns = places(queries, keys)
+    apart: np.ndarray = np.abs(rows[:, None] - columns).astype(np.float32)
+    return apart
+
+
+def on_both_axes(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " entry"], Int[np.ndarray, " entry"]]:
+    """Rows and columns of the entries that stand on both axes."""
+    _, rows, columns = np.intersect1d(*places(queries, keys), return_indices=True)
+    return rows, columns
+
+
+def ratio(above: np.ndarray, below: np.ndarray, *, otherwise: float = np.nan) -> np.ndarray:
+    """A quotient, or something else where the divisor is 0."""
+    full = np.full(above.shape, otherwise, dtype=np.float32)
+    quotient: np.ndarray = np.divide(above, below, out=full, where=below > 0, casting="same_kind")
+    return quotient

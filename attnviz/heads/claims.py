@@ -1,0 +1,111 @@
+"""What is often said of attention, as numbers of every head for one text: symmetric, diagonal, full, an explanation.
+
+One concept: measurements of four claims. numpy only; the weights of one layer at a time are held.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.errors import SelectionError
+from attnviz.heads.head_statistics import asymmetry
+from attnviz.maths.ranks import rank_correlations
+from attnviz.records import Kind, Record
+
+if TYPE_CHECKING:
+    from attnviz.model.trace import Trace
+
+MOST_WEIGHT = 0.9
+"""The share of all weight whose cells are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Claims(Record):
+    """Numbers of every head [layer head] for one text."""
+
+    weight_asymmetry: Float[np.ndarray, "layer head"]
+    """Sum of |W - W^T| divided by the sum of W + W^T: 0 for a symmetric matrix, 1 where no token attends back."""
+    score_asymmetry: Float[np.ndarray, "layer head"]
+    """Sum of |S - S^T| divided by the sum of |S| + |S^T| of the scores before the softmax, over pairs that may see each
+    other; NaN where no two different tokens may, as under a causal mask."""
+    tied_asymmetry: Float[np.ndarray, "layer head"]
+    """Asymmetry of softmax(scale x K K^T): what a head would give if its queries were its keys, so that its scores
+    were symmetric; NaN where ``score_asymmetry`` is."""
+    on_itself: Float[np.ndarray, "layer head"]
+    """Share of the queries whose strongest key is their own token."""
+    on_special: Float[np.ndarray, "layer head"]
+    """Share of the queries whose strongest key is a special token such as [CLS] or [SEP], and not their own."""
+    on_neighbour: Float[np.ndarray, "layer head"]
+    """Share of the queries whose strongest key is the token before or after, and not a special one."""
+    seen: Float[np.ndarray, "layer head"]
+    """Share of all cells that the mask leaves."""
+    positive: Float[np.ndarray, "layer head"]
+    """Share of the cells a query may see whose weight is above 0."""
+    cells_for_most: Float[np.ndarray, "layer head"]
+    """Share of those cells, strongest first, that hold `MOST_WEIGHT` of all weight."""
+    other_strongest: Float[np.ndarray, "layer head"] | None
+    """Share of the queries whose strongest key by weight is not the one whose value counts most, by the length of
+    weight x v_j W_O (Kobayashi et al. 2020, arXiv:2004.10102, section 3); None where W_O is not known."""
+    rank_agreement: Float[np.ndarray, "layer head"] | None
+    """Spearman correlation of weights and those lengths in a row, mean over the queries."""
+
+
+def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
+    """What four claims come to for one text, in every head.
+
+    Raises:
+        SelectionError: cross-attention, whose queries and keys are not the same tokens.
+    """
+    if trace.query_tokens(kind) is not trace.key_tokens(kind):
+        raise SelectionError(
+            "Cross-attention was asked for; its rows and columns are different texts, so it has no diagonal and "
+            "cannot be symmetric. Pick self-attention."
+        )
+    special = trace.key_tokens(kind).is_special
+    n = len(special)
+    shape = (trace.n_layers(kind), trace.n_heads(kind))
+    has_norms = "norms" in trace.measures(kind)
+    found = {name: np.zeros(shape, dtype=np.float32) for name in Claims.__dataclass_fields__}
+    own = np.arange(n)
+    for layer in range(shape[0]):
+        weights = trace.layer_weights(layer, kind)
+        norms = trace.layer_weights(layer, kind, measure="norms") if has_norms else None
+        found["weight_asymmetry"][layer] = asymmetry(weights)
+        found["tied_asymmetry"][layer] = asymmetry(_tied(trace, layer, kind).layer_weights(layer, kind))
+        for head in range(shape[1]):
+            row = weights[head].astype(np.float64)
+            scores = trace.scores(layer, head, kind).astype(np.float64)
+            seen = np.isfinite(scores)
+            both = seen & seen.T
+            at = layer, head
+            found["score_asymmetry"][at] = asymmetry(np.where(both, scores, 0.0))
+            if not (both & (own != own[:, None])).any():
+                found["score_asymmetry"][at] = found["tied_asymmetry"][at] = np.nan
+            looking = seen.any(axis=1)
+            strongest = row.argmax(axis=1)
+            itself, neighbour = strongest == own, np.abs(strongest - own) == 1
+            found["on_itself"][at] = itself[looking].mean()
+            found["on_special"][at] = (special[strongest] & ~itself)[looking].mean()
+            found["on_neighbour"][at] = (neighbour & ~special[strongest])[looking].mean()
+            found["seen"][at] = seen.mean()
+            found["positive"][at] = (row[seen] > 0).mean()
+            ordered = np.sort(row[seen])[::-1].cumsum()
+            found["cells_for_most"][at] = (
+                np.searchsorted(ordered, MOST_WEIGHT * ordered[-1]) + 1
+            ) / seen.sum()
+            if norms is not None:
+                lengths = norms[head].astype(np.float64)
+                found["other_strongest"][at] = (lengths.argmax(axis=1) != strongest)[looking].mean()
+                ordering = seen.sum(axis=1) > 1
+                agreements = rank_correlations(row, lengths, seen)[ordering]
+                found["rank_agreement"][at] = agreements.mean() if ordering.any() else 1.0
+    of_norms: dict[str, Any] = {} if has_norms else {"other_strongest": None, "rank_agreement": None}
+    return Claims(**{**found, **of_norms})
+
+
+def _tied(trace: "Trace", layer: int, kind: Kind | None) -> "Trace":
+    """The trace with keys in the place of one layer's queries, and no bias, so that its scores are symmetric."""
+    keys = [trace.key(layer, head, kind) for head in range(trace.n_heads(kind))]
+    return trace.with_layer(replace(trace.attention(layer, kind), query=np.stack(keys), bias=None))

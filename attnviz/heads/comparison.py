@@ -1,0 +1,257 @@
+"""Two attention matrices on common axes, cell by cell.
+
+One concept: what belongs together in two patterns, and how far it differs. A is the first pattern and B the
+second; a difference is B minus A. numpy only.
+"""
+
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnviz.errors import SelectionError
+from attnviz.records import AttentionPattern, Axis, Record
+from attnviz.records.table import entry_names, table_csv
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Alignment(Record):
+    """The entries of two axes in one order: what belongs together is one entry."""
+
+    first: Axis
+    second: Axis
+    pairs: Int[np.ndarray, "entry 2"]
+    """Where each entry is on the first axis and on the second; -1 where it has no partner there."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        for side, axis in enumerate((self.first, self.second)):
+            found = self.pairs[self.pairs[:, side] >= 0, side].tolist()
+            self._require(
+                found == list(range(len(axis))), f"{len(axis)} entries in order are not {found} of the pairs"
+            )
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def is_paired(self) -> Bool[np.ndarray, " entry"]:
+        """True for entries that both axes have."""
+        return np.asarray((self.pairs >= 0).all(axis=1))
+
+    def has(self, side: int) -> Bool[np.ndarray, " entry"]:
+        """True for entries that the first axis (side 0) or the second (side 1) has."""
+        return np.asarray(self.pairs[:, side] >= 0)
+
+    @property
+    def segment(self) -> Int[np.ndarray, " entry"]:
+        """0 for entries of the first text of a pair and 1 for those of the second; as in A where it has the entry."""
+        here, there = np.append(self.first.segment, 0), np.append(self.second.segment, 0)
+        return np.asarray(np.where(self.has(0), here[self.pairs[:, 0]], there[self.pairs[:, 1]]))
+
+    def index(self, position: int) -> int | None:
+        """The entry that a token of the first axis belongs to; None where it is not shown."""
+        entry = self.first.index(position)
+        return None if entry is None else int(np.flatnonzero(self.pairs[:, 0] == entry)[0])
+
+    def part(self, first: int, stop: int) -> "Alignment":
+        """The entries from one up to the one before another, as an alignment of the axes' parts."""
+        pairs = self.pairs[first:stop]
+        before = (self.pairs[:first] >= 0).sum(axis=0)  # entries of each axis that are left out ahead
+        axes = []
+        for side, axis in enumerate((self.first, self.second)):
+            is_in = np.isin(np.arange(len(axis)), pairs[:, side])
+            axes.append(axis.where(is_in))
+        return Alignment(first=axes[0], second=axes[1], pairs=np.where(pairs < 0, -1, pairs - before))
+
+    def positions(self, side: int) -> Int[np.ndarray, " entry"]:
+        """Position of each entry's first token on the first axis (side 0) or the second (side 1); -1 where none."""
+        axis = (self.first, self.second)[side]
+        return np.asarray(np.append(axis.positions, -1)[self.pairs[:, side]])
+
+
+def align(first: Axis, second: Axis) -> Alignment:
+    """Two axes as one: entries with equal labels, before any was masked, are paired in order.
+
+    A stretch in which all labels differ is paired entry by entry if it is as long on either axis, so that a
+    word that was exchanged is one entry. In any other stretch nothing is paired: first come the entries
+    that only the first axis has, then those that only the second has.
+
+    Source: equal stretches as `difflib.SequenceMatcher` of Python's library finds them, the longest first
+    (Ratcliff and Metzener 1988, "Pattern Matching: The Gestalt Approach", Dr. Dobb's Journal 13).
+    """
+    matcher = SequenceMatcher(a=_unmasked(first), b=_unmasked(second), autojunk=False)
+    pairs: list[tuple[int, int]] = []
+    for _, start, stop, other_start, other_stop in matcher.get_opcodes():
+        here, there = range(start, stop), range(other_start, other_stop)
+        if len(here) == len(there):
+            pairs += zip(here, there, strict=True)
+        else:
+            pairs += [*((one, -1) for one in here), *((-1, one) for one in there)]
+    return Alignment(first=first, second=second, pairs=np.array(pairs, dtype=np.int64).reshape(-1, 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Change(Record):
+    """One cell that both matrices have; query and key are entries of the common axes."""
+
+    query: int
+    key: int
+    first: float
+    second: float
+
+    @property
+    def difference(self) -> float:
+        """B minus A."""
+        return self.second - self.first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison(Record):
+    """Two patterns on common axes. A cell is NaN where a pattern does not have it, or may not see its key."""
+
+    first: AttentionPattern
+    second: AttentionPattern
+    queries: Alignment
+    keys: Alignment
+    first_weights: Float[np.ndarray, "query key"]
+    second_weights: Float[np.ndarray, "query key"]
+    difference: Float[np.ndarray, "query key"]
+    """B minus A, NaN where one of them does not have the cell or neither may see the key. A key that only one may
+    see has weight 0 in the other."""
+    row_change: Float[np.ndarray, " query"]
+    """Share of its attention that a query spends otherwise, 0 to 1 while no key is hidden: half the sum of the
+    differences' sizes, where a key without a partner has weight 0 on the other side. NaN for a query without
+    a partner. In norm-based weights the same sum, which has no limit.
+
+    Source: total variation distance; Levin, Peres and Wilmer 2009, "Markov Chains and Mixing Times",
+    proposition 4.2.
+    """
+
+    def largest(self, count: int) -> tuple[Change, ...]:
+        """The cells that differ most, the largest difference first; none that do not differ."""
+        sizes = np.abs(np.nan_to_num(self.difference)).ravel()
+        order = np.argsort(-sizes, kind="stable")[:count]
+        return tuple(self.change(*divmod(int(cell), len(self.keys))) for cell in order[sizes[order] > 0])
+
+    def change(self, query: int, key: int) -> Change:
+        """One cell; a key that may not be seen counts as weight 0.
+
+        Raises:
+            SelectionError: one of the patterns does not have this cell.
+        """
+        if not (self.queries.is_paired[query] and self.keys.is_paired[key]):
+            raise SelectionError(
+                f"The change in row {query}, column {key} was asked for; one of the two matrices does not "
+                "have that cell. Pick one that both have."
+            )
+        first, second = (
+            float(np.nan_to_num(weights[query, key])) for weights in (self.first_weights, self.second_weights)
+        )
+        return Change(query=query, key=key, first=first, second=second)
+
+    def around(self, query: int, key: int, length: int) -> "Comparison":
+        """The part with at most this many entries a side around one pair of entries; within the edges."""
+        rows, columns = _stretch(query, length, len(self.queries)), _stretch(key, length, len(self.keys))
+        return replace(
+            self,
+            queries=self.queries.part(*rows),
+            keys=self.keys.part(*columns),
+            first_weights=self.first_weights[slice(*rows), slice(*columns)],
+            second_weights=self.second_weights[slice(*rows), slice(*columns)],
+            difference=self.difference[slice(*rows), slice(*columns)],
+            row_change=self.row_change[slice(*rows)],
+        )
+
+    @property
+    def splits_differ(self) -> bool:
+        """Whether the same text is in other pieces in A than in B, as by models with different tokenizers."""
+        return any(_split_differs(one.first, one.second) for one in (self.queries, self.keys))
+
+
+def compare(first: AttentionPattern, second: AttentionPattern) -> Comparison:
+    """Two patterns on common axes, and their difference: `second` minus `first`.
+
+    Layers, heads, models and texts may all differ; entries are paired as `align` says.
+
+    Raises:
+        SelectionError: the cells of the two hold different measures.
+    """
+    if first.measure != second.measure:
+        raise SelectionError(
+            f"A comparison of {first.measure} with {second.measure} was asked for; their cells hold different "
+            "things. Take the same measure for both."
+        )
+    queries = align(first.queries, second.queries)
+    # Of a text that repeats itself aligning takes most of the time; it is done once where it can be.
+    is_same = all(
+        one.queries.tokens is one.keys.tokens and np.array_equal(one.queries.spans, one.keys.spans)
+        for one in (first, second)
+    )
+    keys = queries if is_same else align(first.keys, second.keys)
+    sides = [_laid_out(pattern, queries, keys, side) for side, pattern in enumerate((first, second))]
+    known = [np.nan_to_num(side) for side in sides]
+    whole = known[1] - known[0]
+    both_have = queries.is_paired[:, None] & keys.is_paired
+    is_empty = np.isnan(sides[0]) & np.isnan(sides[1])
+    change = np.abs(whole).sum(axis=1, dtype=np.float32) / 2
+    return Comparison(
+        first=first,
+        second=second,
+        queries=queries,
+        keys=keys,
+        first_weights=sides[0],
+        second_weights=sides[1],
+        difference=np.where(both_have & ~is_empty, whole, np.float32(np.nan)),
+        row_change=np.where(queries.is_paired, change, np.float32(np.nan)),
+    )
+
+
+def comparison_csv(comparison: Comparison) -> bytes:
+    """All cells as CSV, a line each; see `attnviz.records.table`.
+
+    Query and key in A and in B, both numbers, and B minus A; empty where there is none.
+    """
+    queries, keys = (
+        [[*entry_names(axis), ""] for axis in (alignment.first, alignment.second)]
+        for alignment in (comparison.queries, comparison.keys)
+    )
+    numbers = [
+        np.where(np.isnan(cells), "", cells.astype(str)).tolist()
+        for cells in (comparison.first_weights, comparison.second_weights, comparison.difference)
+    ]
+    rows = []
+    for row, query in enumerate(comparison.queries.pairs):
+        of_query = [side[one] for side, one in zip(queries, query, strict=True)]
+        for column, key in enumerate(comparison.keys.pairs):
+            of_key = [side[one] for side, one in zip(keys, key, strict=True)]
+            rows.append([*of_query, *of_key, *(cells[row][column] for cells in numbers)])
+    return table_csv(["query A", "query B", "key A", "key B", "A", "B", "B - A"], rows)
+
+
+def _laid_out(pattern: AttentionPattern, queries: Alignment, keys: Alignment, side: int) -> np.ndarray:
+    """One pattern's weights [query, key] on the common axes."""
+    weights = np.full((len(queries), len(keys)), np.nan, dtype=np.float32)
+    cells = np.where(pattern.allowed, pattern.weights, np.float32(np.nan))
+    weights[np.ix_(queries.has(side), keys.has(side))] = cells
+    return weights
+
+
+def _stretch(middle: int, length: int, n_entries: int) -> tuple[int, int]:
+    """First entry of a stretch around one, and the entry after its last."""
+    first = max(0, min(middle - length // 2, n_entries - length))
+    return first, min(first + length, n_entries)
+
+
+def _split_differs(first: Axis, second: Axis) -> bool:
+    texts = [(one.tokens.text, one.tokens.text_pair, one.tokens.n_cut) for one in (first, second)]
+    pieces = [_unmasked(Axis.of(one.tokens)) for one in (first, second)]
+    return texts[0] == texts[1] and pieces[0] != pieces[1]
+
+
+def _unmasked(axis: Axis) -> tuple[str, ...]:
+    """Labels of an axis as they were before tokens were masked."""
+    tokens = axis.tokens
+    labels = tuple(tokens.masked.get(position, label) for position, label in enumerate(tokens.labels))
+    return replace(axis, tokens=replace(tokens, labels=labels)).labels

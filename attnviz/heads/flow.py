@@ -1,0 +1,106 @@
+"""Which lines the flow of attention is drawn with.
+
+One concept: from matrices to the lines worth drawing between their queries and keys. numpy only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnviz.records import Axis, Record
+from attnviz.records.table import entry_names, table_csv
+
+MOST_LINES = 2000
+"""Lines that are drawn at most, whatever the text: about what 100 tokens have at a share of 70 %. A browser
+draws them in a tenth of a second; more would be one grey surface."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Flow(Record):
+    """Lines from queries to keys, the weakest first, so that a strong one is drawn over it."""
+
+    matrix: Int[np.ndarray, " line"]
+    """Which of the matrices a line is of."""
+    query: Int[np.ndarray, " line"]
+    key: Int[np.ndarray, " line"]
+    weight: Float[np.ndarray, " line"]
+    n_left_out: int
+    """Lines above the threshold that are not among them, being weaker."""
+    share: float
+    """Share of all weight in the matrices that the lines carry; 0 where there is none."""
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+
+def strongest_lines(
+    matrices: Float[np.ndarray, "matrix query key"],
+    above: Bool[np.ndarray, "matrix query key"],
+    *,
+    whole_row: int | None = None,
+    most: int = MOST_LINES,
+) -> Flow:
+    """The strongest of the lines that are above a threshold, of all matrices together.
+
+    Args:
+        above: what `above_share` or `above_weight` let pass.
+        whole_row: a query whose lines come before all others, such as the one that is looked at.
+    """
+    weights = np.where(above, matrices, 0.0).astype(np.float32)
+    ranks = weights.copy()
+    if whole_row is not None:
+        ranks[:, whole_row] += 2 * weights.max()
+    candidates = np.flatnonzero(weights)
+    drawn = candidates[np.argsort(-ranks.ravel()[candidates], kind="stable")[:most]]
+    drawn = drawn[np.argsort(weights.ravel()[drawn], kind="stable")]
+    matrix, query, key = np.unravel_index(drawn, weights.shape)
+    weight = weights.ravel()[drawn]
+    total = float(matrices.sum(dtype=np.float64))
+    return Flow(
+        matrix=matrix,
+        query=query,
+        key=key,
+        weight=weight,
+        n_left_out=len(candidates) - len(drawn),
+        share=float(weight.sum(dtype=np.float64)) / total if total > 0 else 0.0,
+    )
+
+
+def above_weight(
+    matrices: Float[np.ndarray, "matrix query key"], least: float
+) -> Bool[np.ndarray, "matrix query key"]:
+    """True where a weight is at least this, and not 0."""
+    return np.asarray((matrices >= least) & (matrices > 0))
+
+
+def above_share(
+    matrices: Float[np.ndarray, "matrix query key"], share: float
+) -> Bool[np.ndarray, "matrix query key"]:
+    """True for the strongest keys of each query that together hold this share of its row.
+
+    Keys as strong as the last of them are let pass too, so that equals are treated as such.
+
+    Source: Hoover et al. 2020, "exBERT" (arXiv:1910.05276), whose default is 0.7; ``toEdges`` of its client.
+    """
+    falling = -np.sort(-matrices, axis=-1)
+    held = np.cumsum(falling, axis=-1, dtype=np.float64)
+    n_short = (held < share * held[..., -1:]).sum(axis=-1, keepdims=True)  # so many do not hold it yet
+    least = np.take_along_axis(falling, n_short, axis=-1)
+    return np.asarray((matrices >= least) & (matrices > 0))
+
+
+def lines_csv(flow: Flow, heads: Sequence[str], queries: Axis, keys: Axis) -> bytes:
+    """All lines as CSV, the strongest first; see `attnviz.records.table`.
+
+    Args:
+        heads: which head each matrix is of: "3.5", or "3" for all heads of a layer together.
+    """
+    of_queries, of_keys = entry_names(queries), entry_names(keys)
+    rows = []
+    for line in reversed(range(len(flow))):
+        layer, _, head = heads[flow.matrix[line]].partition(".")
+        ends = of_queries[flow.query[line]], of_keys[flow.key[line]]
+        rows.append([layer, head or "all", *ends, str(flow.weight[line])])
+    return table_csv(["layer", "head", "query", "key", "number"], rows)

@@ -1,0 +1,245 @@
+"""Numbers for every head of a model at once: what a head looks at.
+
+One concept: from the patterns of all heads to a few numbers each.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.special import xlogy
+
+from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, ratio
+from attnviz.records import Axis, Kind, Measure
+
+if TYPE_CHECKING:
+    from attnviz.model.trace import Trace
+
+_CLARK = "Clark et al. 2019 (arXiv:1906.04341)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """A number that every head has: what it is called, what it means, and where it comes from."""
+
+    name: str
+    title: str
+    help: str
+    """One sentence for people who look at a picture of it."""
+    unit: Literal["share", "distance"]
+    """``share``: 0 to 1; ``distance``: in tokens, or in words where a row stands for a word."""
+    source: str
+
+
+STATISTICS: Mapping[str, Statistic] = {
+    one.name: one
+    for one in (
+        Statistic(
+            name="entropy",
+            title="Entropy (share of ln n)",
+            help="How evenly a query spreads its weight over the n keys it may see, as a share of ln n: 0 all on one key, 1 the "
+            "same on each; mean over the queries.",
+            unit="share",
+            source=f"{_CLARK}, section 3.3; divided by ln n here",
+        ),
+        Statistic(
+            name="distance",
+            title="Distance",
+            help="How far a head looks: the mean distance of query and key, counted by weight.",
+            unit="distance",
+            source="Vig and Belinkov 2019 (arXiv:1906.04284), mean distance spanned by attention",
+        ),
+        Statistic(
+            name="self",
+            title="Weight on itself",
+            help="The share of its weight that a query gives to its own token, mean over the queries.",
+            unit="share",
+            source=f"{_CLARK}, section 3.1",
+        ),
+        Statistic(
+            name="previous",
+            title="Weight on the previous token",
+            help="The share of its weight that a query gives to the token before it, mean over the queries "
+            "that have one.",
+            unit="share",
+            source=f"{_CLARK}, section 3.1",
+        ),
+        Statistic(
+            name="next",
+            title="Weight on the next token",
+            help="The share of its weight that a query gives to the token after it, mean over the queries that "
+            "have one.",
+            unit="share",
+            source=f"{_CLARK}, section 3.1",
+        ),
+        Statistic(
+            name="cls",
+            title="Weight on [CLS]",
+            help="The share of the weight on the special token that the text begins with, [CLS] in BERT and "
+            "<s> in RoBERTa.",
+            unit="share",
+            source=f"{_CLARK}, section 3.2",
+        ),
+        Statistic(
+            name="sep",
+            title="Weight on [SEP]",
+            help="The share of the weight on the special tokens that end the texts, [SEP] in BERT and </s> in "
+            "RoBERTa.",
+            unit="share",
+            source=f"{_CLARK}, section 3.2",
+        ),
+        Statistic(
+            name="punctuation",
+            title="Weight on punctuation",
+            help="The share of the weight on tokens that are nothing but punctuation (Unicode category P).",
+            unit="share",
+            source=f"{_CLARK}, section 3.2, for full stops and commas",
+        ),
+        Statistic(
+            name="same_token",
+            title="Weight on the same token elsewhere",
+            help="The share of its weight that a query gives to other places where the same token stands, mean "
+            "over the queries whose token stands elsewhere too.",
+            unit="share",
+            source="Wang et al. 2022 (arXiv:2211.00593), duplicate token heads",
+        ),
+        Statistic(
+            name="asymmetry",
+            title="Asymmetry",
+            help="Whether two tokens look at each other: 0 when each gives the other the same weight, 1 when one "
+            "looks and the other never looks back (sum of |W − Wᵀ| divided by the sum of W + Wᵀ).",
+            unit="share",
+            source="defined here",
+        ),
+        Statistic(
+            name="top_tenth",
+            title="Weight in the strongest tenth",
+            help="The share of all weight that lies in the strongest 10 % of the cells: 1 for a few bright "
+            "cells, near 0.1 for an even matrix.",
+            unit="share",
+            source="defined here",
+        ),
+    )
+}
+"""The numbers of a head by name, in the order they are offered."""
+
+
+def statistics(
+    trace: "Trace",
+    kind: Kind | None,
+    queries: Axis,
+    keys: Axis,
+    *,
+    measure: Measure = "weights",
+) -> dict[str, Float[np.ndarray, "layer head"]]:
+    """Every number of `STATISTICS` for every head, as far as there is one; NaN for a head that has none.
+
+    Left out are numbers of what is not there: a model without special tokens has no weight on [CLS], a text
+    that repeats no token none on the same token, cross-attention no distance, decoders no asymmetry, since
+    their mask lets one direction only. A query counts for a weight if it may see such a key. Weights on
+    hidden keys count as weight, except for ``entropy``, ``distance``, ``asymmetry`` and ``top_tenth``, which
+    are about the cells that are shown.
+
+    Args:
+        queries: rows, all or some tokens or words; distances and neighbours are counted in them.
+        measure: ``weights``, or ``norms``, whose rows are first divided by their sums to be shares too.
+
+    Raises:
+        SelectionError: no such kind or measure, or rollout, which has no number for a head.
+    """
+    shape = (trace.n_layers(kind), trace.n_heads(kind))
+    found = {name: np.full(shape, np.nan, dtype=np.float32) for name in STATISTICS}
+    one_text = trace.query_tokens(kind) is trace.key_tokens(kind)
+    targets = _targets(queries, keys, one_text)
+    apart = distances(queries, keys) if one_text else None
+    mutual = on_both_axes(queries, keys) if one_text and (kind or trace.kinds[0]) == "encoder" else None
+    for layer, cells in enumerate(layer_cells(trace, kind, queries, keys, measure, as_shares=True)):
+        allowed = allowed_cells(trace, layer, kind, queries, keys)
+        found["entropy"][layer] = _entropy(cells, allowed)
+        found["top_tenth"][layer] = _top_tenth(cells, allowed)
+        for name, target in targets.items():
+            counts = (allowed & target).any(axis=-1)  # [#head, query]
+            found[name][layer] = _mean(np.einsum("hqk,qk->hq", cells, target.astype(np.float32)), counts)
+        if apart is not None:
+            spanned = np.einsum("hqk,qk->h", cells, apart)
+            found["distance"][layer] = ratio(spanned, cells.sum(axis=(1, 2)))
+        if mutual is not None:
+            found["asymmetry"][layer] = asymmetry(cells[:, mutual[0][:, None], mutual[1]])
+    there = {name: numbers for name, numbers in found.items() if np.isfinite(numbers).any()}
+    for numbers in there.values():
+        numbers.flags.writeable = False
+    return there
+
+
+def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.ndarray, "query key"]]:
+    """For each weight among `STATISTICS` the cells that it sums."""
+    leads = keys.is_special & (keys.positions == 0)
+    punctuation = np.array([_is_punctuation(label) for label in keys.labels], dtype=bool)
+    columns = {
+        "cls": leads,
+        "sep": keys.is_special & ~leads,
+        "punctuation": punctuation,
+    }
+    shape = (len(queries), len(keys))
+    targets = {name: np.broadcast_to(marked, shape) for name, marked in columns.items()}
+    same = np.array(queries.labels)[:, None] == np.array(keys.labels)
+    targets["same_token"] = same & ~queries.is_special[:, None] & ~keys.is_special
+    if one_text:
+        rows, columns_of_keys = places(queries, keys)
+        step = columns_of_keys - rows[:, None]
+        targets |= {"self": step == 0, "previous": step == -1, "next": step == 1}
+        targets["same_token"] &= step != 0
+    return targets
+
+
+def _is_punctuation(label: str) -> bool:
+    written = label.removeprefix("##")
+    return bool(written) and all(unicodedata.category(one).startswith("P") for one in written)
+
+
+def _entropy(
+    cells: Float[np.ndarray, "head query key"], allowed: Bool[np.ndarray, "#head query key"]
+) -> Float[np.ndarray, " head"]:
+    """Entropy of the rows as a share of the largest there could be; a row that sees one key has none."""
+    total = cells.sum(axis=-1)
+    largest = np.log(np.maximum(allowed.sum(axis=-1), 1))  # [#head, query]
+    # With p = w / t the entropy -sum p ln p is ln t - sum w ln w / t.
+    nats = np.log(total, where=total > 0, out=np.zeros_like(total)) - ratio(
+        xlogy(cells, cells).sum(axis=-1), total
+    )
+    counts = (total > 0) & (largest > 0)
+    return _mean(ratio(nats, np.broadcast_to(largest, nats.shape)), counts)
+
+
+def _top_tenth(
+    cells: Float[np.ndarray, "head query key"], allowed: Bool[np.ndarray, "#head query key"]
+) -> Float[np.ndarray, " head"]:
+    """Share of the weight in the strongest tenth of the cells that are allowed, at least one cell."""
+    n_allowed = np.broadcast_to(allowed.sum(axis=(1, 2)), len(cells))
+    strongest = []
+    for one, n_cell in zip(cells, n_allowed, strict=True):
+        count = -(-int(n_cell) // 10)  # rounded up
+        strongest.append(
+            np.partition(one, one.size - count, axis=None)[one.size - count :].sum() if count else 0
+        )
+    return ratio(np.array(strongest, dtype=np.float32), cells.sum(axis=(1, 2)))
+
+
+def _mean(
+    numbers: Float[np.ndarray, "head query"], counts: Bool[np.ndarray, "#head query"]
+) -> Float[np.ndarray, " head"]:
+    """Mean over the queries that count; NaN where none does."""
+    n_counting = np.broadcast_to(counts, numbers.shape).sum(axis=-1)
+    return ratio(np.where(counts, numbers, 0).sum(axis=-1), n_counting)
+
+
+def asymmetry(cells: Float[np.ndarray, "*batch token token"]) -> Float[np.ndarray, "*batch"]:
+    """Sum of |M - M^T| divided by the sum of |M| + |M^T|: 0 if symmetric, 1 if attention is never mutual.
+
+    NaN for a matrix of zeros, which looks at nothing.
+    """
+    apart = np.abs(cells - cells.swapaxes(-1, -2)).sum(axis=(-1, -2))
+    return ratio(np.asarray(apart), np.asarray(2 * np.abs(cells).sum(axis=(-1, -2))))

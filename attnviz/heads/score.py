@@ -1,0 +1,90 @@
+"""One score taken apart into the products that add up to it.
+
+One concept: a Score, dimension by dimension. numpy; torch only through the trace.
+
+Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), equation 1: the score of a query and a key
+is the sum of the products of their dimensions, times a scale.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+from attnviz.records import Kind, Record, check_index
+from attnviz.records.table import table_csv
+
+if TYPE_CHECKING:
+    from attnviz.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Score(Record):
+    """The vectors of one query and one key, and what else goes into their score."""
+
+    query: Float[np.ndarray, " d_head"]
+    key: Float[np.ndarray, " d_head"]
+    scale: float
+    """Factor on each product, 1 / sqrt(d_head) for most families."""
+    bias: float
+    """Added to the sum of the products, such as T5's relative positions; 0 for most families."""
+    allowed: bool
+    """Whether the query may see the key; where not, the model takes minus infinity in place of the score."""
+
+    @property
+    def terms(self) -> Float64[np.ndarray, " d_head"]:
+        """What each dimension adds to the score: query times key times scale."""
+        return np.asarray(self.query.astype(np.float64) * self.key * self.scale)
+
+    @property
+    def value(self) -> float:
+        """The score: all terms and the bias together, whether or not the mask lets it stand."""
+        return float(self.terms.sum()) + self.bias
+
+    def largest_first(self) -> np.ndarray:
+        """The dimensions in the order of the size of their terms."""
+        return np.argsort(-np.abs(self.terms), kind="stable")
+
+
+def score_of(
+    trace: "Trace", layer: int, head: int, query: int, key: int, *, kind: Kind | None = None
+) -> Score:
+    """The score of one query and one key, taken apart.
+
+    Args:
+        query: position of the query's token.
+        key: position of the key's token.
+
+    Raises:
+        SelectionError: no such layer, head, kind, query or key.
+    """
+    queries, keys = trace.query(layer, head, kind), trace.key(layer, head, kind)
+    check_index("query token", query, len(queries), "this text")
+    check_index("key token", key, len(keys), "this text")
+    call = trace.attention(layer, kind)
+
+    def cell(matrix: np.ndarray) -> np.ndarray:
+        """The pair's entry in a matrix [head query key] that may have a single row for all of any."""
+        whole = np.broadcast_to(matrix, (len(call.query), len(queries), len(keys)))
+        return np.asarray(whole[head, query, key])
+
+    return Score(
+        query=queries[query].copy(),
+        key=keys[key].copy(),
+        scale=call.scale,
+        bias=0.0 if call.bias is None else float(cell(call.bias)),
+        allowed=call.allowed is None or bool(cell(call.allowed)),
+    )
+
+
+def score_csv(score: Score) -> bytes:
+    """The dimensions in order as CSV, with what each adds and the sum so far; last the bias, if there is one."""
+    terms = score.terms
+    rows: list[list[object]] = [
+        [dimension, score.query[dimension], score.key[dimension], terms[dimension], so_far]
+        for dimension, so_far in enumerate(terms.cumsum())
+    ]
+    if score.bias:
+        rows.append(["bias", "", "", score.bias, score.value])
+    return table_csv(["dimension", "query", "key", f"query x key x {score.scale:.6g}", "sum so far"], rows)

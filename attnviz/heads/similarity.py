@@ -1,0 +1,112 @@
+"""How alike heads are.
+
+One concept: the divergence of any two heads' rows, and the map that follows from it.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.errors import ShapeError
+from attnviz.heads.cells import layer_cells
+from attnviz.records import Axis, Kind, Record, check_index
+
+if TYPE_CHECKING:
+    from attnviz.model.trace import Trace
+
+MOST_COMPARED = 150_000_000
+"""Weights that `divergences` compares at most: pairs of heads x rows x keys; takes about a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Divergences(Record):
+    """How unlike any two heads are: the Jensen-Shannon divergence of their rows, in bits, mean over the rows.
+
+    0 for two heads that do the same, 1 for two that never look at the same key. Heads are numbered
+    ``layer x n_heads + head``.
+    """
+
+    divergence: Float[np.ndarray, "head head"]
+    n_heads: int
+    """Heads of a layer."""
+    n_rows: int
+    """Queries whose rows were compared."""
+    n_queries: int
+    """Queries there are."""
+
+    def nearest(self, layer: int, head: int, count: int) -> list[tuple[int, int, float]]:
+        """The heads most like this one, nearest first: layer, head and divergence."""
+        check_index("head", head, self.n_heads, "a layer")
+        check_index("layer", layer, len(self.divergence) // self.n_heads, "this model")
+        this = layer * self.n_heads + head
+        row = self.divergence[this]
+        order = [int(one) for one in np.argsort(row, kind="stable") if one != this]
+        return [(*divmod(one, self.n_heads), float(row[one])) for one in order[:count]]
+
+    def map(self) -> Float[np.ndarray, "head 2"]:
+        """Heads as points in the plane, near when their rows are alike; the same for the same numbers.
+
+        Metric multidimensional scaling of the divergences (SMACOF, scikit-learn 1.9.1, MDS), started from
+        classical scaling, so that nothing is random.
+
+        Source: Clark et al. 2019 (arXiv:1906.04341), section 6 and figure 6.
+        """
+        if not self.divergence.any():  # one head, or all alike
+            return np.zeros((len(self.divergence), 2), dtype=np.float32)
+        from sklearn.manifold import MDS, ClassicalMDS  # slow to import
+        from threadpoolctl import threadpool_limits
+
+        distances = self.divergence.astype(np.float64)
+        start = np.zeros((len(distances), 2))
+        with np.errstate(invalid="ignore"):  # an eigenvalue of few heads may be a hair below 0
+            axes = ClassicalMDS(metric="precomputed").fit_transform(distances)
+        start[:, : axes.shape[1]] = np.nan_to_num(axes)
+        scaling = MDS(metric="precomputed", init="random", n_init=1, max_iter=300, eps=1e-6)
+        with threadpool_limits(1, user_api="openmp"):  # for the reason given in attnviz.maps.projection
+            points: np.ndarray = scaling.fit_transform(distances, init=start)
+        return points.astype(np.float32)
+
+
+def divergences(
+    trace: "Trace", kind: Kind | None, queries: Axis, keys: Axis, *, most_compared: int = MOST_COMPARED
+) -> Divergences:
+    """How unlike any two heads of all layers are on this text.
+
+    Rows are divided by what they have on the keys that are shown. Of a long text evenly spaced rows are
+    compared, as many as ``most_compared`` weights allow; rows that see no shown key in some head are left out.
+
+    Source: Clark et al. 2019 (arXiv:1906.04341), section 6: the sum over the tokens of JS(H_i(x), H_j(x));
+    here their mean, so that texts of any length compare.
+    """
+    n_heads = trace.n_layers(kind) * trace.n_heads(kind)
+    n_pairs = n_heads * (n_heads - 1) // 2
+    n_rows = min(len(queries), max(1, most_compared // max(1, n_pairs * len(keys))))
+    chosen = np.zeros(len(queries), dtype=bool)
+    chosen[np.linspace(0, len(queries) - 1, n_rows).round().astype(int)] = True
+    rows = np.concatenate(list(layer_cells(trace, kind, queries.where(chosen), keys, "weights")))
+    total = rows.sum(axis=-1, keepdims=True)  # [head, query, 1]
+    compared = (total > 0).all(axis=(0, 2))
+    if not compared.any():
+        raise ShapeError("No query sees a key that is shown in every head; show more keys to compare heads.")
+    rows = rows[:, compared] / total[:, compared]
+    entropy = _bits(rows)  # [head]
+    divergence = np.zeros((n_heads, n_heads), dtype=np.float32)
+    for one in range(n_heads - 1):
+        mixed = _bits(0.5 * (rows[one] + rows[one + 1 :]))
+        divergence[one, one + 1 :] = mixed - 0.5 * (entropy[one] + entropy[one + 1 :])
+    divergence = np.maximum(divergence + divergence.T, 0)  # rounding leaves a hair below 0
+    return Divergences(
+        divergence=divergence,
+        n_heads=trace.n_heads(kind),
+        n_rows=int(compared.sum()),
+        n_queries=len(queries),
+    )
+
+
+def _bits(rows: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head"]:
+    """Entropy of rows that sum to 1, in bits, mean over the rows."""
+    logarithms = np.log2(np.maximum(rows, np.finfo(np.float32).tiny))
+    means: np.ndarray = -np.einsum("...qk,...qk->...", rows, logarithms) / rows.shape[-2]
+    return means

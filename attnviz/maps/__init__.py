@@ -1,0 +1,1 @@
+"""Vectors to points: spaces, layouts, the attention map, reliability, many texts."""

@@ -1,0 +1,237 @@
+"""Vectors as points in the plane or in space: t-SNE, UMAP, principal components, classical scaling.
+
+One concept: from vectors to points by a method that knows nothing of attention; `attnviz.maps.attention_map` is the one
+that does. numpy in, numpy out, so that any of it can be run in another process.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import orthogonal_procrustes
+
+Layout = Literal["tsne", "umap", "pca", "mds"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+Metric = Literal["cosine", "euclidean"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+
+FEWEST_POINTS = 4
+"""With three points or fewer, no perplexity of at least 1 is valid and t-SNE says nothing."""
+FEWEST_ITERATIONS = 250
+"""scikit-learn 1.9.1 refuses fewer: the first 250 are its early exaggeration."""
+MOST_ITERATIONS = 5000
+LARGEST_SEED = 2**32 - 1
+_START_SPREAD = 1e-4
+"""Standard deviation of t-SNE's start along the first axis, as in scikit-learn 1.9.1, TSNE(init="pca")."""
+_START_NOISE = 0.1
+"""What the seed adds to a start of standard deviation 1: without it t-SNE has nothing random, and no seed would
+matter."""
+OPENTSNE_FROM = 1000
+"""From so many points on openTSNE 1.0.4 does t-SNE, which tells how far it is; below, scikit-learn 1.9.1 is faster.
+
+Seconds of one thread, for 1,000 steps at 22, 60, 200, 500 and 1,000 points: scikit-learn 0.05, 0.10, 0.38, 1.37 and
+2.87, openTSNE 0.13, 0.14, 0.41, 1.33 and 2.87; for 750 steps at 2,000 and 5,000 points 5.5 and 19.7 against 6.1 and
+15.7.
+"""
+_TOLD_EVERY = 25
+"""Steps of openTSNE between two reports of its progress."""
+
+
+def largest_perplexity(n_point: int) -> float:
+    """Largest perplexity that makes sense for this many points: a third of the others.
+
+    Source: the check ``N - 1 < 3 * perplexity`` in van der Maaten's bhtsne (tsne.cpp); each point looks
+    for three times the perplexity of neighbours.
+    """
+    return max(1.0, (n_point - 1) / 3)
+
+
+def limits(method: str, n_point: int) -> dict[str, tuple[float, float]]:
+    """The parameters that a method takes, each with its lowest and highest value for this many points.
+
+    Every method but "pca" also takes a metric where it is fed with vectors; "attention" is not.
+    """
+    seed = {"seed": (0.0, float(LARGEST_SEED))}
+    match method:
+        case "tsne":
+            return {
+                "perplexity": (1.0, largest_perplexity(n_point)),
+                "iterations": (float(FEWEST_ITERATIONS), float(MOST_ITERATIONS)),
+                **seed,
+            }
+        case "umap":
+            return {"neighbours": (2.0, max(2.0, n_point - 1.0)), "min_dist": (0.0, 1.0), **seed}
+        case "attention":
+            return {"iterations": (float(FEWEST_ITERATIONS), float(MOST_ITERATIONS)), **seed}
+        case _:
+            return {}
+
+
+def lay_out(
+    vectors: Float[np.ndarray, "point d_fed"],
+    method: Layout,
+    *,
+    dimensions: int = 2,
+    metric: str = "euclidean",
+    progress: Callable[[float], None] | None = None,
+    **parameters: Any,
+) -> Float[np.ndarray, "point axis"]:
+    """One point for each vector; the same for the same arguments.
+
+    Args:
+        method: "tsne", van der Maaten and Hinton 2008 (JMLR 9:2579); "umap", McInnes et al. 2018
+            (arXiv:1802.03426), by umap-learn 0.5.12; "pca", principal components, Pearson 1901; "mds", classical
+            scaling, Torgerson 1952, by scikit-learn 1.9.1, the same as "pca" for Euclidean distances.
+        dimensions: axes of the points, 2 or 3.
+        progress: called with the share that is done, 0 to 1, where the method tells.
+        parameters: those that `limits` names for the method.
+    """
+    match method:
+        case "tsne":
+            points = _tsne(vectors, dimensions, metric, progress, **parameters)
+        case "umap":
+            points = _umap(vectors, dimensions, metric, **parameters)
+        case "mds":
+            points = _classical_scaling(vectors, dimensions, metric)
+        case _:
+            points = principal_components(vectors, dimensions)
+    return points.astype(np.float32)
+
+
+def principal_components(
+    vectors: Float[np.ndarray, "point d_fed"], dimensions: int = 2
+) -> Float[np.ndarray, "point axis"]:
+    """Coordinates along the directions of largest variance; zeros for directions that there are not."""
+    centred = vectors - vectors.mean(axis=0)
+    left, singular, _ = np.linalg.svd(centred, full_matrices=False)
+    points = np.zeros((len(vectors), dimensions), dtype=np.float32)
+    n_axis = min(dimensions, len(singular))
+    points[:, :n_axis] = left[:, :n_axis] * singular[:n_axis]
+    return points
+
+
+def aligned(
+    points: Float[np.ndarray, "point axis"], onto: Float[np.ndarray, "point axis"]
+) -> Float[np.ndarray, "point axis"]:
+    """The points moved, turned and mirrored as a whole so that they lie as near as can be to others; not stretched.
+
+    Source: Schönemann 1966, "A generalized solution of the orthogonal Procrustes problem", by scipy 1.17.1.
+    """
+    centre = points.mean(axis=0)
+    turn, _ = orthogonal_procrustes(points - centre, onto - onto.mean(axis=0))
+    moved: np.ndarray = (points - centre) @ turn + onto.mean(axis=0)
+    return moved.astype(np.float32)
+
+
+def _tsne(
+    vectors: np.ndarray,
+    dimensions: int,
+    metric: str,
+    progress: Callable[[float], None] | None,
+    perplexity: float,
+    iterations: int,
+    seed: int,
+) -> np.ndarray:
+    start = _start(vectors, dimensions, seed) * np.float32(_START_SPREAD)
+    if len(vectors) >= OPENTSNE_FROM:
+        return _tsne_of_many(vectors, start, metric, progress, perplexity, iterations, seed)
+    from sklearn.manifold import TSNE  # slow to import
+    from threadpoolctl import threadpool_limits
+
+    method = TSNE(
+        n_components=dimensions,
+        init=start,
+        metric=metric,
+        perplexity=perplexity,
+        max_iter=iterations,
+        random_state=seed,
+    )
+    # One thread: a step on few points is shorter than the wait for a second thread. On a busy machine 22
+    # points took 0.05 s with one thread and up to 4 s with two.
+    with threadpool_limits(1, user_api="openmp"):
+        points: np.ndarray = method.fit_transform(vectors)
+    return points
+
+
+_TWO_THREADS_FROM = 2000
+"""Points from which two threads are worth it: 2,000 took 2.3 to 2.6 s with two that sleep while they wait and 3.5 to
+6.3 s with one. Where they wait without sleeping, which is OpenMP's habit (OMP_WAIT_POLICY), a busy machine takes 41 s."""
+
+
+def _tsne_of_many(
+    vectors: np.ndarray,
+    start: np.ndarray,
+    metric: str,
+    progress: Callable[[float], None] | None,
+    perplexity: float,
+    iterations: int,
+    seed: int,
+) -> np.ndarray:
+    from openTSNE import TSNE  # slow to import
+
+    done = 0
+
+    def told(_iteration: int, _error: float, _points: np.ndarray) -> bool:
+        nonlocal done
+        done += _TOLD_EVERY
+        if progress:
+            progress(min(1.0, done / iterations))
+        return False  # True would be the end
+
+    method = TSNE(
+        n_components=start.shape[1],
+        initialization=start.astype(np.float64),
+        metric=metric,
+        perplexity=perplexity,
+        early_exaggeration_iter=FEWEST_ITERATIONS,
+        n_iter=iterations - FEWEST_ITERATIONS,
+        neighbors="exact",
+        negative_gradient_method="bh",  # its other one took 50 s where this one took 3 s, at 1,000 points
+        callbacks=told,
+        callbacks_every_iters=_TOLD_EVERY,
+        n_jobs=2 if len(vectors) >= _TWO_THREADS_FROM else 1,
+        random_state=seed,
+    )
+    return np.asarray(method.fit(vectors))
+
+
+def _umap(
+    vectors: np.ndarray, dimensions: int, metric: str, neighbours: int, min_dist: float, seed: int
+) -> np.ndarray:
+    with warnings.catch_warnings():
+        # It warns at its import that Tensorflow, for a part of it that is not used here, is not installed.
+        warnings.simplefilter("ignore", ImportWarning)
+        from umap import UMAP  # slow to import, and compiled at its first call
+
+    method = UMAP(
+        n_components=dimensions,
+        n_neighbors=neighbours,
+        min_dist=min_dist,
+        metric=metric,
+        random_state=seed,
+        n_jobs=1,  # with two it says itself that the same seed gives other points
+        # Its own start has fewer points than it needs where the points are few.
+        init=_start(vectors, dimensions, seed),
+    )
+    points: np.ndarray = method.fit_transform(vectors)
+    return points
+
+
+def _start(vectors: np.ndarray, dimensions: int, seed: int) -> Float[np.ndarray, "point axis"]:
+    """Principal components with standard deviation 1 along the first, and noise that the seed decides."""
+    points = principal_components(vectors, dimensions)
+    points /= max(float(points[:, 0].std()), float(np.finfo(np.float32).tiny))
+    noise: np.ndarray = np.random.default_rng(seed).normal(0, _START_NOISE, points.shape)
+    return points + noise.astype(np.float32)
+
+
+def _classical_scaling(vectors: np.ndarray, dimensions: int, metric: str) -> np.ndarray:
+    from sklearn.manifold import ClassicalMDS  # slow to import
+
+    points = np.zeros((len(vectors), dimensions), dtype=np.float32)
+    with np.errstate(invalid="ignore"):  # an eigenvalue of few points may be a hair below 0
+        found = ClassicalMDS(n_components=min(dimensions, len(vectors)), metric=metric).fit_transform(vectors)
+    points[:, : found.shape[1]] = np.nan_to_num(found)
+    return points

@@ -1,0 +1,261 @@
+"""Query and key vectors of one head as a map, with figures of its reliability.
+
+One concept: a Projection of a trace. What is fed in is `attnviz.maps.spaces`', where the points go is
+`attnviz.maps.layouts`' and `attnviz.maps.attention_map`'s, how reliable it is `attnviz.maps.faithfulness`'. Nothing of torch
+or transformers is needed.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.errors import ProjectionError
+from attnviz.maps import attention_map
+from attnviz.maps.faithfulness import faithfulness, trustworthiness
+from attnviz.maps.layouts import (
+    FEWEST_ITERATIONS,
+    FEWEST_POINTS,
+    LARGEST_SEED,
+    LAYOUTS,
+    METRICS,
+    MOST_ITERATIONS,
+    Layout,
+    lay_out,
+    limits,
+)
+from attnviz.maps.spaces import Space, fed
+from attnviz.records import Kind, Placement, Projection, Role
+
+if TYPE_CHECKING:
+    from attnviz.model.trace import Trace
+
+METHODS = ("attention", *LAYOUTS)
+NAMES = {"attention": "The attention map", "tsne": "t-SNE", "umap": "UMAP", "pca": "PCA", "mds": "MDS"}
+_RANGES: dict[str, tuple[str, int, float]] = {
+    "perplexity": ("perplexity", 1, np.inf),
+    "iterations": ("number of iterations", FEWEST_ITERATIONS, MOST_ITERATIONS),
+    "neighbours": ("number of neighbours", 2, np.inf),
+    "min_dist": ("smallest distance", 0, 1),
+    "seed": ("seed", 0, LARGEST_SEED),
+}
+"""Parameters with the lowest and the highest value that makes sense for any number of points."""
+
+
+def project(
+    trace: "Trace",
+    layer: int,
+    head: int,
+    *,
+    kind: Kind | None = None,
+    method: str = "tsne",
+    space: Space = "raw",
+    dimensions: int = 2,
+    metric: str = "cosine",
+    perplexity: float = 5.0,
+    iterations: int = 1000,
+    neighbours: int = 15,
+    min_dist: float = 0.1,
+    seed: int = 0,
+    values: bool = False,
+) -> Projection:
+    """Queries and keys of one head laid out together; same settings, same picture.
+
+    Args:
+        method: one of `METHODS`: "attention", the map that `attnviz.maps.attention_map` fits to the weights, or one of
+            `attnviz.maps.layouts.LAYOUTS`.
+        space: what the method is fed with, one of `attnviz.maps.spaces.SPACES`; nothing to the attention map.
+        dimensions: axes of the map, 2 or 3.
+        metric: "cosine" or "euclidean" distance between the vectors.
+        perplexity: of t-SNE, how many neighbours a point minds, at least 1.
+        iterations: of t-SNE and the attention map, steps of the optimiser at most, 250 to 5000.
+        neighbours: of UMAP, how many neighbours a point minds, at least 2.
+        min_dist: of UMAP, how near points may lie, 0 to 1.
+        seed: of what is random in the method, 0 to 2^32 - 1. What differs between seeds is not reliable.
+        values: whether value vectors join as a third group; the attention map has no place for them.
+
+    Returns:
+        Points [point, axis], queries first, then keys, then values, and how reliable they are. Perplexity and
+        neighbours are lowered where the points are too few, which ``remark`` then says.
+
+    Raises:
+        ProjectionError: a parameter outside its range, or values asked of the attention map.
+        SelectionError: no such layer, head or kind.
+    """
+    placed = place(
+        *arrays(trace, layer, head, kind),
+        value=trace.value(layer, head, kind) if values else None,
+        method=method,
+        space=space,
+        dimensions=dimensions,
+        metric=metric,
+        perplexity=perplexity,
+        iterations=iterations,
+        neighbours=neighbours,
+        min_dist=min_dist,
+        seed=seed,
+    )
+    return with_tokens(placed, trace, layer, head, kind)
+
+
+def arrays(
+    trace: "Trace", layer: int, head: int, kind: Kind | None = None
+) -> tuple[
+    Float[np.ndarray, "query d_head"],
+    Float[np.ndarray, "key d_head"],
+    Float[np.ndarray, "query key"],
+    Float[np.ndarray, "query key"],
+]:
+    """Queries, keys, scores and weights of a head, as `place` takes them.
+
+    Raises:
+        SelectionError: no such layer, head or kind.
+    """
+    return (
+        trace.query(layer, head, kind),
+        trace.key(layer, head, kind),
+        trace.scores(layer, head, kind),
+        trace.weights(layer, head, kind),
+    )
+
+
+def with_tokens(
+    placed: Placement, trace: "Trace", layer: int, head: int, kind: Kind | None = None
+) -> Projection:
+    """A placement of this head's vectors with the tokens that its points belong to."""
+    queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
+    counts: tuple[tuple[Role, int], ...] = (
+        ("query", len(queries)),
+        ("key", len(keys)),
+        ("value", len(placed.points) - len(queries) - len(keys)),
+    )
+    return Projection(
+        **{one.name: getattr(placed, one.name) for one in fields(placed)},
+        role=tuple(role for role, n in counts for _ in range(n)),
+        position=np.concatenate([np.arange(n) for _, n in counts]),
+        query_tokens=queries,
+        key_tokens=keys,
+        kind=trace.attention(layer, kind).kind,
+        layer=layer,
+        head=head,
+        provenance=trace.provenance,
+    )
+
+
+def place(
+    query: Float[np.ndarray, "query d_head"],
+    key: Float[np.ndarray, "key d_head"],
+    scores: Float[np.ndarray, "query key"],
+    weights: Float[np.ndarray, "query key"],
+    *,
+    value: Float[np.ndarray, "key d_value"] | None = None,
+    method: str,
+    space: Space,
+    dimensions: int,
+    metric: str,
+    progress: Callable[[float], None] | None = None,
+    **parameters: Any,
+) -> Placement:
+    """Where `project` puts the points, from the `arrays` of a head, which another process can be sent.
+
+    Args:
+        scores: minus infinity where a query may not see a key.
+        value: vectors that join as a third group; None for none.
+        progress: called with the share that is done, 0 to 1, where the method tells.
+        parameters: perplexity, iterations, neighbours, min_dist and seed, all of them.
+
+    Raises:
+        ProjectionError: as `project` does.
+    """
+    _check(method, metric, dimensions, value is not None, parameters)
+    n_query, n_key = scores.shape
+    if method == "attention":
+        space, metric = "lifted", "euclidean"  # what trustworthiness is measured against
+    vectors = _vectors(query, key, value, space)
+    n_point = len(vectors)
+    remark, loss = "", None
+    used: dict[str, Any] = {}
+    if n_point < FEWEST_POINTS and method in ("tsne", "umap"):
+        remark = f"{n_point} points are too few for {NAMES[method]}; they are placed by their principal components."
+        method = "pca"
+        points = lay_out(vectors, "pca", dimensions=dimensions)
+    else:
+        used, remark = _fitted(method, n_point, parameters)
+        if method == "attention":
+            allowed = np.isfinite(scores)
+            queries, keys = attention_map.fit(
+                weights, allowed, dimensions=dimensions, progress=progress, **used
+            )
+            implied = attention_map.implied_weights(queries, keys, allowed)
+            loss = float(attention_map.divergence(weights, implied).mean())
+            points = np.concatenate([queries, keys])
+        else:
+            if method != "pca":
+                used = {"metric": metric, **used}
+            points = lay_out(vectors, cast(Layout, method), dimensions=dimensions, progress=progress, **used)
+    metric = used.get("metric", "euclidean")
+    of_queries, of_keys = slice(n_query), slice(n_query, n_query + n_key)
+    return Placement(
+        points=points,
+        method=method,
+        space=space,
+        parameters=used,
+        remark=remark,
+        in_map=faithfulness(points[of_queries], points[of_keys], scores),
+        in_space=None
+        if loss is not None
+        else faithfulness(vectors[of_queries], vectors[of_keys], scores, metric=metric),
+        trustworthiness=trustworthiness(vectors, points, metric=metric),
+        divergence=loss,
+    )
+
+
+def _vectors(
+    query: Float[np.ndarray, "query d_head"],
+    key: Float[np.ndarray, "key d_head"],
+    value: Float[np.ndarray, "key d_value"] | None,
+    space: Space,
+) -> Float[np.ndarray, "point d_fed"]:
+    queries, keys = fed(query, key, space)
+    if value is None:
+        return np.concatenate([queries, keys])
+    if value.shape[1] != key.shape[1]:
+        raise ProjectionError(
+            f"Values were asked for; they have {value.shape[1]} dimensions here and keys {key.shape[1]}, which no "
+            "map can hold together. Leave the values out."
+        )
+    lifted = np.zeros((len(value), keys.shape[1]), dtype=np.float32)
+    lifted[:, : value.shape[1]] = value
+    return np.concatenate([queries, keys, lifted])
+
+
+def _check(method: str, metric: str, dimensions: int, values: bool, asked: dict[str, Any]) -> None:
+    def refuse(what: str, valid: str) -> ProjectionError:
+        return ProjectionError(f"{what} was asked for; a map takes {valid}. Pick one of those.")
+
+    if method not in METHODS:
+        raise refuse(f"Method {method!r}", ", ".join(METHODS))
+    if metric not in METRICS:
+        raise refuse(f"Metric {metric!r}", " or ".join(METRICS))
+    if dimensions not in (2, 3):
+        raise refuse(f"A map of {dimensions} dimensions", "2 or 3 dimensions")
+    if values and method == "attention":
+        raise refuse("The attention map with values", "values in every map but the attention map")
+    for name, (title, lowest, highest) in _RANGES.items():
+        if not (lowest <= asked[name] <= highest and np.isfinite(asked[name])):
+            valid = f"{lowest} or more" if highest == np.inf else f"{lowest} to {highest}"
+            raise refuse(f"A {title} of {asked[name]}", valid)
+
+
+def _fitted(method: str, n_point: int, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The parameters that the method takes, none above what this many points allow, and what had to be lowered."""
+    used, remark = {}, ""
+    for name, (_, highest) in limits(method, n_point).items():
+        used[name] = asked[name]
+        if asked[name] > highest:
+            used[name] = type(asked[name])(highest)
+            digits = f"{used[name]:.1f}" if isinstance(used[name], float) else str(used[name])
+            remark = f"{name.capitalize()} {asked[name]:g} is lowered to {digits}: there are only {n_point} points."
+    return used, remark

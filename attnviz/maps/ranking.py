@@ -1,0 +1,164 @@
+"""All maps of one head, and how reliable each is.
+
+One concept: every method with everything that it can be fed with, where the maps differ, and the figures of each.
+Arrays in and a small record out, so that another process can be asked.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.maps.layouts import METRICS
+from attnviz.maps.projection import NAMES, place
+from attnviz.maps.spaces import SPACES, Space
+from attnviz.records import Faithfulness, Record
+from attnviz.records.table import table_csv
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapChoice:
+    """A map as it is chosen: what places the points, and what it is fed with."""
+
+    method: str
+    space: Space = "lifted"
+    """Nothing to the attention map."""
+    metric: str = "euclidean"
+    """Nothing to the attention map and to "pca"."""
+
+
+def _choices() -> tuple[MapChoice, ...]:
+    """Every map that is like no other, those that are made fastest first.
+
+    By cosine, balanced vectors are as far apart as centred ones, since lengths do not count; and classical scaling
+    of Euclidean distances is "pca".
+    """
+    fed = [
+        (space, metric) for space in SPACES for metric in METRICS if (space, metric) != ("balanced", "cosine")
+    ]
+    return (
+        MapChoice(method="attention"),
+        *(MapChoice(method="pca", space=space) for space in SPACES),
+        *(MapChoice(method="mds", space=space, metric=metric) for space, metric in fed if metric == "cosine"),
+        *(
+            MapChoice(method=method, space=space, metric=metric)
+            for method in ("tsne", "umap")
+            for space, metric in fed
+        ),
+    )
+
+
+MAPS = _choices()
+"""The maps that are compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RatedMap(Record):
+    """A map of one head and how reliable it is; see `attnviz.records.Placement`."""
+
+    choice: MapChoice
+    in_map: Faithfulness
+    trustworthiness: float
+    divergence: float | None
+    duration_s: float
+    """What placing the points and measuring them took, without what a method does only once in a process."""
+
+
+def rate(
+    query: Float[np.ndarray, "query d_head"],
+    key: Float[np.ndarray, "key d_head"],
+    scores: Float[np.ndarray, "query key"],
+    weights: Float[np.ndarray, "query key"],
+    choice: MapChoice,
+    *,
+    dimensions: int,
+    **parameters: Any,
+) -> RatedMap:
+    """How reliable this map of a head is; what it is made with is `attnviz.maps.projection.place`'s.
+
+    Raises:
+        ProjectionError: a parameter outside its range.
+    """
+    _make_ready(choice.method, choice.metric, dimensions)
+    started = time.perf_counter()
+    placed = place(
+        query,
+        key,
+        scores,
+        weights,
+        method=choice.method,
+        space=choice.space,
+        metric=choice.metric,
+        dimensions=dimensions,
+        **parameters,
+    )
+    return RatedMap(
+        choice=choice,
+        in_map=placed.in_map,
+        trustworthiness=placed.trustworthiness,
+        divergence=placed.divergence,
+        duration_s=time.perf_counter() - started,
+    )
+
+
+def best_first(rated: Sequence[RatedMap]) -> list[RatedMap]:
+    """Maps in the order of their mean correlation of score and distance; last those that have none."""
+    return sorted(rated, key=lambda one: np.nan_to_num(one.in_map.order_correlation, nan=np.inf))
+
+
+def ranking_csv(rated: Sequence[RatedMap]) -> bytes:
+    """The maps as a table, best first; empty where a map has no such number."""
+    header = [
+        *("method", "fed with", "distance", "mean correlation", "worst correlation", "nearest is strongest"),
+        *("trustworthiness", "divergence in nats", "seconds"),
+    ]
+    rows = []
+    for one in best_first(rated):
+        choice = one.choice
+        is_fitted = choice.method == "attention"
+        numbers = [
+            one.in_map.order_correlation,
+            one.in_map.worst_correlation,
+            one.in_map.nearest_agreement,
+            one.trustworthiness,
+            np.nan if one.divergence is None else one.divergence,
+            one.duration_s,
+        ]
+        rows.append(
+            [
+                NAMES[choice.method],
+                "weights" if is_fitted else choice.space,
+                "" if is_fitted or choice.method == "pca" else choice.metric,
+                *("" if np.isnan(number) else number for number in numbers),
+            ]
+        )
+    return table_csv(header, rows)
+
+
+@cache
+def _make_ready(method: str, metric: str, dimensions: int) -> None:
+    """Makes a method import and compile what it needs; UMAP takes 10 to 25 seconds for that."""
+    few = np.random.default_rng(0).normal(size=(4, 6, 6)).astype(np.float32)
+    settings: dict[str, Any] = {
+        "perplexity": 1.0,
+        "iterations": 250,
+        "neighbours": 2,
+        "min_dist": 0.0,
+        "seed": 0,
+    }
+    query, key, scores, weights = few
+    place(
+        query,
+        key,
+        scores,
+        weights,
+        method=method,
+        space="raw",
+        metric=metric,
+        dimensions=dimensions,
+        **settings,
+    )

@@ -1,0 +1,368 @@
+"""What one layer's attention is made of: the vectors that enter it, its weight matrices, and what leaves it.
+
+One concept: the anatomy of a layer, taken from one forward pass of a copy that shares the model's parameters, so
+that other threads' passes are not listened to. `attnviz.model.trace` has what is between: queries, keys, values and weights.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from attnviz.model.capture import recorded, share_parameters
+from attnviz.model.output_maps import Linear, OutputMap, linear_parameters
+from attnviz.records import Kind, Record, Tokens
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+    from attnviz.model.trace import Trace
+
+Part = Literal["query", "key", "value"]
+Ingredient = Literal["token", "position", "segment"]
+NormalisationMethod = Literal["layer", "rms"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinearMap(Record):
+    """A linear map of one layer, cut into its heads: ``vectors = hidden @ weight[head] + bias[head]``."""
+
+    weight: Float[np.ndarray, "head d_in d_head"]
+    bias: Float[np.ndarray, "head d_head"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Normalisation(Record):
+    """A normalisation and what it made of some vectors.
+
+    Source: ``layer`` is Ba et al. 2016 (arXiv:1607.06450), section 3, ``weight * (x - mean) / sqrt(variance + eps) +
+    bias``; ``rms`` is Zhang and Sennrich 2019 (arXiv:1910.07467), equation 4, ``weight * x / sqrt(mean(x^2) + eps)``.
+    Means and variance are over the dimensions of each vector.
+    """
+
+    method: NormalisationMethod
+    weight: Float[np.ndarray, " d_model"]
+    """What each dimension is multiplied with; Gemma and Nemotron keep it less 1."""
+    bias: Float[np.ndarray, " d_model"] | None
+    eps: float
+    made: Float[np.ndarray, "token d_model"]
+    """What the model's own module gave."""
+
+    def of(self, vectors: Float[np.ndarray, "token d_model"]) -> Float[np.ndarray, "token d_model"]:
+        """The vectors normalised by the formula, in float64."""
+        centred = vectors.astype(np.float64)
+        if self.method == "layer":
+            centred = centred - centred.mean(axis=1, keepdims=True)
+        normalised: np.ndarray = (
+            centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + self.eps) * self.weight
+        )
+        return normalised if self.bias is None else normalised + self.bias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerAnatomy(Record):
+    """What goes into a layer's attention, what it is multiplied with, and what comes out of W_O."""
+
+    kind: Kind
+    layer: int
+    ingredients: Mapping[Ingredient, Float[np.ndarray, "token d_embedding"]]
+    """Rows of the embedding tables whose sum is the model's first vector of each token, before normalisation;
+    those that the family has. Of the text that the queries come from."""
+    norm: Normalisation | None
+    """What normalises that sum; None where nothing does, or in a way attnviz does not know."""
+    leads_to_first_layer: Literal["as it is", "by a matrix"] | None
+    """How the first layer comes to read that sum, normalised where ``norm`` is known; None where the model does more
+    to it than attnviz knows."""
+    hidden: Float[np.ndarray, "query d_model"] | None
+    """What the layer's queries are made from; None where the family changes them after a linear map, as rotary
+    positions do, or computes them in a way attnviz does not know."""
+    sources: Float[np.ndarray, "key d_source"] | None
+    """What its keys and values are made from: in self-attention the same as ``hidden``."""
+    projections: Mapping[Part, LinearMap]
+    """W_Q, W_K and W_V with their biases; a part is missing where its vectors are not a linear map's."""
+    output: Float[np.ndarray, "query d_model"] | None
+    """What the model's own W_O made of the heads' outputs, its bias included; None where it is given anything else."""
+    output_weight: Float[np.ndarray, "head d_value d_model"] | None
+    output_bias: Float[np.ndarray, " d_model"] | None
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        for name in ("ingredients", "projections"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+
+@dataclass(slots=True)
+class _Listening:
+    """The linear maps around each attention call, until the one that is asked for has passed."""
+
+    kind: Kind
+    layer: int
+    before_first: list[tuple[Linear, Tensor, Tensor]] = field(default_factory=list)
+    """Those before the first attention within the text that the queries come from."""
+    before: list[tuple[Linear, Tensor, Tensor]] = field(default_factory=list)
+    after: Tensor | None = None
+    """What W_O gave."""
+    n_calls: int = 0
+    found: bool = False
+
+
+def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None) -> LayerAnatomy:
+    """What the attention of one layer is made of, while the model reads the text of a trace.
+
+    Matrices are on the memory of the model's own parameters. The forward pass is the model's own, without the
+    trace's interventions.
+
+    Raises:
+        SelectionError: no such layer or kind.
+    """
+    call = trace.attention(layer, kind)
+    network = share_parameters(model.network)
+    listening = _Listening(call.kind, layer)
+    joining = model.output_maps[call.kind][layer] if call.kind in model.output_maps else None
+    first_kind: Kind = "decoder" if call.kind == "cross" else call.kind
+    ingredients: dict[Ingredient, np.ndarray] = {}
+    norms: list[Normalisation] = []
+    looked_up: list[int] = []  # attention calls there had been when the tokens were looked up
+    tokens = trace.query_tokens(kind)
+    linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
+    tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
+    norm_modules = [
+        one
+        for one in network.modules()
+        if isinstance(weight := getattr(one, "weight", None), Tensor) and weight.ndim == 1
+    ]
+    with recorded(network) as recording:
+
+        def listen(module: Linear, inputs: tuple[Any, ...], output: Tensor) -> None:
+            if listening.found:
+                if (
+                    listening.after is None
+                    and joining is not None
+                    and module is network.get_submodule(joining.name)
+                ):
+                    listening.after = output
+                return
+            if recording.order.n_calls > listening.n_calls:  # an attention call has passed
+                listening.n_calls = recording.order.n_calls
+                if recording.order.last == (first_kind, 0):
+                    listening.before_first = list(listening.before)
+                if recording.order.last == (listening.kind, listening.layer):
+                    listening.found = True
+                    listen(module, inputs, output)
+                    return
+                listening.before.clear()
+            listening.before.append((module, inputs[0], output))
+
+        def look_up(table: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
+            rows = output.reshape(-1, output.shape[-1]).float().cpu().numpy()
+            if "token" not in ingredients:
+                if _holds(inputs[0], tokens.ids):
+                    ingredients["token"] = rows * _token_scale(network, table)
+                    looked_up.append(recording.order.n_calls)
+            elif rows.shape == ingredients["token"].shape and looked_up == [recording.order.n_calls]:
+                # before the first attention of this text: not T5's table of distances, nor the other text's tokens
+                ingredients.setdefault(_ingredient(table, inputs[0], tokens, network), rows)
+
+        def normalise(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+            parts = list(ingredients.values())
+            if norms or not parts or not inputs:
+                return
+            given = _rows(inputs[0])
+            if {one.shape for one in parts} == {given.shape} and _are_equal(given, np.sum(parts, axis=0)):
+                found = _normalisation(module, given, _rows(output))
+                norms.extend([found] if found is not None else [])
+
+        for one in linear:
+            one.register_forward_hook(listen)
+        for table in tables:
+            table.register_forward_hook(look_up)
+        for norm in norm_modules:
+            norm.register_forward_hook(normalise)
+        with torch.inference_mode():
+            network(**model.inputs(trace.tokens, trace.target_tokens))
+    parts: dict[Part, LinearMap] = {}
+    inputs: dict[Part, np.ndarray] = {}
+    recorded_vectors: dict[Part, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}
+    for part, vectors in recorded_vectors.items():
+        if (found := _projection_of(vectors, listening.before)) is not None:
+            inputs[part], parts[part] = found
+    first = trace.attention(0, first_kind)
+    found_first = (
+        _projection_of(one, listening.before_first) for one in (first.query, first.key, first.value)
+    )
+    read = next((one[0] for one in found_first if one is not None), None)
+    start = norms[0].made if norms else None
+    if start is None and len({one.shape for one in ingredients.values()}) == 1:
+        start = np.sum(list(ingredients.values()), axis=0)
+    output, output_weight, output_bias = _output(listening.after, joining)
+    return LayerAnatomy(
+        kind=call.kind,
+        layer=layer,
+        ingredients=ingredients,
+        norm=norms[0] if norms else None,
+        leads_to_first_layer=_leads_to(read, start, listening.before_first),
+        hidden=inputs.get("query"),
+        sources=inputs.get("key", inputs.get("value")),
+        projections=parts,
+        output=output,
+        output_weight=output_weight,
+        output_bias=output_bias,
+    )
+
+
+def _holds(asked: Any, numbers: np.ndarray) -> bool:
+    """Whether a table was asked for these rows; Marian hands its positions only a shape."""
+    return isinstance(asked, Tensor) and np.array_equal(asked.reshape(-1).cpu().numpy(), numbers)
+
+
+def _ingredient(table: nn.Embedding, asked: Any, tokens: Tokens, network: PreTrainedModel) -> Ingredient:
+    """What rows were looked up by, in a table that is not of the tokens; BART's decoder hands its positions the ids."""
+    is_of_segments = table.num_embeddings == getattr(network.config, "type_vocab_size", 0)
+    # RoBERTa has one row for both sentences of a pair
+    segments = np.minimum(tokens.segment, table.num_embeddings - 1)
+    return "segment" if is_of_segments and _holds(asked, segments) else "position"
+
+
+def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
+    """What a family multiplies the tokens' vectors with once they are looked up, as Marian does."""
+    is_scaled_later = getattr(network.config, "scale_embedding", False) and not hasattr(table, "embed_scale")
+    return float(table.embedding_dim**0.5) if is_scaled_later else 1.0
+
+
+def _projection_of(
+    vectors: np.ndarray, maps: list[tuple[Linear, Tensor, Tensor]]
+) -> tuple[np.ndarray, LinearMap] | None:
+    """The linear map, or the part of one, that gave these vectors [head, token, d_head], and what went into it."""
+    n_head, n_token, d_head = vectors.shape
+    wanted = torch.tensor(vectors).transpose(0, 1).flatten(1)  # [token, head x d_head]
+    for module, given, output in maps:
+        made = output.reshape(-1, output.shape[-1]).float().cpu()
+        if len(made) != n_token:
+            continue
+        for columns in _parts(made.shape[-1], n_head, d_head):
+            if torch.equal(made[:, columns], wanted):
+                weight, bias = linear_parameters(module)
+                linear = LinearMap(
+                    weight=weight[:, columns]
+                    .reshape(-1, n_head, d_head)
+                    .transpose(0, 1)
+                    .float()
+                    .cpu()
+                    .numpy(),
+                    bias=None
+                    if bias is None
+                    else bias[columns].reshape(n_head, d_head).float().cpu().numpy(),
+                )
+                return given.reshape(n_token, -1).float().cpu().numpy(), linear
+    return None
+
+
+def _parts(width: int, n_head: int, d_head: int) -> Iterator[Any]:
+    """Columns of a linear map that may be those of all heads: one block after another, or head by head."""
+    own = n_head * d_head
+    for start in range(0, width - own + 1, own):
+        yield slice(start, start + own)
+    if width == 3 * own:  # GPT-NeoX: query, key and value of a head side by side
+        yield from torch.arange(width).reshape(n_head, 3, d_head).transpose(0, 1).flatten(1)
+
+
+def _output(
+    made: Tensor | None, joining: OutputMap | None
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """What W_O gave, W_O itself cut into heads, and its bias; None where attnviz knows of no W_O."""
+    if made is None or joining is None:
+        return None, None, None
+    return _rows(made), joining.weight, joining.bias
+
+
+def _normalisation(module: nn.Module, given: np.ndarray, made: np.ndarray) -> Normalisation | None:
+    """The normalisation that a module computes, found by what it gave; None where no formula gives that."""
+    weight = module.get_parameter("weight").detach().float().cpu().numpy()
+    bias = getattr(module, "bias", None)
+    eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
+    methods: tuple[NormalisationMethod, ...] = ("layer", "rms")
+    for method, gain in ((method, gain) for method in methods for gain in (weight, weight + 1)):
+        if eps is None or weight.shape != given.shape[1:]:
+            continue
+        found = Normalisation(
+            method=method,
+            weight=gain,
+            bias=None if bias is None else bias.detach().float().cpu().numpy(),
+            eps=float(eps),
+            made=made,
+        )
+        if _are_equal(found.of(given), made):
+            return found
+    return None
+
+
+def _leads_to(
+    read: np.ndarray | None, start: np.ndarray | None, maps: list[tuple[Linear, Tensor, Tensor]]
+) -> Literal["as it is", "by a matrix"] | None:
+    """How the vectors that a layer reads come from those at the start, if they are the same or a linear map's."""
+    if read is None or start is None:
+        return None
+    if _are_equal(read, start):
+        return "as it is"
+    for _, given, made in maps:
+        if _are_equal(_rows(given), start) and _are_equal(_rows(made), read):
+            return "by a matrix"
+    return None
+
+
+def _rows(tensor: Tensor) -> np.ndarray:
+    rows: np.ndarray = tensor.reshape(-1, tensor.shape[-1]).float().cpu().numpy()
+    return rows
+
+
+def _are_equal(found: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether two matrices differ by no more than float32 rounds them."""
+    if found.shape != expected.shape:
+        return False
+    return bool(np.allclose(found, expected, rtol=0, atol=1e-4 * float(np.abs(expected).max())))
+
+
+def learned_positions(model: "Model") -> Float[np.ndarray, "position d_embedding"] | None:
+    """The table of position vectors that a model has learned, on its own memory; None where it has none.
+
+    Rows that a family keeps for padding (RoBERTa's first two) are left out.
+    """
+    found = find_position_table(model, share_parameters(model.network))
+    if found is None:
+        return None
+    table, first = found
+    rows: np.ndarray = table.get_parameter("weight").detach().float().cpu().numpy()[first:]
+    return rows
+
+
+def find_position_table(model: "Model", network: PreTrainedModel) -> tuple[nn.Embedding, int] | None:
+    """The module of a copy of a model that looks up positions, and the row of position 0.
+
+    Args:
+        network: a copy that no other thread uses, made by `attnviz.model.capture.share_parameters`.
+    """
+    probe = model.trace("a b c")  # a single position could be taken for a segment
+    tokens = probe.tokens
+    found: list[tuple[nn.Embedding, int]] = []
+
+    def look_up(module: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
+        rows = output.reshape(-1, output.shape[-1])
+        if len(rows) != len(tokens) or _holds(inputs[0], tokens.ids):
+            return
+        if _ingredient(module, inputs[0], tokens, network) == "position":
+            apart = (module.get_parameter("weight") - rows[0]).abs().sum(dim=1)
+            found.append((module, int(apart.argmin())))
+
+    tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
+    handles = [one.register_forward_hook(look_up) for one in tables]
+    with torch.inference_mode():
+        network(**model.inputs(probe.tokens, probe.target_tokens))
+    for one in handles:
+        one.remove()
+    return found[0] if found else None

@@ -1,0 +1,328 @@
+"""attnviz's attention inside a transformers model, and a record of what passes through it.
+
+One concept: the forward pass. The function here is registered as an attention implementation of
+transformers under the name "attnviz", so that a model loaded with it runs on `attnviz.maths`.
+What is recorded lives in a context variable, never on the model: one process serves many people.
+
+Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0.
+"""
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError
+from attnviz.maths.attention import expand_heads
+from attnviz.maths.blocks import attention_output_in_blocks
+from attnviz.model.interventions import Intervention, allowed_by
+from attnviz.records import Kind, LayerAttention
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+IMPLEMENTATION = "attnviz"
+
+# Arguments of a family's attention that leave the numbers as they are, or are accounted for
+# elsewhere: masks and positions have been applied by then, dropout is off, caches are not used.
+_HARMLESS = frozenset(
+    {
+        "is_causal",
+        "sliding_window",
+        "position_ids",
+        "cache_position",
+        "deterministic",
+        "output_attentions",
+        "output_hidden_states",
+        "use_cache",
+        "return_dict",
+        "cu_seq_lens_q",
+        "cu_seq_lens_k",
+        "max_length_q",
+        "max_length_k",
+        "num_items_in_batch",
+    }
+)
+
+_OTHER_FORMULAS = {
+    "softcap": "caps its scores by c · tanh(score / c) (Gemma Team 2024, arXiv:2408.00118, section 2)",
+    "s_aux": "gives a part of each row's weight to a learned sink (OpenAI 2025, arXiv:2508.10925)",
+}
+"""What a family does that is asked for by this argument, where it is no scaled dot-product attention."""
+
+
+class CallOrder:
+    """Which attention of a model is called: the kind and the layer, by the order of the calls.
+
+    Some families name no layer, and ALBERT calls one module for each.
+    """
+
+    def __init__(self, network: "PreTrainedModel") -> None:
+        self._encoder_modules: frozenset[int] | None = None
+        if network.config.is_encoder_decoder:
+            self._encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
+        self._n_calls: Counter[Kind] = Counter()
+        self.n_calls = 0
+        """Calls of all kinds so far."""
+        self.last: tuple[Kind, int] | None = None
+        """Kind and layer of the last call."""
+
+    def upcoming(self, module: nn.Module) -> tuple[Kind, int]:
+        """Kind and layer of a call that is about to be made."""
+        kind = self._kind_of(module)
+        return kind, self._n_calls[kind]
+
+    def next(self, module: nn.Module) -> tuple[Kind, int]:
+        """Kind and layer of the call that is made now, which is counted."""
+        self.last = kind, _ = self.upcoming(module)
+        self._n_calls[kind] += 1
+        self.n_calls += 1
+        return self.last
+
+    def _kind_of(self, module: nn.Module) -> Kind:
+        is_causal = bool(getattr(module, "is_causal", False))
+        if self._encoder_modules is None:
+            return "decoder" if is_causal else "encoder"
+        if id(module) in self._encoder_modules:
+            return "encoder"
+        return "decoder" if is_causal else "cross"
+
+
+class Recording:
+    """The attention calls of one forward pass, in the order in which they were made."""
+
+    def __init__(self, network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> None:
+        self.order = CallOrder(network)
+        self.interventions = interventions
+        """What is changed in this pass."""
+        self.calls: dict[Kind, list[LayerAttention]] = {}
+        self.output: Tensor | None = None
+        """What the last call gave, [batch, query, head, d_value]."""
+        self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
+
+    def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """As `split_mask`. Layers are handed the same mask, so that it is split and kept once."""
+        if id(mask) not in self._masks:
+            self._masks[id(mask)] = (mask, *split_mask(mask))  # holding the mask keeps its id its own
+        return self._masks[id(mask)][1:]
+
+    def changed(self, module: nn.Module, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor | None:
+        """The mask of the call that is made now, after the interventions."""
+        kind, layer = self.order.upcoming(module)
+        shape = (query.shape[1], query.shape[2], key.shape[2])
+        left = allowed_by(self.interventions, kind, layer, shape)
+        if left is None:
+            return allowed
+        mask = torch.tensor(left, device=query.device)[None]
+        return mask if allowed is None else allowed & mask
+
+    def add(
+        self,
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scale: float,
+        allowed: Tensor | None,
+        bias: Tensor | None,
+    ) -> None:
+        kind, layer = self.order.next(module)
+        self.calls.setdefault(kind, []).append(
+            LayerAttention(
+                kind=kind,
+                layer=layer,
+                query=_array(query),
+                key=_array(key),
+                value=_array(value),
+                scale=scale,
+                allowed=None if allowed is None else _array(allowed),
+                bias=None if bias is None else _array(bias),
+            )
+        )
+
+
+_recording: ContextVar[Recording | None] = ContextVar("attnviz_recording", default=None)
+
+
+def attnviz_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    position_bias: Tensor | None = None,
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """Attention as transformers calls it, computed by `attnviz.maths`.
+
+    Args:
+        query: [batch, head, query, d_head].
+        key, value: [batch, kv_head, key, d_head].
+        attention_mask: [batch, 1 or head, query, key], added to the scaled scores: 0 where a key is
+            allowed and the dtype's lowest number where not.
+        scaling: factor on q . k; 1 / sqrt(d_head) when None.
+        position_bias: [1, head, query, key], added to the scaled scores (T5).
+
+    Returns:
+        [batch, query, head, d_value], and None in place of the weights.
+
+    Raises:
+        UnsupportedArchitectureError: the family adds a term that attnviz does not know, or trains
+            with dropout.
+    """
+    unknown = sorted(name for name, given in others.items() if given is not None and name not in _HARMLESS)
+    if unknown or dropout:
+        term = ", ".join(unknown) if unknown else f"dropout {dropout}"
+        other = next((_OTHER_FORMULAS[one] for one in unknown if one in _OTHER_FORMULAS), None)
+        found = other or f"calls its attention with {term}, which attnviz does not know"
+        raise UnsupportedArchitectureError(
+            f"{type(module).__name__} {found}; the numbers of scaled dot-product attention could differ from the "
+            "model's. Pick a model of another family.",
+            reason=f"it {found}",
+        )
+    scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+    recording = _recording.get()
+    allowed, bias = None, None
+    if position_bias is not None and bool(position_bias.any()):  # T5's is 0 between its two texts
+        bias = position_bias
+    if attention_mask is not None:
+        split = split_mask if recording is None else recording.split_mask
+        allowed, rest = split(attention_mask)
+        if rest is not None:
+            bias = rest if bias is None else bias + rest
+    if recording is not None:
+        if recording.interventions:
+            allowed = recording.changed(module, query, key, allowed)
+        recording.add(module, query, key, value, scale, allowed, bias)
+    n_head = query.shape[1]
+    output = attention_output_in_blocks(
+        query,
+        expand_heads(key, n_head),
+        expand_heads(value, n_head),
+        scale,
+        allowed=allowed,
+        bias=bias,
+    )
+    output = output.transpose(1, 2).contiguous()
+    if recording is not None:
+        recording.output = output
+    return output, None
+
+
+AttentionInterface.register(IMPLEMENTATION, attnviz_attention)
+AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+
+
+def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
+    """A copy of a model whose parameters and buffers are the model's own, not copied."""
+    shared = {id(one): one for one in (*network.parameters(), *network.buffers())}
+    return copy.deepcopy(network, shared)
+
+
+@contextmanager
+def recorded(network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> Iterator[Recording]:
+    """While this holds, the attention calls that this context makes are recorded, and changed as asked."""
+    recording = Recording(network, interventions)
+    token = _recording.set(recording)
+    try:
+        yield recording
+    finally:
+        _recording.reset(token)
+
+
+def record_forward(
+    network: "PreTrainedModel", interventions: Sequence[Intervention] = (), **inputs: Any
+) -> tuple[dict[Kind, tuple[LayerAttention, ...]], Tensor]:
+    """Runs a model on one input and returns its attention calls by kind, and its last hidden state.
+
+    Args:
+        network: a model loaded with ``attn_implementation="attnviz"``, in evaluation mode.
+        interventions: what is changed in this pass, and in no other.
+        inputs: what its forward takes; a batch of one.
+
+    Returns:
+        Calls in the order of the layers, and [token, d_model].
+
+    Raises:
+        CaptureError: the number of calls is not the number of layers.
+        SelectionError, ShapeError: an intervention that does not fit the model or the text.
+        UnsupportedArchitectureError: the family does not call attnviz's attention, or not with terms
+            that attnviz knows.
+    """
+    with recorded(network, tuple(interventions)) as recording, torch.inference_mode():
+        output = network(**inputs)
+    if not recording.calls:
+        raise UnsupportedArchitectureError(
+            f"{type(network).__name__} does not let its attention be replaced, so attnviz cannot show "
+            "or check it. Pick a model of another family, such as BERT, RoBERTa or GPT-2."
+        )
+    for kind, calls in recording.calls.items():
+        expected = _layer_count(network, kind)
+        if len(calls) != expected:
+            raise CaptureError(
+                f"{type(network).__name__} has {expected} layers with {kind} attention, but {len(calls)} passed "
+                "through attnviz's attention. Report this model; its numbers are not shown."
+            )
+    for one in interventions:
+        if not any(
+            one.concerns(kind, call.layer) for kind, calls in recording.calls.items() for call in calls
+        ):
+            where = ", ".join(f"{len(calls)} of {kind} attention" for kind, calls in recording.calls.items())
+            raise SelectionError(
+                f"An intervention at layer {one.layer} of {one.kind or 'any'} attention was asked for; the model "
+                f"has layers counted from 0, {where}. Pick one of those."
+            )
+    return {kind: tuple(calls) for kind, calls in recording.calls.items()}, output.last_hidden_state[0]
+
+
+def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:
+    """Layers with this kind of attention, as the model's configuration says."""
+    config = network.config
+    if config.is_encoder_decoder and kind != "encoder":
+        for name in ("decoder_layers", "num_decoder_layers"):
+            if hasattr(config, name):
+                return int(getattr(config, name))
+    return int(config.num_hidden_layers)
+
+
+def split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """What a mask forbids, and what else it adds to the scores; None where it does nothing.
+
+    transformers writes "not allowed" as the dtype's lowest number; anything near it is taken as such.
+    """
+    if mask.dtype == torch.bool:
+        allowed, rest = mask, None
+    else:
+        allowed = mask > torch.finfo(mask.dtype).min / 2
+        rest = mask.masked_fill(~allowed, 0.0)
+    return (
+        None if bool(allowed.all()) else allowed,
+        None if rest is None or not bool(rest.any()) else rest,
+    )
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """The one element of a batch as a numpy array on the CPU, in float32 unless boolean.
+
+    It is on the tensor's memory, unless that holds more than the tensor: some families compute query,
+    key and value in one product, and a view of the value alone would keep all three.
+    """
+    if tensor.shape[0] != 1:
+        raise CaptureError(
+            f"A batch of {tensor.shape[0]} was being recorded; a trace holds one text. Record one at a time."
+        )
+    one = tensor[0] if tensor.dtype == torch.bool else tensor[0].float()
+    one = one.cpu()
+    if one.untyped_storage().nbytes() > one.nbytes:
+        one = one.clone()
+    return one.numpy()

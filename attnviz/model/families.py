@@ -1,0 +1,113 @@
+"""Which families attnviz cannot show, and why: said before a checkpoint's weights are read.
+
+One concept: the refusal of a family. What is refused later, by an argument of the attention that attnviz does not
+know, is in `attnviz.model.capture`.
+
+Source: the modeling modules of transformers 5.23.0, and the papers named with each family.
+"""
+
+from typing import TYPE_CHECKING
+
+from attnviz.errors import UnsupportedArchitectureError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+ADVICE = "Pick a model of another family, such as BERT, RoBERTa or GPT-2."
+
+_OWN_CODE = "its attention is computed in code that transformers does not let attnviz replace"
+
+REASONS = {
+    "big_bird": "it attends in blocks, some of them random (Zaheer et al. 2020, arXiv:2007.14062), and "
+    + _OWN_CODE,
+    "bigbird_pegasus": "it attends in blocks, some of them random (Zaheer et al. 2020, arXiv:2007.14062), and "
+    "does not tell its decoder's attention from the one across",
+    "bloom": "it adds a bias for distance (ALiBi, Press et al. 2022, arXiv:2108.12409), and " + _OWN_CODE,
+    "codegen": _OWN_CODE,
+    "convbert": "it mixes attention with convolutions (Jiang et al. 2020, arXiv:2008.02496), and "
+    + _OWN_CODE,
+    "deberta": "its scores have terms for relative positions (He et al. 2021, arXiv:2006.03654), and "
+    + _OWN_CODE,
+    "deberta-v2": "its scores have terms for relative positions (He et al. 2021, arXiv:2006.03654), and "
+    + _OWN_CODE,
+    "diffllama": "its weights are the difference of two softmaxes (Ye et al. 2024, arXiv:2410.05258), which is "
+    "another formula than scaled dot-product attention",
+    "doge": "it does not say that its attention is a decoder's",
+    "falcon": _OWN_CODE,
+    "falcon_mamba": "it is a state space model without attention (Gu and Dao 2023, arXiv:2312.00752)",
+    "flaubert": _OWN_CODE,
+    "fnet": "it mixes tokens by Fourier transforms, without attention (Lee-Thorp et al. 2021, arXiv:2105.03824)",
+    "fsmt": _OWN_CODE,
+    "funnel": "its scores have terms for relative positions and its layers pool queries (Dai et al. 2020, "
+    "arXiv:2006.03236), and " + _OWN_CODE,
+    "gpt_neo": _OWN_CODE,
+    "gpt_neox_japanese": _OWN_CODE,
+    "gptj": _OWN_CODE,
+    "ibert": _OWN_CODE,
+    "led": "it attends in a sliding window, cut into chunks (Beltagy et al. 2020, arXiv:2004.05150), and "
+    + _OWN_CODE,
+    "longformer": "it attends in a sliding window, cut into chunks (Beltagy et al. 2020, arXiv:2004.05150), and "
+    + _OWN_CODE,
+    "longt5": "its encoder attends in local blocks (Guo et al. 2022, arXiv:2112.07916), in code that transformers "
+    "does not let attnviz replace",
+    "luke": _OWN_CODE,
+    "mamba": "it is a state space model without attention (Gu and Dao 2023, arXiv:2312.00752)",
+    "mamba2": "it is a state space model without attention (Dao and Gu 2024, arXiv:2405.21060)",
+    "megatron-bert": _OWN_CODE,
+    "mpnet": "it adds a bias for relative positions (Song et al. 2020, arXiv:2004.09297), and " + _OWN_CODE,
+    "mpt": "it adds a bias for distance (ALiBi, Press et al. 2022, arXiv:2108.12409), and " + _OWN_CODE,
+    "mra": "it approximates attention at several resolutions (Zeng et al. 2022, arXiv:2207.10284), and "
+    + _OWN_CODE,
+    "mvp": _OWN_CODE,
+    "nllb-moe": "it does not tell its decoder's attention from the one across",
+    "nystromformer": "it approximates attention by landmarks (Xiong et al. 2021, arXiv:2102.03902), and "
+    + _OWN_CODE,
+    "openai-gpt": _OWN_CODE,
+    "pegasus_x": "its encoder attends in blocks (Phang et al. 2022, arXiv:2208.04347), in code that transformers "
+    "does not let attnviz replace",
+    "prophetnet": "its decoder has a second stream for each token ahead (Qi et al. 2020, arXiv:2001.04063), and "
+    + _OWN_CODE,
+    "reformer": "it attends within buckets of like tokens (Kitaev et al. 2020, arXiv:2001.04451), and "
+    + _OWN_CODE,
+    "rembert": _OWN_CODE,
+    "roformer": _OWN_CODE,
+    "rwkv": "it is a recurrent network without attention (Peng et al. 2023, arXiv:2305.13048)",
+    "squeezebert": _OWN_CODE,
+    "xglm": _OWN_CODE,
+    "xlm": _OWN_CODE,
+    "xlnet": "its scores have terms for relative positions (Dai et al. 2019, arXiv:1901.02860), and "
+    + _OWN_CODE,
+    "yoso": "it samples attention by hashing (Zeng et al. 2021, arXiv:2111.09714), and " + _OWN_CODE,
+}
+"""Why not, by ``model_type`` of a configuration."""
+
+_NOT_ATTENTION = {
+    "linear_attention": "linear attention or a recurrence",
+    "conv": "convolutions",
+    "moe": "feed-forward alone",
+}
+"""What a layer holds in attention's place, by its name in a configuration's ``layer_types``."""
+
+
+def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
+    """Does nothing for a configuration whose model attnviz may be able to show.
+
+    Raises:
+        UnsupportedArchitectureError: its attention cannot be replaced, follows another formula, or is not in each layer.
+    """
+    reason = REASONS.get(config.model_type) or _hybrid(config)
+    if reason is not None:
+        raise UnsupportedArchitectureError(
+            f"{name} is of the family {config.model_type}, which attnviz cannot show: {reason}. {ADVICE}",
+            reason=reason,
+        )
+
+
+def _hybrid(config: "PreTrainedConfig") -> str | None:
+    """Which layers have no attention; None where all have."""
+    types = getattr(config, "layer_types", None) or ()
+    without = [number for number, one in enumerate(types) if one in _NOT_ATTENTION]
+    if not without:
+        return None
+    kinds = " and ".join(dict.fromkeys(_NOT_ATTENTION[types[number]] for number in without))
+    return f"it has layers without attention weights ({len(without)} of {len(types)}, such as layer {without[0]}): {kinds}"

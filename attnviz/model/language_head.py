@@ -1,0 +1,76 @@
+"""The language head of a checkpoint: what stands above the network, and shares its parameters.
+
+One concept: the head, split from the network, so that either runs alone.
+
+Source: ``AutoModelForMaskedLM`` and ``AutoModelForCausalLM`` of transformers 5.23.0.
+"""
+
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
+
+_LOADERS = {
+    "ForMaskedLM": (AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING),
+    "ForPreTraining": (AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING),
+    "ForCausalLM": (AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING),
+    "LMHeadModel": (AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING),
+}
+"""What reads a checkpoint with its head, by how its ``architectures`` end."""
+
+
+def class_with_head(config: PreTrainedConfig) -> Any:
+    """The Auto class that reads a checkpoint with its language head; None where it does not name one."""
+    if config.is_encoder_decoder:
+        return None
+    for architecture in config.architectures or ():
+        for ending, (loader, families) in _LOADERS.items():
+            if architecture.endswith(ending) and type(config) in families:
+                return loader
+    return None
+
+
+class _Output(BaseModelOutputWithPoolingAndCrossAttentions):
+    """The last hidden state; whatever else a family's network gives, such as the choices of experts, is None."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+
+class _Given(nn.Module):
+    """Stands where the network was, and gives back the vectors that a head is called with.
+
+    Some heads call a part of the network instead, as OPT's calls its decoder, or read a number of it.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self._of = [network]  # in a list, so that the network is no part of its head
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_of":
+            raise AttributeError(name)
+        found = getattr(self._of[0], name)
+        return self if isinstance(found, PreTrainedModel) else found
+
+    def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> _Output:
+        return _Output(last_hidden_state=inputs_embeds)
+
+
+def split_head(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel]:
+    """The network of a model, and its head alone; parameters that both use, such as the embeddings, stay shared.
+
+    The head is called as the whole was, with the network's last hidden state as ``inputs_embeds``.
+    """
+    network = whole.base_model
+    setattr(whole, whole.base_model_prefix, _Given(network))
+    return network, whole  # type: ignore[return-value]

@@ -1,0 +1,344 @@
+"""Loading: a name from the catalogue, a Hub id on disk or a folder becomes a Model that can trace a text.
+
+One concept: the loaded model. Nothing here reaches the network; downloads are in `attnviz.model.download`.
+"""
+
+import os
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import file_digest
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import transformers
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from attnviz import __version__
+from attnviz.errors import ModelNotAvailableError, SelectionError, UnsupportedArchitectureError
+from attnviz.model.capture import record_forward
+from attnviz.model.catalogue import CONFIG_FILE, Location, default_model, locate, resolve, weights_files
+from attnviz.model.checkpoint import load_network, load_tokenizer, quiet
+from attnviz.model.interventions import Intervention
+from attnviz.model.output_maps import OutputMap, find_output_maps
+from attnviz.model.reference import listen_to_outputs, make_reference
+from attnviz.model.tokenization import tokenize
+from attnviz.model.trace import Trace
+from attnviz.records import Kind, LayerAttention, Provenance, Tokens, check_index
+
+DType = Literal["float32", "bfloat16", "float16"]
+_NO_LIMIT = 10**6  # tokenizers without a limit of their own say 10^30
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A transformers model running on attnviz's attention, its tokenizer, and its reference.
+
+    Safe to use from several threads: nothing that a call learns is kept on it.
+    """
+
+    name: str
+    revision: str
+    folder: Path
+    """Where its files are."""
+    tokenizer: PreTrainedTokenizerBase
+    network: PreTrainedModel
+    """Runs on attnviz's attention."""
+    reference: PreTrainedModel
+    """The same parameters on the family's own eager attention."""
+    head: PreTrainedModel | None = field(default=None, repr=False)
+    """Its language head, for `attnviz.predict`; None where the checkpoint has none."""
+    output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
+    """W_O of every layer by kind of attention; a kind is missing where attnviz knows of none."""
+    _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens that the model reads at once, special ones included; None when there is no limit."""
+        limits = [_position_limit(self.network), self.tokenizer.model_max_length]
+        return min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
+
+    @property
+    def provenance(self) -> Provenance:
+        """What to cite beside a number of this model."""
+        return Provenance(
+            model=self.name,
+            revision=self.revision,
+            dtype=str(self.network.dtype).removeprefix("torch."),
+            versions={
+                "attnviz": __version__,
+                "torch": torch.__version__,
+                "transformers": transformers.__version__,
+            },
+        )
+
+    @cached_property
+    def weights_sha256(self) -> Mapping[str, str]:
+        """SHA-256 of each file of its weights, by name; read from disk once, about 1 s for 500 MB."""
+        found = {}
+        for path in weights_files(self.folder):
+            with path.open("rb") as file:
+                found[path.name] = file_digest(file, "sha256").hexdigest()
+        return MappingProxyType(found)
+
+    @property
+    def mask_label(self) -> str | None:
+        """What the model's mask token is written as, such as "[MASK]"; None where it has none."""
+        label = self.tokenizer.mask_token
+        return None if label is None else str(label)
+
+    def tokenize(
+        self, text: str, text_pair: str | None = None, *, cut: bool = False, max_tokens: int | None = None
+    ) -> Tokens:
+        """Tokens as this model reads them; arguments as for `trace`, raises as `attnviz.model.tokenization.tokenize`."""
+        limit = min((one for one in (self.max_tokens, max_tokens) if one is not None), default=None)
+        with self._tokenizer_lock:  # tokenizers keep their truncation settings on themselves
+            return tokenize(self.tokenizer, text, text_pair, max_tokens=limit, cut=cut)
+
+    def trace(
+        self,
+        text: str,
+        text_pair: str | None = None,
+        *,
+        cut: bool = False,
+        max_tokens: int | None = None,
+        masked: Collection[int] = (),
+        interventions: Sequence[Intervention] = (),
+    ) -> Trace:
+        """What passes through every attention of the model while it reads a text.
+
+        Args:
+            text_pair: the second sentence of a pair; for an encoder-decoder model, what its decoder
+                has written so far (nothing but its start token when None).
+            cut: leave out what is over the limit instead of refusing it.
+            max_tokens: a lower limit than the model's own; what is computed grows with its square.
+            masked: positions of tokens that the model's mask token takes the place of; of the encoder's text
+                in an encoder-decoder model.
+            interventions: what is changed inside this forward pass; such a trace is not the model's own, and
+                `attnviz.verify` refuses it.
+
+        Raises:
+            SelectionError: a position that is not there or special, or a model without a mask token.
+            EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
+            CaptureError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
+        """
+        target = None
+        if self.network.config.is_encoder_decoder:
+            tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens)
+            target = self._decoder_tokens(text_pair, cut=cut, max_tokens=max_tokens)
+        else:
+            tokens = self.tokenize(text, text_pair, cut=cut, max_tokens=max_tokens)
+        if masked:
+            tokens = self._mask(tokens, masked)
+        layers, last_hidden_state = record_forward(self.network, interventions, **self.inputs(tokens, target))
+        return Trace(
+            tokens=tokens,
+            target_tokens=target,
+            layers={kind: self._with_output_maps(kind, calls) for kind, calls in layers.items()},
+            last_hidden_state=last_hidden_state.float().cpu().numpy(),
+            interventions=tuple(interventions),
+            provenance=self.provenance,
+        )
+
+    def token_ids(self, tokens: Tokens, *, is_target: bool = False) -> list[int]:
+        """Ids that the tokenizer alone gives for the text of some tokens, cut where they are cut, nothing masked.
+
+        Args:
+            is_target: whether a decoder reads them: its start token first, and no end token.
+        """
+        texts = [one for one in (tokens.text, tokens.text_pair) if one is not None]
+        start = [_decoder_start(self.network)] if is_target else []
+        if is_target and not tokens.text:
+            return start
+        n_kept = len(tokens) - len(start)
+        cut = {"truncation": "longest_first", "max_length": n_kept} if any(tokens.n_cut) else {}
+        with self._tokenizer_lock:
+            encoding = self.tokenizer(*texts, return_special_tokens_mask=True, verbose=False, **cut)
+        ids, is_special = list(encoding["input_ids"]), encoding["special_tokens_mask"]
+        return start + (ids[:-1] if is_target and is_special[-1] else ids)
+
+    def spellings(self, token_id: int) -> tuple[str, str]:
+        """How a token may be written: as the vocabulary has it, and as the text that it stands for."""
+        with self._tokenizer_lock:
+            token = self.tokenizer.convert_ids_to_tokens(token_id)
+            decoded = str(self.tokenizer.decode([token_id])).strip()
+            return (f"id {token_id}" if token is None else str(token)), decoded
+
+    def _with_output_maps(self, kind: Kind, calls: tuple[LayerAttention, ...]) -> tuple[LayerAttention, ...]:
+        maps = self.output_maps.get(kind)
+        if maps is None:
+            return calls
+        return tuple(
+            replace(call, output_weight=one.weight, output_bias=one.bias)
+            for call, one in zip(calls, maps, strict=True)
+        )
+
+    def _mask(self, tokens: Tokens, positions: Collection[int]) -> Tokens:
+        """The tokens with the mask token in the place of some."""
+        label, mask_id = self.mask_label, self.tokenizer.mask_token_id
+        if label is None or mask_id is None:
+            raise SelectionError(
+                f"Tokens were to be masked; {self.name} has no mask token. Pick a model such as BERT that has one."
+            )
+        ids, labels = tokens.ids.copy(), list(tokens.labels)
+        for position in sorted(positions):
+            check_index("token", position, len(tokens), "this text")
+            if tokens.is_special[position]:
+                raise SelectionError(
+                    f"Token {position}, {labels[position]}, was to be masked; the tokenizer put it around the "
+                    "text. Mask a token of the text."
+                )
+            ids[position], labels[position] = mask_id, label
+        return replace(
+            tokens,
+            ids=ids,
+            labels=tuple(labels),
+            masked={position: tokens.labels[position] for position in sorted(positions)},
+        )
+
+    def inputs(self, tokens: Tokens, target: Tokens | None = None) -> dict[str, Any]:
+        """Arguments of the network's forward for these tokens: a batch of one, caches off.
+
+        One text needs no padding and so no mask of it; transformers' eager attention would add a matrix
+        of zeros to every score.
+        """
+        device = self.network.device
+        inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids, device=device)[None]}
+        if getattr(self.network.config, "type_vocab_size", 0) > 1:
+            inputs["token_type_ids"] = torch.tensor(tokens.segment, device=device)[None]
+        if target is not None:
+            inputs["decoder_input_ids"] = torch.tensor(target.ids, device=device)[None]
+        if hasattr(self.network.config, "use_cache"):
+            inputs["use_cache"] = False
+        return inputs
+
+    def _decoder_tokens(self, text: str | None, *, cut: bool, max_tokens: int | None) -> Tokens:
+        """What the decoder reads: its start token, then the text without its end token."""
+        start = _decoder_start(self.network)
+        label = str(self.tokenizer.convert_ids_to_tokens(start))
+        if text is None:
+            return Tokens(
+                text="",
+                ids=np.array([start], dtype=np.int64),
+                labels=(label,),
+                is_special=np.array([True]),
+                segment=np.array([0]),
+                word=np.array([-1]),
+            )
+        tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens)
+        kept = slice(None, -1) if tokens.is_special[-1] else slice(None)
+        return Tokens(
+            text=text,
+            ids=np.concatenate([[start], tokens.ids[kept]]),
+            labels=(label, *tokens.labels[kept]),
+            is_special=np.concatenate([[True], tokens.is_special[kept]]),
+            segment=np.concatenate([[0], tokens.segment[kept]]),
+            word=np.concatenate([[-1], tokens.word[kept]]),
+            unknown_id=tokens.unknown_id,
+            n_cut=tokens.n_cut,
+        )
+
+
+def load_model(name: str | None = None, *, device: str | None = None, dtype: DType = "float32") -> Model:
+    """A model whose weights are on this disk, running on attnviz's attention.
+
+    Args:
+        name: a name on offer, any Hub id that has been downloaded, or a checkpoint folder. None for
+            bert-base-uncased where it is on disk, and the bundled all-MiniLM-L6-v2 otherwise.
+        device: where it runs: a device of torch such as "cpu" or "cuda:1", or "auto" for CUDA where there is a
+            device of it, and the CPU otherwise. None for what ``ATTNVIZ_DEVICE`` says, or "auto" without it. A
+            trace is on the CPU in any case.
+        dtype: the arithmetic of its forward pass. A trace is float32 in any case.
+
+    Raises:
+        ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
+            code that comes with it.
+        UnsupportedArchitectureError: its family does not let its attention be replaced.
+    """
+    place = find_device(device)
+    offer = resolve(name or default_model())
+    location = locate(offer)
+    if location is None:
+        raise ModelNotAvailableError(
+            f"{offer.name} is not on this disk. Download it with `attnviz download {offer.repository}`."
+        )
+    return _load(offer.name, location, place, dtype)
+
+
+_loading = threading.Lock()
+"""transformers 5.23.0 changes its own classes while it reads a checkpoint (`initialization.no_tie_weights`): of two
+that are read at once one lacks its tied weights, and so may every later one."""
+
+
+def find_device(name: str | None = None) -> torch.device:
+    """The device of this name; see `load_model`.
+
+    Raises:
+        ModelNotAvailableError: this machine has no such device.
+    """
+    asked = name or os.environ.get("ATTNVIZ_DEVICE") or "auto"
+    if asked == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(1, device=asked)  # torch says only here whether there is such a device
+        return torch.device(asked)
+    except (RuntimeError, AssertionError):
+        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        raise ModelNotAvailableError(
+            f"The device {asked!r} was asked for; this machine has {', '.join(there)}. Pick one of those, or leave "
+            "ATTNVIZ_DEVICE and device= out."
+        ) from None
+
+
+def _load(name: str, location: Location, device: torch.device, dtype: DType) -> Model:
+    if not (location.folder / CONFIG_FILE).is_file():
+        raise ModelNotAvailableError(
+            f"The folder of {name} has no {CONFIG_FILE}, so it is no checkpoint. Name a folder that "
+            "transformers' save_pretrained wrote, with its tokenizer."
+        )
+    with _loading, quiet():
+        network, head = load_network(name, location.folder, dtype=getattr(torch, dtype))
+        tokenizer = load_tokenizer(name, location.folder)
+    network.to(device)  # type: ignore[arg-type]
+    if head is not None:
+        head.to(device)  # type: ignore[arg-type]
+    model = Model(
+        name=name,
+        revision=location.revision,
+        folder=location.folder,
+        tokenizer=tokenizer,
+        network=network,
+        reference=make_reference(network),
+        head=head,
+    )
+    probe = model.trace("a")  # an architecture that does not take our attention is refused here, not later
+    maps = find_output_maps(network, **model.inputs(probe.tokens, probe.target_tokens))
+    listen_to_outputs(model.reference, (one.name for of_kind in maps.values() for one in of_kind))
+    return replace(model, output_maps=maps)
+
+
+def _position_limit(network: PreTrainedModel) -> int | None:
+    """Positions that the model has, less those that RoBERTa and its kin keep for padding; None for no limit.
+
+    XLNet writes "no limit" as -1.
+    """
+    limit = getattr(network.config, "max_position_embeddings", None)
+    if limit is None or limit <= 0:
+        return None
+    positions = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
+    padding = getattr(positions, "padding_idx", None)
+    return int(limit) if padding is None else int(limit) - padding - 1
+
+
+def _decoder_start(network: PreTrainedModel) -> int:
+    for config in (network.config, getattr(network, "generation_config", None)):
+        if (start := getattr(config, "decoder_start_token_id", None)) is not None:
+            return int(start)
+    raise UnsupportedArchitectureError(
+        f"The configuration of {type(network).__name__} does not say which token its decoder starts with. "
+        "Set decoder_start_token_id in its config.json."
+    )

@@ -1,0 +1,93 @@
+"""W_O of every layer: the linear map that joins the heads' outputs, found by running the model, and proved there.
+
+One concept: the output map. A layer has one where a linear map takes the heads' outputs side by side, as they are,
+and multiplies them by its weight; what reads them after a norm or a gate (BitNet, Qwen3-Next) is none.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from attnviz.maths.rounding import dot_bound
+from attnviz.model.capture import recorded
+from attnviz.records import Kind, Record
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+Linear = nn.Linear | Conv1D
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OutputMap(Record):
+    """W_O of one layer; on the memory of the model's own parameters where these are float32 on the CPU."""
+
+    name: str
+    """Name of the module in the network, such as ``encoder.layer.0.attention.output.dense``."""
+    weight: Float[np.ndarray, "head d_value d_model"]
+    bias: Float[np.ndarray, " d_model"] | None
+
+
+def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tuple[OutputMap, ...]]:
+    """The output map of every layer by kind of attention; a kind is left out unless all its layers have one.
+
+    Args:
+        network: runs on attnviz's attention. It is listened to while it runs once, so that nothing else may use it.
+        inputs: what its forward takes; a batch of one.
+    """
+    names = {module: name for name, module in network.named_modules() if isinstance(module, Linear)}
+    found: dict[tuple[Kind, int], OutputMap] = {}
+    with recorded(network) as recording:
+
+        def look(module: Linear, given: tuple[Any, ...], made: Tensor) -> None:
+            place, output = recording.order.last, recording.output
+            if place is None or output is None or place in found:
+                return
+            joined = output.flatten(-2)  # [batch, query, head x d_value]
+            if given[0].numel() == joined.numel() and torch.equal(given[0].reshape(joined.shape), joined):
+                weight, bias = linear_parameters(module)
+                if _is_product(joined, weight, bias, made):
+                    found[place] = _output_map(names[module], weight, bias, n_head=output.shape[-2])
+
+        handles = [module.register_forward_hook(look) for module in names]
+        try:
+            with torch.inference_mode():
+                network(**inputs)
+        finally:
+            for handle in handles:
+                handle.remove()
+    return {
+        kind: tuple(found[kind, layer] for layer in range(len(calls)))
+        for kind, calls in recording.calls.items()
+        if all((kind, layer) in found for layer in range(len(calls)))
+    }
+
+
+def linear_parameters(linear: Linear) -> tuple[Tensor, Tensor | None]:
+    """Weight [d_in, d_out] and bias [d_out] of a linear map; a `Conv1D` keeps its weight transposed."""
+    weight = linear.get_parameter("weight").detach()
+    bias = getattr(linear, "bias", None)
+    return weight if isinstance(linear, Conv1D) else weight.mT, None if bias is None else bias.detach()
+
+
+def _is_product(given: Tensor, weight: Tensor, bias: Tensor | None, made: Tensor) -> bool:
+    """Whether a module's output is its input times its weight, as far as its dtype holds that."""
+    given, made = (one.reshape(-1, one.shape[-1]).double() for one in (given, made))
+    expected, sizes = given @ weight.double(), given.abs() @ weight.double().abs()
+    if bias is not None:
+        expected, sizes = expected + bias.double(), sizes + bias.double().abs()
+    return bool(((made - expected).abs() <= 2 * dot_bound(len(weight) + 1, weight.dtype) * sizes).all())
+
+
+def _output_map(name: str, weight: Tensor, bias: Tensor | None, *, n_head: int) -> OutputMap:
+    weight = weight.float().cpu()
+    return OutputMap(
+        name=name,
+        weight=weight.reshape(n_head, -1, weight.shape[-1]).numpy(),
+        bias=None if bias is None else bias.float().cpu().numpy(),
+    )

@@ -1,0 +1,59 @@
+"""What a model would put in a place of its text: its own language head on the last hidden state of a trace.
+
+One concept: the prediction.
+
+Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1 (masked language model); Radford et al. 2019, "Language Models
+are Unsupervised Multitask Learners", section 2 (the next token).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.loading import Model
+from attnviz.model.tokenization import labels_of
+from attnviz.model.trace import Trace
+from attnviz.records import Record, check_index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Predictions(Record):
+    """The likeliest tokens, likeliest first."""
+
+    position: int
+    """Where they would stand; for a model that reads from left to right, the token that they would follow."""
+    labels: tuple[str, ...]
+    probabilities: Float[np.ndarray, " token"]
+    """Their shares of the softmax over the whole vocabulary."""
+
+
+def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predictions:
+    """The tokens that the model's own head finds likeliest at a position of a trace, likeliest first.
+
+    A masked language model says what stands there, and a causal one what comes next. What an intervention changed in
+    the trace is changed here too.
+
+    Raises:
+        SelectionError: no such position, or fewer than one token asked for.
+        UnsupportedArchitectureError: the checkpoint holds no language head.
+    """
+    if model.head is None:
+        raise UnsupportedArchitectureError(
+            f"What {model.name} would put at token {position} was asked for; its checkpoint has no language head. "
+            "Pick a model that has one, such as bert-base-uncased."
+        )
+    check_index("token", position, len(trace.last_hidden_state), "this text")
+    if top < 1:
+        raise SelectionError(f"The {top} likeliest tokens were asked for. Ask for one or more.")
+    vector = torch.tensor(trace.last_hidden_state[position]).to(model.network.device, model.network.dtype)
+    with torch.inference_mode():
+        logits = model.head(inputs_embeds=vector[None, None]).logits[0, 0]
+    found = logits.float().softmax(dim=-1).topk(min(top, len(logits)))
+    return Predictions(
+        position=position,
+        labels=labels_of(model.tokenizer, found.indices.tolist()),
+        probabilities=found.values.cpu().numpy(),
+    )

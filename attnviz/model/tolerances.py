@@ -1,0 +1,179 @@
+"""Which differences rounding explains, between two computations of one model's attention.
+
+One concept: the tolerance of each check of `attnviz.model.verification`. Vectors of two runs of one network drift apart by
+the roundings of the layers below. What attention makes of them may then differ by what those differences, measured,
+explain, and by its own roundings, whose bounds always hold. So a tolerance grows with the scores; a difference beyond
+its own tolerance is a fault and widens no other.
+
+Sources: Higham 2002, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation 3.5 (`dot_bound`); Higham
+and Mary 2019, "A New Approach to Probabilistic Rounding Error Analysis" (SIAM J. Sci. Comput. 41:A2815), section 2
+(`likely_bound`). A softmax moves by at most half of what its scores move: the sums of the absolute entries of a row of
+its Jacobian are 2 w_i (1 - w_i).
+"""
+
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attnviz.maths.rounding import dot_bound, likely_bound, unit_roundoff
+
+_PRODUCTS, _ROUNDINGS = 12, 12
+"""Of a transformer layer, in units of d_model: lengths of the sums on a number's way through W_Q, W_O and a
+feed-forward part of four times the width; and numbers that are rounded on that way, by sums, norms and activations."""
+
+UNITS = {
+    "tokens": "tokens",
+    "labels": "tokens",
+    "queries": "share of the largest number",
+    "keys": "share of the largest number",
+    "values": "share of the largest number",
+    "scale": "share",
+    "attention mask": "cells",
+    "score bias": "share of the largest bias",
+    "attention weights": "weight",
+    "norm-based weights": "share of the longest vector",
+    "head outputs": "share of the largest value",
+    "output after W_O": "share of the largest number",
+    "last hidden state": "share of the largest number",
+}
+"""What differences are measured in, by check, in the order in which a forward pass computes them."""
+
+_SAME = "The same numbers go into both, so they have to be equal."
+_DRIFT = (
+    "The {dtype} roundings of all layers below add up; the tolerance is the bound that sums of so many products keep with "
+    "all but certainty (Higham and Mary 2019), or, in a model that amplifies roundings, 8 times what the model in "
+    "{dtype} differs from itself in float64."
+)
+REASONS = {
+    "tokens": "Ids are whole numbers: the tokenizer gives the same ones again.",
+    "labels": "Each label is looked up in the tokenizer's vocabulary again.",
+    "queries": _DRIFT,
+    "keys": _DRIFT,
+    "values": _DRIFT,
+    "scale": _SAME,
+    "attention mask": _SAME,
+    "score bias": _SAME,
+    "attention weights": (
+        "Half of what a score can move: by the measured difference of its query and key, and by {dtype} roundings of its "
+        "sum of products (Higham 2002, equation 3.5), so more where scores are large."
+    ),
+    "norm-based weights": "The tolerance of the weights, and {dtype} roundings of v W_O and of its length.",
+    "head outputs": (
+        "What the tolerance of the weights makes of a mean of values, the measured difference of the values, and {dtype} "
+        "roundings of the sum."
+    ),
+    "output after W_O": "What the measured difference of the heads' outputs becomes, and {dtype} roundings of the sum.",
+    "last hidden state": _DRIFT,
+}
+"""Why the tolerance of each check is what it is, with a place for the model's dtype."""
+
+
+class Distance:
+    """How far vectors are from the reference's, and how long those are; each number for each head."""
+
+    def __init__(
+        self, ours: Float[np.ndarray, "head token d"], theirs: Float[np.ndarray, "head token d"]
+    ) -> None:
+        apart, tiny = ours - theirs, np.finfo(np.float32).tiny
+        self.width = theirs.shape[2]
+        """Numbers in a vector."""
+        self.difference = np.abs(apart).max(axis=(1, 2))
+        """Largest difference of two numbers."""
+        self.largest = np.maximum(np.abs(theirs).max(axis=(1, 2)), tiny)
+        """Largest number."""
+        self.moved = np.linalg.norm(apart, axis=2).max(axis=1)
+        """Largest distance of two vectors."""
+        self.longest = np.linalg.norm(theirs, axis=2).max(axis=1)
+        """Length of the longest vector."""
+
+    @property
+    def share(self) -> Float[np.ndarray, " head"]:
+        """The largest difference as a share of the largest number."""
+        return np.asarray(self.difference / self.largest)
+
+    def capped(self, share: 'float | Float[np.ndarray, " head"]') -> "Distance":
+        """The same, moved no further than numbers apart by this share of the largest one can be.
+
+        What is further apart than its own tolerance is a fault, and widens no tolerance of what comes after it.
+        """
+        capped = copy(self)
+        capped.difference = np.minimum(self.difference, share * self.largest)
+        capped.moved = np.minimum(self.moved, share * self.largest * self.width**0.5)
+        return capped
+
+    def joined(self, output_weight: Float[np.ndarray, "head d_value d_model"], dtype: torch.dtype) -> float:
+        """How far what W_O makes of these outputs of heads may be apart."""
+        column = np.linalg.norm(output_weight.reshape(-1, output_weight.shape[-1]), axis=0).max()
+        moved, longest = (np.linalg.norm(one) for one in (self.moved, self.longest))
+        n_term = output_weight.shape[0] * output_weight.shape[1] + 1
+        return float(column * (moved + 2 * dot_bound(n_term, dtype) * longest))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerances:
+    """What the weights of one layer, and what is made of them, may be apart; each number for each head."""
+
+    query: Distance
+    key: Distance
+    value: Distance
+    bias: Distance
+    scale: float
+    n_key: int
+    dtype: torch.dtype
+    """In which the model computes; attnviz' own numbers are float32."""
+
+    @property
+    def scores(self) -> Float[np.ndarray, " head"]:
+        """How far scores may be apart: by Cauchy and Schwarz no score is larger than scale |q| |k|."""
+        query, key, scale = self.query, self.key, abs(self.scale)
+        moved = query.moved * key.longest + query.longest * key.moved + query.moved * key.moved
+        largest = scale * query.longest * key.longest + self.bias.largest.max()
+        n_term = (
+            2 * query.width + 4
+        )  # of both computations; scale, bias, mask and row maximum are a rounding each
+        rounded = dot_bound(n_term, self.dtype) + 4 * unit_roundoff(self.dtype)
+        return np.asarray(scale * moved + rounded * largest)
+
+    @property
+    def weights(self) -> Float[np.ndarray, " head"]:
+        """How far weights may be apart."""
+        return np.asarray(self.scores / 2 + self._sum)
+
+    @property
+    def outputs(self) -> Float[np.ndarray, " head"]:
+        """How far outputs of heads may be apart, as a share of the largest value.
+
+        The weights of a row may move by twice what its scores move, all together.
+        """
+        return np.asarray(2 * self.scores + 2 * self._sum + self.value.share)
+
+    def norms(
+        self, stretch: Float[np.ndarray, " head"], d_value: int, d_model: int
+    ) -> Float[np.ndarray, " head"]:
+        """How far norm-based weights may be apart, as a share of the longest vector v W_O.
+
+        Args:
+            stretch: Frobenius norm of each head's W_O, divided by the length of that vector.
+        """
+        vectors = self.value.moved + 2 * dot_bound(d_value) * self.value.longest
+        return np.asarray(self.weights + stretch * vectors + 2 * dot_bound(d_model))
+
+    @property
+    def _sum(self) -> float:
+        """Roundings of the exponentials and of a sum over the keys, in both computations."""
+        return 2 * dot_bound(self.n_key + 8, self.dtype)
+
+
+def drift(n_calls: int, *, d_model: int, n_key: int, dtype: torch.dtype) -> float:
+    """How far vectors of two runs of one network may be apart after some layers, as a share of the largest number.
+
+    Layers that amplify what goes into them, as random weights of large size do, can carry them further.
+
+    Args:
+        n_calls: attention calls up to these vectors, their own included.
+    """
+    n_product = n_calls * (_PRODUCTS * d_model + n_key)
+    return likely_bound(n_product) + likely_bound(_ROUNDINGS * n_calls, dtype)

@@ -1,0 +1,337 @@
+"""A Trace: what passed through every attention of a model while it read one text.
+
+One concept: the queries, keys, values and masks of all layers, and the scores, weights and outputs
+computed from them for the head that is asked for. torch is imported only when they are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnviz.errors import SelectionError
+from attnviz.maths import attribution
+from attnviz.model.interventions import Intervention
+from attnviz.records import (
+    KINDS,
+    MEASURES,
+    AttentionPattern,
+    Axis,
+    Kind,
+    LayerAttention,
+    Measure,
+    Provenance,
+    Record,
+    Tokens,
+    check_index,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trace(Record):
+    """Queries, keys, values, masks and scales of every layer for one text; not the weights.
+
+    Weights would be layers x heads x query x key numbers. They are computed for one head at a time,
+    by the functions that the model itself ran on. Layers and heads count from 0. Where a model has
+    attention of several kinds, ``kind`` picks one; the default is its first, "encoder" for BERT.
+
+    Every method that takes layer, head or kind raises SelectionError for one that is not there.
+    """
+
+    tokens: Tokens
+    """The text that was read. For an encoder-decoder model, the text that the encoder read."""
+    target_tokens: Tokens | None = None
+    """The text that the decoder of an encoder-decoder model read; None for all other models."""
+    layers: Mapping[Kind, tuple[LayerAttention, ...]]
+    last_hidden_state: Float[np.ndarray, "token d_model"]
+    interventions: tuple[Intervention, ...] = ()
+    """What was changed inside the forward pass; nothing for the model's own."""
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        ordered = {kind: self.layers[kind] for kind in KINDS if kind in self.layers}
+        object.__setattr__(self, "layers", MappingProxyType(ordered))
+        for kind, calls in ordered.items():
+            n_query, n_key = len(self.query_tokens(kind)), len(self.key_tokens(kind))
+            for call in calls:
+                found = (call.query.shape[1], call.key.shape[1])
+                self._require(
+                    found == (n_query, n_key),
+                    f"{kind} layer {call.layer} has {found[0]} queries and {found[1]} keys "
+                    f"for {n_query} and {n_key} tokens",
+                )
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of attention that this model has."""
+        return tuple(self.layers)
+
+    def n_layers(self, kind: Kind | None = None) -> int:
+        """Number of layers with this kind of attention."""
+        return len(self._calls(kind))
+
+    def n_heads(self, kind: Kind | None = None) -> int:
+        """Number of query heads in a layer."""
+        return int(self._calls(kind)[0].query.shape[0])
+
+    def query_tokens(self, kind: Kind | None = None) -> Tokens:
+        """The tokens that the queries of this kind belong to."""
+        if self._kind(kind) == "encoder" or self.target_tokens is None:
+            return self.tokens
+        return self.target_tokens
+
+    def key_tokens(self, kind: Kind | None = None) -> Tokens:
+        """The tokens that the keys of this kind belong to."""
+        return self.query_tokens(kind) if self._kind(kind) == "decoder" else self.tokens
+
+    def attention(self, layer: int, kind: Kind | None = None) -> LayerAttention:
+        """What went into the attention of one layer, all heads."""
+        calls = self._calls(kind)
+        return calls[check_index("layer", layer, len(calls), f"{self.provenance.model}")]
+
+    def with_layer(self, call: LayerAttention) -> "Trace":
+        """The trace with other numbers in one layer's attention, in the place of those of its kind and layer."""
+        calls = list(self._calls(call.kind))
+        calls[check_index("layer", call.layer, len(calls), self.provenance.model)] = call
+        return replace(self, layers={**self.layers, call.kind: tuple(calls)})
+
+    def query(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_head"]:
+        """Query vectors of one head."""
+        call, head, _ = self._head(layer, head, kind)
+        query: np.ndarray = call.query[head]
+        return query
+
+    def key(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "key d_head"]:
+        """Key vectors of one head; heads of one group share theirs."""
+        call, _, kv_head = self._head(layer, head, kind)
+        key: np.ndarray = call.key[kv_head]
+        return key
+
+    def value(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "key d_value"]:
+        """Value vectors of one head; heads of one group share theirs."""
+        call, _, kv_head = self._head(layer, head, kind)
+        value: np.ndarray = call.value[kv_head]
+        return value
+
+    def scores(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
+        """Scores before the softmax: scaled, with the family's bias, minus infinity where masked."""
+        return _read_only(self._scores(layer, head, kind))
+
+    def weights(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
+        """Attention weights: rows sum to 1, or to 0 where a query may see no key."""
+        return _weights(self._scores(layer, head, kind))
+
+    def output(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_value"]:
+        """Output of one head: for each query the mean of the values, weighted by its attention."""
+        _, head, _ = self._head(layer, head, kind)
+        output: np.ndarray = self.outputs(layer, kind)[head]
+        return output
+
+    def outputs(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head query d_value"]:
+        """Outputs of all heads of one layer, computed as they were in the model's own run."""
+        from attnviz.maths.attention import expand_heads
+        from attnviz.maths.blocks import attention_output_in_blocks
+
+        call = self.attention(layer, kind)
+        n_head = len(call.query)
+        output = attention_output_in_blocks(
+            _tensor(call.query),
+            expand_heads(_tensor(call.key), n_head),
+            expand_heads(_tensor(call.value), n_head),
+            call.scale,
+            allowed=None if call.allowed is None else _tensor(call.allowed),
+            bias=None if call.bias is None else _tensor(call.bias),
+        )
+        return _read_only(output)
+
+    def layer_weights(
+        self, layer: int, kind: Kind | None = None, *, measure: Measure = "weights"
+    ) -> Float[np.ndarray, "head query key"]:
+        """Attention weights of all heads of one layer, or their norm-based weights (``norms``).
+
+        Raises:
+            SelectionError: also for a measure that has no number for each head, or is not to be had; see
+                `measures`.
+        """
+        from attnviz.maths.attention import attention_weights, expand_heads
+
+        call = self.attention(layer, kind)
+        self._check_measure(measure, kind)
+        if measure == "rollout":
+            raise SelectionError(
+                "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
+            )
+        weights = attention_weights(
+            _tensor(call.query),
+            expand_heads(_tensor(call.key), len(call.query)),
+            call.scale,
+            allowed=None if call.allowed is None else _tensor(call.allowed),
+            bias=None if call.bias is None else _tensor(call.bias),
+        ).numpy()
+        if measure == "norms":
+            weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
+        weights.flags.writeable = False
+        return weights
+
+    def value_lengths(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head key"]:
+        """For each head and token the length of the vector v_j W_O that a weight of 1 brings to the layer's output.
+
+        Raises:
+            SelectionError: also where W_O is not known.
+        """
+        call = self.attention(layer, kind)
+        if call.output_weight is not None:
+            return attribution.value_lengths(call.value, call.output_weight)
+        return attribution.lengths_of(self.value_products(layer, kind))
+
+    def value_products(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head head key"]:
+        """What norm-based weights of all heads together need of the values and W_O; see `attnviz.maths.attribution`.
+
+        Raises:
+            SelectionError: also where W_O is not known.
+        """
+        call = self.attention(layer, kind)
+        if call.value_products is not None:
+            return call.value_products
+        self._check_measure("norms", kind)
+        assert call.output_weight is not None  # or norms would not be among the measures
+        return attribution.value_products(call.value, call.output_weight)
+
+    def rollout(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
+        """How much of each token of the text a token holds after this layer; rows sum to 1.
+
+        The weights of each layer are averaged over its heads; see `attnviz.maths.attribution.rollout`.
+
+        Raises:
+            SelectionError: also for cross-attention, whose queries are other tokens than its keys.
+        """
+        self._check_measure("rollout", kind)
+        check_index("layer", layer, self.n_layers(kind), f"{self.provenance.model}")
+        return attribution.rollout(self.layer_weights(one, kind).mean(axis=0) for one in range(layer + 1))
+
+    def measures(self, kind: Kind | None = None) -> tuple[Measure, ...]:
+        """What cells can hold for this kind: no norms where W_O is not known, no rollout of cross-attention."""
+        call = self.attention(0, kind)
+        missing: set[Measure] = set()
+        if call.output_weight is None and call.value_products is None:
+            missing.add("norms")
+        if self._kind(kind) == "cross":
+            missing.add("rollout")
+        return tuple(one for one in MEASURES if one not in missing)
+
+    def pattern(
+        self, layer: int, head: int | None, kind: Kind | None = None, *, measure: Measure = "weights"
+    ) -> AttentionPattern:
+        """The matrix of one head with its axes; weights come with their scores.
+
+        Args:
+            head: None for all heads of the layer together: weights averaged, value vectors summed before the
+                norm. Rollout is always of all heads.
+            measure: what cells hold, one of `measures`.
+        """
+        self._check_measure(measure, kind)
+        scores: np.ndarray | None = None
+        if measure == "rollout":
+            head, weights = None, self.rollout(layer, kind)
+        elif head is None:
+            weights = self.layer_weights(layer, kind)
+            if measure == "norms":
+                weights = attribution.layer_norms(weights, self.value_products(layer, kind))
+            else:
+                weights = weights.mean(axis=0)
+        else:
+            found = self._scores(layer, head, kind)
+            scores, weights = _read_only(found), _weights(found)
+            if measure == "norms":
+                weights, scores = attribution.head_norms(weights, self.value_lengths(layer, kind)[head]), None
+        return AttentionPattern(
+            kind=self._kind(kind),
+            layer=layer,
+            head=head,
+            measure=measure,
+            scores=scores,
+            weights=weights,
+            allowed=self._allowed(layer, head, kind),
+            queries=Axis.of(self.query_tokens(kind)),
+            keys=Axis.of(self.key_tokens(kind)),
+            hidden_weight=np.zeros(weights.shape[0], dtype=np.float32),
+            provenance=self.provenance,
+        )
+
+    def _allowed(self, layer: int, head: int | None, kind: Kind | None) -> Bool[np.ndarray, "query key"]:
+        """Which keys a query may see: in one head, or in any."""
+        call = self.attention(layer, kind)
+        shape = (call.query.shape[1], call.key.shape[1])
+        if call.allowed is None:
+            return np.ones(shape, dtype=bool)
+        of_heads = call.allowed
+        one = of_heads.any(axis=0) if head is None else of_heads[head if len(of_heads) > 1 else 0]
+        return np.array(np.broadcast_to(one, shape))
+
+    def _scores(self, layer: int, head: int, kind: Kind | None) -> "torch.Tensor":
+        from attnviz.maths.attention import attention_scores  # torch is slow to import
+
+        call, head, kv_head = self._head(layer, head, kind)
+        query, key = _tensor(call.query[head]), _tensor(call.key[kv_head])
+        return attention_scores(query, key, call.scale, **_mask(call, head))
+
+    def _check_measure(self, measure: Measure, kind: Kind | None) -> None:
+        if measure not in (found := self.measures(kind)):
+            raise SelectionError(
+                f"The measure {measure!r} was asked for; {self._kind(kind)} attention of "
+                f"{self.provenance.model} has {', '.join(found)}. Pick one of those."
+            )
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        if kind is None:
+            return self.kinds[0]
+        if kind not in self.layers:
+            raise SelectionError(
+                f"Attention of kind {kind!r} was asked for; {self.provenance.model} has "
+                f"{' and '.join(self.kinds)}. Pick one of those."
+            )
+        return kind
+
+    def _calls(self, kind: Kind | None) -> tuple[LayerAttention, ...]:
+        return self.layers[self._kind(kind)]
+
+    def _head(self, layer: int, head: int, kind: Kind | None) -> tuple[LayerAttention, int, int]:
+        call = self.attention(layer, kind)
+        n_head, n_kv_head = call.query.shape[0], call.key.shape[0]
+        head = check_index("head", head, n_head, f"layer {layer} of {self.provenance.model}")
+        return call, head, head // (n_head // n_kv_head)
+
+
+def _tensor(array: np.ndarray) -> "torch.Tensor":
+    import torch
+
+    return torch.tensor(array)  # a copy: torch has no read-only tensors
+
+
+def _weights(scores: "torch.Tensor") -> np.ndarray:
+    """Attention weights of scores; what a trace and its patterns show are made here."""
+    from attnviz.maths.attention import softmax
+
+    return _read_only(softmax(scores))
+
+
+def _read_only(tensor: "torch.Tensor") -> np.ndarray:
+    array = tensor.numpy()
+    array.flags.writeable = False
+    return array
+
+
+def _mask(call: LayerAttention, head: int) -> dict[str, Any]:
+    """Mask and bias of one head as tensors; a mask shared by all heads has one entry."""
+
+    def of_head(matrix: np.ndarray | None) -> "torch.Tensor | None":
+        return None if matrix is None else _tensor(matrix[head if len(matrix) > 1 else 0])
+
+    return {"allowed": of_head(call.allowed), "bias": of_head(call.bias)}

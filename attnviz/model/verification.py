@@ -1,0 +1,301 @@
+"""What attnviz shows against the model's own numbers: everything that a matrix, a map or a ranking is drawn from.
+
+One concept: is what is shown what the model computes? The model runs once more on its family's own attention
+(`attnviz.model.reference`), and each layer is compared as it passes, so that no layer's weights are kept. Which differences
+rounding explains is said by `attnviz.model.tolerances`.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.errors import VerificationError
+from attnviz.maths import attribution
+from attnviz.maths.attention import expand_heads, join_heads
+from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
+from attnviz.model.tolerances import REASONS, UNITS, Distance, Tolerances, drift
+from attnviz.records import WEIGHTS, Check, Kind, Tokens, VerificationReport
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+    from attnviz.model.trace import Trace
+
+NORMS, OUTPUT = "norm-based weights", "output after W_O"
+_UNKNOWN_OUTPUT = (
+    "W_O of this family does not take the heads' outputs as they are, or attnviz does not find it, so what a head "
+    "adds to the layer's output is not known."
+)
+_PARTS = {"query": "queries", "key": "keys", "value": "values"}
+
+
+def verify(model: "Model", trace: "Trace") -> VerificationReport:
+    """Every number of a trace that is shown, compared with the model's own.
+
+    Tokens with those of the tokenizer; queries, keys, values, scales, masks and biases with what the model's own
+    attention is called with; attention weights (those of `Trace.pattern`), norm-based weights, head outputs and the
+    output after W_O with what it gives; and the last hidden state.
+
+    Vectors that are further from the model's than roundings usually carry them are compared once more, with a
+    tolerance taken from the same model in float64: some models amplify every rounding.
+
+    Raises:
+        VerificationError: the reference has other layers, heads or tokens than the trace; or the trace was made with
+            an intervention, which the model's own attention knows nothing of.
+    """
+    if trace.interventions:
+        raise VerificationError(
+            f"This trace was made with {len(trace.interventions)} intervention(s), so the model has no numbers of "
+            "its own to compare it with. Verify the trace of the same text without them."
+        )
+    report = _compare(model, trace, {})
+    drifted = {one.name for one in report.failed} & {*_PARTS.values(), "last hidden state"}
+    return _compare(model, trace, _exact_vectors(model, trace)) if drifted else report
+
+
+def reference_weights(
+    model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
+) -> Float[np.ndarray, "head query key"]:
+    """The model's own attention weights of one layer.
+
+    Raises:
+        SelectionError: no such layer or kind.
+    """
+    place = (trace.attention(layer, kind).kind, layer)
+    found: list[np.ndarray] = []
+
+    def keep(call: ReferenceCall) -> None:
+        if (call.kind, call.layer) == place:
+            found.append(call.weights.numpy())
+
+    ReferencePass(model.reference, keep).run(**model.inputs(trace.tokens, trace.target_tokens))
+    return found[0]
+
+
+_Vectors = Mapping[tuple[Kind, int, str] | None, np.ndarray]
+"""Queries, keys and values [head, token, d] by kind, layer and name, and the last hidden state at None."""
+
+
+def _exact_vectors(model: "Model", trace: "Trace") -> _Vectors:
+    """What the reference computes in float64."""
+    found: dict[tuple[Kind, int, str] | None, np.ndarray] = {}
+
+    def keep(call: ReferenceCall) -> None:
+        for part in _PARTS:
+            found[call.kind, call.layer, part] = getattr(call, part).numpy()
+
+    reference = in_float64(model.reference)
+    hidden = ReferencePass(reference, keep).run(**model.inputs(trace.tokens, trace.target_tokens))
+    found[None] = hidden[None].numpy()
+    return found
+
+
+def _compare(model: "Model", trace: "Trace", exact: _Vectors) -> VerificationReport:
+    comparison = _Comparison(model, trace, exact)
+    reference = ReferencePass(model.reference, comparison.attention, comparison.output)
+    hidden = reference.run(**model.inputs(trace.tokens, trace.target_tokens))
+    return comparison.report(hidden.numpy())
+
+
+class _Comparison:
+    """The checks of one trace, made while the reference goes through its layers."""
+
+    def __init__(self, model: "Model", trace: "Trace", exact: _Vectors) -> None:
+        self._model, self._trace, self._exact = model, trace, exact
+        self._dtype = model.network.dtype
+        self._found: dict[str, dict[Kind, list[np.ndarray]]] = {}
+        self._allowed: dict[str, dict[Kind, list[np.ndarray]]] = {}
+        self._n_calls = 0
+        self._heads: tuple[np.ndarray, Distance] | None = None
+        for name, count in _wrong_tokens(model, trace).items():
+            self._add(name, trace.kinds[0], [count], [0.0])
+
+    def attention(self, call: ReferenceCall) -> None:
+        """Compares what one attention of the reference took and gave with the trace."""
+        kind, layer, trace = call.kind, call.layer, self._trace
+        self._check_axes(call)
+        self._n_calls += 1
+        n_head = len(call.query)
+        ours = trace.attention(layer, kind)
+        distances = {
+            part: Distance(
+                np.repeat(getattr(ours, part), n_head // len(getattr(ours, part)), axis=0),
+                expand_heads(getattr(call, part), n_head).numpy(),
+            )
+            for part in _PARTS
+        }
+        for part, name in _PARTS.items():
+            found, allowed = distances[part].share, self._drift((kind, layer, part), getattr(call, part))
+            self._add(name, kind, found, np.full_like(found, allowed))
+            distances[part] = distances[part].capped(allowed)
+        self._add("scale", kind, [abs(ours.scale / call.scale - 1.0)], [0.0])
+        self._add("attention mask", kind, [_cells_apart(ours.allowed, call.allowed)], [0.0])
+        bias = _bias_apart(ours.bias, call.bias)
+        self._add("score bias", kind, [float(bias.share.max())], [0.0])
+
+        tolerances = Tolerances(
+            **distances, bias=bias, scale=call.scale, n_key=call.key.shape[1], dtype=self._dtype
+        )
+        patterns = [trace.pattern(layer, head, kind).weights for head in range(n_head)]
+        weights = call.weights.numpy()
+        found = np.array([_apart(patterns[head], weights[head]) for head in range(n_head)])
+        self._add(WEIGHTS, kind, found, tolerances.weights)
+
+        outputs = trace.outputs(layer, kind)
+        heads, largest = Distance(outputs, call.output.numpy()), distances["value"].largest
+        self._add("head outputs", kind, heads.difference / largest, tolerances.outputs)
+        self._heads = outputs, heads.capped(tolerances.outputs * largest / heads.largest)
+        if kind in self._model.output_maps:
+            self._norms(call, patterns, distances["value"], tolerances)
+
+    def _norms(
+        self, call: ReferenceCall, patterns: list[np.ndarray], value: Distance, tolerances: Tolerances
+    ) -> None:
+        """Compares norm-based weights with the lengths of the vectors that the reference's W_O makes."""
+        kind, layer = call.kind, call.layer
+        weight = torch.tensor(self._model.output_maps[kind][layer].weight)
+        values = expand_heads(call.value, len(weight))
+        lengths = torch.stack(  # a head at a time, which the processor's cache holds
+            [torch.matmul(value, one).norm(dim=-1) for value, one in zip(values, weight, strict=True)]
+        ).numpy()  # [head, key]
+        longest = np.maximum(lengths.max(axis=1), np.finfo(np.float32).tiny)
+        ours = self._trace.value_lengths(layer, kind)
+        found = [
+            _apart(
+                attribution.head_norms(patterns[head], ours[head]), call.weights[head].numpy() * lengths[head]
+            )
+            for head in range(len(weight))
+        ]
+        allowed = tolerances.norms(weight.norm(dim=(1, 2)).numpy() / longest, *weight.shape[1:])
+        self._add(NORMS, kind, np.array(found) / longest, allowed)
+
+    def output(self, kind: Kind, layer: int, output: Tensor) -> None:
+        """Compares what W_O of the reference gave with the sum of what the trace's heads bring to it."""
+        assert self._heads is not None  # W_O comes after attention
+        outputs, heads = self._heads
+        known, call = self._model.output_maps[kind][layer], self._trace.attention(layer, kind)
+        weight, bias = (
+            (known.weight, known.bias)  # a bundle holds no W_O
+            if call.output_weight is None
+            else (call.output_weight, call.output_bias)
+        )
+        ours = join_heads(
+            torch.tensor(outputs), torch.tensor(weight), None if bias is None else torch.tensor(bias)
+        )
+        theirs = output.numpy()
+        largest = max(float(np.abs(theirs).max()), float(np.finfo(np.float32).tiny))
+        allowed = heads.joined(known.weight, self._dtype) / largest
+        self._add(OUTPUT, kind, [_apart(ours.numpy(), theirs) / largest], [allowed])
+
+    def report(self, hidden: Float[np.ndarray, "token d_model"]) -> VerificationReport:
+        """All checks, once the reference has come to its last hidden state."""
+        trace = self._trace
+        expected = {kind: trace.n_layers(kind) for kind in trace.kinds}
+        found = {kind: len(layers) for kind, layers in self._found["scale"].items()}
+        if found != expected:
+            raise VerificationError(
+                f"{trace.provenance.model} has layers of attention {found}, attnviz recorded {expected}; they cannot "
+                "be compared. Report this model."
+            )
+        last = Distance(trace.last_hidden_state[None], hidden[None])
+        self._n_calls += 1
+        self._add(
+            "last hidden state", trace.kinds[0], last.share, [self._drift(None, torch.tensor(hidden)[None])]
+        )
+        if not any(call.bias is not None for calls in trace.layers.values() for call in calls) and not any(
+            table.any() for tables in self._found["score bias"].values() for table in tables
+        ):
+            del self._found["score bias"]  # a family without one
+        missing = [kind for kind in trace.kinds if kind not in self._model.output_maps]
+        checks = tuple(
+            Check(
+                name=name,
+                differences={kind: np.stack(tables) for kind, tables in self._found[name].items()},
+                tolerances={kind: np.stack(tables) for kind, tables in self._allowed[name].items()},
+                unit=UNITS[name],
+                reason=REASONS[name].format(dtype=trace.provenance.dtype),
+            )
+            for name in UNITS
+            if name in self._found
+        )
+        return VerificationReport(
+            checks=checks,
+            not_compared=dict.fromkeys((NORMS, OUTPUT), _UNKNOWN_OUTPUT) if missing else {},
+            provenance=trace.provenance,
+        )
+
+    def _add(
+        self, name: str, kind: Kind, found: "np.ndarray | list[float]", allowed: "np.ndarray | list[float]"
+    ) -> None:
+        for tables, numbers in ((self._found, found), (self._allowed, allowed)):
+            tables.setdefault(name, {}).setdefault(kind, []).append(np.asarray(numbers, dtype=np.float32))
+
+    def _drift(self, place: tuple[Kind, int, str] | None, theirs: Tensor) -> float:
+        """How far vectors may be apart, as a share of their largest number."""
+        usual = drift(
+            self._n_calls,
+            d_model=self._trace.last_hidden_state.shape[-1],
+            n_key=max(len(self._trace.key_tokens(kind)) for kind in self._trace.kinds),
+            dtype=self._dtype,
+        )
+        if place not in self._exact:
+            return usual
+        return max(usual, 8 * float(Distance(theirs.numpy(), self._exact[place]).share.max()))
+
+    def _check_axes(self, call: ReferenceCall) -> None:
+        trace, kind = self._trace, call.kind
+        shape = tuple(call.query.shape), tuple(call.key.shape), tuple(call.value.shape)
+        recorded: object = "nothing"
+        if kind in trace.kinds and call.layer < trace.n_layers(kind):
+            ours = trace.attention(call.layer, kind)
+            recorded = ours.query.shape, ours.key.shape, ours.value.shape
+        if recorded != shape:
+            raise VerificationError(
+                f"{trace.provenance.model} has queries, keys and values {shape} in {kind} layer {call.layer}, "
+                f"attnviz recorded {recorded}; they cannot be compared. Report this model."
+            )
+
+
+def _wrong_tokens(model: "Model", trace: "Trace") -> dict[str, float]:
+    """How many ids are not those that the tokenizer gives for the text, and how many labels are of another id."""
+    texts = [one for one in (trace.tokens, trace.target_tokens) if one is not None]
+    ids = sum(_wrong_ids(model, one, is_target=one is trace.target_tokens) for one in texts)
+    labels = sum(
+        label not in model.spellings(int(number))
+        for one in texts
+        for number, label in zip(one.ids, one.labels, strict=True)
+    )
+    return {"tokens": float(ids), "labels": float(labels)}
+
+
+def _wrong_ids(model: "Model", tokens: Tokens, *, is_target: bool) -> int:
+    expected = np.array(model.token_ids(tokens, is_target=is_target), dtype=np.int64)
+    if len(expected) != len(tokens):
+        return len(tokens)
+    for position in tokens.masked:
+        expected[position] = model.tokenizer.mask_token_id
+    return int((expected != tokens.ids).sum())
+
+
+def _cells_apart(ours: np.ndarray | None, theirs: Tensor | None) -> float:
+    """How many cells are allowed in one mask and not in the other; None allows all."""
+    left = np.ones((1, 1, 1), dtype=bool) if ours is None else ours
+    right = np.ones((1, 1, 1), dtype=bool) if theirs is None else theirs.numpy()
+    return float((left != right).sum())
+
+
+def _bias_apart(ours: np.ndarray | None, theirs: Tensor | None) -> Distance:
+    """The distance of two biases; None adds nothing."""
+    left = np.zeros((1, 1, 1), dtype=np.float32) if ours is None else ours
+    right = np.zeros((1, 1, 1), dtype=np.float32) if theirs is None else theirs.numpy()
+    left, right = np.broadcast_arrays(left, right)
+    return Distance(left, right)
+
+
+def _apart(ours: Float[np.ndarray, "*axes"], theirs: Float[np.ndarray, "*axes"]) -> float:
+    """The largest difference of two arrays; NaN if any is."""
+    difference = np.subtract(ours, theirs)
+    return max(float(difference.max()), -float(difference.min()))  # NaN if any is: then both ends are

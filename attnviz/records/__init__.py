@@ -1,0 +1,33 @@
+"""What attnviz hands around: frozen records of read-only float32 numpy arrays.
+
+numpy only, and nothing else of attnviz but the errors. Axes are named ``layer head query key d_head token point``.
+"""
+
+from attnviz.records.attention import AttentionPattern, LayerAttention
+from attnviz.records.checks import WEIGHTS, Check, VerificationReport
+from attnviz.records.points import Faithfulness, Placement, Projection
+from attnviz.records.record import KINDS, MEASURES, Kind, Measure, Provenance, Record, Role, check_index
+from attnviz.records.tokens import Axis, Tokens, Unit, arrange
+
+__all__ = [
+    "KINDS",
+    "MEASURES",
+    "WEIGHTS",
+    "AttentionPattern",
+    "Axis",
+    "Check",
+    "Faithfulness",
+    "Kind",
+    "LayerAttention",
+    "Measure",
+    "Placement",
+    "Projection",
+    "Provenance",
+    "Record",
+    "Role",
+    "Tokens",
+    "Unit",
+    "VerificationReport",
+    "arrange",
+    "check_index",
+]

@@ -1,0 +1,141 @@
+"""The attention of a layer, and of one head on the rows and columns that are shown."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnviz.records.record import Kind, Measure, Provenance, Record
+from attnviz.records.tokens import Axis, Tokens, arrange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerAttention(Record):
+    """What went into the attention of one layer, after all that the family does to it.
+
+    Rotary positions are applied; keys and values that heads share are stored once.
+    """
+
+    kind: Kind
+    layer: int
+    query: Float[np.ndarray, "head query d_head"]
+    key: Float[np.ndarray, "kv_head key d_head"]
+    value: Float[np.ndarray, "kv_head key d_value"]
+    scale: float
+    """Factor on q . k before the softmax, 1 / sqrt(d_head) for most families."""
+    allowed: Bool[np.ndarray, "#head #query key"] | None = None
+    """True where a query may see a key; None where every query sees every key."""
+    bias: Float[np.ndarray, "#head #query key"] | None = None
+    """Added to the scaled scores, such as T5's relative positions; None for most families."""
+    output_weight: Float[np.ndarray, "head d_value d_model"] | None = None
+    """W_O, which joins the heads' outputs: the model's own parameter, not a copy; None where it is not known."""
+    output_bias: Float[np.ndarray, " d_model"] | None = None
+    """What is added after W_O; it belongs to no head. None where W_O is not known, or has none."""
+    value_products: Float[np.ndarray, "head head key"] | None = None
+    """In place of W_O, what `attnviz.maths.attribution.value_products` makes of it; in a trace from a bundle."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        n_head, n_query, d_head = self.query.shape
+        n_kv_head, n_key, d_key = self.key.shape
+        self._require(d_head == d_key, f"queries have d_head {d_head}, keys {d_key}")
+        self._require(
+            self.value.shape[:2] == (n_kv_head, n_key),
+            f"keys are {n_kv_head} kv_head x {n_key} key, values {self.value.shape[0]} x {self.value.shape[1]}",
+        )
+        self._require(
+            n_head % n_kv_head == 0, f"{n_head} heads cannot share {n_kv_head} key-value heads evenly"
+        )
+        for name in ("allowed", "bias"):
+            matrix = getattr(self, name)
+            if matrix is not None:
+                fits = all(
+                    found in (1, wanted)
+                    for found, wanted in zip(matrix.shape, (n_head, n_query, n_key), strict=True)
+                )
+                self._require(
+                    fits, f"{name} is {matrix.shape}, head query key are {(n_head, n_query, n_key)}"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AttentionPattern(Record):
+    """The attention of one head, or of all heads of a layer together, as a matrix with its two axes."""
+
+    kind: Kind
+    layer: int
+    head: int | None
+    """None for all heads of the layer together."""
+    measure: Measure = "weights"
+    scores: Float[np.ndarray, "query key"] | None
+    """Scaled, biased and masked, minus infinity where a key is not allowed; None where cells have no score:
+    several heads or tokens together, and measures other than weights."""
+    weights: Float[np.ndarray, "query key"]
+    """What the measure says; for ``weights`` and ``rollout`` rows sum to 1 while no key is hidden."""
+    allowed: Bool[np.ndarray, "query key"]
+    """True where the query may see the key."""
+    queries: Axis
+    keys: Axis
+    hidden_weight: Float[np.ndarray, " query"]
+    """What each row has on keys that are not shown; 0 while all are."""
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        shape = (len(self.queries), len(self.keys))
+        for name in ("weights", "scores", "allowed"):
+            matrix = getattr(self, name)
+            self._require(
+                matrix is None or matrix.shape == shape,
+                f"query key are {shape}, {name} {None if matrix is None else matrix.shape}",
+            )
+        self._require(
+            len(self.hidden_weight) == shape[0],
+            f"{shape[0]} queries, but {len(self.hidden_weight)} hidden weights",
+        )
+
+    def arranged(self, queries: Axis, keys: Axis, *, renormalise: bool = False) -> "AttentionPattern":
+        """The same matrix with other entries on its axes: words for tokens, or fewer of either.
+
+        What a row had on keys that are not shown is kept as ``hidden_weight``. With ``renormalise`` a row
+        is divided by what remains, so that it sums to 1 again; a row that lost everything stays zero.
+        Scores are left as they are; words have none.
+
+        Raises:
+            ShapeError: this matrix is not one of single tokens, all of them.
+        """
+        for axis, wanted in ((self.queries, queries), (self.keys, keys)):
+            whole = len(axis) == len(axis.tokens) and axis.tokens is wanted.tokens
+            self._require(whole, "only a matrix of all single tokens can be arranged anew")
+        weights = arrange(self.weights, queries, keys)
+        is_hidden = np.ones(len(self.keys), dtype=bool)
+        for first, stop in keys.spans:
+            is_hidden[first:stop] = False
+        lost = self.weights[:, is_hidden].sum(axis=1, keepdims=True, dtype=np.float32)
+        if renormalise:
+            kept = weights.sum(axis=1, keepdims=True)
+            weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept > 0)
+        merged = queries.is_merged or keys.is_merged
+        scores = None if self.scores is None or merged else arrange(self.scores, queries, keys)
+        return replace(
+            self,
+            scores=scores,
+            weights=weights,
+            allowed=arrange(self.allowed.astype(np.float32), queries, keys) > 0,
+            queries=queries,
+            keys=keys,
+            hidden_weight=arrange(lost, queries, _COLUMN)[:, 0],
+        )
+
+
+_COLUMN = Axis.of(
+    Tokens(
+        text="",
+        ids=np.zeros(1, dtype=np.int64),
+        labels=("",),
+        is_special=np.zeros(1, dtype=bool),
+        segment=np.zeros(1, dtype=np.int64),
+        word=np.zeros(1, dtype=np.int64),
+    )
+)
+"""The axis of a single column."""

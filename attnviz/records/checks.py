@@ -1,0 +1,118 @@
+"""What was compared with the model, and how far apart it was."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.records.record import Kind, Provenance, Record
+
+WEIGHTS = "attention weights"
+"""The check of the weights, whose differences are absolute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Check(Record):
+    """One thing that is shown compared with the model's own: how far apart, and how far they may be."""
+
+    name: str
+    """What is compared, such as "attention weights"."""
+    differences: Mapping[Kind, Float[np.ndarray, "layer #head"]]
+    """Largest difference by kind of attention, of each layer, and of each head where heads are compared; in ``unit``.
+    NaN counts as failed. What is compared once for a text is a single number of its first kind."""
+    tolerances: Mapping[Kind, Float[np.ndarray, "layer #head"]]
+    """Largest difference that rounding explains, on the same axes."""
+    unit: str
+    """What a difference is measured in, such as "share of the largest value"."""
+    reason: str
+    """Why the tolerances are what they are, with the dtype and the source of the bound."""
+
+    def __post_init__(self) -> None:
+        for name in ("differences", "tolerances"):
+            tables = {kind: np.asarray(one, dtype=np.float32) for kind, one in getattr(self, name).items()}
+            for table in tables.values():
+                table.flags.writeable = False
+            object.__setattr__(self, name, MappingProxyType(tables))
+        shapes = [{kind: one.shape for kind, one in of.items()} for of in (self.differences, self.tolerances)]
+        self._require(
+            shapes[0] == shapes[1] and len(shapes[0]) > 0,
+            f"{self.name}: differences {shapes[0]}, tolerances {shapes[1]}",
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether every difference is at most its tolerance; False for NaN."""
+        return all(bool((self.differences[kind] <= self.tolerances[kind]).all()) for kind in self.differences)
+
+    @property
+    def worst(self) -> tuple[Kind, int, int]:
+        """Kind, layer and head of the difference that is largest beside its tolerance; a NaN before any other."""
+        shares: dict[tuple[Kind, int, int], float] = {}
+        for kind, found in self.differences.items():
+            allowed = self.tolerances[kind]
+            smallest = np.where(allowed > 0, allowed, np.finfo(np.float32).tiny)
+            with np.errstate(over="ignore"):  # infinitely far from a tolerance of 0
+                share = np.where(found == 0, 0.0, found / smallest)
+            share = np.nan_to_num(share, nan=np.inf, posinf=np.inf)
+            layer, head = np.unravel_index(int(share.argmax()), share.shape)
+            shares[kind, int(layer), int(head)] = float(share[layer, head])
+        return max(shares, key=shares.__getitem__)
+
+    @property
+    def difference(self) -> float:
+        """The difference at the worst place."""
+        kind, layer, head = self.worst
+        return float(self.differences[kind][layer, head])
+
+    @property
+    def tolerance(self) -> float:
+        """The tolerance at the worst place."""
+        kind, layer, head = self.worst
+        return float(self.tolerances[kind][layer, head])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VerificationReport(Record):
+    """What is shown against the model's own numbers, for one text: every layer and head."""
+
+    checks: tuple[Check, ...]
+    """One for each thing that is compared, in the order in which a forward pass computes them."""
+    not_compared: Mapping[str, str] = field(default_factory=dict)
+    """What could not be compared, by its name, and why; it is not shown either."""
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "not_compared", MappingProxyType(dict(self.not_compared)))
+
+    def check(self, name: str) -> Check:
+        """The check of this name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for one in self.checks:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that did not pass."""
+        return tuple(one for one in self.checks if not one.passed)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return not self.failed
+
+    @property
+    def max_abs_error(self) -> float:
+        """Largest absolute difference of any attention weight of any kind, layer and head; NaN if any is."""
+        return float(max(np.max(one) for one in self.check(WEIGHTS).differences.values()))
+
+    @property
+    def weight_error(self) -> Float[np.ndarray, "layer head"]:
+        """Largest absolute difference of attention weights per layer and head, of the model's first kind."""
+        return next(iter(self.check(WEIGHTS).differences.values()))

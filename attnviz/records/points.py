@@ -1,0 +1,85 @@
+"""Vectors as points of a map, and how reliable the map is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+
+from attnviz.records.record import Kind, Provenance, Record, Role
+from attnviz.records.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Faithfulness(Record):
+    """How far distances from queries to keys keep the order of the scores. NaN where no query sees two keys."""
+
+    order_correlation: float
+    """Spearman correlation of score and distance, mean over the queries; -1 is a perfect map, 0 says nothing."""
+    worst_correlation: float
+    """The same for the query that is served worst."""
+    worst_query: int | None = None
+    """Position of that query; None where there is none, and for several texts together."""
+    nearest_agreement: float
+    """Share of queries (0 to 1) whose nearest key is the one with the highest score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Placement(Record):
+    """Vectors of one head as points in the plane or in space: queries first, then keys, then values."""
+
+    points: Float[np.ndarray, "point axis"]
+    """Two axes or three."""
+    method: str
+    """What placed the points: one of `attnviz.maps.projection.METHODS`; "pca" where there were too few for it."""
+    space: str
+    """What the method was fed with: one of `attnviz.maps.spaces.SPACES`. The attention map is fed with the weights
+    alone; its trustworthiness is measured against the lifted vectors."""
+    parameters: Mapping[str, Any]
+    """What the method was run with, after it was fitted to the number of points; empty for "pca"."""
+    remark: str = ""
+    """What had to be changed to draw the map, in one sentence; empty when nothing was."""
+    in_map: Faithfulness
+    """How far the map keeps the order of the scores."""
+    in_space: Faithfulness | None
+    """How far the vectors that were fed in keep it, by the distance that the method was given; None for the
+    attention map."""
+    trustworthiness: float
+    """Whether neighbours in the map are neighbours among the vectors fed in, from 0 to 1; NaN with too few points."""
+    divergence: float | None = None
+    """For the attention map, what it lost: the mean over the queries of the Kullback-Leibler divergence of the
+    weights from those that the map implies, in nats; None for other methods."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Projection(Placement):
+    """A placement with the tokens that its points belong to."""
+
+    role: tuple[Role, ...]
+    position: Int[np.ndarray, " point"]
+    """Position of the token that a point belongs to, among the queries' or the keys' tokens."""
+    query_tokens: Tokens
+    key_tokens: Tokens
+    kind: Kind
+    layer: int
+    head: int
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        Placement.__post_init__(self)
+        n_point = len(self.points)
+        self._require(
+            len(self.role) == n_point == len(self.position),
+            f"{n_point} points, {len(self.role)} roles, {len(self.position)} positions",
+        )
+
+    def rows(self, role: Role) -> NDArray[np.intp]:
+        """Indices of the points with this role, in the order of their tokens."""
+        return np.flatnonzero(np.array(self.role) == role)

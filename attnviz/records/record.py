@@ -1,0 +1,80 @@
+"""What every record is: frozen, with read-only arrays; and the words and indices that records share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from types import MappingProxyType
+from typing import Literal, get_args
+
+import numpy as np
+
+from attnviz.errors import SelectionError, ShapeError
+
+Kind = Literal["encoder", "decoder", "cross"]
+"""``encoder``: every token sees every token; ``decoder``: causal self-attention; ``cross``: a decoder's
+queries on an encoder's keys."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+Role = Literal["query", "key", "value"]
+
+Measure = Literal["weights", "norms", "rollout"]
+"""What a cell holds: ``weights``, the attention weight; ``norms``, the weight times the length of what it brings
+(Kobayashi et al. 2020); ``rollout``, an estimate through all layers (Abnar and Zuidema 2020). See
+`attnviz.maths.attribution`."""
+
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Record:
+    """Base of the records: every array in one is made read-only."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Callable[[], "Record"], tuple[()]]:
+        """A record on its way to or from another process; a read-only mapping cannot go there as it is."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain = {
+            name: dict(value) if isinstance(value, MappingProxyType) else value
+            for name, value in values.items()
+        }
+        return partial(type(self), **plain), ()
+
+    def _require(self, holds: bool, message: str) -> None:
+        if not holds:
+            raise ShapeError(f"{type(self).__name__}: {message}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Provenance(Record):
+    """Where numbers come from: the model, its revision, the arithmetic, the libraries."""
+
+    model: str
+    """Name as it was asked for: a Hub id, or the folder's name."""
+    revision: str
+    """Commit on the Hub, version of the package, or "local folder"."""
+    dtype: str
+    """Arithmetic of the forward pass, such as "float32"."""
+    versions: Mapping[str, str]
+    """Library name to version."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "versions", MappingProxyType(dict(self.versions)))
+
+
+def check_index(name: str, found: int, count: int, what: str) -> int:
+    """The index, when it is one of 0 to count - 1.
+
+    Raises:
+        SelectionError: when it is not; the message gives the range.
+    """
+    if isinstance(found, bool) or not isinstance(found, int | np.integer) or not 0 <= found < count:
+        raise SelectionError(
+            f"{name.capitalize()} {found} was asked for; {what} has {name}s 0 to {count - 1}. Pick one of those."
+        )
+    return int(found)

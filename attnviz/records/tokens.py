@@ -1,0 +1,166 @@
+"""What a text is to a model, and which of its tokens or words the rows and columns of a matrix are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnviz.records.record import Record
+
+Unit = Literal["tokens", "words"]
+"""What a row or column stands for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tokens(Record):
+    """A text as a model reads it: one entry a token, special tokens included."""
+
+    text: str
+    text_pair: str | None = None
+    ids: Int[np.ndarray, " token"]
+    labels: tuple[str, ...]
+    """What is shown for each token, literally: ``"##ing"``, ``"[CLS]"``."""
+    is_special: Bool[np.ndarray, " token"]
+    """True for tokens that the tokenizer added around the text, such as [CLS] and [SEP]."""
+    segment: Int[np.ndarray, " token"]
+    """0 for the first text and 1 for the second."""
+    word: Int[np.ndarray, " token"]
+    """Number of the word within its text that a token is part of; -1 for special tokens."""
+    unknown_id: int | None = None
+    """Id that stands for any piece of text the vocabulary has no entry for, if the vocabulary needs one."""
+    n_cut: tuple[int, ...] = (0,)
+    """Tokens left out at the end of each text because the model reads no more."""
+    masked: Mapping[int, str] = field(default_factory=dict)
+    """Positions whose token was replaced by the model's mask token, with the label that stood there."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        object.__setattr__(self, "masked", MappingProxyType(dict(self.masked)))
+        n_token = len(self.ids)
+        for name in ("labels", "is_special", "segment", "word"):
+            length = len(getattr(self, name))
+            self._require(length == n_token, f"{n_token} ids, but {length} entries in {name}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def is_unknown(self) -> Bool[np.ndarray, " token"]:
+        """True where the vocabulary had no entry for a piece of text."""
+        if self.unknown_id is None:
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray(self.ids == self.unknown_id)
+
+    @property
+    def continues_word(self) -> Bool[np.ndarray, " token"]:
+        """True where a token is a further piece of the word that the token before it belongs to."""
+        same = (self.word[1:] == self.word[:-1]) & (self.segment[1:] == self.segment[:-1])
+        return np.concatenate([[False], same & (self.word[1:] >= 0)])
+
+    def label(self, first: int, stop: int) -> str:
+        """The tokens from one position up to another as they would be written: pieces of a word joined."""
+        continued = self.continues_word
+        written = self.labels[first]
+        for position in range(first + 1, stop):
+            label = self.labels[position]
+            written += label.removeprefix("##") if continued[position] else f" {label}"
+        return written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Axis(Record):
+    """One side of a matrix: what its entries stand for, a token each or a group of neighbours each."""
+
+    tokens: Tokens
+    spans: Int[np.ndarray, "entry 2"]
+    """Position of the first token of each entry, and the position after its last; in order, without overlap."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        edges = self.spans.ravel()
+        fits = len(edges) == 0 or (edges[0] >= 0 and edges[-1] <= len(self.tokens))
+        fits = fits and bool((np.diff(edges)[::2] > 0).all() and (np.diff(edges)[1::2] >= 0).all())
+        if not fits:  # the message is as long as the text
+            self._require(
+                False, f"spans {self.spans.tolist()} are not groups of {len(self.tokens)} tokens in order"
+            )
+
+    @classmethod
+    def of(cls, tokens: Tokens, unit: Unit = "tokens") -> "Axis":
+        """All tokens of a text, or all its words; a special token is a word of its own."""
+        starts = np.flatnonzero(~tokens.continues_word) if unit == "words" else np.arange(len(tokens))
+        stops = np.append(starts[1:], len(tokens))
+        return cls(tokens=tokens, spans=np.column_stack([starts, stops]))
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @property
+    def positions(self) -> Int[np.ndarray, " entry"]:
+        """Position of the first token of each entry."""
+        return self.spans[:, 0]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is written for each entry, literally."""
+        return tuple(self.tokens.label(int(first), int(stop)) for first, stop in self.spans)
+
+    @property
+    def is_special(self) -> Bool[np.ndarray, " entry"]:
+        """True for entries that the tokenizer added, such as [CLS] and [SEP]."""
+        return np.asarray(self.tokens.is_special[self.positions])
+
+    @property
+    def segment(self) -> Int[np.ndarray, " entry"]:
+        """0 for entries of the first text and 1 for those of the second."""
+        return np.asarray(self.tokens.segment[self.positions])
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether an entry stands for more than one token."""
+        return bool((np.diff(self.spans, axis=1) > 1).any())
+
+    def index(self, position: int) -> int | None:
+        """The entry that the token at a position belongs to; None where it is not shown."""
+        found = np.flatnonzero((self.spans[:, 0] <= position) & (position < self.spans[:, 1]))
+        return int(found[0]) if len(found) else None
+
+    def where(self, keep: Bool[np.ndarray, " entry"]) -> "Axis":
+        """The axis with these entries only."""
+        return replace(self, spans=self.spans[keep])
+
+    def without_special(self) -> "Axis":
+        """The axis without special tokens such as [CLS] and [SEP]."""
+        return self.where(~self.is_special)
+
+    def of_segment(self, segment: int) -> "Axis":
+        """The entries of the first text (0) or of the second (1) only."""
+        return self.where(self.segment == segment)
+
+
+def arrange(
+    cells: Float[np.ndarray, "*batch query key"], queries: Axis, keys: Axis
+) -> Float[np.ndarray, "*batch row column"]:
+    """Cells of single tokens as cells of the entries of two axes: columns summed, rows averaged.
+
+    So a row of weights whose columns are all kept still sums to 1.
+
+    Source: Clark et al. 2019, "What Does BERT Look At?" (arXiv:1906.04341), section 4.1.
+    """
+    if queries.is_merged:
+        lengths = np.diff(queries.spans, axis=1)
+        cells = _summed(cells, queries, axis=-2) / lengths.astype(cells.dtype)
+    else:
+        cells = cells[..., queries.positions, :]
+    return _summed(cells, keys, axis=-1) if keys.is_merged else cells[..., keys.positions]
+
+
+def _summed(cells: np.ndarray, entries: Axis, axis: int) -> np.ndarray:
+    """Sums over the tokens of each entry."""
+    ahead = [(0, 0)] * cells.ndim
+    ahead[axis] = (0, 1)  # so that the position after the last token is one too
+    sums: np.ndarray = np.add.reduceat(np.pad(cells, ahead), entries.spans.ravel(), axis=axis)
+    return np.take(sums, np.arange(0, 2 * len(entries), 2), axis=axis)

@@ -1,0 +1,70 @@
+"""Example sentences, and what the first screen shows for each model."""
+
+from dataclasses import dataclass
+
+from attnviz.model.catalogue import BERT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A sentence worth looking at."""
+
+    name: str
+    text: str
+    query: str | None = None
+    """Token that is picked as the query when the sentence is chosen."""
+    key: str | None = None
+
+
+DOOR_IT = Preset(
+    name="A pronoun: the door and it",
+    text="I was watching the door when it opened.",
+    query="it",
+    key="door",
+)
+DOOR_MASK = Preset(
+    name="A blank: the door and [MASK]",
+    text="I was watching the door when [MASK] opened.",
+    query="[MASK]",
+    key="door",
+)
+PRESETS = (
+    DOOR_IT,
+    DOOR_MASK,
+    Preset(
+        name="A garden path: the old man", text="The old man the boats while the young fish.", query="man"
+    ),
+    Preset(
+        name="An ambiguous word: bank",
+        text="She sat on the bank of the river and thought about the bank that kept her money.",
+        query="bank",
+    ),
+    Preset(name="A fact with a blank", text="Paris is the capital of [MASK].", query="[MASK]"),
+    Preset(
+        name="A long sentence",
+        text=(
+            "The committee that the mayor had appointed in spring, after the river flooded the old market "
+            "twice, reported that the bridge could be saved if the arches were raised, the road narrowed, "
+            "and the houses beside it, most of them empty since the flood, bought and taken down."
+        ),
+        query="it",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstScreen:
+    """What a model shows before anything is chosen."""
+
+    preset: Preset
+    layer: int
+    head: int
+
+
+_DOOR = FirstScreen(preset=DOOR_IT, layer=3, head=1)
+_DOOR_BERT = FirstScreen(preset=DOOR_MASK, layer=3, head=11)
+
+
+def first_screen(model: str) -> FirstScreen:
+    """The door sentence with the head of this model that links the door; the embedded model's for others."""
+    return _DOOR_BERT if model == BERT else _DOOR

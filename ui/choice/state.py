@@ -1,0 +1,228 @@
+"""What a person has chosen, kept for the session and mirrored in the URL.
+
+One concept: the session's Selection; what it is made of is in `ui.choice.selection`, and how widgets hold it in `ui.choice.widgets`.
+Links are read into it once, and again when the browser goes back.
+"""
+
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
+from attnviz.model.catalogue import default_model
+from attnviz.model.tokenization import has_words
+from attnviz.model.trace import Trace
+from ui.choice.presets import Preset, first_screen
+from ui.choice.selection import Selection, first_selection, from_params
+from ui.work import cache
+
+LONGEST_LINK = 60_000
+"""Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
+
+
+def current() -> Selection:
+    """What is chosen now; read from the link at the first run and when the link has changed.
+
+    A browser that is clicked twice in a row sends its old link with the second click, since what the
+    first did to the link is still on its way; so a click counts for more than the link it comes with.
+    """
+    params = st.query_params.to_dict()
+    clicked = st.session_state.pop("clicked", False)
+    other_link = params and params != st.session_state.get("params") and not clicked
+    if "selection" not in st.session_state or other_link:
+        st.session_state.selection, st.session_state.notices = from_params(params)
+        if "text" not in params:
+            st.session_state.preset = first_screen(chosen().model).preset
+        st.session_state.params = params
+    return chosen()
+
+
+def with_opened_bundle(selection: Selection) -> Selection:
+    """The selection, without a bundle that this session has not opened; its sentence is computed instead."""
+    if not selection.bundle or cache.opened(selection.bundle) is not None:
+        return selection
+    _remark(
+        "The link leads to a bundle that is not open here; its sentence is computed by the model instead."
+    )
+    st.session_state.selection = replace(selection, bundle="")
+    return chosen()
+
+
+def chosen() -> Selection:
+    """What is chosen, for callbacks: they run before the page looks at its link."""
+    selection: Selection = st.session_state.selection
+    return selection
+
+
+def change(**changes: Any) -> None:
+    """Chooses something else; what was said about the last choice is no longer shown.
+
+    Masked tokens are those of one text as one model reads it, so another has none. A query or key that is
+    picked is a single one until a phrase is made of it.
+    """
+    if changes.keys() & {"model", "text", "second"}:
+        changes = {"masked": (), "other_masked": None} | changes
+    if changes.keys() & {"other_model", "other_text", "other_second"}:
+        changes = {"other_masked": None} | changes
+    for side in changes.keys() & {"query", "key"}:
+        changes = {f"{side}_to": None} | changes
+    notices = []
+    if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked"}:
+        changes = {"bundle": ""} | changes
+        notices = ["The bundle is left: what is shown is computed by the model on this machine."]
+    st.session_state.selection = replace(chosen(), **changes)
+    st.session_state.notices = notices
+    st.session_state.clicked = True
+
+
+def show(selection: Selection, notices: list[str]) -> None:
+    """Takes a whole selection, with what there is to say about it."""
+    st.session_state.selection, st.session_state.notices = selection, notices
+    st.session_state.clicked = True
+
+
+def pin(**shown: Any) -> None:
+    """Chooses what is shown where nothing was chosen, so that it stays whatever else is."""
+    st.session_state.selection = replace(chosen(), **shown)
+
+
+def mask(position: int) -> None:
+    """Puts the mask token in the place of a token, or the token back."""
+    change(masked=tuple(sorted({*chosen().masked} ^ {position})))
+
+
+def was_clicked() -> bool:
+    """Whether anything was clicked since the page was last drawn."""
+    return "clicked" in st.session_state
+
+
+def hold() -> None:
+    """A click that chooses nothing; like any other it counts for more than the link it comes with."""
+    st.session_state.clicked = True
+
+
+def settle(selection: Selection) -> None:
+    """Takes the selection that is really shown as the one that is chosen."""
+    st.session_state.selection = selection
+    remember(selection)
+
+
+def remember(selection: Selection) -> None:
+    """Notes a selection that could be shown, to fall back on."""
+    st.session_state.good = selection
+
+
+def mirror(selection: Selection) -> None:
+    """Puts a selection into the URL, unless its text is too long for one; then the URL is left empty."""
+    params = selection.to_params()
+    if len(urlencode(params)) > LONGEST_LINK:
+        params = {}
+        _remark("The text is too long for a link; the address does not lead back to this screen.")
+    if not st.query_params.to_dict() == params == st.session_state.params:  # it may lag behind, see `current`
+        st.query_params.from_dict(params)
+    st.session_state.params = params
+
+
+def last_good() -> Selection:
+    """The last selection that could be shown; the first screen before there was one."""
+    if "good" not in st.session_state:
+        st.session_state.preset = first_screen(default_model()).preset
+        return first_selection(default_model())
+    good: Selection = st.session_state.good
+    return good if cache.opened(good.bundle) else replace(good, bundle="")
+
+
+def choose_preset(preset: Preset) -> None:
+    """Shows an example sentence; its query is picked once its tokens are known."""
+    change(text=preset.text, second="", cut=False, query=None, key=None)
+    st.session_state.preset = preset
+
+
+def fit(selection: Selection, trace: Trace) -> Selection:
+    """The nearest selection that this trace has; a sentence for every change joins the notices.
+
+    A query that was not picked becomes the preset's, or the one with the strongest link to another token.
+    """
+    model = trace.provenance.model
+    if selection.kind not in trace.kinds:
+        if selection.kind:
+            _remark(f"{model} has no {selection.kind} attention; {trace.kinds[0]} attention is shown.")
+        selection = replace(selection, kind=trace.kinds[0])
+    kind: Any = selection.kind
+
+    def nearest(name: str, count: int, things: str) -> None:
+        nonlocal selection
+        found = getattr(selection, name)
+        if found is not None and found >= count:
+            _remark(
+                f"There is no {name} {found}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
+            )
+            changed: dict[str, Any] = {name: count - 1}
+            selection = replace(selection, **changed)
+
+    measure = measure_of(selection.show)
+    if measure not in trace.measures(kind):
+        _remark(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
+        selection = replace(selection, show="weights")
+    if selection.unit == "words" and not has_words(trace.tokens, trace.target_tokens):
+        _remark("Which tokens of this text make a word is not known; a row and a column stand for a token.")
+        selection = replace(selection, unit="tokens")
+    if trace.tokens.text_pair is None:
+        selection = replace(selection, sentences="all")
+    nearest("layer", trace.n_layers(kind), f"{model} has layers")
+    nearest("head", trace.n_heads(kind), f"{model} has heads")
+    heads = tuple(one for one in selection.heads if _is_there(one, trace, kind))
+    if heads != selection.heads:
+        _remark(f"Heads {', '.join(selection.heads)} were asked for; those that {model} has are shown.")
+        selection = replace(selection, heads=heads)
+    if selection.held and not _is_there(selection.held, trace, kind):
+        _remark(f"The map was to lie like that of head {selection.held}, which {model} does not have.")
+        selection = replace(selection, held="")
+    nearest("query", len(trace.query_tokens(kind)), "this text has tokens")
+    nearest("key", len(trace.key_tokens(kind)), "this text has tokens")
+    nearest("query_to", len(trace.query_tokens(kind)), "this text has tokens")
+    nearest("key_to", len(trace.key_tokens(kind)), "this text has tokens")
+    if selection.query is None:
+        query, key = _preset_pick(trace, kind) or (_strongest_query(trace, selection), None)
+        selection = replace(
+            selection, query=query, key=key if selection.key is None else selection.key, kept=""
+        )
+    return replace(selection, kind="" if selection.kind == trace.kinds[0] else selection.kind)
+
+
+def _is_there(name: str, trace: Trace, kind: Any) -> bool:
+    """Whether the trace has this head, "3.5", or all heads of this layer, "3"."""
+    layer, _, head = name.partition(".")
+    return int(layer) < trace.n_layers(kind) and int(head or 0) < trace.n_heads(kind)
+
+
+def _remark(notice: str) -> None:
+    """Adds a notice, once however often the page runs while it holds."""
+    if notice not in st.session_state.notices:
+        st.session_state.notices.append(notice)
+
+
+def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
+    """Query and key of the preset just chosen, if its text is the one on screen."""
+    preset: Preset | None = st.session_state.pop("preset", None)
+    if preset is None or preset.text != trace.tokens.text:
+        return None
+    queries, keys = trace.query_tokens(kind).labels, trace.key_tokens(kind).labels
+    if preset.query not in queries:
+        return None
+    return queries.index(preset.query), keys.index(preset.key) if preset.key in keys else None
+
+
+def _strongest_query(trace: Trace, selection: Selection) -> int:
+    """The query that gives most weight to a token of the text other than itself."""
+    kind: Any = selection.kind
+    pattern = trace.pattern(selection.layer, selection.head, kind)
+    weights = pattern.weights.copy()
+    weights[:, pattern.keys.is_special] = -1
+    if kind != "cross":
+        np.fill_diagonal(weights, -1)
+    weights[pattern.queries.is_special, :] = -2  # even a text of one token has a better one
+    return int(np.unravel_index(weights.argmax(), weights.shape)[0])

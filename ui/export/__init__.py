@@ -1,0 +1,1 @@
+"""Taking it with you: pictures, numbers, Python, bundles."""

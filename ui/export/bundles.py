@@ -1,0 +1,159 @@
+"""Opening a bundle: its trace takes the place of a computed one, for this session alone.
+
+The verdict in it is what the file says. A verdict on it is made here, when it is asked for: the text is run again.
+"""
+
+from dataclasses import replace
+from hashlib import sha256
+
+import streamlit as st
+
+from attnviz.bundle.comparison import check_weights
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import LARGEST_BUNDLE, Bundle
+from attnviz.errors import BundleError, VerificationError
+from attnviz.model.catalogue import locate, offers
+from attnviz.records import VerificationReport
+from ui.choice import state
+from ui.choice.selection import Selection, from_params
+from ui.words.literal import literal
+from ui.work import cache
+
+_MB = 1_000_000
+
+
+def uploader() -> None:
+    """The popover that takes a file, and what was wrong with the last one."""
+    with st.popover("Open a bundle", icon=":material/folder_open:", width="stretch", key="open_bundle"):
+        st.file_uploader(
+            "A bundle",
+            type="zip",
+            max_upload_size=LARGEST_BUNDLE // _MB,
+            key=f"bundle_{st.session_state.setdefault('bundle_uploads', 0)}",
+            on_change=_open,
+            help="A zip from “Take it with you” or `attnviz export`; its numbers are shown as they were recorded.",
+        )
+        if problem := st.session_state.get("bundle_problem"):
+            st.error(literal(problem), icon=":material/error:")
+
+
+def _open() -> None:
+    file = st.session_state[f"bundle_{st.session_state.bundle_uploads}"]
+    state.hold()
+    st.session_state.bundle_problem = ""
+    if file is None:
+        return
+    data = file.getvalue()
+    try:
+        bundle = read_bundle(data)
+    except BundleError as error:
+        st.session_state.bundle_problem = str(error)
+        return
+    st.session_state.bundle_uploads += 1  # the next uploader is empty, and the file's bytes can go
+    digest = sha256(data).hexdigest()
+    cache.keep_opened(digest, bundle)
+    state.show(*_selection(bundle, digest))
+
+
+def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
+    """What a bundle shows, with a notice for every choice in it that there is not."""
+    tokens, target, name = bundle.trace.tokens, bundle.trace.target_tokens, bundle.trace.provenance.model
+    settings = {name: value for name, value in bundle.settings.items() if name not in ("model", "bundle")}
+    settings |= {
+        "text": tokens.text,
+        "second": (target.text if target else tokens.text_pair) or "",
+        "cut": "1" if any(tokens.n_cut) else "0",
+        "masked": ",".join(map(str, tokens.masked)),
+        "kind": bundle.kind,
+        "show": bundle.show,
+        "colour": bundle.colour,
+        **{part: str(getattr(bundle, part)) for part in ("layer", "head", "query", "key")},
+    }
+    selection, notices = from_params(settings)
+    is_offered = name in [one.name for one in offers()]
+    return replace(selection, model=name if is_offered else state.chosen().model, bundle=digest), notices
+
+
+def banner(bundle: Bundle) -> None:
+    """Says that a bundle is shown and what is known of it, and how to compare and to leave it."""
+    source = bundle.trace.provenance
+    has_bias = any(call.bias is not None for calls in bundle.trace.layers.values() for call in calls)
+    with st.container(horizontal=True, vertical_alignment="center", key="bundle_banner"):
+        st.caption(
+            f":material/folder_zip: Shown as recorded in a bundle: {literal(source.model)}, revision "
+            f"{literal(source.revision)}. The attention weights follow from the queries, keys, mask"
+            f"{', bias' * has_bias} and scale in this file. Another sentence, model or mask leaves it.",
+            width="content",
+        )
+        if not was_asked(state.chosen().bundle):
+            compare_button(state.chosen().bundle, key="compare_bundle")
+        st.button(
+            "Leave the bundle",
+            key="leave_bundle",
+            on_click=state.change,
+            kwargs={"bundle": ""},
+            help="Computes the same sentence with the model chosen in the sidebar.",
+        )
+
+
+def compare_button(digest: str, *, key: str) -> None:
+    """The button that has the text of an opened bundle run again, or why there is none.
+
+    Args:
+        key: of the button, which a page may have twice.
+    """
+    if reason := obstacle(digest):
+        st.caption(literal(reason), width="content")
+        return
+    st.button(
+        "Run again and compare",
+        icon=":material/fact_check:",
+        key=key,
+        on_click=_ask,
+        help="Runs the text on the same weights here, and compares every number of the bundle with the model's.",
+    )
+
+
+def _ask() -> None:
+    state.hold()
+    st.session_state.compared_bundle = state.chosen().bundle
+
+
+def was_asked(digest: str) -> bool:
+    """Whether the bundle of this digest was to be compared, in this session."""
+    return bool(digest) and st.session_state.get("compared_bundle") == digest
+
+
+def obstacle(digest: str) -> str:
+    """Why an opened bundle cannot be compared with a model here, in a sentence; empty while nothing is known against it.
+
+    The SHA-256 of the weights here, which takes a second for 500 MB, is looked at only once it was asked for.
+    """
+    bundle = cache.opened(digest)
+    if bundle is None:
+        return "The bundle is not open here."
+    name = bundle.trace.provenance.model
+    if not bundle.weights_sha256:
+        return (
+            "The bundle does not say which weights it was made with, so it cannot be compared with the model."
+        )
+    if not any(one.name == name and locate(one) is not None for one in offers()):
+        return "These weights are not on this machine, so the bundle cannot be compared with the model."
+    if was_asked(digest):
+        try:
+            check_weights(bundle, cache.model(name))
+        except VerificationError as error:
+            return str(error)
+    return ""
+
+
+def compared(selection: Selection) -> VerificationReport | None:
+    """The verdict on the shown bundle, made here; None where none is shown, or it was not or cannot be compared.
+
+    Raises:
+        AttnvizError: the model here cannot be loaded, or what the bundle holds cannot be laid beside its numbers.
+    """
+    if not was_asked(selection.bundle) or obstacle(selection.bundle):
+        return None
+    with st.spinner("Running the text again …"):
+        return cache.compared_report(selection.source)

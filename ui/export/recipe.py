@@ -1,0 +1,101 @@
+"""The few lines of attnviz that make the matrix or the map on screen, for a notebook or a script.
+
+One concept: from a view to Python. Typed text stands in the lines as a literal, never as code.
+"""
+
+from collections.abc import Mapping
+
+from attnviz.records import Axis
+from ui.page.frame import View
+from ui.work import cache
+
+
+def python_lines(view: View, key: int) -> str:
+    """Python that draws the matrix of the picked head as it is shown, with this key picked."""
+    selection = view.selection
+    kind = f"{view.kind!r}" if selection.kind else ""
+    lines = ["import attnviz", *_trace_lines(view)]
+    place = _call(selection.layer, selection.head, kind=selection.kind)
+    measure = "" if view.measure == "weights" else f", measure={view.measure!r}"
+    lines.append(f"pattern = trace.pattern({place}{measure})")
+    if _is_arranged(view):
+        lines.insert(1, "from attnviz.records import Axis")
+        for name, tokens in (("queries", "query_tokens"), ("keys", "key_tokens")):
+            lines.append(f"{name} = Axis.of(trace.{tokens}({kind}){_unit(view)}){_left(view, name)}")
+        renormalised = view.hides_special and selection.special == "renormalised"
+        lines.append(f"pattern = pattern.arranged(queries, keys{', renormalise=True' * renormalised})")
+    drawn = _call(show=_unless("weights", selection.show), colour=_unless("linear", selection.colour))
+    drawn = f"{drawn}, " if drawn else ""
+    lines.append(f"figure = attnviz.figures.draw_pattern(pattern, {drawn}picked=({view.query}, {key}))")
+    return "\n".join([*lines, "figure.show()", ""])
+
+
+def map_lines(view: View, picked: tuple[int, int], settings: Mapping[str, object]) -> str:
+    """Python that draws the map of the picked head with these settings of `attnviz.project`.
+
+    It lies as it comes, not turned like another head's.
+    """
+    selection = view.selection
+    place = _call(selection.layer, selection.head, kind=selection.kind)
+    lines = ["import attnviz", *_trace_lines(view)]
+    lines.append(f"projection = attnviz.project(trace, {place}, {_named(settings)})")
+    lines.append(f"weights = trace.weights({place})")
+    drawn = _call(side=_unless("query", selection.kept), tint=_unless("role", selection.tint))
+    drawn = f", {drawn}" if drawn and selection.tint != "norm" else ""
+    lines.append(f"figure = attnviz.figures.draw_projection(projection, weights, picked={picked}{drawn})")
+    return "\n".join([*lines, "figure.show()", ""])
+
+
+def _trace_lines(view: View) -> list[str]:
+    selection = view.selection
+    if selection.bundle:
+        return [
+            "from pathlib import Path",
+            "",
+            'trace = attnviz.read_bundle(Path("bundle.zip").read_bytes()).trace',
+        ]
+    source = view.trace.provenance
+    second = [selection.second] if selection.second.strip() else []
+    cut = {"cut": True, "max_tokens": cache.MOST_TOKENS} if selection.cut else {}
+    return [
+        "",
+        f"model = attnviz.load_model({selection.model!r})  # revision {source.revision}, attnviz "
+        f"{source.versions['attnviz']}",
+        f"trace = model.trace({_call(selection.text, *second, **cut, masked=list(selection.masked))})",
+    ]
+
+
+def _is_arranged(view: View) -> bool:
+    tokens = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    return any(
+        axis.spans.tolist() != Axis.of(one).spans.tolist()
+        for axis, one in zip((view.queries, view.keys), tokens, strict=True)
+    )
+
+
+def _unit(view: View) -> str:
+    return "" if view.selection.unit == "tokens" else f", {view.selection.unit!r}"
+
+
+def _left(view: View, side: str) -> str:
+    """What is taken away from an axis."""
+    taken = ".without_special()" * view.hides_special
+    if view.selection.sentences != "all":
+        of_query, of_key = view.selection.sentences.split(" → ")
+        taken += f".of_segment({'AB'.index(of_query if side == 'queries' else of_key)})"
+    return taken
+
+
+def _unless(usual: str, chosen: str) -> str:
+    return "" if chosen == usual else chosen
+
+
+def _call(*values: object, **named: object) -> str:
+    """Arguments as they are written; those that are empty are left out."""
+    written = [repr(value) for value in values]
+    return ", ".join([*written, *(f"{name}={value!r}" for name, value in named.items() if value)])
+
+
+def _named(settings: Mapping[str, object]) -> str:
+    """Arguments by name, those that are empty or 0 too."""
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())

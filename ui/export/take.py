@@ -1,0 +1,124 @@
+"""Take it with you: pictures, numbers, a bundle, a link and Python of what is on the page."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Literal
+
+import streamlit as st
+
+from attnviz.bundle.writing import Bundle, write_bundle
+from attnviz.records.table import matrix_csv
+from ui.components.save_picture import save_picture
+from ui.export.recipe import python_lines
+from ui.page.frame import View
+from ui.words.findings import strongest_key
+from ui.work import cache
+
+
+def take(
+    view: View,
+    figures: Mapping[str, str],
+    *,
+    csv: Callable[[], bytes] | None = None,
+    numbers: str = "Matrix",
+    python: str | None = None,
+) -> None:
+    """The popover at the top right of a page, wherever on the page this is called.
+
+    Args:
+        figures: name of each picture on the page, by the key of its chart or component.
+        csv: makes the page's numbers, when they are asked for; None for the matrix of the picked head.
+        numbers: what they are called.
+        python: lines that draw the page's picture; None for those of the matrix.
+    """
+    selection = view.selection
+    stem = f"attnviz-layer{selection.layer}-head{selection.head}"
+    with (
+        st.container(key="take"),
+        st.popover("Take it with you", icon=":material/download:", key="take_popover"),
+    ):
+        save_picture(
+            figures,
+            stem=stem,
+            python=python_lines(view, _key(view)) if python is None else python,
+            link=bool(st.session_state.get("params")) and not selection.bundle,
+            theme=view.theme,
+        )
+        csv_button(numbers, csv or partial(_matrix, view), stem=stem, key="take_csv", width="stretch")
+        st.download_button(
+            "All of it as a bundle",
+            data=partial(_bundle_file, _bundle_maker(view)),
+            file_name=f"{stem}.zip",
+            mime="application/zip",
+            on_click="ignore",
+            icon=":material/folder_zip:",
+            width="stretch",
+            key="take_bundle",
+            help="A page that opens without a network, queries, keys, values and weights as NPZ, the matrix as CSV, "
+            "and where it all comes from. “Open a bundle” in the sidebar shows it here again.",
+        )
+
+
+def csv_button(
+    numbers: str,
+    make: Callable[[], bytes],
+    *,
+    stem: str,
+    key: str,
+    width: Literal["stretch", "content"] = "content",
+) -> None:
+    """A button that saves numbers as CSV; they are made when it is clicked."""
+    st.download_button(
+        f"{numbers} as CSV",
+        data=make,
+        file_name=f"{stem}.csv",
+        mime="text/csv",
+        on_click="ignore",
+        icon=":material/table:",
+        width=width,
+        key=key,
+        help="The numbers in full, for a spreadsheet or a program.",
+    )
+
+
+def _key(view: View) -> int:
+    if view.selection.key is not None:
+        return view.selection.key
+    return strongest_key(view.pattern(renormalise=False), view.query)
+
+
+def _matrix(view: View) -> bytes:
+    return matrix_csv(view.pattern(), scores=view.selection.show == "scores")
+
+
+def _bundle_file(make: Callable[[], Bundle]) -> bytes:
+    return write_bundle(make())
+
+
+def _bundle_maker(view: View) -> Callable[[], Bundle]:
+    """Makes the bundle of a view, in a thread that knows no session: what is the session's is looked up here."""
+    selection, key = view.selection, _key(view)
+    opened = cache.opened(selection.bundle)
+
+    def make() -> Bundle:
+        return Bundle(
+            trace=view.trace,
+            report=cache.report(selection.source) if opened is None else opened.report,
+            kind=view.kind,
+            layer=selection.layer,
+            head=selection.head,
+            queries=view.queries,
+            keys=view.keys,
+            renormalised=view.hides_special and selection.special == "renormalised",
+            query=view.query,
+            key=key,
+            show=selection.show,
+            colour=selection.colour,
+            theme=view.theme,
+            settings={name: value for name, value in selection.to_params().items() if name != "bundle"},
+            weights_sha256=cache.model(selection.model).weights_sha256
+            if opened is None
+            else opened.weights_sha256,
+        )
+
+    return make

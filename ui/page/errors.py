@@ -1,0 +1,67 @@
+"""Errors of attnviz on the screen: one sentence, and what can be done about it with a click."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from attnviz.errors import AttnvizError, TextTooLongError
+from ui.choice import state
+from ui.words.literal import literal
+
+
+def show(error: AttnvizError, *, key: str = "cut") -> None:
+    """The error's sentence, with a button where one would help. What was on screen stays below.
+
+    Args:
+        key: of the button; its own where two texts may be refused at once.
+    """
+    st.error(literal(str(error)), icon=":material/error:")
+    if isinstance(error, TextTooLongError) and error.unit == "tokens":
+        st.button(
+            f"Cut the text after {error.limit:,} tokens",
+            icon=":material/content_cut:",
+            on_click=state.change,
+            kwargs={"cut": True},
+            key=key,
+            help="Leaves out what the model cannot read, and marks where.",
+        )
+
+
+def failed(error: Exception, try_again: Callable[[], None], *, key: str = "try_again") -> None:
+    """Why something could not be made, with a button that has it made once more.
+
+    What is no error of attnviz's is in the server's log; its words would tell a reader nothing.
+
+    Args:
+        key: of the button; its own where two things may fail on one page.
+    """
+    if isinstance(error, AttnvizError):
+        show(error)
+    else:
+        st.error(
+            "This could not be made, for a reason that attnviz does not know; the server's log has it. Try again, or "
+            "choose other settings.",
+            icon=":material/error:",
+        )
+
+    def act() -> None:
+        state.hold()
+        try_again()
+
+    st.button(
+        "Try again",
+        icon=":material/refresh:",
+        key=key,
+        on_click=act,
+        help="Makes what is missing once more, with the same settings.",
+    )
+
+
+@contextmanager
+def explained(*, key: str = "cut") -> Iterator[None]:
+    """A part of a page: an error in it is shown in its place, and the rest of the page goes on."""
+    try:
+        yield
+    except AttnvizError as error:
+        show(error, key=key)

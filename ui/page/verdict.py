@@ -1,0 +1,91 @@
+"""The verdict: whether what is shown are the model's numbers for this text."""
+
+import streamlit as st
+
+from attnviz.records import Check, VerificationReport
+from ui.choice.selection import Selection
+from ui.export import bundles
+from ui.page import errors
+from ui.words.findings import power
+from ui.work import cache
+
+PAGE = "pages/verification.py"
+
+
+def report_on(selection: Selection) -> tuple[VerificationReport, bool]:
+    """The verdict on what is shown, and whether it is only recorded: what the file of a bundle says of itself.
+
+    Raises:
+        AttnvizError: as `attnviz.verify`, and as `ui.export.bundles.compared`.
+    """
+    compared = bundles.compared(selection)
+    if compared is not None:
+        return compared, False
+    return cache.report(selection.source), bool(selection.bundle)
+
+
+def headline(report: VerificationReport) -> str:
+    """Whether everything passed, with the largest difference of the weights; or what failed first, and by how much."""
+    if failed := report.failed:
+        return f":red[Does not match the model:] {failed[0].name} {difference(failed[0])}"
+    n_check = len(report.checks)
+    return f":green[Checked:] {n_check} comparisons pass, weights differ by at most {power(report.max_abs_error)}"
+
+
+RECORDED = "Recorded when the bundle was made"
+
+
+def recorded_outcome(report: VerificationReport) -> str:
+    """What a file says of itself, which nothing here has compared: "12 of 12 checks passed"."""
+    n_failed, n_check = len(report.failed), len(report.checks)
+    said = f"{n_check - n_failed} of {n_check} checks passed"
+    return f":red[{said}]" if n_failed else said
+
+
+def difference(check: Check) -> str:
+    """By how much a check failed, and where: "differ by 1.8, tolerance 2.5 × 10⁻⁵, in layer 3, head 1"."""
+    said = f"differ by {power(check.difference)}, tolerance {power(check.tolerance)}"
+    return f"{said}, in {place(check)}" if place(check) else said
+
+
+def place(check: Check) -> str:
+    """Where a difference is largest beside its tolerance: "layer 3, head 1"; nothing for one number a text."""
+    kind, layer, head = check.worst
+    n_layer, n_head = check.differences[kind].shape
+    if n_layer == 1 and n_head == 1:
+        return ""
+    return f"layer {layer}, head {head}" if n_head > 1 else f"layer {layer}"
+
+
+def in_sidebar(selection: Selection) -> None:
+    """The verdict at the sidebar's end, for a page that has no place of its own for it.
+
+    The last thing that a page calls: the check takes as long as reading the text did.
+    """
+    with st.sidebar, errors.explained(key="cut_verified"):
+        show(selection)
+
+
+def show(selection: Selection) -> None:
+    """The headline in one line, which leads to the Verification page; of a bundle, what it records and a way to check it."""
+    report, recorded = report_on(selection)
+    if not recorded:
+        st.page_link(
+            PAGE,
+            label=headline(report),
+            icon=":material/check_circle:" if report.passed else ":material/cancel:",
+            query_params=selection.to_params(),
+            help="Compares every number shown here with the model's own attention for this text. Opens each comparison.",
+        )
+        return
+    with st.container(gap="small"):
+        st.page_link(
+            PAGE,
+            label=RECORDED,
+            icon=":material/history:",
+            query_params=selection.to_params(),
+            help="What the file says of itself; nothing was compared here. Opens each check.",
+        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(recorded_outcome(report), width="content")
+            bundles.compare_button(selection.bundle, key="compare_bundle_verdict")

@@ -1,0 +1,102 @@
+"""The three matrices of a comparison: the part of each that is zoomed to, around the picked pair."""
+
+import math
+
+import streamlit as st
+
+from attnviz.figures import draw_comparison
+from attnviz.figures.comparison import MOST_BLOCKS, Part, block_length
+from attnviz.figures.heatmap import MOST_COUNTED
+from attnviz.heads.comparison import Comparison
+from ui.choice import state
+from ui.choice.selection import FEWEST_AROUND
+from ui.components.point_clicks import point_clicks
+from ui.page.frame import View
+
+
+def matrix(
+    view: View, comparison: Comparison, part: Part, picked: tuple[int, int], *, alt: str, key: str
+) -> None:
+    """A, B or their difference, as far as it is zoomed to; a click on a cell picks its query and key.
+
+    Args:
+        picked: positions of the query and key that are outlined.
+        key: what the charts' keys begin with.
+    """
+    chart = f"{key}_{part}"
+    st.plotly_chart(
+        draw_comparison(
+            comparison,
+            part,
+            picked=picked,
+            around=_part_length(comparison, view.selection.around),
+            theme=view.theme,
+        ),
+        theme=None,
+        key=chart,
+        config={"displayModeBar": False, "scrollZoom": False},
+        alt=alt,
+    )
+    point_clicks(chart, pick)
+
+
+def pick(clicked: object) -> None:
+    """Picks the query and key of a cell, as far as they are tokens of A."""
+    match clicked:
+        case [int(query), int(key)] if min(query, key) >= 0:
+            state.change(query=query, key=key)
+        case _:
+            state.hold()
+
+
+def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> None:
+    """Buttons that show a smaller part or a larger one; none where all cells are large enough to be counted."""
+    longest = _longest(comparison)
+    if longest <= MOST_COUNTED:
+        return
+    shown = _part_length(comparison, around) or longest
+    nearer = max(FEWEST_AROUND, min(math.ceil(shown / 2), MOST_BLOCKS))  # single cells at once
+    farther = None if 2 * shown >= longest else 2 * shown
+    steps = (
+        ("Zoom in", nearer, shown <= FEWEST_AROUND, "Shows fewer cells, larger, around the picked pair."),
+        ("Zoom out", farther, shown == longest, "Shows more cells around the picked pair."),
+        ("All cells", None, shown == longest, "Shows the whole matrices."),
+    )
+    with st.container(horizontal=True, key=f"{key}_zoom"):
+        for label, length, is_over, said in steps:
+            st.button(
+                label,
+                disabled=is_over,
+                key=f"{key}_{label.lower().replace(' ', '_')}",
+                help=said,
+                on_click=state.change,
+                kwargs={"around": length},
+            )
+
+
+def zoom_note(comparison: Comparison, around: int | None) -> str:
+    """What is left out, and what a cell stands for where it is of several tokens; empty where neither is so."""
+    shape = len(comparison.queries), len(comparison.keys)
+    length = _part_length(comparison, around)
+    shown = shape if length is None else tuple(min(length, size) for size in shape)
+    said = []
+    if length is not None:
+        said.append(
+            f"Shown are {shown[0]} of {shape[0]} queries and {shown[1]} of {shape[1]} keys, around the picked pair; a "
+            "click on a cell moves there."
+        )
+    n_query, n_key = (block_length(size) for size in shown)
+    if max(n_query, n_key) > 1:
+        said.append(
+            f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which a click picks."
+        )
+    return " ".join(said)
+
+
+def _part_length(comparison: Comparison, around: int | None) -> int | None:
+    """Entries a side of the part that is shown; None where all are."""
+    return None if around is None or around >= _longest(comparison) else around
+
+
+def _longest(comparison: Comparison) -> int:
+    return max(len(comparison.queries), len(comparison.keys))

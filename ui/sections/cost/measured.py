@@ -1,0 +1,182 @@
+"""What attention costs on this machine: measured when asked for, in a process of its own, drawn over what is expected."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from attnviz.cost.counting import TILE, Layer
+from attnviz.cost.measurement import (
+    METHODS,
+    MOST_BYTES,
+    SECONDS,
+    SHARE_OF_MEMORY,
+    Method,
+    Series,
+    Stop,
+    measure,
+)
+from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
+from attnviz.figures.theme import percent_text
+from attnviz.maths.blocks import QUERY_BLOCK
+from ui.choice import state
+from ui.page.frame import View
+from ui.words.findings import power
+from ui.work import waiting
+from ui.work.jobs import Job, job
+
+
+def measured_cost(view: View, layer: Layer) -> None:
+    """Time and memory of attnviz's own functions, once they are asked for."""
+    st.subheader("Measured on this machine")
+    st.markdown(
+        f"attnviz computes one head of this size ({layer.d_head} numbers a query) in three ways: the whole matrix at "
+        f"once; {QUERY_BLOCK} rows at a time, as the models run here; and streaming, {TILE} keys at a time. Texts of "
+        f"random vectors become twice as long each time, on one core, for at most {SECONDS:.0f} seconds and in at most "
+        f"{percent_text(SHARE_OF_MEMORY)} of the free memory or {quantity_text(MOST_BYTES, 'bytes')}."
+    )
+    size = (layer.d_head, layer.d_value)
+    if st.session_state.get("cost_asked") != size:
+        st.button(
+            "Measure",
+            icon=":material/timer:",
+            key="cost_measure",
+            on_click=_ask,
+            args=(size,),
+            help="Runs attnviz's attention for longer and longer texts and draws its time and memory.",
+        )
+        return
+    work = job("cost", size, lambda: [(measure, size, {"seconds": SECONDS, "progress": None})])
+    waiting.watched(work, partial(_measured, view, layer, work))
+
+
+def _ask(size: tuple[int, int]) -> None:
+    st.session_state.cost_asked = size
+    state.hold()
+
+
+def _measured(view: View, layer: Layer, work: Job) -> None:
+    """How far the measurements are; then what they are."""
+    waiting.progress(
+        work,
+        "Longer and longer texts are measured.",
+        "The measurement was cancelled.",
+        "Measure",
+        key="cost_act",
+    )
+    if work.finished:
+        _results(view, replace(layer, n_head=1), work.results[0])
+
+
+def _results(view: View, head: Layer, series: Series) -> None:
+    """Points over lines, the numbers as a table, and why each way stopped where it did."""
+    st.markdown(f"**{_finding(series)}**")
+    both: tuple[Unit, ...] = ("seconds", "bytes")
+    for column, what in zip(st.columns(2, gap="medium"), both, strict=True):
+        with column:
+            st.plotly_chart(
+                draw_growth(
+                    [*_lines(series, head, what), *_points(series, what)],
+                    what={"seconds": "time of one head", "bytes": "memory of one head"}[what],
+                    unit=what,
+                    theme=view.theme,
+                ),
+                theme=None,
+                key=f"cost_{what}",
+                config={"displayModeBar": False},
+                alt=f"Measured {what} of one head over the number of tokens; the table below has the numbers",
+            )
+            st.caption(
+                "Points are measured: the shortest of up to three runs. Lines grow with n², as the multiplications do, "
+                "through the last point of each way. What stays in fast memory is also computed faster, which is "
+                "FlashAttention's point on a graphics card; here every tile costs a round of Python."
+                if what == "seconds"
+                else "Points are measured: the most that torch's allocator held at a time beside queries, keys and "
+                "values. Lines are the cells alone, as counted above; streaming and rows also hold a few copies of the cells at "
+                "hand for a moment."
+            )
+    _table(series)
+    st.caption(" ".join(_stopped(one) for one in series.stops))
+
+
+def _of_method(series: Series, method: Method) -> dict[int, tuple[float, int]]:
+    """Seconds and bytes by number of tokens."""
+    return {one.n_token: (one.seconds, one.n_bytes) for one in series.measurements if one.method == method}
+
+
+def _points(series: Series, what: str) -> list[Growth]:
+    """What was measured."""
+    return [
+        Growth(
+            way=method,
+            n_token=np.array(list(found)),
+            cost=np.array([one[what == "bytes"] for one in found.values()], dtype=float),
+            measured=True,
+        )
+        for method in METHODS
+        if (found := _of_method(series, method))
+    ]
+
+
+def _lines(series: Series, head: Layer, what: str) -> list[Growth]:
+    """What is expected: for bytes those of the cells, for seconds n² through the last point."""
+    found = []
+    for curve in _points(series, what):
+        if what == "seconds":
+            cost = curve.cost[-1] * (curve.n_token / curve.n_token[-1]) ** 2
+        elif curve.way == "rows":
+            continue  # as many cells at a time as streaming
+        else:
+            cost = np.array(
+                [head.cost("bytes", curve.way, n, n) for n in curve.n_token.tolist()], dtype=float
+            )
+        found.append(replace(curve, cost=cost, measured=False))
+    return found
+
+
+def _finding(series: Series) -> str:
+    """The longest text that the whole matrix and streaming were both measured for."""
+    whole, streamed = _of_method(series, "whole"), _of_method(series, "streaming")
+    n_token = max(whole.keys() & streamed.keys())
+    said = [
+        f"{quantity_text(seconds, 'seconds')} and {quantity_text(n_bytes, 'bytes')}"
+        for seconds, n_bytes in (whole[n_token], streamed[n_token])
+    ]
+    return (
+        f"At {n_token:,} tokens the whole matrix takes {said[0]}, streaming {said[1]}; their outputs are the same to "
+        f"{power(series.differences[n_token])}."
+    )
+
+
+def _table(series: Series) -> None:
+    """All that was measured, a row for each number of tokens."""
+    by_method = {method: _of_method(series, method) for method in METHODS}
+    sizes = sorted({one.n_token for one in series.measurements})
+
+    def cells(method: Method, at: int, unit: Unit) -> list[str]:
+        return [
+            quantity_text(by_method[method][n][at], unit) if n in by_method[method] else "–" for n in sizes
+        ]
+
+    st.dataframe(
+        {
+            "tokens": [f"{n:,}" for n in sizes],
+            **{f"time, {method}": cells(method, 0, "seconds") for method in METHODS},
+            **{f"memory, {method}": cells(method, 1, "bytes") for method in METHODS},
+            "difference": [power(series.differences[n]) if n in series.differences else "–" for n in sizes],
+        },
+        hide_index=True,
+        key="cost_table",
+        alt="Time and memory of each way, and the largest difference between any two outputs",
+    )
+
+
+def _stopped(one: Stop) -> str:
+    """Why a way was not measured for more tokens."""
+    unit: Unit = "bytes" if one.reason == "memory" else "seconds"
+    expected, granted = (quantity_text(max(0.0, number), unit) for number in (one.expected, one.granted))
+    ended = f"{WAY_NAMES[one.method]} stopped before {one.n_token:,} tokens"
+    if one.reason == "memory":
+        return f"{ended}: they would take {expected} of memory, and {granted} may be taken."
+    return f"{ended}: measuring them would take about {expected}, and {granted} were left."

@@ -1,0 +1,90 @@
+"""The softmax of one row read tile by tile, on the page of the kinds of attention."""
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.theme import isolated
+from attnviz.records import Axis
+from ui.choice import widgets
+from ui.page.frame import View
+from ui.words.findings import name, power
+from ui.words.literal import literal
+from ui.work import cache
+
+_NUMBERS = (
+    "largest score in the tile",
+    "m′, maximum so far",
+    "e^(m − m′)",
+    "ℓ′, sum so far",
+    "far from the direct output",
+)
+
+
+def streaming(view: View) -> None:
+    """The softmax of one row, tile by tile."""
+    st.subheader("Tile by tile")
+    selection = view.selection
+    streamed = cache.streamed(selection.source, selection.layer, selection.head, view.kind, selection.tile)
+    n_read = min(selection.tiles, len(streamed))
+    st.markdown(
+        "FlashAttention (Dao et al. 2022, arXiv:2205.14135) never holds the matrix: it reads some keys at a time and "
+        "keeps a running maximum and a running sum for each row. When a tile brings a larger score, what was summed "
+        "before is scaled down, and no key is read twice (Milakov and Gimelshein 2018, arXiv:1805.02867, algorithm 3)."
+    )
+    st.latex(
+        r"m' = \max(m, \max_{j \in \text{tile}} s_j), \quad "
+        r"\ell' = e^{m - m'}\, \ell + \sum_{j \in \text{tile}} e^{s_j - m'}, \quad "
+        r"o' = \frac{e^{m - m'}\, \ell\, o + \sum_{j \in \text{tile}} e^{s_j - m'}\, v_j}{\ell'}"
+    )
+    left, right = st.columns(2)
+    left.number_input(
+        "Keys in a tile",
+        min_value=1,
+        max_value=512,
+        help="How many keys are read at a time.",
+        **widgets.field("tile"),
+    )
+    right.number_input(
+        f"Tiles read (1–{len(streamed)})",
+        min_value=1,
+        max_value=len(streamed),
+        help="Steps through the tiles; after the last, the result is the direct one.",
+        **widgets.field("tiles", replace(selection, tiles=n_read)),
+    )
+    keys = view.trace.key_tokens(view.kind)
+    direct = view.trace.output(selection.layer, selection.head, view.kind)
+    tiles = streamed[:n_read]
+    row = view.query
+    maxima = np.array([float(one.maximum[row]) for one in tiles])
+    level = np.where(np.isfinite(maxima), maxima, 0)  # while no key may be seen
+    st.dataframe(
+        {
+            "keys": [
+                f"{isolated(keys.labels[one.start])}·{one.start} … {isolated(keys.labels[one.stop - 1])}·{one.stop - 1}"
+                for one in tiles
+            ],
+            "largest score in the tile": [float(one.scores[row].max()) for one in tiles],
+            "m′, maximum so far": [float(one) for one in maxima],
+            "e^(m − m′)": np.exp(np.concatenate([[-np.inf], maxima[:-1]]) - level),
+            "ℓ′, sum so far": [float(one.total[row]) for one in tiles],
+            "far from the direct output": [
+                float(np.abs(one.output[row].numpy() - direct[row]).max()) for one in tiles
+            ],
+        },
+        hide_index=True,
+        column_config={title: st.column_config.NumberColumn(format="%.4f") for title in _NUMBERS},
+        key="streamed_table",
+    )
+    queries = Axis.of(view.trace.query_tokens(view.kind))
+    apart = power(float(np.abs(tiles[-1].output.numpy() - direct).max()))
+    st.caption(
+        f"The row of {literal(name(queries, row))}; {n_read} of {len(streamed)} tiles. "
+        + (
+            f"All keys are read: over all {len(direct)} rows the output is the direct one's, to {apart}."
+            if n_read == len(streamed)
+            else f"Over all {len(direct)} rows the output is up to {apart} from the direct one's; after the last tile "
+            "it will be the same."
+        )
+    )

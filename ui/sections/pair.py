@@ -1,0 +1,46 @@
+"""The picked query and key of one head, on the pages that look inside it: the query as a chip, the key from a list.
+
+One concept: picking the pair where no matrix can be clicked.
+"""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from attnviz.figures.theme import isolated
+from ui.choice import state, widgets
+from ui.components.token_strip import token_strip
+from ui.page.frame import View
+from ui.words.findings import strongest_key
+from ui.work import cache
+
+
+def pick_query(view: View) -> tuple[int, int]:
+    """Draws the chips, where a query is picked or masked; query and key of the pair."""
+    selection, kind = view.selection, view.kind
+    own = view.trace.pattern(selection.layer, selection.head, kind)
+    key = strongest_key(own, view.query) if selection.key is None else selection.key
+    token_strip(
+        own.queries.tokens,
+        query=view.query,
+        key=key,
+        weights=own.weights[view.query] if kind != "cross" else None,
+        mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
+        on_pick=lambda position: state.change(query=position, key=None),
+        on_mask=state.mask,
+        theme=view.theme,
+    )
+    return view.query, key
+
+
+def pick_key(view: View, key: int) -> None:
+    """A list of the keys, with the one of the pair chosen."""
+    labels = view.trace.key_tokens(view.kind).labels
+    st.selectbox(
+        "Key",
+        range(len(labels)),
+        format_func=lambda position: f"{isolated(labels[position])}·{position}",
+        help="The token that the picked query looks at; the query is picked by its chip above.",
+        width=200,
+        **widgets.field("key", replace(view.selection, key=key)),
+    )

@@ -1,0 +1,146 @@
+"""What all steps of the page "Step by step" share: the picked pair, the matrices as pictures, and comparisons."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.matrices import draw_matrix
+from attnviz.figures.theme import axis_labels, isolated
+from attnviz.records import Axis
+from ui.page.frame import View
+from ui.words.findings import power
+from ui.words.glossary import linked
+from ui.words.literal import literal
+
+if TYPE_CHECKING:
+    from attnviz.model.anatomy import LayerAnatomy
+
+MOST_KEYS = 12  # in a table of one row; the strongest of a longer text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """What all steps look at: the picked pair in the picked head, and what the layer is made of."""
+
+    view: View
+    query: int
+    key: int
+    anatomy: "LayerAnatomy | None"
+    """None where the model is not here, as for a bundle."""
+    met: set[str] = field(default_factory=set)
+    """Terms that the page has linked so far."""
+
+    def term(self, name: str, shown: str = "") -> str:
+        """A term in a sentence, linked to the glossary where the page has it for the first time.
+
+        Args:
+            shown: the words of the page; the name, as it stands in a sentence, if empty.
+        """
+        if name in self.met:
+            return shown or name[0].lower() + name[1:]
+        self.met.add(name)
+        return linked(name, shown)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Layer and head."""
+        return self.view.selection.layer, self.view.selection.head
+
+    def label(self, position: int, *, of: str) -> str:
+        """A token as it is written in a sentence on this page."""
+        tokens = (
+            self.view.trace.query_tokens(self.view.kind)
+            if of == "query"
+            else self.view.trace.key_tokens(self.view.kind)
+        )
+        return f"“{isolated(literal(tokens.labels[position]))}”"
+
+
+def compare(
+    found: np.ndarray,
+    expected: np.ndarray,
+    what: str,
+    *,
+    to: str = "the trace",
+    how: str = "Recomputed here",
+) -> None:
+    """Says how far what was worked out on a page is from what stands at that very place.
+
+    Args:
+        to: what it is compared with; the trace, unless a module of the model was asked.
+        how: where ``found`` is from.
+    """
+    difference = float(np.abs(found.astype(np.float64) - expected).max(initial=0.0))
+    share = difference / max(float(np.abs(expected).max(initial=0.0)), 1e-12)
+    st.markdown(
+        f":material/calculate: {how}: {what}. Largest difference from {to}: {power(difference)}."
+        if share <= 1e-4  # the hidden states' tolerance of the verdict
+        else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(difference)}.",
+        unsafe_allow_html=True,
+    )
+
+
+def picture(walk: Walk, key: str, cells: np.ndarray, **named: object) -> None:
+    """One matrix of a step."""
+    st.plotly_chart(
+        draw_matrix(cells, theme=walk.view.theme, **named),  # type: ignore[arg-type]
+        theme=None,
+        key=f"step_{key}",
+        config={"displayModeBar": False},
+        alt=f"Matrix {named['title']}, {cells.shape[0]} by {cells.shape[1]}",
+    )
+
+
+def goes(into: str, out: str) -> None:
+    """Says in one line what goes into a step and what comes out of it."""
+    st.markdown(f"**In:** {into}  \n**Out:** {out}")
+
+
+def source(*papers: str) -> None:
+    """Says in one grey line where a step is from."""
+    st.caption(f"{'; '.join(papers)}.")
+
+
+def signed(number: float) -> str:
+    """A number of a step, with a minus that is one."""
+    return f"{number:.4f}".replace("-", "−")
+
+
+def leads_on(walk: Walk, page: str, label: str) -> None:
+    """A link to the page that goes into one thing, with the same pair picked."""
+    st.page_link(
+        page, label=label, icon=":material/arrow_forward:", query_params=walk.view.selection.to_params()
+    )
+
+
+def size(matrix: np.ndarray) -> str:
+    """Rows and columns of a matrix, "11 × 384"."""
+    return " × ".join(f"{one:,}" for one in matrix.shape)
+
+
+def anatomy(walk: Walk) -> "LayerAnatomy | None":
+    """What the layer is made of; where that is not here, a message says so."""
+    if walk.anatomy is None:
+        st.info(
+            "A bundle holds queries, keys and values, but not the model that made them; this step needs the model."
+        )
+    return walk.anatomy
+
+
+def labels(walk: Walk, of: str) -> list[str]:
+    """The queries or the keys as rows are labelled."""
+    trace, kind = walk.view.trace, walk.view.kind
+    tokens = trace.query_tokens(kind) if of == "query" else trace.key_tokens(kind)
+    return axis_labels(Axis.of(tokens))
+
+
+def shown_keys(walk: Walk, weights: np.ndarray) -> np.ndarray:
+    """All keys in the order of the text, or the strongest of many, the picked one always among them."""
+    if len(weights) <= MOST_KEYS:
+        return np.arange(len(weights))
+    order = [int(one) for one in np.argsort(-weights, kind="stable")[:MOST_KEYS]]
+    if walk.key not in order:
+        order[-1] = walk.key
+    return np.array(sorted(order))

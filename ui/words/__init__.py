@@ -1,0 +1,1 @@
+"""Words: findings, the glossary, and texts of people shown as they are."""

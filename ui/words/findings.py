@@ -1,0 +1,227 @@
+"""Findings in words."""
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.figures.heatmap import Shown
+from attnviz.figures.theme import isolated, percent_text, power_text, share_text
+from attnviz.figures.tint import Tint
+from attnviz.maps.projection import NAMES
+from attnviz.maps.spaces import Space
+from attnviz.records import AttentionPattern, Axis, Measure, Projection
+
+SHOWN_NAMES: dict[Shown, str] = {
+    "weights": "Weights",
+    "scores": "Scores",
+    "norms": "Norm-based",
+    "rollout": "Rollout",
+}
+"""What cells can hold, as it is written on controls."""
+MEASURES_HELP = (
+    "norm-based: ‖w·v·W_O‖, the length of the vector that a weight lets through; rollout: an estimate over all layers, "
+    "heads averaged."
+)
+"""What else than weights cells can hold, for help texts."""
+MEASURE_NOTES: dict[Measure, str] = {
+    "weights": "",
+    "norms": "Norm-based weight: ‖w·v·W_O‖, the length of weight times value times W_O (Kobayashi et al. 2020, "
+    "arXiv:2004.10102).",
+    "rollout": "Rollout is an estimate: it averages the heads of each layer and assumes that half of each layer is its "
+    "attention and half the residual connection (Abnar and Zuidema 2020, arXiv:2005.00928).",
+}
+"""What is said below a picture of each measure."""
+METHOD_NAMES = NAMES | {"attention": "Attention map", "mds": "Classical MDS"}
+"""What places the points of a map, the same."""
+WITHOUT_NORMS = (
+    "Norm-based weights are not offered: this family's W_O does not take the heads' outputs as they are, or attnviz "
+    "does not find it, so what a head adds to the layer's output is not known."
+)
+"""What is said where a model has no norm-based weights."""
+WITHOUT_ROOM = "Labels without room show when pointed at."
+"""What is said below a map where labels are hidden."""
+COMPILED = "UMAP is compiled when a process first uses it, which takes 10 to 25 seconds"
+"""Why the first map by UMAP is late; measured on two cores."""
+
+
+def strongest_key(pattern: AttentionPattern, query: int) -> int:
+    """Position of the key that a query gives most weight, special tokens aside unless there are no others.
+
+    Where the query is not shown, the first key.
+    """
+    row = pattern.queries.index(query)
+    if row is None:
+        return int(pattern.keys.positions[0])
+    weights = pattern.weights[row].copy()
+    if not pattern.keys.is_special.all():
+        weights[pattern.keys.is_special] = -1
+    return int(pattern.keys.positions[weights.argmax()])
+
+
+def place(pattern: AttentionPattern) -> str:
+    """Where a matrix is from: "Layer 3, head 1"."""
+    if pattern.measure == "rollout":
+        return f"Layers 0 to {pattern.layer}, all heads" if pattern.layer else "Layer 0, all heads"
+    return f"Layer {pattern.layer}, " + ("all heads" if pattern.head is None else f"head {pattern.head}")
+
+
+def finding(pattern: AttentionPattern, query: int, key: int) -> str:
+    """What the picked query gives to the picked key, and where most of its attention goes if elsewhere.
+
+    Plain text: a page that shows it as Markdown makes it `literal`.
+    """
+    row, column = pattern.queries.index(query), pattern.keys.index(key)
+    if row is None or column is None:
+        hidden = pattern.queries if row is None else pattern.keys
+        return f"{name(hidden, query if row is None else key)} is not shown."
+    weights = pattern.weights[row]
+    given = [name(pattern.queries, query), name(pattern.keys, key), amount(pattern, row, column)]
+    most = int(weights.argmax())
+    strongest = name(pattern.keys, int(pattern.keys.positions[most]))
+    is_most = most == column or weights[most] == 0
+    match pattern.measure:
+        case "weights":
+            said = "{0} gives {2} of its attention to {1}"
+            rest = "; most, {1}, goes to {0}"
+        case "norms":
+            said = "the norm-based weight from {0} to {1} is {2}"
+            rest = "; the largest, {1}, is to {0}"
+        case "rollout":
+            said = "rollout attributes {2} of {0} to {1}"
+            rest = "; most, {1}, to {0}"
+    said = said.format(*given)
+    return f"{said}." if is_most else f"{said}{rest.format(strongest, amount(pattern, row, most))}."
+
+
+def key_finding(pattern: AttentionPattern, key: int) -> str:
+    """Which query gives the picked key most of its attention; plain text, like `finding`."""
+    column = pattern.keys.index(key)
+    if column is None:
+        return f"{name(pattern.keys, key)} is not shown."
+    row = int(pattern.weights[:, column].argmax())
+    giver, taken = name(pattern.queries, int(pattern.queries.positions[row])), name(pattern.keys, key)
+    return f"Of all queries {giver} gives {taken} most of its attention, {amount(pattern, row, column)}."
+
+
+def amount(pattern: AttentionPattern, row: int, column: int) -> str:
+    """A cell's number in words: a share of attention as "47.5 %", a norm-based weight as "1.47"."""
+    return number_text(float(pattern.weights[row, column]), pattern.measure)
+
+
+def name(axis: Axis, position: int) -> str:
+    """The entry of an axis that a token belongs to, in quotation marks, with its position where it is there twice."""
+    entry = axis.index(position)
+    first = position if entry is None else int(axis.positions[entry])
+    label = axis.tokens.labels[position] if entry is None else axis.labels[entry]
+    labels = axis.tokens.labels if entry is None else axis.labels
+    return f"“{isolated(label)}”" + (f" (token {first})" if labels.count(label) > 1 else "")
+
+
+def group_name(axis: Axis, span: tuple[int, int]) -> str:
+    """A run of tokens as it would be written, in quotation marks; one entry of an axis by its `name`."""
+    first, stop = span
+    is_entry = bool((axis.spans == span).all(axis=1).any())
+    return name(axis, first) if is_entry else f"“{isolated(axis.tokens.label(first, stop))}”"
+
+
+def number_text(number: float, measure: Measure) -> str:
+    """A weight in words: "47.5 %", or "1.47" for a norm-based one."""
+    return f"{number:.3g}" if measure == "norms" else share_text(number)
+
+
+def pair_finding(
+    weights: Float[np.ndarray, "layer head"], picked: tuple[int, int], pair: tuple[str, str], measure: Measure
+) -> str:
+    """What the picked head gives from query to key, how many heads give more, and which gives most.
+
+    Plain text, like `finding`.
+
+    Args:
+        pair: query and key as they are written.
+    """
+    link = f"from {pair[0]} to {pair[1]}"
+    if not weights.any():
+        return f"No head gives anything {link}."
+    given = weights[picked]
+    n_more = int((weights > given).sum())
+    here = f"Layer {picked[0]}, head {picked[1]} gives"
+    if not n_more:
+        return f"{here} most {link}: {number_text(float(given), measure)}, the first of {weights.size} heads."
+    layer, head = np.unravel_index(weights.argmax(), weights.shape)
+    return (
+        f"{here} {number_text(float(given), measure)} {link}, rank {n_more + 1} of {weights.size} heads; "
+        f"layer {layer}, head {head} gives most, {number_text(float(weights.max()), measure)}."
+    )
+
+
+TINT_NAMES: dict[Tint, str] = {
+    "role": "Role",
+    "token": "Token",
+    "position": "Position",
+    "position mod 5": "Position mod 5",
+    "part of word": "Part of word",
+    "norm": "Length of the vector",
+    "special": "Special or not",
+}
+"""What points can be coloured by, as it is written on controls."""
+SPACE_NAMES: dict[Space, str] = {
+    "raw": "As they are",
+    "centred": "Keys centred",
+    "balanced": "Centred, balanced",
+    "lifted": "Lifted",
+}
+"""What a map can be fed with, as it is written on controls."""
+SPACE_WORDS: dict[Space, str] = {
+    "raw": "The vectors as the model has them: every angle and length is kept, and with them what all keys have in "
+    "common, which no weight depends on but which may keep queries and keys apart.",
+    "centred": "Keys moved so that their mean is zero, which leaves every weight as it is; queries are not moved, since "
+    "that would change them.",
+    "balanced": "Centred keys made shorter and queries longer by one factor, or the reverse, so that both have the same "
+    "median length; scores change by one number for each query, weights not at all.",
+    "lifted": "Centred keys with one dimension more, so that by Euclidean distance the nearer key has the larger q·k for "
+    "every query.",
+}
+"""What each of them keeps, in a sentence."""
+BIASED = "This layer adds a bias to q·k, which the vectors do not hold: distances follow q·k, not the biased score."
+"""What is said below a map of vectors whose scores have such a bias, as in T5."""
+
+
+def map_note(projection: Projection) -> str:
+    """How the map was made, what had to be changed for it, and how reliable it is."""
+    note = map_settings(projection)
+    found = projection.in_map
+    if np.isnan(found.nearest_agreement):
+        return note
+    return (
+        f"{note} Reliability: for {percent_text(found.nearest_agreement)} of the queries the nearest key has the largest "
+        f"weight; correlation of distance and score {correlation_text(found.order_correlation)} (−1 is perfect)."
+    )
+
+
+def map_settings(projection: Projection) -> str:
+    """How the map was made, and what had to be changed for it."""
+    used = projection.parameters
+    if projection.remark and not used:  # too few points for what was asked for
+        return projection.remark
+    written = {
+        "metric": "{} distance",
+        "perplexity": "perplexity {:.3g}",
+        "neighbours": "{} neighbours",
+        "min_dist": "least distance {:g}",
+        "iterations": "{} iterations",
+        "seed": "seed {}",
+    }
+    method = projection.method
+    said = [
+        METHOD_NAMES[method],
+        *(words.format(used[name]) for name, words in written.items() if name in used),
+    ]
+    return f"{', '.join(said)}. {projection.remark}".rstrip()
+
+
+def correlation_text(correlation: float) -> str:
+    """A correlation with its sign: "−0.79", "+0.12"; "none" where there is none."""
+    return "none" if np.isnan(correlation) else f"{correlation:+.2f}".replace("-", "−")
+
+
+power = power_text
+"""A number in powers of ten, as it is written on screens."""

@@ -1,0 +1,365 @@
+"""attnviz's calls, remembered: everybody who looks at the same text shares one trace.
+
+Arguments are plain values. Results are read-only records, shared and not copied.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from attnviz import heads
+from attnviz.bundle.comparison import compare_bundle
+from attnviz.bundle.writing import Bundle
+from attnviz.cost.streaming import Stream, stream_head
+from attnviz.effects.history import Step, road
+from attnviz.effects.masks import MaskName, make_mask
+from attnviz.effects.order import Shuffle, shuffle
+from attnviz.effects.scaling import Sharpness, sharpness
+from attnviz.effects.scaling import random_products as draw_products
+from attnviz.errors import BundleError
+from attnviz.figures.theme import Colour, ThemeName
+from attnviz.figures.thumbnails import pool, thumbnail
+from attnviz.heads import claims as measurements
+from attnviz.heads.claims import Claims
+from attnviz.maps import projection as projections
+from attnviz.maps.collection import Collection
+from attnviz.maps.faithfulness import chance_correlation
+from attnviz.model import anatomy as anatomies
+from attnviz.model import loading as models
+from attnviz.model import verification
+from attnviz.model.anatomy import LayerAnatomy
+from attnviz.model.catalogue import locate, offer
+from attnviz.model.interventions import Intervention
+from attnviz.model.loading import Model
+from attnviz.model.predictions import Predictions, predict
+from attnviz.model.trace import Trace
+from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport, arrange
+
+MOST_TOKENS = 1024
+"""Longest text that is shown, whatever the model reads: one head's matrix is 4 MB then, and the weights of
+all heads, which verification holds for a moment, are 600 MB for bert-base's 12 x 12."""
+
+RANDOM_ROWS = 64
+"""Rows of random products whose mean is drawn."""
+
+# A trace of 1,024 tokens by a model of bert-base's size holds 113 MB; 12 of them stay under 1.4 GB.
+MOST_TRACES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a trace is made from."""
+
+    model: str
+    text: str
+    second: str = ""
+    cut: bool = False
+    masked: tuple[int, ...] = ()
+    """Positions of tokens that the mask token stands for."""
+    bundle: str = ""
+    """SHA-256 of the opened bundle that takes the model's place; empty for none."""
+
+
+Spans = tuple[tuple[int, int], ...]
+"""The entries of an `Axis`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """The cells of all heads that are looked at: of which text and measure, and which rows and columns."""
+
+    source: Source
+    kind: Kind
+    measure: Measure
+    rows: Spans
+    columns: Spans
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Queries and keys."""
+        here = trace(self.source)
+        sides = (here.query_tokens(self.kind), self.rows), (here.key_tokens(self.kind), self.columns)
+        queries, keys = (Axis(tokens=tokens, spans=np.array(spans).reshape(-1, 2)) for tokens, spans in sides)
+        return queries, keys
+
+
+def spans(axis: Axis) -> Spans:
+    """An axis as plain values."""
+    return tuple((int(first), int(stop)) for first, stop in axis.spans)
+
+
+@st.cache_resource(max_entries=3, show_spinner="Loading the model …")
+def model(name: str) -> Model:
+    """The model of this name on offer; a path is not a name."""
+    return models.load_model(offer(name).name)
+
+
+def mask_label(source: Source) -> str | None:
+    """What the model's mask token is written as; None where it has none, or a bundle's model is not here."""
+    bundle = opened(source.bundle)
+    if bundle is not None and (
+        bundle.trace.provenance.model != source.model or locate(offer(source.model)) is None
+    ):
+        return None
+    return model(source.model).mask_label
+
+
+def keep_opened(digest: str, bundle: Bundle) -> None:
+    """Keeps an opened bundle for this session, in the place of the last: it may hold 160 MB."""
+    st.session_state.opened_bundle = (digest, bundle)
+
+
+def opened(digest: str) -> Bundle | None:
+    """The bundle of this digest, if this session has opened it; a link does not reach another session's."""
+    kept, bundle = st.session_state.get("opened_bundle", ("", None))
+    return bundle if digest and kept == digest else None
+
+
+def _recorded(source: Source) -> Bundle:
+    """The bundle of a source that has one; the frame shows only those that are open."""
+    bundle = opened(source.bundle)
+    if bundle is None:
+        raise BundleError("This bundle is not open here. Open it again, or leave it.")
+    return bundle
+
+
+def trace(source: Source) -> Trace:
+    """Trace of a text."""
+    return _recorded(source).trace if source.bundle else _computed_trace(source)
+
+
+@st.cache_resource(max_entries=MOST_TRACES, show_spinner=False)
+def _computed_trace(source: Source) -> Trace:
+    second = source.second if source.second.strip() else None
+    return model(source.model).trace(
+        source.text, second, cut=source.cut, max_tokens=MOST_TOKENS, masked=source.masked
+    )
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)  # of 1,024 tokens each holds 9 MB
+def pattern(source: Source, layer: int, head: int | None, kind: Kind, measure: Measure) -> AttentionPattern:
+    """The matrix of one head, or of all heads of a layer; rollout goes through every layer below."""
+    return trace(source).pattern(layer, head, kind, measure=measure)
+
+
+@st.cache_resource(max_entries=30, show_spinner=False)
+def mask(
+    source: Source, kind: Kind, name: MaskName, reach: int, hidden: tuple[int, ...], flipped: tuple[str, ...]
+) -> np.ndarray:
+    """Which keys each query may see [query, key]; cells are written as "7.5"."""
+    here = trace(source)
+    queries, keys = here.query_tokens(kind), here.key_tokens(kind)
+    cells = (tuple(map(int, one.split("."))) for one in flipped if "." in one)
+    there = [(query, key) for query, key in cells if query < len(queries) and key < len(keys)]
+    return make_mask(
+        queries,
+        keys,
+        name,
+        reach=reach,
+        hidden=[one for one in hidden if one < len(keys)],
+        flipped=there,
+    )
+
+
+@st.cache_resource(max_entries=MOST_TRACES, show_spinner=False)
+def masked_trace(source: Source, kind: Kind, layer: int | None, head: int | None, mask: bytes) -> Trace:
+    """The trace of a text under a mask inside the forward pass; None for every layer or head.
+
+    Args:
+        mask: the bytes of which keys each query may see, row by row.
+    """
+    here = trace(source)
+    shape = (len(here.query_tokens(kind)), len(here.key_tokens(kind)))
+    allowed = np.frombuffer(mask, dtype=bool).reshape(shape)
+    second = source.second if source.second.strip() else None
+    return model(source.model).trace(
+        source.text,
+        second,
+        cut=source.cut,
+        max_tokens=MOST_TOKENS,
+        masked=source.masked,
+        interventions=[Intervention(allowed=allowed, kind=kind, layer=layer, head=head)],
+    )
+
+
+def predictions(source: Source, trace: Trace, position: int) -> Predictions | None:
+    """The likeliest tokens at a position of a trace; None where the model has no language head."""
+    read = model(source.model)
+    return None if read.head is None else predict(read, trace, position)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def learned_positions(name: str) -> np.ndarray | None:
+    """A model's own table of positions; None where it has none."""
+    return anatomies.learned_positions(model(name))
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def shuffled(source: Source, seed: int) -> Shuffle:
+    """What happens to every token when the words change places."""
+    return shuffle(model(source.model), trace(source), seed=seed)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def streamed(source: Source, layer: int, head: int, kind: Kind, tile: int) -> list[Stream]:
+    """The states of streaming attention, tile by tile."""
+    return stream_head(trace(source), layer, head, kind, tile=tile)
+
+
+@st.cache_resource(max_entries=30, show_spinner=False)  # of 1,024 keys 1 MB each
+def random_products(d_k: int, n_key: int, seed: int) -> np.ndarray:
+    """Dot products [query, key] of random vectors; n_key keys at least."""
+    return draw_products(d_k, n_key=n_key, seed=seed)
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def random_sharpness(d_k: int, n_key: int, seed: int, scales: tuple[float, ...]) -> Sharpness:
+    """How sharp rows of so many random keys are under each scale, mean over `RANDOM_ROWS` of them."""
+    rows = random_products(d_k, n_key, seed)[:RANDOM_ROWS, :n_key].astype(np.float64)
+    return sharpness(np.array(scales)[:, None, None] * rows).mean()
+
+
+@st.cache_resource(max_entries=30, show_spinner=False)  # of 1,024 tokens each holds 80 kB
+def steps_to_scaled(
+    source: Source, layer: int, head: int, query: int, kind: Kind, other: int, seed: int
+) -> tuple[Step, ...]:
+    """The ways that led to scaled dot products, for one query."""
+    return road(trace(source), layer, head, query, kind, other=other, seed=seed)
+
+
+@st.cache_resource(max_entries=200, show_spinner="Measuring all heads …")
+def claims(source: Source, kind: Kind) -> Claims:
+    """What is often said of attention, measured in every head."""
+    return measurements.measure(trace(source), kind)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)  # of bert-base's size and 512 tokens 5 MB each
+def anatomy(source: Source, layer: int, kind: Kind) -> LayerAnatomy:
+    """What the attention of a layer is made of."""
+    return anatomies.anatomy(model(source.model), trace(source), layer, kind)
+
+
+def report(source: Source) -> VerificationReport:
+    """The verdict on a trace; of a bundle, the one that it records."""
+    return _recorded(source).report if source.bundle else _computed_report(source)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)  # of 10,000 tokens each holds 61 MB at bert-base's size
+def collection_shelf(model: str, text_sha256: str, layer: int, kind: Kind) -> list[Collection]:
+    """Where the collection of these sentences stands once it is read; empty before.
+
+    It is read with progress and can be stopped, which nothing that is cached itself can be.
+    """
+    return []
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def _computed_report(source: Source) -> VerificationReport:
+    return verification.verify(model(source.model), trace(source))
+
+
+def compared_report(source: Source) -> VerificationReport:
+    """The verdict on an opened bundle against the model of its name here, which reads its text again.
+
+    Raises:
+        ModelNotAvailableError, VerificationError: there is no such model here, or the two cannot be compared.
+    """
+    bundle = _recorded(source)
+    here = model(bundle.trace.provenance.model)
+    weights = tuple(sorted(here.weights_sha256.items()))
+    return _compared_report(source.bundle, here.name, weights, bundle)
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def _compared_report(
+    digest: str, name: str, weights: tuple[tuple[str, str], ...], _bundle: Bundle
+) -> VerificationReport:
+    return compare_bundle(_bundle, model(name))
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def reference_weights(source: Source, layer: int, kind: Kind) -> np.ndarray:
+    """The model's own weights [head, query, key] of one layer."""
+    return verification.reference_weights(model(source.model), trace(source), layer, kind)
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def projection(source: Source, layer: int, head: int, kind: Kind, **settings: Any) -> Projection:
+    """Map of one head, made with these settings of `attnviz.project`."""
+    return projections.project(trace(source), layer, head, kind=kind, **settings)
+
+
+@st.cache_resource(max_entries=30, show_spinner=False)
+def pooled(cells: Cells, *, renormalise: bool) -> np.ndarray:
+    """The matrices of all heads [layer, head, row, column], small enough for a thumbnail each.
+
+    Args:
+        renormalise: whether each row is divided by what it has on the keys that are shown.
+    """
+    here, (queries, keys) = trace(cells.source), cells.axes
+    layers = []
+    for layer in range(here.n_layers(cells.kind)):
+        weights = arrange(here.layer_weights(layer, cells.kind, measure=cells.measure), queries, keys)
+        if renormalise:
+            kept = weights.sum(axis=-1, keepdims=True)
+            weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept > 0)
+        layers.append([pool(one) for one in weights])
+    return np.array(layers)
+
+
+@st.cache_resource(max_entries=30, show_spinner=False)
+def thumbnails(
+    cells: Cells, *, renormalise: bool, common: bool, colour: Colour, theme: ThemeName
+) -> list[list[bytes]]:
+    """A PNG of every head, layer by layer.
+
+    Args:
+        common: whether the largest cell of all heads has the strongest tone, instead of each head's own.
+    """
+    matrices = pooled(cells, renormalise=renormalise)
+    largest = float(matrices.max()) if common else None
+    return [
+        [thumbnail(one, largest=largest, colour=colour, theme=theme) for one in layer] for layer in matrices
+    ]
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def statistics(cells: Cells) -> dict[str, np.ndarray]:
+    """Every number of every head [layer, head], by name."""
+    return heads.statistics(trace(cells.source), cells.kind, *cells.axes, measure=cells.measure)
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def pair_weights(
+    source: Source, kind: Kind, query: tuple[int, int], key: tuple[int, int], *, measure: Measure
+) -> np.ndarray:
+    """What every head [layer, head] gives from one span of tokens to another."""
+    return heads.pair_weights(trace(source), kind, query, key, measure=measure)
+
+
+@st.cache_resource(max_entries=30, show_spinner=False)
+def rows(source: Source, kind: Kind, query: int) -> np.ndarray:
+    """What every head gives from one token to each key, [layer, head, key]."""
+    here = trace(source)
+    return np.stack([here.layer_weights(layer, kind)[:, query] for layer in range(here.n_layers(kind))])
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def chances(source: Source, kind: Kind) -> list[float]:
+    """The correlation of score and distance that a map of each layer must fall below to be more than chance."""
+    here = trace(source)
+    return [chance_correlation(here.scores(layer, 0, kind)) for layer in range(here.n_layers(kind))]
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def divergences(cells: Cells) -> heads.Divergences:
+    """How unlike any two heads are; of their weights, whatever the measure."""
+    return heads.divergences(trace(cells.source), cells.kind, *cells.axes)
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def head_map(cells: Cells) -> np.ndarray:
+    """All heads as points [head, 2], near for those that are alike."""
+    return divergences(cells).map()

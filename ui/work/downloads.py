@@ -1,0 +1,95 @@
+"""Downloads that go on while a person looks at something else.
+
+One concept: a download in a thread of its own, whose progress every screen can show.
+"""
+
+import threading
+from dataclasses import dataclass, field
+
+import streamlit as st
+
+from attnviz.errors import AttnvizError
+from attnviz.model.catalogue import Offer
+from attnviz.model.download import download_model, download_size
+from ui.words.literal import literal
+from ui.work import waiting
+
+
+@dataclass(slots=True)
+class _Download:
+    """One download, shared by everybody who waits for it."""
+
+    name: str
+    done: int = 0
+    total: int = 0
+    error: Exception | None = None
+    thread: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            download_model(self.name, on_progress=self._progress)
+        except Exception as error:  # noqa: BLE001  (nothing above a thread catches it; the panel shows it)
+            self.error = error
+
+    def _progress(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+
+
+@st.cache_resource
+def _downloads() -> dict[str, _Download]:
+    """Downloads under way or failed, by model; one a model for the whole server."""
+    return {}
+
+
+@st.cache_data(ttl=60, show_spinner=False)
+def _size(name: str, _offer: Offer) -> int | str:
+    try:
+        return download_size(_offer)
+    except AttnvizError as error:
+        return str(error)
+
+
+def panel(offer: Offer) -> None:
+    """Size and Download button of a model that is not on disk, its progress, or what went wrong."""
+    with st.container(border=True, key="download"):
+        running = _downloads().get(offer.name)
+        if running is not None and running.thread.is_alive():
+            waiting.looking(lambda: _progress(offer), waiting.PULSE)
+            return
+        st.markdown(f"**{literal(offer.name)}** is not on this machine yet.")
+        if running is not None and running.error is not None:
+            st.error(literal(str(running.error)), icon=":material/cloud_off:")
+        size = _size(offer.name, offer)
+        if isinstance(size, str):
+            st.caption(f"Its size is not known: {literal(size)}")
+        st.button(
+            "Download" if isinstance(size, str) else f"Download {size / 1e6:,.0f} MB",
+            icon=":material/download:",
+            key="start_download",
+            on_click=_start,
+            args=(offer.name,),
+            help="Fetches the weights from the Hugging Face Hub once. After that the model needs no network.",
+        )
+
+
+def _start(name: str) -> None:
+    running = _downloads().get(name)
+    if running is None or not running.thread.is_alive():
+        _downloads()[name] = _Download(name)
+
+
+def _progress(offer: Offer) -> None:
+    running = _downloads()[offer.name]
+    if not running.thread.is_alive():
+        waiting.whole_page()
+    if running.total:
+        st.progress(
+            min(1.0, running.done / running.total),
+            text=f"{literal(offer.name)}: {running.done / 1e6:,.1f} of {running.total / 1e6:,.1f} MB",
+        )
+    else:
+        st.progress(0.0, text=f"{literal(offer.name)}: asking the Hub …")

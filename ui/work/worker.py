@@ -1,0 +1,70 @@
+"""A process of its own for `ui.work.jobs`: reads calls from its standard input, makes them, writes what comes of them.
+
+It ends when its input ends, which it does with the server, however that ends. Nothing of streamlit is imported, and
+of attnviz only what a call needs.
+"""
+
+import os
+import pickle
+import sys
+import threading
+import traceback
+from queue import SimpleQueue
+from typing import IO, Any
+
+
+class _Stopped(BaseException):
+    """Nobody waits for this call any more; not an Exception, so that no library takes it for one of its own."""
+
+
+def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
+    """Takes in calls, and None for "stop the last one"."""
+    while True:
+        try:
+            message = pickle.load(source)
+        except EOFError:
+            os._exit(0)  # even in the middle of a call
+        if message is None:
+            stop.set()
+        else:
+            stop.clear()
+            calls.put(message)
+
+
+def main() -> None:
+    """Makes one call after the other."""
+    if hasattr(os, "nice"):
+        os.nice(5)  # people's screens come first
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    calls: SimpleQueue[bytes] = SimpleQueue()
+    stop = threading.Event()
+    threading.Thread(target=_read, args=(sys.stdin.buffer, calls, stop), daemon=True).start()
+
+    def answer(what: str, value: Any) -> None:
+        answers.write(pickle.dumps((what, value)))  # all of it or, where that fails, nothing
+        answers.flush()
+
+    def tell(share: float) -> None:
+        if stop.is_set():
+            raise _Stopped
+        answer("share", float(share))
+
+    while True:
+        try:
+            function, positional, named = pickle.loads(calls.get())
+            if "progress" in named:
+                named = named | {"progress": tell}
+            answer("result", function(*positional, **named))
+        except _Stopped:
+            answer("stopped", None)
+        except Exception as error:  # noqa: BLE001 - it goes to the page that asked
+            error.add_note("".join(traceback.format_exception(error)))
+            try:
+                answer("error", (type(error), error.args, vars(error)))
+            except Exception:  # noqa: BLE001 - what it holds cannot be sent, for one reason or another
+                answer("error", (RuntimeError, (f"{type(error).__name__}: {error}",), {}))
+
+
+if __name__ == "__main__":
+    main()
