@@ -204,6 +204,7 @@ def _umap(
         # It warns at its import that Tensorflow, for a part of it that is not used here, is not installed.
         warnings.simplefilter("ignore", ImportWarning)
         from umap import UMAP  # slow to import, and compiled at its first call
+    from threadpoolctl import threadpool_limits
 
     method = UMAP(
         n_components=dimensions,
@@ -215,7 +216,10 @@ def _umap(
         # Its own start has fewer points than it needs where the points are few.
         init=_start(vectors, dimensions, seed),
     )
-    points: np.ndarray = method.fit_transform(vectors)
+    # Numba sets how many threads OpenMP has, for torch too, which sums in another order then; the limit puts back at
+    # its end what was set before.
+    with threadpool_limits(1, user_api="openmp"):
+        points: np.ndarray = method.fit_transform(vectors)
     return points
 
 

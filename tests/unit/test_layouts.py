@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import make_blobs
 
@@ -46,6 +47,19 @@ def test_a_point_for_each_vector_the_same_each_time(vectors, method: Layout, dim
     assert found.dtype == np.float32
     assert np.isfinite(found).all()
     np.testing.assert_array_equal(found, placed(vectors, method, dimensions=dimensions))
+
+
+@pytest.mark.parametrize("method", LAYOUTS)
+def test_leaves_the_threads_as_they_were(vectors, method: Layout) -> None:
+    """Torch with another number of threads sums in another order, and gives other last digits."""
+    before = torch.get_num_threads()
+    try:
+        for n_thread in (1, 2):
+            torch.set_num_threads(n_thread)
+            placed(vectors, method)
+            assert torch.get_num_threads() == n_thread
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("method", SEEDED)
