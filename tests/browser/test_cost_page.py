@@ -24,7 +24,7 @@ def workers(server: str) -> list[int]:
     return [
         number
         for number, command in commands.items()
-        if "ui.worker" in command and port in commands.get(parents[number], [])
+        if "ui.work.worker" in command and port in commands.get(parents[number], [])
     ]
 
 
