@@ -15,7 +15,8 @@ from multiprocessing import get_context
 import numpy as np
 
 import attnviz
-from attnviz.maps.collection import bundled, collect, joint_map
+from attnviz.maps.collection import bundled, collect
+from attnviz.maps.joint_map import joint_map
 from attnviz.maps.projection import NAMES, arrays
 from attnviz.maps.ranking import MAPS, RatedMap, rate
 from attnviz.model.catalogue import EMBEDDED

@@ -7,7 +7,7 @@ import streamlit as st
 
 from attnviz.figures.collection import TINTS, draw_collection, hover_texts
 from attnviz.figures.theme import percent_text
-from attnviz.maps.collection import METHOD_NAMES
+from attnviz.maps.joint_map import METHOD_NAMES
 from attnviz.records import Role
 from attnviz.records.table import table_csv
 from ui.choice import widgets

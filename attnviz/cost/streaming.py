@@ -116,24 +116,6 @@ def stream_head(
     Raises:
         SelectionError: no such layer, head or kind.
     """
-    call = trace.attention(layer, kind)
-    query, key, value = (
-        torch.from_numpy(np.array(one))
-        for one in (
-            trace.query(layer, head, kind),
-            trace.key(layer, head, kind),
-            trace.value(layer, head, kind),
-        )
-    )
-
-    def of_head(matrix: np.ndarray | None) -> Tensor | None:
-        if matrix is None:
-            return None
-        whole = np.broadcast_to(matrix, (len(matrix), len(query), len(key)))
-        return torch.from_numpy(np.array(whole[head if len(whole) > 1 else 0]))
-
-    return list(
-        stream_attention(
-            query, key, value, call.scale, tile=tile, allowed=of_head(call.allowed), bias=of_head(call.bias)
-        )
-    )
+    one = trace.head(layer, head, kind)
+    value = torch.from_numpy(np.array(one.value))
+    return list(stream_attention(**one.inputs(), value=value, tile=tile))

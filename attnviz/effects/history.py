@@ -62,10 +62,10 @@ def road(
     Raises:
         SelectionError: no such layer, head or kind.
     """
-    queries, keys, values = (
-        torch.from_numpy(np.array(of(layer, head, kind))) for of in (trace.query, trace.key, trace.value)
-    )
-    allowed = torch.from_numpy(trace.pattern(layer, head, kind).allowed[[query, other]])
+    one = trace.head(layer, head, kind)
+    queries, keys, values = (torch.from_numpy(np.array(of)) for of in (one.query, one.key, one.value))
+    seen = np.ones((len(queries), len(keys)), dtype=bool) if one.allowed is None else one.allowed
+    allowed = torch.from_numpy(seen[[query, other]])
     pair = queries[[query, other]]
     (n_query, d_head), n_key = queries.shape, len(keys)
     generator = torch.Generator().manual_seed(seed)

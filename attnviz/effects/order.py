@@ -13,8 +13,8 @@ from torch import nn
 
 from attnviz.effects.masking import cosine_change
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.model.anatomy import find_position_table
 from attnviz.model.capture import share_parameters
+from attnviz.model.embeddings import find_position_table
 from attnviz.records import Record
 
 if TYPE_CHECKING:

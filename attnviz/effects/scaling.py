@@ -98,17 +98,13 @@ def products_of(trace: "Trace", layer: int, head: int, kind: Kind | None = None)
     Raises:
         SelectionError: no such layer, head or kind.
     """
-    call = trace.attention(layer, kind)
-    products = trace.query(layer, head, kind) @ trace.key(layer, head, kind).T
-
-    def of_head(matrix: np.ndarray) -> np.ndarray:
-        return np.array(np.broadcast_to(matrix[head if len(matrix) > 1 else 0], products.shape))
-
+    one = trace.head(layer, head, kind)
+    products = one.query @ one.key.T
     return Products(
         products=products,
-        bias=np.zeros_like(products) if call.bias is None else of_head(call.bias),
-        allowed=np.ones(products.shape, dtype=bool) if call.allowed is None else of_head(call.allowed),
-        scale=call.scale,
+        bias=np.zeros_like(products) if one.bias is None else np.array(one.bias),
+        allowed=np.ones(products.shape, dtype=bool) if one.allowed is None else np.array(one.allowed),
+        scale=one.scale,
     )
 
 

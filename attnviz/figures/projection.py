@@ -3,9 +3,10 @@
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.label_placement import CHARACTER, LINE, overlap, place_labels
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -35,20 +36,7 @@ _PLURALS: dict[Role, str] = {"query": "queries", "key": "keys", "value": "values
 _WIDEST_LINE = 8.0  # px, for a weight of 1
 _SIZES = {2: (8, 13), 3: (6, 10)}  # px of a point and of a picked one, by axes
 _MOST_LARGE, _SMALL_SIZE = 200, 5  # points of the usual size at most, and the size of more
-_CHARACTER, _LINE = 7.3, 15.0  # px a character of the token font takes at 12 px
 _BAR = 44  # px that a colour bar takes below the map
-_SIDES = {  # where a label's middle lies, in label sizes from its point
-    "top center": np.array([0.0, 1.0]),
-    "bottom center": np.array([0.0, -1.0]),
-    "middle right": np.array([0.6, 0.0]),
-    "middle left": np.array([-0.6, 0.0]),
-    "top right": np.array([0.6, 0.9]),
-    "top left": np.array([-0.6, 0.9]),
-    "bottom right": np.array([0.6, -0.9]),
-    "bottom left": np.array([-0.6, -0.9]),
-}
-_PASSES = 3  # over all labels
-_MOST_COVERED = 0.1  # of a label that other labels may lie on
 _ANGLES = np.pi * (0.25 + np.arange(16) / 8)  # of a circle's number on it, in the order they are tried
 
 
@@ -93,7 +81,7 @@ def draw_projection(
     if is_flat:
         roles_and_positions = zip(projection.role, projection.position.tolist(), strict=True)
         is_named = np.array([one in named for one in roles_and_positions])
-        texts, sides, lowest, highest, taken = _place_labels(projection.points, texts, is_named, height)
+        texts, sides, lowest, highest, taken = place_labels(projection.points, texts, is_named, height)
         shown_axes = _flat_axes(lowest, highest)
         if picked is not None and side == "query" and projection.method == "attention":
             shown_axes |= _contours(projection, weights, picked[0], (lowest, highest), taken, palette)
@@ -185,67 +173,6 @@ def _texts(projection: Projection, named: set[tuple[str, int]]) -> list[str]:
     return texts
 
 
-def _place_labels(
-    points: Float[np.ndarray, "point 2"], texts: list[str], is_named: Bool[np.ndarray, " point"], height: int
-) -> tuple[list[str], list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"], Float[np.ndarray, "box 4"]]:
-    """Labels that have room, a side of its point for each, the corners of a map that holds all, and their boxes.
-
-    Sides are chosen one after the other, each where the label covers least of what is there already, and then
-    once more with all others in their places. A label that still lies on another one is left out, unless it is
-    named: where it is hidden the pointer finds it, and where it is drawn neither can be read.
-    """
-    scale = (height - 120) / max(float(np.ptp(points, axis=0).max()), 1e-9)  # px; a map is about that wide
-    centres = points.astype(np.float64) * scale
-    dots = np.column_stack([centres, np.full_like(centres, 14.0)])  # x, y, width, height
-    options = {}  # of each label, its box on every side
-    for number, text in enumerate(texts):
-        if text:
-            size = np.array([_CHARACTER * len(text) + 4, _LINE])
-            reach = size + np.array([10, 1])
-            options[number] = np.array(
-                [[*(centres[number] + shift * reach), *size] for shift in _SIDES.values()]
-            )
-    chosen: dict[int, int] = {}
-    for _ in range(_PASSES):
-        for number, boxes in options.items():
-            others = [options[one][side] for one, side in chosen.items() if one != number]
-            taken = np.vstack([dots, *others])
-            chosen[number] = int(np.argmin([_overlap(box, taken) for box in boxes]))
-    for number in _crowded({one: options[one][side] for one, side in chosen.items()}, is_named):
-        del chosen[number]
-    texts = [text if number in chosen else "" for number, text in enumerate(texts)]
-    taken = np.vstack([dots, *(options[number][side] for number, side in chosen.items())])
-    lowest = (taken[:, :2] - taken[:, 2:] / 2).min(axis=0) / scale
-    highest = (taken[:, :2] + taken[:, 2:] / 2).max(axis=0) / scale
-    sides = [list(_SIDES)[chosen.get(number, 0)] for number in range(len(texts))]
-    return texts, sides, lowest, highest, taken / scale
-
-
-def _crowded(boxes: dict[int, np.ndarray], is_named: Bool[np.ndarray, " point"]) -> list[int]:
-    """Labels to leave out, the one that covers others most first, until the rest can be read."""
-    numbers, placed = list(boxes), np.array(list(boxes.values()))
-    if not numbers:
-        return []
-    shared = (placed[:, None, 2:] + placed[:, 2:]) / 2 - np.abs(placed[:, None, :2] - placed[:, :2])
-    covered = shared.clip(min=0).prod(axis=2) / placed[:, 2:].prod(axis=1)  # share of a column's label
-    np.fill_diagonal(covered, 0)
-    covered = np.maximum(covered, covered.T)
-    left_out: list[int] = []
-    while True:
-        unreadable = (covered.max(axis=1) > _MOST_COVERED) & ~is_named[numbers]
-        if not unreadable.any():
-            return left_out
-        worst = int(np.where(unreadable, covered.sum(axis=1), 0).argmax())
-        left_out.append(numbers[worst])
-        covered[worst] = covered[:, worst] = 0
-
-
-def _overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) -> float:
-    """Area that a box shares with others."""
-    shared = (box[2:] + others[:, 2:]) / 2 - np.abs(box[:2] - others[:, :2])
-    return float(shared.clip(min=0).prod(axis=1).sum())
-
-
 def _flat_axes(lowest: np.ndarray, highest: np.ndarray) -> dict[str, Any]:
     return {
         "xaxis": {"visible": False, "range": [lowest[0], highest[0]]},
@@ -298,12 +225,12 @@ def _contours(
         ends |= {name: float(end) for name, end in zip(("x1", "y1"), centre + radius, strict=True)}
         line = {"color": palette.quiet, "width": 1, "dash": "dot"}
         shapes.append({"type": "circle", **ends, "line": line, "layer": "below"})
-        size = unit * np.array([_CHARACTER * len(text) + 4, _LINE])
+        size = unit * np.array([CHARACTER * len(text) + 4, LINE])
         places = centre + radius * np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
         inside = ((places - size / 2 >= lowest) & (places + size / 2 <= highest)).all(axis=1)
         if inside.any():
             boxes = [[*place, *size] for place in places[inside]]
-            best = boxes[int(np.argmin([_overlap(np.array(box), taken) for box in boxes]))]
+            best = boxes[int(np.argmin([overlap(np.array(box), taken) for box in boxes]))]
             taken = np.vstack([taken, best])
             numbers.append(
                 {

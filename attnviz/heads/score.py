@@ -59,22 +59,15 @@ def score_of(
     Raises:
         SelectionError: no such layer, head, kind, query or key.
     """
-    queries, keys = trace.query(layer, head, kind), trace.key(layer, head, kind)
-    check_index("query token", query, len(queries), "this text")
-    check_index("key token", key, len(keys), "this text")
-    call = trace.attention(layer, kind)
-
-    def cell(matrix: np.ndarray) -> np.ndarray:
-        """The pair's entry in a matrix [head query key] that may have a single row for all of any."""
-        whole = np.broadcast_to(matrix, (len(call.query), len(queries), len(keys)))
-        return np.asarray(whole[head, query, key])
-
+    one = trace.head(layer, head, kind)
+    check_index("query token", query, len(one.query), "this text")
+    check_index("key token", key, len(one.key), "this text")
     return Score(
-        query=queries[query].copy(),
-        key=keys[key].copy(),
-        scale=call.scale,
-        bias=0.0 if call.bias is None else float(cell(call.bias)),
-        allowed=call.allowed is None or bool(cell(call.allowed)),
+        query=one.query[query].copy(),
+        key=one.key[key].copy(),
+        scale=one.scale,
+        bias=0.0 if one.bias is None else float(one.bias[query, key]),
+        allowed=one.allowed is None or bool(one.allowed[query, key]),
     )
 
 

@@ -7,7 +7,7 @@ that other threads' passes are not listened to. `attnviz.model.trace` has what i
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,15 +17,13 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from attnviz.model.capture import recorded, share_parameters
+from attnviz.model.embeddings import Ingredient, ingredient_of, looked_up_by
+from attnviz.model.loading import Model
 from attnviz.model.output_maps import Linear, OutputMap, linear_parameters
-from attnviz.records import Kind, Record, Tokens
-
-if TYPE_CHECKING:
-    from attnviz.model.loading import Model
-    from attnviz.model.trace import Trace
+from attnviz.model.trace import Trace
+from attnviz.records import Kind, Record
 
 Part = Literal["query", "key", "value"]
-Ingredient = Literal["token", "position", "segment"]
 NormalisationMethod = Literal["layer", "rms"]
 
 
@@ -112,7 +110,7 @@ class _Listening:
     found: bool = False
 
 
-def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None) -> LayerAnatomy:
+def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) -> LayerAnatomy:
     """What the attention of one layer is made of, while the model reads the text of a trace.
 
     Matrices are on the memory of the model's own parameters. The forward pass is the model's own, without the
@@ -162,12 +160,12 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
         def look_up(table: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
             rows = output.reshape(-1, output.shape[-1]).float().cpu().numpy()
             if "token" not in ingredients:
-                if _holds(inputs[0], tokens.ids):
+                if looked_up_by(inputs[0], tokens.ids):
                     ingredients["token"] = rows * _token_scale(network, table)
                     looked_up.append(recording.order.n_calls)
             elif rows.shape == ingredients["token"].shape and looked_up == [recording.order.n_calls]:
                 # before the first attention of this text: not T5's table of distances, nor the other text's tokens
-                ingredients.setdefault(_ingredient(table, inputs[0], tokens, network), rows)
+                ingredients.setdefault(ingredient_of(table, inputs[0], tokens, network), rows)
 
         def normalise(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
             parts = list(ingredients.values())
@@ -214,19 +212,6 @@ def anatomy(model: "Model", trace: "Trace", layer: int, kind: Kind | None = None
         output_weight=output_weight,
         output_bias=output_bias,
     )
-
-
-def _holds(asked: Any, numbers: np.ndarray) -> bool:
-    """Whether a table was asked for these rows; Marian hands its positions only a shape."""
-    return isinstance(asked, Tensor) and np.array_equal(asked.reshape(-1).cpu().numpy(), numbers)
-
-
-def _ingredient(table: nn.Embedding, asked: Any, tokens: Tokens, network: PreTrainedModel) -> Ingredient:
-    """What rows were looked up by, in a table that is not of the tokens; BART's decoder hands its positions the ids."""
-    is_of_segments = table.num_embeddings == getattr(network.config, "type_vocab_size", 0)
-    # RoBERTa has one row for both sentences of a pair
-    segments = np.minimum(tokens.segment, table.num_embeddings - 1)
-    return "segment" if is_of_segments and _holds(asked, segments) else "position"
 
 
 def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
@@ -326,43 +311,3 @@ def _are_equal(found: np.ndarray, expected: np.ndarray) -> bool:
     if found.shape != expected.shape:
         return False
     return bool(np.allclose(found, expected, rtol=0, atol=1e-4 * float(np.abs(expected).max())))
-
-
-def learned_positions(model: "Model") -> Float[np.ndarray, "position d_embedding"] | None:
-    """The table of position vectors that a model has learned, on its own memory; None where it has none.
-
-    Rows that a family keeps for padding (RoBERTa's first two) are left out.
-    """
-    found = find_position_table(model, share_parameters(model.network))
-    if found is None:
-        return None
-    table, first = found
-    rows: np.ndarray = table.get_parameter("weight").detach().float().cpu().numpy()[first:]
-    return rows
-
-
-def find_position_table(model: "Model", network: PreTrainedModel) -> tuple[nn.Embedding, int] | None:
-    """The module of a copy of a model that looks up positions, and the row of position 0.
-
-    Args:
-        network: a copy that no other thread uses, made by `attnviz.model.capture.share_parameters`.
-    """
-    probe = model.trace("a b c")  # a single position could be taken for a segment
-    tokens = probe.tokens
-    found: list[tuple[nn.Embedding, int]] = []
-
-    def look_up(module: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
-        rows = output.reshape(-1, output.shape[-1])
-        if len(rows) != len(tokens) or _holds(inputs[0], tokens.ids):
-            return
-        if _ingredient(module, inputs[0], tokens, network) == "position":
-            apart = (module.get_parameter("weight") - rows[0]).abs().sum(dim=1)
-            found.append((module, int(apart.argmin())))
-
-    tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
-    handles = [one.register_forward_hook(look_up) for one in tables]
-    with torch.inference_mode():
-        network(**model.inputs(probe.tokens, probe.target_tokens))
-    for one in handles:
-        one.remove()
-    return found[0] if found else None

@@ -7,13 +7,13 @@ computed from them for the head that is asked for. torch is imported only when t
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz.errors import SelectionError
 from attnviz.maths import attribution
+from attnviz.model.head_attention import HeadAttention, read_only, tensor_of
 from attnviz.model.interventions import Intervention
 from attnviz.records import (
     KINDS,
@@ -28,9 +28,6 @@ from attnviz.records import (
     Tokens,
     check_index,
 )
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,35 +99,35 @@ class Trace(Record):
         calls[check_index("layer", call.layer, len(calls), self.provenance.model)] = call
         return replace(self, layers={**self.layers, call.kind: tuple(calls)})
 
+    def head(self, layer: int, head: int, kind: Kind | None = None) -> HeadAttention:
+        """The attention of one head."""
+        call = self.attention(layer, kind)
+        check_index("head", head, len(call.query), f"layer {layer} of {self.provenance.model}")
+        return HeadAttention.of(call, head)
+
     def query(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_head"]:
         """Query vectors of one head."""
-        call, head, _ = self._head(layer, head, kind)
-        query: np.ndarray = call.query[head]
-        return query
+        return self.head(layer, head, kind).query
 
     def key(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "key d_head"]:
         """Key vectors of one head; heads of one group share theirs."""
-        call, _, kv_head = self._head(layer, head, kind)
-        key: np.ndarray = call.key[kv_head]
-        return key
+        return self.head(layer, head, kind).key
 
     def value(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "key d_value"]:
         """Value vectors of one head; heads of one group share theirs."""
-        call, _, kv_head = self._head(layer, head, kind)
-        value: np.ndarray = call.value[kv_head]
-        return value
+        return self.head(layer, head, kind).value
 
     def scores(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
         """Scores before the softmax: scaled, with the family's bias, minus infinity where masked."""
-        return _read_only(self._scores(layer, head, kind))
+        return self.head(layer, head, kind).scores()
 
     def weights(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
         """Attention weights: rows sum to 1, or to 0 where a query may see no key."""
-        return _weights(self._scores(layer, head, kind))
+        return self.head(layer, head, kind).weights()
 
     def output(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_value"]:
         """Output of one head: for each query the mean of the values, weighted by its attention."""
-        _, head, _ = self._head(layer, head, kind)
+        self.head(layer, head, kind)  # raises where there is no such head
         output: np.ndarray = self.outputs(layer, kind)[head]
         return output
 
@@ -142,14 +139,14 @@ class Trace(Record):
         call = self.attention(layer, kind)
         n_head = len(call.query)
         output = attention_output_in_blocks(
-            _tensor(call.query),
-            expand_heads(_tensor(call.key), n_head),
-            expand_heads(_tensor(call.value), n_head),
+            tensor_of(call.query),
+            expand_heads(tensor_of(call.key), n_head),
+            expand_heads(tensor_of(call.value), n_head),
             call.scale,
-            allowed=None if call.allowed is None else _tensor(call.allowed),
-            bias=None if call.bias is None else _tensor(call.bias),
+            allowed=None if call.allowed is None else tensor_of(call.allowed),
+            bias=None if call.bias is None else tensor_of(call.bias),
         )
-        return _read_only(output)
+        return read_only(output)
 
     def layer_weights(
         self, layer: int, kind: Kind | None = None, *, measure: Measure = "weights"
@@ -169,11 +166,11 @@ class Trace(Record):
                 "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
             )
         weights = attention_weights(
-            _tensor(call.query),
-            expand_heads(_tensor(call.key), len(call.query)),
+            tensor_of(call.query),
+            expand_heads(tensor_of(call.key), len(call.query)),
             call.scale,
-            allowed=None if call.allowed is None else _tensor(call.allowed),
-            bias=None if call.bias is None else _tensor(call.bias),
+            allowed=None if call.allowed is None else tensor_of(call.allowed),
+            bias=None if call.bias is None else tensor_of(call.bias),
         ).numpy()
         if measure == "norms":
             weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
@@ -247,8 +244,7 @@ class Trace(Record):
             else:
                 weights = weights.mean(axis=0)
         else:
-            found = self._scores(layer, head, kind)
-            scores, weights = _read_only(found), _weights(found)
+            scores, weights = self.head(layer, head, kind).scores_and_weights()
             if measure == "norms":
                 weights, scores = attribution.head_norms(weights, self.value_lengths(layer, kind)[head]), None
         return AttentionPattern(
@@ -269,18 +265,12 @@ class Trace(Record):
         """Which keys a query may see: in one head, or in any."""
         call = self.attention(layer, kind)
         shape = (call.query.shape[1], call.key.shape[1])
-        if call.allowed is None:
-            return np.ones(shape, dtype=bool)
-        of_heads = call.allowed
-        one = of_heads.any(axis=0) if head is None else of_heads[head if len(of_heads) > 1 else 0]
-        return np.array(np.broadcast_to(one, shape))
-
-    def _scores(self, layer: int, head: int, kind: Kind | None) -> "torch.Tensor":
-        from attnviz.maths.attention import attention_scores  # torch is slow to import
-
-        call, head, kv_head = self._head(layer, head, kind)
-        query, key = _tensor(call.query[head]), _tensor(call.key[kv_head])
-        return attention_scores(query, key, call.scale, **_mask(call, head))
+        seen: np.ndarray | None = call.allowed
+        if head is not None:
+            seen = self.head(layer, head, kind).allowed
+        elif call.allowed is not None:
+            seen = np.asarray(call.allowed.any(axis=0))
+        return np.ones(shape, dtype=bool) if seen is None else np.array(np.broadcast_to(seen, shape))
 
     def _check_measure(self, measure: Measure, kind: Kind | None) -> None:
         if measure not in (found := self.measures(kind)):
@@ -301,37 +291,3 @@ class Trace(Record):
 
     def _calls(self, kind: Kind | None) -> tuple[LayerAttention, ...]:
         return self.layers[self._kind(kind)]
-
-    def _head(self, layer: int, head: int, kind: Kind | None) -> tuple[LayerAttention, int, int]:
-        call = self.attention(layer, kind)
-        n_head, n_kv_head = call.query.shape[0], call.key.shape[0]
-        head = check_index("head", head, n_head, f"layer {layer} of {self.provenance.model}")
-        return call, head, head // (n_head // n_kv_head)
-
-
-def _tensor(array: np.ndarray) -> "torch.Tensor":
-    import torch
-
-    return torch.tensor(array)  # a copy: torch has no read-only tensors
-
-
-def _weights(scores: "torch.Tensor") -> np.ndarray:
-    """Attention weights of scores; what a trace and its patterns show are made here."""
-    from attnviz.maths.attention import softmax
-
-    return _read_only(softmax(scores))
-
-
-def _read_only(tensor: "torch.Tensor") -> np.ndarray:
-    array = tensor.numpy()
-    array.flags.writeable = False
-    return array
-
-
-def _mask(call: LayerAttention, head: int) -> dict[str, Any]:
-    """Mask and bias of one head as tensors; a mask shared by all heads has one entry."""
-
-    def of_head(matrix: np.ndarray | None) -> "torch.Tensor | None":
-        return None if matrix is None else _tensor(matrix[head if len(matrix) > 1 else 0])
-
-    return {"allowed": of_head(call.allowed), "bias": of_head(call.bias)}

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from attnviz.maps.collection import collect, joint_map
+from attnviz.maps.collection import collect
+from attnviz.maps.joint_map import joint_map
 from tests.app.screen import (
     ROOT,
     assert_no_exception,

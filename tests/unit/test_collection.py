@@ -9,8 +9,8 @@ from scipy.stats import spearmanr
 import attnviz
 from attnviz.figures.collection import TINTS, draw_collection, hover_texts
 from attnviz.figures.theme import LIGHT
-from attnviz.maps import collection
-from attnviz.maps.collection import bundled, collect, decoded, joint_map
+from attnviz.maps.collection import bundled, collect, decoded
+from attnviz.maps.joint_map import joint_map
 
 LINES = "The old door creaked.\n\nShe opened the Door slowly, unbelievably slowly.\nWhy?\n"
 
@@ -225,7 +225,7 @@ class TestJointMap:
         assert found.remark == "Perplexity 30 is lowered to 3.67: there are only 12 points."
 
     def test_a_sample_is_compared_where_points_are_many(self, few, monkeypatch):
-        monkeypatch.setattr(collection, "MOST_COMPARED", 17)
+        monkeypatch.setattr("attnviz.maps.joint_map.MOST_COMPARED", 17)
         found = joint_map(*few.vectors(1), scores_of(few, 1), method="pca")
         assert found.n_compared == 17
         assert 0.5 < found.trustworthiness <= 1

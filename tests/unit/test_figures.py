@@ -12,8 +12,8 @@ from PIL import Image
 
 import attnviz
 from attnviz.figures import draw_errors, draw_heatmap, draw_pattern, draw_projection, draw_ranking
-from attnviz.figures import projection as projection_figures
 from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES
+from attnviz.figures.label_placement import SIDES
 from attnviz.figures.projection import HEIGHT, hides_labels
 from attnviz.figures.theme import (
     DARK,
@@ -295,7 +295,7 @@ def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedde
             if text:
                 size = np.array([7.3 * len(text) + 4, 15])
                 middle = scale * np.array([points.x[number], points.y[number]])
-                middle = middle + projection_figures._SIDES[side] * (size + np.array([10, 1]))
+                middle = middle + SIDES[side] * (size + np.array([10, 1]))
                 boxes.append((number in named, middle, size))
     assert len(boxes) > 20
     for (is_named, middle, size), (is_other_named, other, other_size) in combinations(boxes, 2):

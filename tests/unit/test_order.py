@@ -8,7 +8,7 @@ import torch
 
 import attnviz
 from attnviz.effects.order import shuffle, without_positions
-from attnviz.model.anatomy import learned_positions
+from attnviz.model.embeddings import learned_positions
 
 
 def test_without_positions_order_does_not_matter(embedded, door_trace):

@@ -18,7 +18,7 @@ from attnviz.figures.heatmap import Shown, Special
 from attnviz.figures.theme import Colour
 from attnviz.figures.tint import Tint
 from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, STATISTICS
-from attnviz.maps.collection import JOINT_METHODS, JointMethod
+from attnviz.maps.joint_map import JOINT_METHODS, JointMethod
 from attnviz.maps.layouts import FEWEST_ITERATIONS, LARGEST_SEED, METRICS, MOST_ITERATIONS
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import SPACES, Space

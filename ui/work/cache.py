@@ -27,8 +27,8 @@ from attnviz.maps import projection as projections
 from attnviz.maps.collection import Collection
 from attnviz.maps.faithfulness import chance_correlation
 from attnviz.model import anatomy as anatomies
+from attnviz.model import embeddings, verification
 from attnviz.model import loading as models
-from attnviz.model import verification
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.catalogue import locate, offer
 from attnviz.model.interventions import Intervention
@@ -193,7 +193,7 @@ def predictions(source: Source, trace: Trace, position: int) -> Predictions | No
 @st.cache_resource(max_entries=8, show_spinner=False)
 def learned_positions(name: str) -> np.ndarray | None:
     """A model's own table of positions; None where it has none."""
-    return anatomies.learned_positions(model(name))
+    return embeddings.learned_positions(model(name))
 
 
 @st.cache_resource(max_entries=200, show_spinner=False)

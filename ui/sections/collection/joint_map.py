@@ -5,7 +5,8 @@ from typing import Any
 
 import streamlit as st
 
-from attnviz.maps.collection import JOINT_METHODS, METHOD_NAMES, Collection, JointMap, joint_map
+from attnviz.maps.collection import Collection
+from attnviz.maps.joint_map import JOINT_METHODS, METHOD_NAMES, JointMap, joint_map
 from attnviz.maps.spaces import SPACES
 from ui.choice import widgets
 from ui.choice.map_settings import PARAMETERS

@@ -1,0 +1,10 @@
+"""The refusal of a file that is no bundle: what was found in it, and what to do next."""
+
+from attnviz.errors import BundleError
+
+DAMAGED = "This file is not a bundle of attnviz, or it is damaged: {} Export it again, or pick another file."
+
+
+def require(holds: bool, found: str) -> None:
+    if not holds:
+        raise BundleError(DAMAGED.format(found))

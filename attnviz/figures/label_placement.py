@@ -1,0 +1,79 @@
+"""Where the labels of a map go: beside their points, not on each other, and left out where there is no room."""
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+CHARACTER, LINE = 7.3, 15.0  # px a character of the token font takes at 12 px
+SIDES = {  # where a label's middle lies, in label sizes from its point
+    "top center": np.array([0.0, 1.0]),
+    "bottom center": np.array([0.0, -1.0]),
+    "middle right": np.array([0.6, 0.0]),
+    "middle left": np.array([-0.6, 0.0]),
+    "top right": np.array([0.6, 0.9]),
+    "top left": np.array([-0.6, 0.9]),
+    "bottom right": np.array([0.6, -0.9]),
+    "bottom left": np.array([-0.6, -0.9]),
+}
+_PASSES = 3  # over all labels
+_MOST_COVERED = 0.1  # of a label that other labels may lie on
+
+
+def place_labels(
+    points: Float[np.ndarray, "point 2"], texts: list[str], is_named: Bool[np.ndarray, " point"], height: int
+) -> tuple[list[str], list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"], Float[np.ndarray, "box 4"]]:
+    """Labels that have room, a side of its point for each, the corners of a map that holds all, and their boxes.
+
+    Sides are chosen one after the other, each where the label covers least of what is there already, and then
+    once more with all others in their places. A label that still lies on another one is left out, unless it is
+    named: where it is hidden the pointer finds it, and where it is drawn neither can be read.
+    """
+    scale = (height - 120) / max(float(np.ptp(points, axis=0).max()), 1e-9)  # px; a map is about that wide
+    centres = points.astype(np.float64) * scale
+    dots = np.column_stack([centres, np.full_like(centres, 14.0)])  # x, y, width, height
+    options = {}  # of each label, its box on every side
+    for number, text in enumerate(texts):
+        if text:
+            size = np.array([CHARACTER * len(text) + 4, LINE])
+            reach = size + np.array([10, 1])
+            options[number] = np.array(
+                [[*(centres[number] + shift * reach), *size] for shift in SIDES.values()]
+            )
+    chosen: dict[int, int] = {}
+    for _ in range(_PASSES):
+        for number, boxes in options.items():
+            others = [options[one][side] for one, side in chosen.items() if one != number]
+            taken = np.vstack([dots, *others])
+            chosen[number] = int(np.argmin([overlap(box, taken) for box in boxes]))
+    for number in _crowded({one: options[one][side] for one, side in chosen.items()}, is_named):
+        del chosen[number]
+    texts = [text if number in chosen else "" for number, text in enumerate(texts)]
+    taken = np.vstack([dots, *(options[number][side] for number, side in chosen.items())])
+    lowest = (taken[:, :2] - taken[:, 2:] / 2).min(axis=0) / scale
+    highest = (taken[:, :2] + taken[:, 2:] / 2).max(axis=0) / scale
+    sides = [list(SIDES)[chosen.get(number, 0)] for number in range(len(texts))]
+    return texts, sides, lowest, highest, taken / scale
+
+
+def _crowded(boxes: dict[int, np.ndarray], is_named: Bool[np.ndarray, " point"]) -> list[int]:
+    """Labels to leave out, the one that covers others most first, until the rest can be read."""
+    numbers, placed = list(boxes), np.array(list(boxes.values()))
+    if not numbers:
+        return []
+    shared = (placed[:, None, 2:] + placed[:, 2:]) / 2 - np.abs(placed[:, None, :2] - placed[:, :2])
+    covered = shared.clip(min=0).prod(axis=2) / placed[:, 2:].prod(axis=1)  # share of a column's label
+    np.fill_diagonal(covered, 0)
+    covered = np.maximum(covered, covered.T)
+    left_out: list[int] = []
+    while True:
+        unreadable = (covered.max(axis=1) > _MOST_COVERED) & ~is_named[numbers]
+        if not unreadable.any():
+            return left_out
+        worst = int(np.where(unreadable, covered.sum(axis=1), 0).argmax())
+        left_out.append(numbers[worst])
+        covered[worst] = covered[:, worst] = 0
+
+
+def overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) -> float:
+    """Area that a box shares with others."""
+    shared = (box[2:] + others[:, 2:]) / 2 - np.abs(box[:2] - others[:, :2])
+    return float(shared.clip(min=0).prod(axis=1).sum())

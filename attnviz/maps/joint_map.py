@@ -1,0 +1,158 @@
+"""The joint map of one head over many sentences.
+
+One concept: where the queries and keys of all sentences go together. What is fed into it is `attnviz.maps.spaces`',
+where the points go is `attnviz.maps.layouts`', how reliable it is `attnviz.maps.faithfulness`'.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.errors import ProjectionError
+from attnviz.maps.faithfulness import chance_correlation, faithfulness, trustworthiness
+from attnviz.maps.layouts import FEWEST_POINTS, Layout, lay_out, limits
+from attnviz.maps.spaces import Space, fed
+from attnviz.records import Faithfulness, Record
+
+MOST_COMPARED = 2_000
+"""Points whose trustworthiness is measured at most: all their distances are held, 32 MB."""
+
+
+JointMethod = Literal["pca", "umap", "tsne"]
+"""Methods for many points. Classical scaling would hold all their distances; the attention map would have nothing
+that says how the sentences lie to each other, since no query sees a key of another sentence."""
+JOINT_METHODS: tuple[JointMethod, ...] = get_args(JointMethod)
+METHOD_NAMES = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE"}
+
+_ITERATIONS = 750
+"""Steps of t-SNE, 250 with early exaggeration and 500 without: the usual ones of openTSNE 1.0.4."""
+_METRIC = "euclidean"  # what makes a nearer key a stronger one where vectors are lifted
+_LAID_OUT = 0.85  # share of the time that the layout takes, about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JointMap(Record):
+    """Queries and keys of one head over a collection as points: all queries first, then all keys."""
+
+    points: Float[np.ndarray, "point axis"]
+    method: str
+    """What placed the points: one of `JOINT_METHODS`; "pca" where there were too few for it."""
+    space: Space
+    """What the method was fed with."""
+    parameters: Mapping[str, Any]
+    """What the method was run with, after it was fitted to the number of points; empty for "pca"."""
+    remark: str
+    """What had to be changed to draw the map, in one sentence; empty when nothing was."""
+    in_map: Faithfulness
+    """How far the map keeps the order of the scores, within each sentence."""
+    in_space: Faithfulness
+    """How far the vectors that were fed in keep it."""
+    chance: float
+    """What the correlation of a map must fall below to be more than chance: `chance_correlation` of all sentences."""
+    trustworthiness: float
+    """Whether neighbours in the map are neighbours among the vectors fed in, from 0 to 1."""
+    n_compared: int
+    """Points among which trustworthiness was measured: all, or a sample of `MOST_COMPARED`."""
+
+
+def joint_map(
+    queries: Float[np.ndarray, "token d_head"],
+    keys: Float[np.ndarray, "token d_head"],
+    scores: Sequence[Float[np.ndarray, "_query _key"]],
+    *,
+    method: str = "pca",
+    space: Space = "lifted",
+    perplexity: float = 30.0,
+    neighbours: int = 15,
+    min_dist: float = 0.1,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> JointMap:
+    """Queries and keys of one head laid out together, all sentences in one map; same settings, same picture.
+
+    Keys are centred over the whole collection. That is one shift for all keys, so the weights within every sentence
+    stay what they are. Distances between tokens of different sentences stand for scores that the model never computes.
+
+    Args:
+        queries, keys: of one head, as `Collection.vectors` gives them.
+        scores: of each sentence, as `Collection.scores` gives them; faithfulness is measured against them.
+        method: one of `JOINT_METHODS`, by Euclidean distance.
+        space: what the method is fed with, one of `attnviz.maps.spaces.SPACES`.
+        perplexity: of t-SNE, at least 1; 30 is the usual one of openTSNE 1.0.4.
+        neighbours, min_dist: of UMAP, at least 2, and 0 to 1.
+        seed: of what is random in the method.
+        progress: called with the share that is done, 0 to 1.
+
+    Raises:
+        ProjectionError: a parameter outside its range.
+    """
+    asked: dict[str, Any] = {
+        "perplexity": perplexity,
+        "iterations": _ITERATIONS,
+        "neighbours": neighbours,
+        "min_dist": min_dist,
+        "seed": seed,
+    }
+    if method not in JOINT_METHODS:
+        raise ProjectionError(
+            f"Method {method!r} was asked for; a map of many sentences takes {', '.join(JOINT_METHODS)}. Pick one of those."
+        )
+    told = progress or (lambda share: None)
+    vectors = np.concatenate(fed(queries, keys, space))
+    n_point, used, remark = len(vectors), {}, ""
+    if n_point < FEWEST_POINTS:
+        remark = f"{n_point} points are too few for {METHOD_NAMES[method]}; they are placed by their principal components."
+        method = "pca"
+    for name, (lowest, highest) in limits(method, n_point).items():
+        if not asked[name] >= lowest:
+            raise ProjectionError(
+                f"{name.capitalize()} {asked[name]} was asked for; {METHOD_NAMES[method]} takes {lowest:g} or more. Raise it."
+            )
+        used[name] = min(asked[name], type(asked[name])(highest))
+        if used[name] < asked[name]:
+            remark = f"{name.capitalize()} {asked[name]:g} is lowered to {used[name]:.3g}: there are only {n_point} points."
+    laid_out = lay_out(
+        vectors, cast(Layout, method), metric=_METRIC, progress=lambda share: told(_LAID_OUT * share), **used
+    )
+    told(_LAID_OUT)
+    in_map = _within_sentences(laid_out, scores)
+    told((1 + _LAID_OUT) / 2)
+    compared = np.arange(n_point)
+    if n_point > MOST_COMPARED:
+        compared = np.random.default_rng(0).choice(n_point, MOST_COMPARED, replace=False)
+    return JointMap(
+        points=laid_out,
+        method=method,
+        space=space,
+        parameters=used,
+        remark=remark,
+        in_map=in_map,
+        in_space=_within_sentences(vectors, scores),
+        chance=chance_correlation(*scores),
+        trustworthiness=trustworthiness(vectors[compared], laid_out[compared], metric=_METRIC),
+        n_compared=len(compared),
+    )
+
+
+def _within_sentences(
+    points: Float[np.ndarray, "point axis"], scores: Sequence[Float[np.ndarray, "_query _key"]]
+) -> Faithfulness:
+    """Faithfulness of each sentence by itself, put together as the mean over all queries that see two keys."""
+    n_token, first, counts, found = len(points) // 2, 0, [], []
+    for one in scores:
+        here = slice(first, first + len(one))
+        found.append(faithfulness(points[:n_token][here], points[n_token:][here], one))
+        counts.append(int((np.isfinite(one).sum(axis=1) >= 2).sum()))
+        first += len(one)
+    if not any(counts):
+        return found[0]
+    seen = [one for one, count in zip(found, counts, strict=True) if count]
+    share = np.array([count for count in counts if count]) / sum(counts)
+    return Faithfulness(
+        order_correlation=float(share @ [one.order_correlation for one in seen]),
+        worst_correlation=max(one.worst_correlation for one in seen),
+        nearest_agreement=float(share @ [one.nearest_agreement for one in seen]),
+    )

@@ -1,0 +1,71 @@
+"""The tables of vectors at the bottom of a network: what each was asked for, and which one holds the positions.
+
+One concept: the embedding table, known by what it is asked for while the network runs.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from attnviz.model.capture import share_parameters
+from attnviz.model.loading import Model
+from attnviz.records import Tokens
+
+Ingredient = Literal["token", "position", "segment"]
+
+
+def looked_up_by(asked: Any, numbers: np.ndarray) -> bool:
+    """Whether a table was asked for these rows; Marian hands its positions only a shape."""
+    return isinstance(asked, Tensor) and np.array_equal(asked.reshape(-1).cpu().numpy(), numbers)
+
+
+def ingredient_of(table: nn.Embedding, asked: Any, tokens: Tokens, network: PreTrainedModel) -> Ingredient:
+    """What rows were looked up by, in a table that is not of the tokens; BART's decoder hands its positions the ids."""
+    is_of_segments = table.num_embeddings == getattr(network.config, "type_vocab_size", 0)
+    # RoBERTa has one row for both sentences of a pair
+    segments = np.minimum(tokens.segment, table.num_embeddings - 1)
+    return "segment" if is_of_segments and looked_up_by(asked, segments) else "position"
+
+
+def learned_positions(model: Model) -> Float[np.ndarray, "position d_embedding"] | None:
+    """The table of position vectors that a model has learned, on its own memory; None where it has none.
+
+    Rows that a family keeps for padding (RoBERTa's first two) are left out.
+    """
+    found = find_position_table(model, share_parameters(model.network))
+    if found is None:
+        return None
+    table, first = found
+    rows: np.ndarray = table.get_parameter("weight").detach().float().cpu().numpy()[first:]
+    return rows
+
+
+def find_position_table(model: Model, network: PreTrainedModel) -> tuple[nn.Embedding, int] | None:
+    """The module of a copy of a model that looks up positions, and the row of position 0.
+
+    Args:
+        network: a copy that no other thread uses, made by `attnviz.model.capture.share_parameters`.
+    """
+    probe = model.trace("a b c")  # a single position could be taken for a segment
+    tokens = probe.tokens
+    found: list[tuple[nn.Embedding, int]] = []
+
+    def look_up(module: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> None:
+        rows = output.reshape(-1, output.shape[-1])
+        if len(rows) != len(tokens) or looked_up_by(inputs[0], tokens.ids):
+            return
+        if ingredient_of(module, inputs[0], tokens, network) == "position":
+            apart = (module.get_parameter("weight") - rows[0]).abs().sum(dim=1)
+            found.append((module, int(apart.argmin())))
+
+    tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
+    handles = [one.register_forward_hook(look_up) for one in tables]
+    with torch.inference_mode():
+        network(**model.inputs(probe.tokens, probe.target_tokens))
+    for one in handles:
+        one.remove()
+    return found[0] if found else None

@@ -1,0 +1,92 @@
+"""The attention of one head, from the vectors that went into it to its scores, weights and output.
+
+One concept: one head, with its own part of the masks, and with the keys and values that it shares with others.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnviz.records import LayerAttention, Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeadAttention(Record):
+    """What went into the attention of one head, and what it makes of it: float32 on the CPU, by attnviz's own attention."""
+
+    query: Float[np.ndarray, "query d_head"]
+    key: Float[np.ndarray, "key d_head"]
+    value: Float[np.ndarray, "key d_value"]
+    scale: float
+    """Factor on q . k before the softmax, 1 / sqrt(d_head) for most families."""
+    allowed: Bool[np.ndarray, "query key"] | None
+    """True where a query may see a key; None where every query sees every key."""
+    bias: Float[np.ndarray, "query key"] | None
+    """Added to the scaled scores, such as T5's relative positions; None for most families."""
+
+    @classmethod
+    def of(cls, call: LayerAttention, head: int) -> "HeadAttention":
+        """One head of a layer; heads of one group share their keys and values."""
+        shared = head // (len(call.query) // len(call.key))
+        shape = call.query.shape[1], call.key.shape[1]
+
+        def part(matrix: np.ndarray | None) -> np.ndarray | None:
+            return None if matrix is None else np.broadcast_to(matrix[head if len(matrix) > 1 else 0], shape)
+
+        return cls(
+            query=call.query[head],
+            key=call.key[shared],
+            value=call.value[shared],
+            scale=call.scale,
+            allowed=part(call.allowed),
+            bias=part(call.bias),
+        )
+
+    def inputs(self) -> dict[str, Any]:
+        """Query, key, scale, and mask and bias as tensors, by the names that the functions of `attnviz.maths` give them."""
+        return {
+            "query": tensor_of(self.query),
+            "key": tensor_of(self.key),
+            "scale": self.scale,
+            "allowed": None if self.allowed is None else tensor_of(self.allowed),
+            "bias": None if self.bias is None else tensor_of(self.bias),
+        }
+
+    def scores(self) -> Float[np.ndarray, "query key"]:
+        """Scores before the softmax: scaled, with the family's bias, minus infinity where masked."""
+        return read_only(self._scores())
+
+    def weights(self) -> Float[np.ndarray, "query key"]:
+        """Attention weights: rows sum to 1, or to 0 where the query may see no key."""
+        return self.scores_and_weights()[1]
+
+    def scores_and_weights(self) -> tuple[Float[np.ndarray, "query key"], Float[np.ndarray, "query key"]]:
+        """Both, from one product of queries and keys."""
+        from attnviz.maths.attention import softmax  # torch is slow to import
+
+        scores = self._scores()
+        return read_only(scores), read_only(softmax(scores))
+
+    def _scores(self) -> "Tensor":
+        from attnviz.maths.attention import attention_scores
+
+        return attention_scores(**self.inputs())
+
+
+def read_only(tensor: "Tensor") -> np.ndarray:
+    """The numbers of a tensor on the CPU, which nobody changes any more."""
+    array = tensor.numpy()
+    array.flags.writeable = False
+    return array
+
+
+def tensor_of(array: np.ndarray) -> "Tensor":
+    """The numbers as a tensor of their own: torch has no read-only tensors."""
+    import torch
+
+    return torch.tensor(array)
