@@ -15,7 +15,8 @@ from ui.components.label_room import label_room
 from ui.components.token_strip import token_strip
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import frame_around, hidden_note
+from ui.page.frame import frame_around
+from ui.page.view import hidden_note
 from ui.words.findings import (
     MEASURE_NOTES,
     MEASURES_HELP,

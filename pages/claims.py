@@ -12,7 +12,8 @@ from attnviz.heads.claims import MOST_WEIGHT, Claims
 from attnviz.records.table import table_csv
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame
+from ui.page.frame import frame
+from ui.page.view import View
 from ui.sections.space import belief
 from ui.words.findings import correlation_text
 from ui.words.glossary import linked

@@ -14,7 +14,8 @@ from ui.choice import widgets
 from ui.components.map_links import Mark, map_links
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame
+from ui.page.frame import frame
+from ui.page.view import View
 from ui.sections.collection import joint_map, lines
 from ui.sections.collection.joint_map import Screen
 from ui.sections.collection.picked_token import links, pick, picked_token, sentence

@@ -16,7 +16,8 @@ from ui.choice.selection import Selection
 from ui.components.ranked_list import Row, ranked_list
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame, hidden_note
+from ui.page.frame import frame
+from ui.page.view import View, hidden_note
 from ui.sections.compare.zoom import matrix, pick, zoom_buttons, zoom_note
 from ui.words import findings as words
 from ui.words.findings import name, number_text, place, strongest_key

@@ -13,7 +13,8 @@ from ui.choice import widgets
 from ui.choice.selection import CHOICES
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame
+from ui.page.frame import frame
+from ui.page.view import View
 from ui.sections.cost.measured import measured_cost
 from ui.words.glossary import linked
 from ui.work import cache

@@ -17,7 +17,8 @@ from ui.components.ranked_list import Row, ranked_list
 from ui.components.token_strip import token_strip
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame, hidden_note
+from ui.page.frame import frame
+from ui.page.view import View, hidden_note
 from ui.words.findings import group_name, number_text, pair_finding, strongest_key
 from ui.words.literal import literal
 from ui.work import cache

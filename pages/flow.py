@@ -15,7 +15,8 @@ from ui.choice.selection import CHOICES, RANGES
 from ui.components.token_flow import token_flow
 from ui.export.take import take
 from ui.page import verdict
-from ui.page.frame import View, frame, hidden_note
+from ui.page.frame import frame
+from ui.page.view import View, hidden_note
 from ui.words.findings import MEASURE_NOTES, MEASURES_HELP, SHOWN_NAMES, finding, name, place, strongest_key
 from ui.words.literal import literal
 

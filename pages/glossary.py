@@ -8,7 +8,9 @@ from sklearn.metrics.pairwise import cosine_similarity
 from attnviz.figures.theme import share_text
 from ui.components.anchor import anchor
 from ui.page import errors, verdict
-from ui.page.frame import PAGES, View, frame
+from ui.page.frame import frame
+from ui.page.navigation import PAGES
+from ui.page.view import View
 from ui.words.findings import strongest_key
 from ui.words.glossary import GROUPS, Term
 from ui.words.literal import literal, quoted

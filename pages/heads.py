@@ -21,7 +21,8 @@ from ui.components.point_clicks import point_clicks
 from ui.components.ranked_list import Row, ranked_list
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame, hidden_note
+from ui.page.frame import frame
+from ui.page.view import View, hidden_note
 from ui.words.glossary import linked, terms
 from ui.words.literal import literal
 from ui.work import cache

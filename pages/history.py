@@ -22,7 +22,8 @@ from attnviz.records import AttentionPattern, Axis
 from attnviz.records.table import entry_names, table_csv
 from ui.components.token_strip import token_strip
 from ui.export.take import take
-from ui.page.frame import View, frame
+from ui.page.frame import frame
+from ui.page.view import View
 from ui.words.findings import name, power, strongest_key
 from ui.words.glossary import linked
 from ui.words.literal import literal

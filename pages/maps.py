@@ -17,7 +17,8 @@ from ui.choice.selection import CHOICES
 from ui.components.map_grid import SmallMap, map_grid
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame
+from ui.page.frame import frame
+from ui.page.view import View
 from ui.sections.maps.small_maps import Head, heads_of, held, small_maps
 from ui.words import findings as words
 from ui.words.literal import literal

@@ -24,7 +24,8 @@ from attnviz.records import KINDS, Axis, Kind
 from ui.choice.selection import CHOICES
 from ui.components.heatmap_events import heatmap_events
 from ui.export.take import take
-from ui.page.frame import View, frame
+from ui.page.frame import frame
+from ui.page.view import View
 from ui.sections.masks.predictions import predictions
 from ui.sections.masks.streaming import streaming
 from ui.sections.pair import pick_key, pick_query

@@ -16,7 +16,8 @@ from attnviz.records import Axis
 from ui.choice import widgets
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame
+from ui.page.frame import frame
+from ui.page.view import View
 from ui.sections.steps.walk import compare
 from ui.words.findings import power
 from ui.words.glossary import linked

@@ -24,7 +24,8 @@ from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame
+from ui.page.frame import frame
+from ui.page.view import View
 from ui.sections.scaling.overflow import overflow
 from ui.words.findings import name, power
 from ui.words.glossary import linked

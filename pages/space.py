@@ -22,7 +22,8 @@ from ui.components.point_clicks import point_clicks
 from ui.export.recipe import map_lines
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import View, frame, hidden_note
+from ui.page.frame import frame
+from ui.page.view import View, hidden_note
 from ui.sections.space import belief
 from ui.sections.space.picked_pair import picked_pair
 from ui.sections.space.ranked_maps import ranked_maps

@@ -11,8 +11,9 @@ from ui.choice.selection import Selection
 from ui.export import bundles
 from ui.export.take import take
 from ui.page import errors
-from ui.page.frame import View, frame
+from ui.page.frame import frame
 from ui.page.verdict import RECORDED, headline, place, recorded_outcome, report_on
+from ui.page.view import View
 from ui.words.findings import power
 from ui.words.glossary import linked
 from ui.words.literal import literal, quoted

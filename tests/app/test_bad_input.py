@@ -17,7 +17,7 @@ from tests.app.screen import (
     type_text,
     until_drawn,
 )
-from ui.page.frame import PAGES
+from ui.page.navigation import PAGES
 
 MEGABYTE = "door " * 200_000
 

@@ -26,7 +26,7 @@ from tests.app.screen import (
     type_text,
 )
 from ui.choice.presets import PRESETS
-from ui.page.frame import PAGES
+from ui.page.navigation import PAGES
 from ui.page.verdict import PAGE
 
 

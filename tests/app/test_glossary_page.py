@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import entropy
 
 from tests.app.screen import DOOR, assert_no_exception, open_page, shown, unescaped
-from ui.page.frame import PAGES
+from ui.page.navigation import PAGES
 from ui.words.glossary import GROUPS, PAGE
 
 TERMS = {term.anchor: term for terms in GROUPS.values() for term in terms}

@@ -15,7 +15,7 @@ from tests.app.screen import (
     picked,
     shown,
 )
-from ui.page.frame import PAGES
+from ui.page.navigation import PAGES
 
 EVERYTHING = {
     "model": "all-MiniLM-L6-v2",

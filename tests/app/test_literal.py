@@ -16,7 +16,7 @@ from tests.app.screen import (
     open_page,
     unescaped,
 )
-from ui.page.frame import PAGES
+from ui.page.navigation import PAGES
 from ui.words.literal import literal
 
 # How each token would read if it were taken for markup and not for text.

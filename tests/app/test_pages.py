@@ -14,7 +14,7 @@ from tests.app.screen import (
     shown,
     type_text,
 )
-from ui.page.frame import PAGES
+from ui.page.navigation import PAGES
 from ui.work import cache
 
 PAGE_FILES = [page for page, _, _ in PAGES]

@@ -9,7 +9,7 @@ import streamlit as st
 from attnviz.maps.layouts import limits
 from ui.choice import widgets
 from ui.choice.selection import CHOICES, RANGES
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words import findings as words
 
 PARAMETERS = {

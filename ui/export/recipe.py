@@ -6,7 +6,7 @@ One concept: from a view to Python. Typed text stands in the lines as a literal,
 from collections.abc import Mapping
 
 from attnviz.records import Axis
-from ui.page.frame import View
+from ui.page.view import View
 from ui.work import cache
 
 

@@ -10,7 +10,7 @@ from attnviz.bundle.writing import Bundle, write_bundle
 from attnviz.records.table import matrix_csv
 from ui.components.save_picture import save_picture
 from ui.export.recipe import python_lines
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.findings import strongest_key
 from ui.work import cache
 

@@ -10,7 +10,7 @@ import streamlit as st
 from attnviz.figures.theme import isolated
 from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.findings import strongest_key
 from ui.work import cache
 

@@ -11,7 +11,7 @@ from attnviz.maps.spaces import SPACES
 from ui.choice import widgets
 from ui.choice.map_settings import PARAMETERS
 from ui.choice.selection import FRACTIONS, RANGES, Selection
-from ui.page.frame import View
+from ui.page.view import View
 from ui.sections.collection.lines import digest
 from ui.words.findings import SPACE_NAMES
 from ui.work import jobs, waiting

@@ -7,7 +7,7 @@ import streamlit as st
 from attnviz.errors import InvalidTextError
 from attnviz.maps.collection import LARGEST_FILE, Collection, bundled, collect, decoded
 from ui.choice import state
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.literal import literal
 from ui.work import cache, waiting
 

@@ -10,7 +10,7 @@ from attnviz.maps.collection import Collection
 from attnviz.records import Axis
 from ui.choice import state
 from ui.components.token_strip import token_strip
-from ui.page.frame import View
+from ui.page.view import View
 from ui.sections.collection.joint_map import Screen
 from ui.words.findings import name
 from ui.words.literal import literal

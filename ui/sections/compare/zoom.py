@@ -11,7 +11,7 @@ from attnviz.heads.comparison import Comparison
 from ui.choice import state
 from ui.choice.selection import FEWEST_AROUND
 from ui.components.point_clicks import point_clicks
-from ui.page.frame import View
+from ui.page.view import View
 
 
 def matrix(

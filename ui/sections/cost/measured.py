@@ -21,7 +21,7 @@ from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_
 from attnviz.figures.theme import percent_text
 from attnviz.maths.blocks import QUERY_BLOCK
 from ui.choice import state
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.findings import power
 from ui.work import waiting
 from ui.work.jobs import Job, job

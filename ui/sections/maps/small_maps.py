@@ -10,7 +10,7 @@ from attnviz.figures.theme import percent_text
 from attnviz.maps.layouts import aligned
 from attnviz.records import Placement
 from ui.components.map_grid import SmallMap
-from ui.page.frame import View
+from ui.page.view import View
 from ui.sections.space import belief
 from ui.work import cache
 from ui.work.jobs import Job

@@ -6,7 +6,7 @@ from attnviz.figures.theme import isolated
 from attnviz.model.predictions import Predictions
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.findings import name
 from ui.words.literal import literal
 from ui.work import cache

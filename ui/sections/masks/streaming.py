@@ -8,7 +8,7 @@ import streamlit as st
 from attnviz.figures.theme import isolated
 from attnviz.records import Axis
 from ui.choice import widgets
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.findings import name, power
 from ui.words.literal import literal
 from ui.work import cache

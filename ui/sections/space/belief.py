@@ -14,7 +14,7 @@ from attnviz.heads.comparison import Comparison, compare
 from attnviz.maps.attention_map import implied_weights
 from attnviz.maps.faithfulness import chance_correlation
 from attnviz.records import AttentionPattern, Axis, Faithfulness, LayerAttention, Projection
-from ui.page.frame import View, hidden_note
+from ui.page.view import View, hidden_note
 from ui.sections.compare.zoom import matrix, zoom_buttons, zoom_note
 from ui.words.findings import METHOD_NAMES, correlation_text, name
 from ui.words.literal import literal

@@ -7,7 +7,7 @@ from attnviz.figures.theme import weight_text
 from attnviz.heads.score import Score, score_of
 from attnviz.records import Axis
 from ui.choice import widgets
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.findings import name
 from ui.words.literal import literal
 

@@ -11,7 +11,7 @@ from attnviz.maps.projection import arrays
 from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
 from ui.choice import state
 from ui.export.take import csv_button
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.findings import COMPILED, METHOD_NAMES, SPACE_NAMES
 from ui.work import waiting
 from ui.work.jobs import Call, Job, job

@@ -9,7 +9,7 @@ import streamlit as st
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.theme import axis_labels, isolated
 from attnviz.records import Axis
-from ui.page.frame import View
+from ui.page.view import View
 from ui.words.findings import power
 from ui.words.glossary import linked
 from ui.words.literal import literal
