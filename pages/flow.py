@@ -11,7 +11,7 @@ from attnviz.figures.theme import LIGHT, percent_text, share_text
 from attnviz.heads.flow import Flow, above_share, above_weight, lines_csv, strongest_lines
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
-from ui.choice.selection import CHOICES, RANGES
+from ui.choice.selection import CHOICES, NUMBERS
 from ui.components.token_flow import token_flow
 from ui.export.take import take
 from ui.page import verdict
@@ -70,7 +70,7 @@ def controls(view: View, heads: list[str]) -> None:
     )
     with right.container(horizontal=True, vertical_alignment="bottom"):
         if selection.threshold == "share":
-            lowest, highest = RANGES["share"]
+            lowest, highest = NUMBERS["share"].lowest, NUMBERS["share"].highest
             st.slider(
                 "Share of each row",
                 min_value=int(lowest),
@@ -81,7 +81,7 @@ def controls(view: View, heads: list[str]) -> None:
                 **widgets.field("share"),
             )
         else:
-            lowest, highest = RANGES["least"]
+            lowest, highest = NUMBERS["least"].lowest, NUMBERS["least"].highest
             st.number_input(
                 "Weakest line, in percent",
                 min_value=float(lowest),
@@ -128,7 +128,7 @@ def note(flow: Flow, view: View, largest: float) -> str:
         said = f"{len(flow):,} line{'s' * (len(flow) != 1)}, {held}."
     if selection.threshold == "weight":
         said += f" Lines under {selection.least:g}\N{NO-BREAK SPACE}%{of_what} are not drawn."
-    elif selection.share < RANGES["share"][1]:
+    elif selection.share < NUMBERS["share"].highest:
         said += (
             f" For each query the strongest keys that hold {percent_text(selection.share / 100)} of its row are drawn "
             "(Hoover et al. 2020, arXiv:1910.05276)."

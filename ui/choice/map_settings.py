@@ -8,7 +8,7 @@ import streamlit as st
 
 from attnviz.maps.layouts import limits
 from ui.choice import widgets
-from ui.choice.selection import CHOICES, RANGES
+from ui.choice.selection import CHOICES, NUMBERS
 from ui.page.view import View
 from ui.words import findings as words
 
@@ -61,7 +61,7 @@ def parameters(view: View, n_point: int) -> None:
     for name, (low, high) in limits(selection.method, n_point).items():
         title, said = PARAMETERS[name]
         kind: Any = type(getattr(selection, name))
-        high = min(high, RANGES[name][1])
+        high = min(high, NUMBERS[name].highest)
         is_shown = low <= getattr(selection, name) <= high
         fits = replace(selection, **{name: kind(np.clip(getattr(selection, name), low, high))})
         st.number_input(

@@ -3,27 +3,33 @@
 One concept: the Selection and its query string. The session is `ui.choice.state`'s.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
-
-import numpy as np
+from typing import Annotated, Any, Literal
 
 from attnviz.cost.counting import Quantity
-from attnviz.effects.masks import MASKS, MaskName
+from attnviz.effects.masks import MaskName
 from attnviz.effects.scaling import LARGEST_D_K, SCALES
 from attnviz.figures import collection as collection_figures
 from attnviz.figures.heatmap import Shown, Special
 from attnviz.figures.theme import Colour
 from attnviz.figures.tint import Tint
 from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, STATISTICS
-from attnviz.maps.joint_map import JOINT_METHODS, JointMethod
+from attnviz.maps.joint_map import JointMethod
 from attnviz.maps.layouts import FEWEST_ITERATIONS, LARGEST_SEED, METRICS, MOST_ITERATIONS
 from attnviz.maps.projection import METHODS
-from attnviz.maps.spaces import SPACES, Space
+from attnviz.maps.spaces import Space
 from attnviz.model.catalogue import default_model, offers
 from attnviz.records import KINDS, Unit
+from ui.choice.fields import (
+    HeldHead,
+    LinkError,
+    Number,
+    Places,
+    Word,
+    declarations,
+    written,
+)
 from ui.choice.presets import first_screen
 from ui.work.cache import Source
 
@@ -36,92 +42,8 @@ MapsOrder = Literal["layer", "belief"]
 Threshold = Literal["share", "weight"]
 """What the lines of the flow are chosen by."""
 
-_HEAD = re.compile(r"\d{1,4}(\.\d{1,4})?", re.ASCII)
-_LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be picked
-
 FEWEST_AROUND = 12
 """Entries a side of the smallest part of a comparison that is zoomed to."""
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "show": get_args(Shown),
-    "colour": get_args(Colour),
-    "special": get_args(Special),
-    "unit": get_args(Unit),
-    "sentences": get_args(Sentences),
-    "method": METHODS,
-    "space": SPACES,
-    "metric": METRICS,
-    "tint": get_args(Tint),
-    "mask": MASKS,
-    "where": get_args(Where),
-    "quantity": get_args(Quantity),
-    "maps_order": get_args(MapsOrder),
-    "lines": ("bundled", "own"),
-    "lines_method": JOINT_METHODS,
-    "lines_space": SPACES,
-    "lines_tint": collection_figures.TINTS,
-    "at_side": ("query", "key"),
-    "kind": KINDS,
-    "threshold": get_args(Threshold),
-    "kept": ("query", "key"),
-    "grid": ("pictures", *STATISTICS),
-    "label": ("all", *LABELS, "none"),
-}
-"""Fields that hold one of a few words."""
-RANGES: dict[str, tuple[float, float]] = {
-    "layer": (0, np.inf),
-    "head": (0, np.inf),
-    "query": (0, np.inf),
-    "key": (0, np.inf),
-    "other_layer": (0, np.inf),
-    "other_head": (0, np.inf),
-    "around": (FEWEST_AROUND, np.inf),
-    "query_to": (0, np.inf),
-    "key_to": (0, np.inf),
-    "perplexity": (1, 100),
-    "iterations": (FEWEST_ITERATIONS, MOST_ITERATIONS),
-    "seed": (0, LARGEST_SEED),
-    "dimensions": (2, 3),
-    "neighbours": (2, 500),
-    "lines_perplexity": (1, 500),
-    "at_sentence": (0, np.inf),
-    "at_token": (0, np.inf),
-    "min_dist": (0, 1),
-    "step": (0, 8),
-    "scale": (SCALES[0], SCALES[-1]),
-    "d_k": (1, LARGEST_D_K),
-    "shift": (1, 511),
-    "reach": (0, 512),
-    "tile": (1, 512),
-    "tiles": (1, 10**6),
-    "share": (10, 100),
-    "least": (0, 100),
-    "lowest": (0, np.inf),
-    "highest": (0, np.inf),
-    "near": (0, 1),
-    "delimiter": (0, 1),
-    "broad": (0, 1),
-}
-"""Fields that hold a number: the lowest and the highest."""
-FRACTIONS = (
-    "perplexity",
-    "lines_perplexity",
-    "min_dist",
-    "scale",
-    "least",
-    "lowest",
-    "highest",
-    "near",
-    "delimiter",
-    "broad",
-)
-"""Those of them that need not be whole."""
-LISTS = ("masked", "other_masked", "unseen")
-"""Fields that hold positions, written with commas."""
-SWITCHES = ("cut", "values", "common", "pairs_special", "pairs_self", "by_size")
-"""Fields that are on (1) or off (0)."""
-TEXTS = ("text", "second", "bundle", "other_text", "other_second", "found")
-"""Fields that hold typed text, or a name that is looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +60,7 @@ class Selection:
     """Positions of tokens that the mask token stands for."""
     bundle: str = ""
     """SHA-256 of the opened bundle that is shown in place of a computed trace; empty for none."""
-    kind: str = ""
+    kind: Annotated[str, Word(KINDS)] = ""
     """Kind of attention; empty for the model's first."""
     layer: int = 0
     head: int = 0
@@ -159,86 +81,86 @@ class Selection:
     special: Special = "shown"
     unit: Unit = "tokens"
     sentences: Sentences = "all"
-    method: str = "attention"
+    method: Annotated[str, Word(METHODS)] = "attention"
     """What places the points of the query-key space; the first screen's map is always t-SNE."""
     space: Space = "lifted"
     """What that method is fed with; the first screen's map with the vectors as they are."""
-    dimensions: int = 2
+    dimensions: Annotated[int, Number(2, 3)] = 2
     values: bool = False
     """Whether value vectors are in the map too."""
-    held: str = ""
+    held: Annotated[str, HeldHead()] = ""
     """Head that the map is turned to lie like, as "3.5"; empty for none."""
     tint: Tint = "role"
     maps_order: MapsOrder = "layer"
     by_size: bool = False
     """Whether the dimensions of the picked pair stand in the order of what they add to its score."""
-    metric: str = "cosine"
-    perplexity: float = 5.0
-    iterations: int = 1000
-    neighbours: int = 15
-    min_dist: float = 0.1
-    seed: int = 0
-    lines: str = "bundled"
+    metric: Annotated[str, Word(METRICS)] = "cosine"
+    perplexity: Annotated[float, Number(1, 100)] = 5.0
+    iterations: Annotated[int, Number(FEWEST_ITERATIONS, MOST_ITERATIONS)] = 1000
+    neighbours: Annotated[int, Number(2, 500)] = 15
+    min_dist: Annotated[float, Number(0, 1)] = 0.1
+    seed: Annotated[int, Number(0, LARGEST_SEED)] = 0
+    lines: Annotated[str, Word(("bundled", "own"))] = "bundled"
     """Which sentences the joint map is of: those that come with attnviz, or the session's own, which no link holds."""
     lines_method: JointMethod = "pca"
     """What places the points of the joint map, what it is fed with, and what they are coloured by: its own, since
     thousands of points ask for other settings than one sentence does."""
     lines_space: Space = "lifted"
-    lines_perplexity: float = 30.0
-    lines_tint: str = "role"
+    lines_perplexity: Annotated[float, Number(1, 500)] = 30.0
+    lines_tint: Annotated[str, Word(collection_figures.TINTS)] = "role"
     found: str = ""
     """Token that stands out in the joint map; empty for none."""
     at_sentence: int | None = None
     """Number of the sentence whose token is picked in the joint map; None while none is."""
     at_token: int = 0
     """Position of that token in its sentence."""
-    at_side: str = "query"
+    at_side: Annotated[str, Word(("query", "key"))] = "query"
     """Whether its query or its key is picked."""
-    heads: tuple[str, ...] = ()
+    heads: Annotated[tuple[str, ...], Places("heads")] = ()
     """Heads whose lines are drawn beside those of the picked one, as "3.5"; "3" for all heads of a layer together."""
     threshold: Threshold = "share"
-    share: int = 70
+    share: Annotated[int, Number(10, 100)] = 70
     """Share of each row that is drawn, in percent."""
-    least: float = 5.0
+    least: Annotated[float, Number(0, 100)] = 5.0
     """Weight of the weakest line that is drawn, in percent; of the largest where rows do not sum to 1."""
-    kept: str = ""
+    kept: Annotated[str, Word(("query", "key"))] = ""
     """Whether lines are shown of the picked "query" or "key" alone; empty for neither."""
-    step: int = 1
+    step: Annotated[int, Number(0, 8)] = 1
     """Step of attention that is shown, from 1; 0 for all of them."""
-    scale: float | None = None
+    scale: Annotated[float | None, Number(SCALES[0], SCALES[-1])] = None
     """What dot products are multiplied with to see what becomes of a row; None for the model's own scale."""
-    d_k: int | None = None
+    d_k: Annotated[int | None, Number(1, LARGEST_D_K)] = None
     """Dimensions of the random vectors beside the model's; None for as many as the head has."""
     mask: MaskName = "causal"
     """The kind of attention that the model's own is compared with."""
-    shift: int = 1
+    shift: Annotated[int, Number(1, 511)] = 1
     """Positions that the vectors of the 2017 paper are moved on by one matrix."""
-    reach: int = 2
+    reach: Annotated[int, Number(0, 512)] = 2
     """Tokens that a sliding window reaches to each side."""
     unseen: tuple[int, ...] = ()
     """Positions of keys that the mask hides from every query."""
-    flipped: tuple[str, ...] = ()
+    flipped: Annotated[tuple[str, ...], Places("cells")] = ()
     """Cells that were painted, as "7.5" for query 7 and key 5."""
     where: Where = "all layers"
     quantity: Quantity = "bytes"
     """What is counted of the cost of attention."""
-    tile: int = 4
+    tile: Annotated[int, Number(1, 512)] = 4
     """Keys that streaming attention reads at a time."""
-    tiles: int = 1
+    tiles: Annotated[int, Number(1, 10**6)] = 1
     """Tiles that it has read."""
-    grid: str = "pictures"
+    grid: Annotated[str, Word(("pictures", *STATISTICS))] = "pictures"
     """What the grid of all heads shows: pictures, or one of `attnviz.heads.STATISTICS`."""
     common: bool = False
     """Whether the pictures of all heads share one scale."""
-    label: str = "all"
+    label: Annotated[str, Word(("all", *LABELS, "none"))] = "all"
     """The label of the heads that are not dimmed in the grid: one of `attnviz.heads.LABELS`, all or none."""
     lowest: float | None = None
     """Least number of the heads that are not dimmed; None for no limit."""
     highest: float | None = None
     """Largest number of the heads that are not dimmed; None for no limit."""
-    near: float = NEAR
-    delimiter: float = DELIMITER
-    broad: float = BROAD
+    near: Annotated[float, Number(0, 1)] = NEAR
+    delimiter: Annotated[float, Number(0, 1)] = DELIMITER
+    broad: Annotated[float, Number(0, 1)] = BROAD
     other_model: str = ""
     """Model of B, which this selection is compared with; empty for the same."""
     other_text: str = ""
@@ -251,7 +173,7 @@ class Selection:
     """Layer of B; None for the same."""
     other_head: int | None = None
     """Head of B; None for the same."""
-    around: int | None = None
+    around: Annotated[int | None, Number(FEWEST_AROUND)] = None
     """Entries a side of the part of a comparison that is shown, around the picked pair; None for all."""
 
     @property
@@ -286,10 +208,18 @@ class Selection:
         """The query string that opens this very screen; what is at its default is left out."""
         always = {"model", "text", "layer", "head"}
         return {
-            one.name: _write(getattr(self, one.name))
+            one.name: written(getattr(self, one.name))
             for one in fields(self)
             if one.name in always or getattr(self, one.name) != one.default
         }
+
+
+HOLDS = declarations(Selection)
+"""What each field can hold."""
+CHOICES = {name: holds.options for name, holds in HOLDS.items() if isinstance(holds, Word)}
+"""The words of the fields that hold one of a few."""
+NUMBERS = {name: holds for name, holds in HOLDS.items() if isinstance(holds, Number)}
+"""The ranges of the fields that hold a number."""
 
 
 def first_selection(model: str) -> Selection:
@@ -311,7 +241,7 @@ def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:
                 f"The link asks for the model “{model}”, which is not offered here; {default_model()} is shown."
             )
         model = default_model()
-    values: dict[str, Any] = {name: params[name] for name in TEXTS if name in params}
+    values: dict[str, Any] = {"text": params["text"]} if "text" in params else {}
     if other := params.get("other_model"):
         if other in [offer.name for offer in offers()]:
             values["other_model"] = other
@@ -319,80 +249,11 @@ def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:
             notices.append(
                 f"The link compares with the model “{other}”, which is not offered here; it is left out."
             )
-    for name, choices in CHOICES.items():
-        if params.get(name, "") in choices:
-            values[name] = params[name]
-        elif name in params:
-            notices.append(
-                f"The link asks for {name} “{params[name]}”; it can be {', '.join(choices[:-1])} or {choices[-1]}. "
-                "The usual one is shown."
-            )
-    for name in SWITCHES:
-        if params.get(name) in ("0", "1"):
-            values[name] = params[name] == "1"
-        elif name in params:
-            notices.append(f"The link asks for {name} “{params[name]}”; it can be 0 or 1. It is taken as 0.")
-    for name in params.keys() & set(LISTS):
-        numbers = [_number(one, whole=True) for one in params.get(name, "").split(",") if one]
-        if None in numbers:
-            notices.append(
-                f"The link asks for {name} “{params[name]}”; it can be positions such as 3,5. It is left out."
-            )
-        else:
-            values[name] = tuple(sorted({int(one) for one in numbers if one is not None and one >= 0}))
-    for name, things in (("heads", "heads"), ("flipped", "cells")):
-        if name in params:
-            names = params[name].split(",")
-            values[name] = tuple(dict.fromkeys(one for one in names if _HEAD.fullmatch(one)))
-            if len(values[name]) < len(names):
-                notices.append(f"The link asks for {things} “{params[name]}”; they are written as 3.5,4.2.")
-    if "held" in params:
-        if _HEAD.fullmatch(params["held"]) and "." in params["held"]:
-            values["held"] = params["held"]
-        else:
-            notices.append(
-                f"The link holds the map like head “{params['held']}”; it is written as 3.5. It is left out."
-            )
-    for name, (lowest, highest) in RANGES.items():
-        if name in params:
-            number = _number(params[name], whole=name not in FRACTIONS)
-            if number is None:
-                notices.append(
-                    f"The link asks for {name} “{params[name]}”, which is no number; the usual one is shown."
-                )
-                continue
-            values[name] = type(number)(min(max(number, lowest), highest))
-            if values[name] != number:
-                notices.append(f"The link asks for {name} {number}; {values[name]} is the nearest there is.")
+    for name, holds in HOLDS.items():
+        if name in params and name not in ("model", "other_model"):
+            try:
+                values[name], remark = holds.read(name, params[name])
+            except LinkError as error:
+                remark = str(error)
+            notices += [remark] if remark else []
     return replace(first_selection(model), **values), notices
-
-
-def can_hold(name: str, value: Any) -> bool:
-    """Whether a field of the selection can hold a value that a widget sends.
-
-    It cannot hold the label of an option, which Streamlit 1.67 gives as it is when the option is no longer there.
-    """
-    if name in CHOICES:
-        return value in CHOICES[name]
-    if name in LISTS:
-        return not any(isinstance(one, str) for one in value)
-    return name not in RANGES or not isinstance(value, str)
-
-
-def _number(text: str, *, whole: bool) -> int | float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    if not np.isfinite(number) or (whole and number != int(number)):
-        return None
-    number = min(max(number, -_LARGEST_NUMBER), _LARGEST_NUMBER)
-    return int(number) if whole else number
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

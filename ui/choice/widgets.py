@@ -10,7 +10,8 @@ from typing import Any
 import streamlit as st
 
 from ui.choice import state
-from ui.choice.selection import LISTS, Selection, can_hold
+from ui.choice.fields import Positions
+from ui.choice.selection import HOLDS, Selection
 
 
 def arrive(page: str) -> None:
@@ -39,8 +40,9 @@ def field(
     """
 
     def changed(picked: Any) -> None:
-        if can_hold(name, picked):  # not the label of an option that is gone
-            picked = sorted(picked) if name in LISTS else picked
+        holds = HOLDS.get(name)
+        if holds is None or holds.can_hold(picked):  # not the label of an option that is gone
+            picked = sorted(picked) if isinstance(holds, Positions) else picked
             take(**{name: tuple(picked) if isinstance(picked, list) else picked})
 
     value = getattr(shown or state.chosen(), name)

@@ -10,7 +10,7 @@ from attnviz.maps.joint_map import JOINT_METHODS, METHOD_NAMES, JointMap, joint_
 from attnviz.maps.spaces import SPACES
 from ui.choice import widgets
 from ui.choice.map_settings import PARAMETERS
-from ui.choice.selection import FRACTIONS, RANGES, Selection
+from ui.choice.selection import NUMBERS, Selection
 from ui.page.view import View
 from ui.sections.collection.lines import digest
 from ui.words.findings import SPACE_NAMES
@@ -59,13 +59,13 @@ def parameters(selection: Selection) -> None:
         **widgets.field("lines_space"),
     )
     for field, name in _fields(selection):
-        low, high = RANGES[field]
+        number = NUMBERS[field]
         title, said = PARAMETERS[name]
-        kind: Any = float if field in FRACTIONS else int
+        kind: Any = int if number.whole else float
         st.number_input(
             title,
-            min_value=kind(low),
-            max_value=kind(high),
+            min_value=kind(number.lowest),
+            max_value=kind(number.highest),
             step={"lines_perplexity": 5.0, "neighbours": 5, "min_dist": 0.05}.get(field, 1),
             format="%g" if kind is float else None,
             help=said,

@@ -1,0 +1,94 @@
+"""What a page draws: the selection as it is really shown, its trace, and the rows and columns that follow."""
+
+from dataclasses import dataclass, replace
+
+from attnviz.figures.heatmap import measure_of
+from attnviz.figures.theme import ThemeName
+from attnviz.model.trace import Trace
+from attnviz.records import AttentionPattern, Axis, Kind, Measure
+from ui.choice.selection import Selection
+from ui.work import cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a page draws: the selection as it is really shown, and its trace."""
+
+    selection: Selection
+    query: int
+    """Position of the picked query."""
+    trace: Trace
+    kind: Kind
+    theme: ThemeName
+
+    @property
+    def measure(self) -> Measure:
+        """What cells hold; weights where scores are shown, which only the matrix of one head does."""
+        return measure_of(self.selection.show)
+
+    @property
+    def queries(self) -> Axis:
+        """The rows as they are chosen: tokens or words, perhaps without special ones or of one sentence."""
+        return self.axes_of(self.trace)[0]
+
+    @property
+    def keys(self) -> Axis:
+        """The columns as they are chosen."""
+        return self.axes_of(self.trace)[1]
+
+    @property
+    def hides_special(self) -> bool:
+        """Whether special tokens are left out; they are not where nothing would be left."""
+        tokens = self.trace.query_tokens(self.kind), self.trace.key_tokens(self.kind)
+        return self.selection.special != "shown" and not any(one.is_special.all() for one in tokens)
+
+    def axes_of(self, trace: Trace) -> tuple[Axis, Axis]:
+        """Rows and columns of a trace, chosen as on this screen."""
+        queries = Axis.of(trace.query_tokens(self.kind), self.selection.unit)
+        keys = Axis.of(trace.key_tokens(self.kind), self.selection.unit)
+        if self.hides_special:
+            queries, keys = queries.without_special(), keys.without_special()
+        if self.selection.sentences != "all" and trace.tokens.text_pair is not None:
+            of_query, of_key = ("AB".index(one) for one in self.selection.sentences.split(" → "))
+            queries, keys = queries.of_segment(of_query), keys.of_segment(of_key)
+        return queries, keys
+
+    def pattern(
+        self,
+        layer: int | None = None,
+        head: int | None = None,
+        *,
+        together: bool = False,
+        renormalise: bool | None = None,
+    ) -> AttentionPattern:
+        """The matrix of the picked head, or of another, with rows and columns as they are chosen.
+
+        Args:
+            together: all heads of the layer as one, instead of one head.
+            renormalise: whether rows sum to 1 again after special tokens are hidden; None for what is chosen.
+        """
+        layer = self.selection.layer if layer is None else layer
+        head = self.selection.head if head is None else head
+        of_all = together or self.measure == "rollout"
+        whole = cache.pattern(self.selection.source, layer, None if of_all else head, self.kind, self.measure)
+        if renormalise is None:
+            renormalise = self.selection.special == "renormalised" and self.hides_special
+        # The matrix may be of an earlier trace of the same text, made for another visitor or kept for longer.
+        queries = replace(self.queries, tokens=whole.queries.tokens)
+        keys = replace(self.keys, tokens=whole.keys.tokens)
+        return whole.arranged(queries, keys, renormalise=renormalise)
+
+
+def hidden_note(view: View) -> str:
+    """What the choice of rows and columns leaves out or joins, in a sentence or two; empty for nothing."""
+    selection, notes = view.selection, []
+    if selection.unit == "words":
+        notes.append("Pieces of a word are one row and one column: columns are summed, rows averaged.")
+    if view.hides_special:
+        notes.append("Special tokens are hidden.")
+    elif selection.special != "shown":
+        notes.append("Special tokens are shown: without them nothing would be left.")
+    if selection.sentences != "all":
+        of_query, of_key = ({"A": "first", "B": "second"}[one] for one in selection.sentences.split(" → "))
+        notes.append(f"Only queries of the {of_query} sentence and keys of the {of_key} are shown.")
+    return " ".join(notes)
