@@ -35,8 +35,8 @@ check: $(INSTALLED_DEV) ## Formatting, lint and types
 # Two workers with two threads each take longer than with one each.
 test app browser: export OMP_NUM_THREADS ?= 1
 
-test: check chromium ## Everything: check, the examples in docstrings, and all tests
-	$(BIN)/python -m pytest --doctest-modules attnviz
+test: check chromium ## Everything: check, the examples in docstrings and docs, and all tests
+	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
 	$(BIN)/python -m pytest tests -n 2 --dist worksteal
 
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
