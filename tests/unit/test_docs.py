@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ui.page.navigation import PAGES
+
 ROOT = Path(__file__).parents[2]
 QUOTE = re.compile(r"^`(?P<line>[^`]+)` in `(?P<file>[^`]+)`$", re.MULTILINE)
 FILE = re.compile(r"`((?:attnviz|ui|pages|tests|docs)/[\w/.]*|app\.py)`")
@@ -44,6 +46,20 @@ def test_a_journey_passes_ten_files_at_most():
     assert len(lengths) == 2 and 5 < max(lengths) <= 10
 
 
+def rows_of_pages(readme: str) -> list[str]:
+    """The pages that README's table names, in its order."""
+    table = readme.split("| page | what it answers |")[1].split("\n\n")[0]
+    return re.findall(r"^\| ([^|]+?) \|", table, flags=re.MULTILINE)
+
+
+def test_readme_the_menu_and_the_files_are_the_same_pages():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert sorted(rows_of_pages(readme)) == sorted(name for _, name, _ in PAGES)
+    files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")}
+    assert {file for file, _, _ in PAGES} == files | {"app.py"}
+
+
 def test_checks_can_fail():
     assert misquoted("`no such line` in `attnviz/errors.py`") == ["no such line"]
     assert missing("`attnviz/nothing.py` and `attnviz/errors.py`") == ["attnviz/nothing.py"]
+    assert rows_of_pages("| page | what it answers |\n|---|---|\n| One | Why? |\n\n| no | row |") == ["One"]
