@@ -1,140 +1,22 @@
 """Which head links these tokens? The weight of one pair in every head, and the strongest pairs of one head."""
 
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from attnviz import heads
-from attnviz.figures.theme import isolated
-from attnviz.records import AttentionPattern, Axis, Measure
-from attnviz.records.table import table_csv
-from ui.choice import state, widgets
+from attnviz.records import Axis, Measure
+from ui.choice import state
 from ui.components.head_grid import head_grid
-from ui.components.ranked_list import Row, ranked_list
 from ui.components.token_strip import token_strip
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.page.view import View, hidden_note
+from ui.sections.find.groups import pick_group, span_of
+from ui.sections.find.lists import as_csv, best_heads, best_pairs
 from ui.words.findings import group_name, number_text, pair_finding, strongest_key
 from ui.words.literal import literal
 from ui.work import cache
-
-MOST_ROWS = 9  # of a list: as high as the grid of a model of six layers beside it
-
-Span = tuple[int, int]  # position of the first token of a group, and the position after its last
-
-
-def numbered(axis: Axis) -> list[str]:
-    """Entries with their positions, "door·5", so that two equal tokens stay two."""
-    pairs = zip(axis.labels, axis.positions, strict=True)
-    return [f"{isolated(label)}·{position}" for label, position in pairs]
-
-
-def span_of(axis: Axis, first: int, last: int | None) -> Span:
-    """The tokens from the entry of one position to that of another, or of the one alone."""
-    start, end = (axis.index(first if one is None else one) or 0 for one in (first, last))
-    return int(axis.spans[start, 0]), int(axis.spans[max(start, end), 1])
-
-
-def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> None:
-    """Two fields for one side of the pair: its token, and the last token where it is a phrase."""
-    names = dict(zip(axis.positions.tolist(), numbered(axis), strict=True))
-    first, last = (int(axis.positions[axis.index(one) or 0]) for one in (span[0], span[1] - 1))
-    places: dict[str, Any] = {side: first, f"{side}_to": last}
-    shown = replace(view.selection, **places)
-    st.selectbox(
-        label,
-        list(names),
-        format_func=names.__getitem__,
-        help=f"The {side} of the pair; typing finds a token.",
-        **widgets.field(side, shown),
-    )
-    st.selectbox(
-        "up to",
-        [one for one in names if one >= first],
-        format_func=names.__getitem__,
-        help=f"Makes the {side} a phrase that ends here; the same token again for one alone.",
-        **widgets.field(f"{side}_to", shown),
-    )
-
-
-def best_heads(view: View, weights: np.ndarray, measure: Measure) -> None:
-    """The heads that give the pair most."""
-    order = [(int(layer), int(head)) for layer, head in heads.ranked(weights)[:MOST_ROWS]]
-    largest = float(weights.max()) or 1.0
-    st.markdown("**Heads that give most**")
-    ranked_list(
-        [
-            Row(
-                text=f"Layer {layer}, head {head}",
-                amount=number_text(float(weights[layer, head]), measure),
-                length=float(weights[layer, head]) / largest,
-                picked=(layer, head) == (view.selection.layer, view.selection.head),
-            )
-            for layer, head in order
-        ],
-        name="Heads, ranked by what they give from the query to the key",
-        on_pick=lambda row: state.change(layer=order[row][0], head=order[row][1]),
-        theme=view.theme,
-        key="best_heads",
-    )
-    if weights.size > len(order):
-        st.caption(f"The first {len(order)} of {weights.size} heads.")
-
-
-def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span]) -> None:
-    """The pairs that the picked head, whose pattern this is, gives most."""
-    selection = view.selection
-    st.markdown(f"**Strongest pairs of layer {selection.layer}, head {selection.head}**")
-    pairs = heads.strongest_pairs(
-        pattern, MOST_ROWS, special=selection.pairs_special, itself=selection.pairs_self
-    )
-    queries, keys = pattern.queries, pattern.keys
-    query_labels, key_labels = numbered(queries), numbered(keys)
-    ranked_list(
-        [
-            Row(
-                text=query_labels[row],
-                key=key_labels[column],
-                amount=number_text(weight, pattern.measure),
-                length=weight / pairs[0].weight,
-                picked=(tuple(queries.spans[row]), tuple(keys.spans[column])) == picked,
-            )
-            for row, column, weight in pairs
-        ],
-        name="Pairs of query and key, ranked by what this head gives them",
-        on_pick=lambda row: state.change(
-            query=int(queries.positions[pairs[row].row]), key=int(keys.positions[pairs[row].column])
-        ),
-        theme=view.theme,
-        key="best_pairs",
-    )
-    if not pairs:
-        st.caption("There is no such pair in this head.")
-    choices = st.container(horizontal=True)
-    choices.checkbox(
-        "Special tokens",
-        help="Lists pairs with [CLS], [SEP] and their like too.",
-        disabled=view.hides_special,
-        **widgets.field("pairs_special"),
-    )
-    if view.kind != "cross":
-        choices.checkbox(
-            "Itself", help="Lists what a token gives to itself too.", **widgets.field("pairs_self")
-        )
-    if note := hidden_note(view):
-        st.caption(note)
-
-
-def as_csv(weights: np.ndarray) -> bytes:
-    """What every head gives the pair, the most first."""
-    rows = ([layer, head, weights[layer, head]] for layer, head in heads.ranked(weights))
-    return table_csv(["layer", "head", "number"], rows)
-
 
 view = frame("Find the head")
 selection, trace, kind = view.selection, view.trace, view.kind

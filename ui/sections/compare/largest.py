@@ -1,0 +1,82 @@
+"""The largest changes from A to B, by pair and by row."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.comparison import MOST_CHANGES, entry_labels
+from attnviz.heads.comparison import Alignment, Comparison
+from ui.choice import state
+from ui.components.ranked_list import Row, ranked_list
+from ui.page.view import View
+from ui.sections.compare.zoom import pick
+from ui.words.findings import name, number_text
+from ui.words.literal import literal, quoted
+
+
+def entry_name(alignment: Alignment, entry: int) -> str:
+    """An entry that A has, with what is in its place in B if that is something else, in Markdown."""
+    here, there = alignment.pairs[entry]
+    written = literal(name(alignment.first, int(alignment.first.positions[here])))
+    if there < 0 or alignment.first.labels[here] == alignment.second.labels[there]:
+        return written
+    return f"{written} (in B {quoted(alignment.second.labels[there])})"
+
+
+def counted(number: int) -> str:
+    """A number of tokens in words."""
+    return "1 token" if number == 1 else f"{number:,} tokens"
+
+
+def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int]) -> None:
+    """The cells that differ most; one that is clicked is picked."""
+    changes, measure = comparison.largest(MOST_CHANGES), comparison.first.measure
+    queries, keys = entry_labels(comparison.queries), entry_labels(comparison.keys)
+    found = [
+        (int(comparison.queries.positions(0)[one.query]), int(comparison.keys.positions(0)[one.key]))
+        for one in changes
+    ]
+    at = comparison.queries.index(picked[0]), comparison.keys.index(picked[1])
+    st.markdown("**Largest changes, A → B**")
+    ranked_list(
+        [
+            Row(
+                text=queries[one.query],
+                key=keys[one.key],
+                amount=f"{number_text(one.first, measure)} → {number_text(one.second, measure)}",
+                length=abs(one.difference / changes[0].difference),
+                picked=(one.query, one.key) == at,
+            )
+            for one in changes
+        ],
+        name="Largest changes from A to B",
+        on_pick=lambda row: pick(found[row]),
+        theme=view.theme,
+        key="changes",
+    )
+
+
+def changed_rows(view: View, comparison: Comparison, query: int) -> None:
+    """The queries whose rows differ most; one that is clicked is picked."""
+    change = np.nan_to_num(comparison.row_change)
+    order = [int(one) for one in np.argsort(-change, kind="stable")[:MOST_CHANGES] if change[one] > 0]
+    labels, positions = entry_labels(comparison.queries), comparison.queries.positions(0)
+    st.markdown("**Queries whose attention differs most**")
+    ranked_list(
+        [
+            Row(
+                text=labels[one],
+                amount=number_text(float(change[one]), comparison.first.measure),
+                length=float(change[one] / change[order[0]]),
+                picked=one == comparison.queries.index(query),
+            )
+            for one in order
+        ],
+        name="Queries by how much of their attention differs",
+        on_pick=lambda row: state.change(query=int(positions[order[row]]), key=None),
+        theme=view.theme,
+        key="changed_rows",
+    )
+    is_share = ": the share of its attention that goes elsewhere in B" * (
+        comparison.first.measure == "weights"
+    )
+    st.caption(f"Half the sum of a row's differences{is_share}, to keys without a partner too.")

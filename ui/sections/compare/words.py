@@ -1,0 +1,86 @@
+"""What a comparison says: its finding, the names of both sides, and its notes."""
+
+import numpy as np
+
+from attnviz.figures.comparison import Part
+from attnviz.figures.theme import share_text
+from attnviz.heads.comparison import Comparison
+from ui.choice.selection import Selection
+from ui.page.view import View, hidden_note
+from ui.sections.compare.largest import counted, entry_name
+from ui.sections.compare.zoom import zoom_note
+from ui.words import findings as words
+from ui.words.findings import name, number_text, place
+from ui.words.literal import literal, quoted
+
+
+def places(a: Selection, b: Selection, comparison: Comparison) -> tuple[str, str]:
+    """What A and B are called in a sentence: by what they differ in, if that is one thing."""
+    reads = (a.text, a.second, a.masked) == (b.text, b.second, b.masked)
+    if reads and a.model == b.model:
+        first, second = place(comparison.first), place(comparison.second)
+        return first[0].lower() + first[1:], second[0].lower() + second[1:]
+    if reads and (a.layer, a.head) == (b.layer, b.head):
+        return literal(a.model), literal(b.model)
+    return "A", "B"
+
+
+def finding(comparison: Comparison, picked: tuple[int, int], names: tuple[str, str]) -> str:
+    """How the picked query's attention to the picked key differs, in Markdown."""
+    sides = comparison.queries, comparison.keys
+    query, key = (alignment.index(position) for alignment, position in zip(sides, picked, strict=True))
+    if query is None or key is None:
+        side = 0 if query is None else 1
+        return f"{literal(name(sides[side].first, picked[side]))} is not shown"
+    link = " → ".join(
+        entry_name(alignment, entry) for alignment, entry in zip(sides, (query, key), strict=True)
+    )
+    if not (comparison.queries.is_paired[query] and comparison.keys.is_paired[key]):
+        side = 1 if comparison.queries.is_paired[query] else 0
+        return f"{link}: {literal(name(sides[side].first, picked[side]))} has no partner in B"
+    change, measure = comparison.change(query, key), comparison.first.measure
+    before, after = number_text(change.first, measure), number_text(change.second, measure)
+    if before == after:
+        return f"{link} is {before} in {names[0]} as in {names[1]}"
+    verb = "rises" if change.difference > 0 else "falls"
+    return f"{link} {verb} from {before} in {names[0]} to {after} in {names[1]}"
+
+
+def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> str:
+    """What is above a matrix, in Markdown: where it is from, as far as A and B differ."""
+    if part == "difference":
+        return "**B − A**"
+    one, pattern = (a, comparison.first) if part == "first" else (b, comparison.second)
+    said = [f"**{'A' if part == 'first' else 'B'}** · {place(pattern).lower()}"]
+    if a.model != b.model:
+        said.append(literal(one.model))
+    if a.masked != b.masked:
+        labels = [quoted(label) for label in pattern.keys.tokens.masked.values()]
+        said.append(f"{', '.join(labels)} masked" if labels else "nothing masked")
+    return " · ".join(said)
+
+
+def notes(view: View, comparison: Comparison) -> str:
+    """What the pictures leave out or join, and what has no partner."""
+    said = [words.MEASURE_NOTES[comparison.first.measure], hidden_note(view)]
+    queries, keys = comparison.queries, comparison.keys
+    only_a, only_b = (int(keys.has(side).sum() - keys.is_paired.sum()) for side in (0, 1))
+    if only_a or only_b:
+        said.append(
+            f"{counted(only_a)} of A (−) and {counted(only_b)} of B (+) have no partner; they are hatched where they "
+            "are missing."
+        )
+        if comparison.first.measure != "norms":
+            of_what = "attention" if comparison.first.measure == "weights" else "rollout"
+            shares = [
+                share_text(
+                    float(np.nan_to_num(cells)[queries.has(side)][:, ~keys.is_paired].sum(axis=1).mean())
+                )
+                for side, cells in enumerate((comparison.first_weights, comparison.second_weights))
+            ]
+            said.append(f"On average {shares[0]} of A's {of_what} and {shares[1]} of B's lies on them.")
+    said.append(zoom_note(comparison, view.selection.around))
+    if comparison.splits_differ:
+        said.append("The two models split the same text into different pieces.")
+    said.append("Triangles mark the largest changes, upwards where B has more.")
+    return " ".join(one for one in said if one)

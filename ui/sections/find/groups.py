@@ -1,0 +1,47 @@
+"""The pair whose weight is looked for: a token or a phrase on either side."""
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from attnviz.figures.theme import isolated
+from attnviz.records import Axis
+from ui.choice import widgets
+from ui.page.view import View
+
+Span = tuple[int, int]  # position of the first token of a group, and the position after its last
+
+
+def numbered(axis: Axis) -> list[str]:
+    """Entries with their positions, "door·5", so that two equal tokens stay two."""
+    pairs = zip(axis.labels, axis.positions, strict=True)
+    return [f"{isolated(label)}·{position}" for label, position in pairs]
+
+
+def span_of(axis: Axis, first: int, last: int | None) -> Span:
+    """The tokens from the entry of one position to that of another, or of the one alone."""
+    start, end = (axis.index(first if one is None else one) or 0 for one in (first, last))
+    return int(axis.spans[start, 0]), int(axis.spans[max(start, end), 1])
+
+
+def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> None:
+    """Two fields for one side of the pair: its token, and the last token where it is a phrase."""
+    names = dict(zip(axis.positions.tolist(), numbered(axis), strict=True))
+    first, last = (int(axis.positions[axis.index(one) or 0]) for one in (span[0], span[1] - 1))
+    places: dict[str, Any] = {side: first, f"{side}_to": last}
+    shown = replace(view.selection, **places)
+    st.selectbox(
+        label,
+        list(names),
+        format_func=names.__getitem__,
+        help=f"The {side} of the pair; typing finds a token.",
+        **widgets.field(side, shown),
+    )
+    st.selectbox(
+        "up to",
+        [one for one in names if one >= first],
+        format_func=names.__getitem__,
+        help=f"Makes the {side} a phrase that ends here; the same token again for one alone.",
+        **widgets.field(f"{side}_to", shown),
+    )

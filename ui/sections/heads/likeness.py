@@ -1,0 +1,68 @@
+"""Which heads are alike: the nearest ones of the picked head, and a map of all."""
+
+import streamlit as st
+
+from attnviz.figures.heads import draw_head_map
+from attnviz.figures.theme import weight_text
+from ui.components.point_clicks import point_clicks
+from ui.components.ranked_list import Row, ranked_list
+from ui.sections.heads.screen import Screen, pick
+from ui.words.glossary import linked
+from ui.work import cache
+
+N_NEAREST = 8
+
+
+def nearest(screen: Screen) -> None:
+    """The heads most like the picked one, each a click away."""
+    selection = screen.view.selection
+    st.markdown(f"**Most like layer {selection.layer}, head {selection.head}**")
+    with st.spinner("Comparing all heads …", show_time=True):
+        divergences = cache.divergences(screen.cells)
+    found = divergences.nearest(selection.layer, selection.head, N_NEAREST)
+    ranked_list(
+        [
+            Row(
+                text=f"Layer {layer}, head {head}",
+                amount=weight_text(divergence),
+                length=1 - divergence,
+                picked=False,
+            )
+            for layer, head, divergence in found
+        ],
+        name="Heads most like the picked one; pick one",
+        on_pick=lambda row: pick(*found[row][:2]),
+        theme=screen.view.theme,
+        key="nearest_heads",
+    )
+    n_rows, n_queries = divergences.n_rows, divergences.n_queries
+    st.caption(
+        f"{linked('Jensen–Shannon divergence', 'Jensen–Shannon divergence')} of their rows: 0 for heads that do the same, 1 for heads that look at no key "
+        "in common."
+        + (f" Of {n_queries:,} rows {n_rows:,} are compared, evenly spaced." if n_rows < n_queries else "")
+    )
+
+
+def head_map(screen: Screen) -> None:
+    """All heads as points, near for those that are alike."""
+    selection = screen.view.selection
+    st.markdown("**Heads that do the same lie near each other**")
+    with st.spinner("Laying out the heads …", show_time=True):
+        points = cache.head_map(screen.cells)
+    st.plotly_chart(
+        draw_head_map(
+            points,
+            n_heads=screen.shape[1],
+            picked=(selection.layer, selection.head),
+            dimmed=~screen.is_kept.ravel(),
+            theme=screen.view.theme,
+        ),
+        theme=None,
+        key="head_map",
+        config={"displayModeBar": False},
+        alt=f"Map of all heads; layer {selection.layer}, head {selection.head} is marked",
+    )
+    point_clicks("head_map", lambda place: pick(*(int(one) for one in place)))
+    st.caption(
+        "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6); a click picks a head."
+    )

@@ -1,0 +1,118 @@
+"""The map that is asked for: its settings, its jobs, and the map it is turned to lie like."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from attnviz.figures.projection import Side
+from attnviz.maps.layouts import aligned
+from attnviz.maps.projection import arrays, place, with_tokens
+from attnviz.records import Projection
+from ui.choice import map_settings
+from ui.choice.selection import Selection
+from ui.page import errors
+from ui.page.view import View
+from ui.words import findings as written
+from ui.work import cache, waiting
+from ui.work.jobs import Call, Job, job
+
+MOST_AT_ONCE = (
+    200  # points up to which a map takes less than a second, UMAP's aside, and is made with the page
+)
+
+
+def settings_of(selection: Selection) -> dict[str, Any]:
+    """What a map is made with; the attention map has no place for values."""
+    names = "method", "space", "dimensions", "metric", *map_settings.PARAMETERS, "values"
+    found = {name: getattr(selection, name) for name in names}
+    return found | {"values": selection.values and selection.method != "attention"}
+
+
+def side_of(selection: Selection) -> Side:
+    """Whether the lines of the picked query are drawn or those of the picked key."""
+    return "key" if selection.kept == "key" else "query"
+
+
+def points_of(view: View, settings: dict[str, Any]) -> int:
+    """How many points a map has."""
+    n_query, n_key = len(view.trace.query_tokens(view.kind)), len(view.trace.key_tokens(view.kind))
+    return n_query + n_key * (2 if settings["values"] else 1)
+
+
+def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
+    """The map of the picked head, turned like the held one's; None with the jobs that it waits for."""
+    selection, settings = view.selection, settings_of(view.selection)
+    layer, head = selection.layer, selection.head
+    places = [(layer, head)]
+    if selection.held not in ("", f"{layer}.{head}"):
+        held_layer, _, held_head = selection.held.partition(".")
+        places.append((int(held_layer), int(held_head)))
+    if settings["method"] != "umap" and points_of(view, settings) <= MOST_AT_ONCE:
+        made = [cache.projection(selection.source, *one, view.kind, **settings) for one in places]
+        return turned(made), []
+    jobs = [
+        job(
+            "space",
+            (selection.source, view.kind, *one, *settings.items()),
+            partial(calls, view, *one, settings),
+        )
+        for one in places
+    ]
+    if not all(one.finished for one in jobs):
+        return None, jobs
+    return turned(
+        [
+            with_tokens(work.results[0], view.trace, *one, view.kind)
+            for work, one in zip(jobs, places, strict=True)
+        ]
+    ), []
+
+
+def calls(view: View, layer: int, head: int, settings: dict[str, Any]) -> list[Call]:
+    """What a process of its own is asked for."""
+    value = view.trace.value(layer, head, view.kind) if settings["values"] else None
+    named = {name: one for name, one in settings.items() if name != "values"}
+    return [(place, arrays(view.trace, layer, head, view.kind), named | {"value": value, "progress": None})]
+
+
+def turned(made: list[Projection]) -> Projection:
+    """The first map, lying like the second if there is one."""
+    first, *held = made
+    return replace(first, points=aligned(first.points, held[0].points)) if held else first
+
+
+def wait_for(jobs: list[Job], said: str) -> None:
+    """How far a map is that takes longer; the page is drawn again when it is there."""
+
+    def look() -> None:
+        for work in jobs:
+            work.watch()
+        if any(work.error is not None for work in jobs) or all(work.finished for work in jobs):
+            waiting.whole_page()
+        st.progress(sum(work.share for work in jobs) / len(jobs), text=said)
+
+    waiting.looking(look, waiting.PULSE)
+
+
+def failed(jobs: list[Job]) -> bool:
+    """Explains what a map could not be made for; whether it could not."""
+    error = next((work.error for work in jobs if work.error is not None), None)
+
+    def try_again() -> None:
+        for work in jobs:
+            work.go_on()
+
+    if error is not None:
+        errors.failed(error, try_again)
+    return error is not None
+
+
+def under_way(view: View) -> str:
+    """What is being made, and why it takes long."""
+    settings = settings_of(view.selection)
+    said = f"{written.METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
+    if settings["method"] == "umap":
+        said += f". {written.COMPILED}"
+    return f"{said} …"

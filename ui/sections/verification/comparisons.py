@@ -1,0 +1,85 @@
+"""Every comparison of what is drawn with the model's own numbers: its difference, tolerance and reason."""
+
+import streamlit as st
+
+from attnviz.records import Check, VerificationReport
+from ui.export import bundles
+from ui.page.verdict import RECORDED, headline, place, recorded_outcome, report_on
+from ui.page.view import View
+from ui.words.findings import power
+from ui.words.literal import literal
+
+# What is compared with the model's own numbers, by check. Streamlit would show a docstring here on the page.
+WHAT = {
+    "tokens": "Token ids, and those that the tokenizer gives for the text",
+    "labels": "The label of each token, and its entry in the tokenizer's vocabulary",
+    "queries": "Query vectors of every head",
+    "keys": "Key vectors of every head",
+    "values": "Value vectors of every head",
+    "scale": "The factor on q · k",
+    "attention mask": "Which keys a query may see",
+    "score bias": "What the family adds to scores for relative positions",
+    "attention weights": "The matrix of every head, as it is drawn",
+    "norm-based weights": "‖w·v·W_O‖ of every head, and the lengths of the vectors that the model's W_O makes",
+    "head outputs": "The weighted mean of the values, of every head",
+    "output after W_O": "What all heads add up to through W_O and its bias",
+    "last hidden state": "What the whole model returns",
+}
+
+
+def checks(view: View) -> None:
+    """Every comparison with its difference, tolerance and reason."""
+    report, recorded = report_on(view.selection)
+    if recorded:
+        st.markdown(f"**{RECORDED}: {recorded_outcome(report)}**")
+        bundles.compare_button(view.selection.bundle, key="compare_bundle_verdict")
+    else:
+        st.markdown(f"**{headline(report)}**")
+    st.table(
+        [
+            {
+                "compared": f"**{title(one.name)}.** {WHAT[one.name]}",
+                "result": _result(one, recorded=recorded),
+                "largest difference": _largest(one),
+                "tolerance": power(one.tolerance),
+            }
+            for one in report.checks
+        ]
+    )
+    for name, reason in report.not_compared.items():
+        st.caption(f"**{title(name)}** are not compared, and not shown on any page: {literal(reason)}")
+    for reason, names in _reasons(report).items():
+        st.caption(f"**{title(', '.join(names))}.** {literal(reason)}")
+    source = report.provenance
+    st.caption(
+        "The largest difference is the one that is largest beside its tolerance, of all layers and heads. "
+        f"{literal(source.model)}, revision {literal(source.revision)}, {source.dtype}; "
+        + ", ".join(f"{name} {literal(number)}" for name, number in source.versions.items())
+        + "."
+    )
+
+
+def title(name: str) -> str:
+    return name[0].upper() + name[1:]
+
+
+def _largest(check: Check) -> str:
+    """The difference that is largest beside its tolerance, what it is a share of, and where it is."""
+    if check.difference == 0:
+        return "0"
+    share = f" of {check.unit.removeprefix('share of ')}" if check.unit.startswith("share of ") else ""
+    return f"{power(check.difference)}{share}" + (f", {place(check)}" if place(check) else "")
+
+
+def _reasons(report: VerificationReport) -> dict[str, list[str]]:
+    """Each reason with the names of the checks that have it."""
+    found: dict[str, list[str]] = {}
+    for one in report.checks:
+        found.setdefault(one.reason, []).append(one.name)
+    return found
+
+
+def _result(check: Check, *, recorded: bool) -> str:
+    if recorded:
+        return "passed, as recorded" if check.passed else ":red[failed, as recorded]"
+    return ":green[:material/check_circle: passed]" if check.passed else ":red[:material/cancel: failed]"

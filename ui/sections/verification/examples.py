@@ -1,0 +1,47 @@
+"""The comparisons for each example sentence, on a button."""
+
+import streamlit as st
+
+from ui.choice import state
+from ui.choice.presets import PRESETS
+from ui.choice.selection import Selection
+from ui.page.view import View
+from ui.words.findings import power
+from ui.words.literal import literal
+from ui.work import cache
+
+
+def every_preset(view: View) -> None:
+    """The comparisons for each example sentence, on a button."""
+    model = view.selection.model
+    verified: dict[str, list[dict[str, object]]] = st.session_state.setdefault("verified_presets", {})
+    if st.button(
+        "Verify every preset",
+        icon=":material/fact_check:",
+        key="verify_presets",
+        on_click=state.hold,
+        help="Compares everything with the model's own numbers for each of the example sentences.",
+    ):
+        progress = st.progress(0.0)
+        rows = []
+        for number, preset in enumerate(PRESETS):
+            progress.progress(number / len(PRESETS), text=f"{literal(preset.name)} …")
+            rows.append(_verify(Selection(model=model, text=preset.text, cut=True)))
+        progress.empty()
+        verified[model] = rows
+    if model in verified:
+        n_passed = sum(one["passed"] == "yes" for one in verified[model])
+        st.markdown(f"**{n_passed} of {len(verified[model])} passed.**")
+        st.table(verified[model])
+
+
+def _verify(selection: Selection) -> dict[str, object]:
+    report = cache.report(selection.source)
+    return {
+        "sentence": literal(selection.text),
+        "tokens": len(cache.trace(selection.source).tokens),
+        "comparisons": len(report.checks),
+        "weights": power(report.max_abs_error),
+        "last hidden state": power(report.check("last hidden state").difference),
+        "passed": "yes" if report.passed else "**no**",
+    }

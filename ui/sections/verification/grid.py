@@ -1,0 +1,48 @@
+"""One comparison in every layer and head."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures import draw_errors
+from attnviz.records import WEIGHTS
+from ui.page.verdict import report_on
+from ui.page.view import View
+from ui.sections.verification.comparisons import title
+from ui.words.findings import power
+
+# What differs head by head and can be shown in the grid.
+OF_HEADS = ("attention weights", "norm-based weights", "head outputs", "queries", "keys", "values")
+
+
+def grid(view: View) -> None:
+    """One comparison in every layer and head."""
+    report, recorded = report_on(view.selection)
+    there = [one.name for one in report.checks if one.name in OF_HEADS and view.kind in one.differences]
+    name = st.selectbox(
+        "Comparison",
+        there,
+        index=there.index(WEIGHTS),
+        format_func=str.capitalize,
+        key="compared",
+        help="Which comparison the cells show.",
+    )
+    check = report.check(name)
+    found = check.differences[view.kind]
+    layer, head = (int(one) for one in np.unravel_index(found.argmax(), found.shape))
+    st.markdown(
+        f"**{title(name)} differ most in layer {layer}, head {head}: {power(float(found.max()))}**"
+        + " (as recorded)" * recorded
+    )
+    st.plotly_chart(
+        draw_errors(
+            check, kind=view.kind, picked=(view.selection.layer, view.selection.head), theme=view.theme
+        ),
+        theme=None,
+        key="errors",
+        config={"displayModeBar": False},
+        alt=f"Largest difference of {name} for every layer and head, beside its tolerance",
+    )
+    st.caption(
+        f"Colours are powers of ten of the difference divided by its tolerance; hover over a cell for both. "
+        f"Differences are measured in: {check.unit}. The outlined cell is the selected head."
+    )
