@@ -15,6 +15,7 @@ from ui.components.label_room import label_room
 from ui.components.token_strip import token_strip
 from ui.export.take import take
 from ui.page import errors, verdict
+from ui.page.chart import chart
 from ui.page.frame import frame_around
 from ui.page.view import hidden_note
 from ui.words.findings import (
@@ -88,13 +89,11 @@ with frame_around("Attention") as view:
                     **widgets.field("colour"),
                 )
         shown = view.pattern() if selection.special == "renormalised" else pattern
-        st.plotly_chart(
+        chart(
             draw_pattern(
                 shown, show=selection.show, colour=selection.colour, picked=(query, key), theme=theme
             ),
-            theme=None,
             key="matrix",
-            config={"displayModeBar": False, "scrollZoom": False},
             alt=f"Attention matrix, {place(pattern)}: {said}",
         )
         heatmap_events(
@@ -121,11 +120,9 @@ with matrix_column:
             )
         st.caption(note)
     if pattern.queries.index(query) is not None:
-        st.plotly_chart(
+        chart(
             draw_ranking(pattern, query, picked_key=key, theme=theme),
-            theme=None,
             key="ranking",
-            config={"displayModeBar": False},
             alt=f"Keys ranked by their weight: {said}",
         )
         rest = len(pattern.keys) - MOST_BARS
@@ -186,11 +183,9 @@ with map_column:
                 seed=selection.seed,
             )
         drawn_map = draw_projection(projection, weights, picked=(query, key), theme=theme)
-        st.plotly_chart(
+        chart(
             drawn_map,
-            theme=None,
             key="map",
-            config={"displayModeBar": False},
             alt=f"Map of the {len(projection.points)} query and key vectors of this head: {map_note(projection)}",
         )
         st.caption(map_note(projection) + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))

@@ -10,7 +10,7 @@ from attnviz.figures.heatmap import MOST_COUNTED
 from attnviz.heads.comparison import Comparison
 from ui.choice import state
 from ui.choice.selection import FEWEST_AROUND
-from ui.components.point_clicks import point_clicks
+from ui.page.chart import chart
 from ui.page.view import View
 
 
@@ -23,8 +23,7 @@ def matrix(
         picked: positions of the query and key that are outlined.
         key: what the charts' keys begin with.
     """
-    chart = f"{key}_{part}"
-    st.plotly_chart(
+    chart(
         draw_comparison(
             comparison,
             part,
@@ -32,12 +31,10 @@ def matrix(
             around=_part_length(comparison, view.selection.around),
             theme=view.theme,
         ),
-        theme=None,
-        key=chart,
-        config={"displayModeBar": False, "scrollZoom": False},
+        key=f"{key}_{part}",
         alt=alt,
+        on_pick=pick,
     )
-    point_clicks(chart, pick)
 
 
 def pick(clicked: object) -> None:

@@ -21,6 +21,7 @@ from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_
 from attnviz.figures.theme import percent_text
 from attnviz.maths.blocks import QUERY_BLOCK
 from ui.choice import state
+from ui.page.chart import chart
 from ui.page.view import View
 from ui.words.findings import power
 from ui.work import waiting
@@ -75,16 +76,14 @@ def _results(view: View, head: Layer, series: Series) -> None:
     both: tuple[Unit, ...] = ("seconds", "bytes")
     for column, what in zip(st.columns(2, gap="medium"), both, strict=True):
         with column:
-            st.plotly_chart(
+            chart(
                 draw_growth(
                     [*_lines(series, head, what), *_points(series, what)],
                     what={"seconds": "time of one head", "bytes": "memory of one head"}[what],
                     unit=what,
                     theme=view.theme,
                 ),
-                theme=None,
                 key=f"cost_{what}",
-                config={"displayModeBar": False},
                 alt=f"Measured {what} of one head over the number of tokens; the table below has the numbers",
             )
             st.caption(

@@ -4,8 +4,8 @@ import streamlit as st
 
 from attnviz.figures.heads import draw_head_map
 from attnviz.figures.theme import weight_text
-from ui.components.point_clicks import point_clicks
 from ui.components.ranked_list import Row, ranked_list
+from ui.page.chart import chart
 from ui.sections.heads.screen import Screen, pick
 from ui.words.glossary import linked
 from ui.work import cache
@@ -49,7 +49,7 @@ def head_map(screen: Screen) -> None:
     st.markdown("**Heads that do the same lie near each other**")
     with st.spinner("Laying out the heads …", show_time=True):
         points = cache.head_map(screen.cells)
-    st.plotly_chart(
+    chart(
         draw_head_map(
             points,
             n_heads=screen.shape[1],
@@ -57,12 +57,10 @@ def head_map(screen: Screen) -> None:
             dimmed=~screen.is_kept.ravel(),
             theme=screen.view.theme,
         ),
-        theme=None,
         key="head_map",
-        config={"displayModeBar": False},
         alt=f"Map of all heads; layer {selection.layer}, head {selection.head} is marked",
+        on_pick=lambda place: pick(*(int(one) for one in place)),
     )
-    point_clicks("head_map", lambda place: pick(*(int(one) for one in place)))
     st.caption(
         "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6); a click picks a head."
     )

@@ -12,7 +12,7 @@ from attnviz.records import Projection
 from ui.choice import state
 from ui.components.heatmap_events import heatmap_events
 from ui.components.label_room import label_room
-from ui.components.point_clicks import point_clicks
+from ui.page.chart import chart
 from ui.page.view import View, hidden_note
 from ui.sections.space import belief
 from ui.sections.space.layout import side_of
@@ -58,16 +58,11 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
     note = map_note(view, projection, side)
     if hides_labels(drawn):
         note += f" {written.WITHOUT_ROOM}"
-    st.plotly_chart(
+    chart(
         drawn,
-        theme=None,
         key="space_map",
-        config={"displayModeBar": False},
         alt=f"Map of the {len(projection.points):,} vectors of this head: {note}",
-    )
-    point_clicks(
-        "space_map",
-        pick,
+        on_pick=pick,
         name="Map of queries and keys; arrow keys walk through the points, Enter picks one",
     )
     st.caption(literal(note))
@@ -99,13 +94,11 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
 def draw_matrix(view: View, picked: tuple[int, int], said: str) -> None:
     """The weights, with the row of the picked query or the column of the picked key."""
     shown = view.pattern()
-    st.plotly_chart(
+    chart(
         draw_pattern(
             shown, colour=view.selection.colour, picked=picked, side=side_of(view.selection), theme=view.theme
         ),
-        theme=None,
         key="matrix",
-        config={"displayModeBar": False, "scrollZoom": False},
         alt=f"Attention matrix, {written.place(shown)}: {said}",
     )
     heatmap_events(

@@ -7,6 +7,7 @@ from attnviz.figures.theme import weight_text
 from attnviz.heads.score import Score, score_of
 from attnviz.records import Axis
 from ui.choice import widgets
+from ui.page.chart import chart
 from ui.page.view import View
 from ui.words.findings import name
 from ui.words.literal import literal
@@ -31,11 +32,9 @@ def picked_pair(view: View, query: int, key: int) -> None:
             help="Puts the dimensions in the order of what they add or take, instead of their own.",
             **widgets.field("by_size"),
         )
-    st.plotly_chart(
+    chart(
         draw_pair(score, largest_first=selection.by_size, theme=view.theme),
-        theme=None,
         key="pair",
-        config={"displayModeBar": False},
         alt=f"Query {names[0]} and key {names[1]}, dimension by dimension: {_sum(score)}",
     )
     said = f"{_largest(score)} {_outcome(score, weight)}"

@@ -9,6 +9,7 @@ import streamlit as st
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.theme import axis_labels, isolated
 from attnviz.records import Axis
+from ui.page.chart import chart
 from ui.page.view import View
 from ui.words.findings import power
 from ui.words.glossary import linked
@@ -84,11 +85,9 @@ def compare(
 
 def picture(walk: Walk, key: str, cells: np.ndarray, **named: object) -> None:
     """One matrix of a step."""
-    st.plotly_chart(
+    chart(
         draw_matrix(cells, theme=walk.view.theme, **named),  # type: ignore[arg-type]
-        theme=None,
         key=f"step_{key}",
-        config={"displayModeBar": False},
         alt=f"Matrix {named['title']}, {cells.shape[0]} by {cells.shape[1]}",
     )
 

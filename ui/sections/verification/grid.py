@@ -5,6 +5,7 @@ import streamlit as st
 
 from attnviz.figures import draw_errors
 from attnviz.records import WEIGHTS
+from ui.page.chart import chart
 from ui.page.verdict import report_on
 from ui.page.view import View
 from ui.sections.verification.comparisons import title
@@ -33,13 +34,11 @@ def grid(view: View) -> None:
         f"**{title(name)} differ most in layer {layer}, head {head}: {power(float(found.max()))}**"
         + " (as recorded)" * recorded
     )
-    st.plotly_chart(
+    chart(
         draw_errors(
             check, kind=view.kind, picked=(view.selection.layer, view.selection.head), theme=view.theme
         ),
-        theme=None,
         key="errors",
-        config={"displayModeBar": False},
         alt=f"Largest difference of {name} for every layer and head, beside its tolerance",
     )
     st.caption(

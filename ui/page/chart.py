@@ -1,0 +1,25 @@
+"""A chart on a page: drawn by attnviz's own theme, without Plotly's buttons, and told in words."""
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+from plotly.graph_objects import Figure
+
+from ui.components.point_clicks import point_clicks
+
+
+def chart(
+    figure: Figure, *, key: str, alt: str, on_pick: Callable[[Any], None] | None = None, name: str = ""
+) -> None:
+    """Draws a figure.
+
+    Args:
+        key: of the chart, by which pictures are saved and clicks are heard.
+        alt: what it shows, for those who do not see it.
+        on_pick: called with the custom data of a point that is clicked.
+        name: what the chart is called for those who walk through its points by key.
+    """
+    st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
+    if on_pick is not None:
+        point_clicks(key, on_pick, name=name)

@@ -1,0 +1,40 @@
+"""The claim that attention is symmetric, measured."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.heads.claims import Claims
+from ui.page.view import View
+from ui.sections.claims.picture import figure, heads_say
+from ui.sections.space import belief
+from ui.words.glossary import linked
+
+ALIKE, APART = 0.05, 0.3  # asymmetry up to which two halves count as the same, and from which on as different
+
+
+def symmetric(view: View, claims: Claims) -> None:
+    """Claim 9."""
+    found = claims.weight_asymmetry
+    st.markdown(
+        f"{heads_say(found <= ALIKE)} are symmetric to within {ALIKE:g}; {int((found >= APART).sum())} are far from it "
+        f"({APART:g} and above). The median is {np.median(found):.2f}, where 0 is a symmetric matrix and 1 one where no "
+        "token attends back."
+    )
+    st.latex(r"\frac{\sum_{i,j} \lvert w_{ij} - w_{ji} \rvert}{\sum_{i,j} (w_{ij} + w_{ji})}")
+    figure(view, "symmetric", found, "asymmetry of the weights")
+    if np.isnan(claims.score_asymmetry).all():
+        st.markdown(
+            f"Why: the {linked('Causal mask')} lets only one of two tokens see the other, so one of their two weights is "
+            "0 whatever their scores are. Such a matrix is symmetric only as far as tokens attend to themselves."
+        )
+        return
+    is_biased = any(
+        belief.is_biased(view.trace.attention(layer, view.kind)) for layer in range(len(claims.positive))
+    )
+    st.markdown(
+        f"Why: a {linked('Query')} and a {linked('Key')} are made by different matrices, so nothing makes their "
+        f"{linked('Score', 'scores')} symmetric either: median {np.nanmedian(claims.score_asymmetry):.2f}. Were queries "
+        f"and keys the same vectors{' and no bias added' if is_biased else ''}, scores would be symmetric, but the "
+        f"{linked('Softmax')} divides every row by its own sum, so the weights need not be: "
+        f"{np.nanmedian(claims.tied_asymmetry):.2f} in the median head."
+    )

@@ -1,0 +1,39 @@
+"""The places where the token that is looked for stands."""
+
+import numpy as np
+import streamlit as st
+
+from ui.choice import widgets
+from ui.page.view import View
+from ui.sections.collection import lines
+from ui.sections.collection.joint_map import Screen
+from ui.sections.collection.picked_token import pick
+from ui.words.literal import quoted
+
+
+def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) -> None:
+    """The tokens that were looked for, each with its sentence; a row picks its token."""
+    collection, wanted = screen.collection, quoted(view.selection.found)
+    if not len(found):
+        st.caption(f"No token and no word of these sentences is {wanted}.")
+        return
+    sentences = collection.sentence[found]
+    n_sentence = len(np.unique(sentences))
+    st.markdown(
+        f"**{wanted}: {len(found):,} token{'s' * (len(found) != 1)} in {n_sentence:,} sentence{'s' * (n_sentence != 1)}**"
+    )
+    side = ("query", "key").index(view.selection.at_side)
+    key = f"matches_{lines.digest(view.selection.found)[:8]}"
+    st.dataframe(
+        {
+            "sentence": sentences + 1,
+            "token": [
+                f"{collection.tokens[one].labels[collection.position[at]]}·{collection.position[at]}"
+                for one, at in zip(sentences, found, strict=True)
+            ],
+            "text": [collection.tokens[one].text for one in sentences],
+        },
+        hide_index=True,
+        height=min(300, 38 + 35 * len(found)),
+        **widgets.tie_row(key, found.tolist(), token, lambda picked: pick(collection, side, picked)),
+    )

@@ -1,0 +1,98 @@
+"""The mask that the model's own is compared with: its kind, its name, and painting its cells."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from ui.choice import (
+    state,
+    widgets,  # before attnviz loads torch
+)
+
+# isort: split
+from attnviz.effects.masks import MASKS, MaskName
+from attnviz.figures.theme import isolated
+from ui.choice.selection import CHOICES
+from ui.page.view import View
+
+MASK_NAMES = {
+    "none": "None",
+    "causal": "Causal",
+    "window": "Sliding window",
+    "sentences": "One sentence",
+}
+
+
+def controls(view: View) -> None:
+    """Which mask, and where it is applied."""
+    name = mask_name(view)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="mask_controls")
+    row.segmented_control(
+        "Attention mask",
+        offered(view),
+        required=True,
+        format_func=MASK_NAMES.__getitem__,
+        help="Which keys a query may see in the right matrix.",
+        **widgets.field("mask", replace(view.selection, mask=name)),
+    )
+    row.segmented_control(
+        "Applied in",
+        CHOICES["where"],
+        required=True,
+        format_func=str.capitalize,
+        help="Where in the model's own forward pass the mask holds, for what it does to the output.",
+        **widgets.field("where"),
+    )
+    if name == "window":
+        row.number_input(
+            "Tokens to each side",
+            min_value=0,
+            max_value=512,
+            width=160,
+            help="How far a token sees in a sliding window.",
+            **widgets.field("reach"),
+        )
+    with row.popover("More", icon=":material/tune:", key="mask_more"):
+        keys = view.trace.key_tokens(view.kind)
+        st.multiselect(
+            "Masked keys",
+            range(len(keys)),
+            format_func=lambda position: f"{isolated(keys.labels[position])}·{position}",
+            placeholder="Pick tokens",
+            help="Takes these columns out of the matrix, whatever the mask.",
+            **widgets.field("unseen"),
+        )
+        st.button(
+            "Undo what was painted",
+            disabled=not view.selection.flipped,
+            on_click=lambda: state.change(flipped=()),
+            key="unpaint",
+            help="Puts every cell back to what the mask says.",
+        )
+
+
+def offered(view: View) -> list[MaskName]:
+    """The masks that mean something here: sentences are kept apart in a pair, and cross-attention has no before."""
+    if view.kind == "cross":
+        return ["none"]
+    return [one for one in MASKS if one != "sentences" or view.trace.tokens.text_pair is not None]
+
+
+def mask_name(view: View) -> MaskName:
+    """The mask that is shown: none where the chosen one is not offered."""
+    return view.selection.mask if view.selection.mask in offered(view) else "none"
+
+
+def mask_title(view: View) -> str:
+    """What stands above whatever is under the mask."""
+    painted = " and what is painted" if view.selection.flipped or view.selection.unseen else ""
+    return f"Mask: {MASK_NAMES[mask_name(view)].lower()}{painted}"
+
+
+def paint(query: int, key: int) -> None:
+    """Forbids a cell that was allowed, or the other way round."""
+    cell = f"{query}.{key}"
+    painted = state.chosen().flipped
+    state.change(
+        flipped=tuple(one for one in painted if one != cell) if cell in painted else (*painted, cell)
+    )

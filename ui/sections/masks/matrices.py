@@ -1,0 +1,76 @@
+"""The mask and the matrices without and with it."""
+
+import numpy as np
+import streamlit as st
+
+from ui.page.chart import chart
+
+# isort: split
+from attnviz.effects.masking import under_mask
+from attnviz.figures import draw_pattern
+from ui.components.heatmap_events import heatmap_events
+from ui.page.view import View
+from ui.sections.masks.mask import mask_title, paint
+from ui.sections.pair import pick_key
+from ui.words.findings import name
+from ui.words.literal import literal
+
+
+def matrices(view: View, allowed: np.ndarray, key: int) -> None:
+    """The model's own matrix and the masked one, side by side; cells are painted by click or by button."""
+    own = view.trace.pattern(view.selection.layer, view.selection.head, view.kind)
+    masked = under_mask(view.trace, view.selection.layer, view.selection.head, allowed, view.kind)
+    largest = float(max(one.weights.max() for one in (own, masked)))
+    before, after = st.columns(2, gap="medium")
+    for column, pattern, title, place in (
+        (before, own, "The model's own", "mask_before"),
+        (after, masked, mask_title(view), "mask_after"),
+    ):
+        with column:
+            st.markdown(f"**{title}**")
+            chart(
+                draw_pattern(
+                    pattern,
+                    colour=view.selection.colour,
+                    picked=(view.query, key),
+                    largest=largest,
+                    theme=view.theme,
+                ),
+                key=place,
+                alt=f"{title}, attention matrix of {len(pattern.queries)} queries and {len(pattern.keys)} keys",
+            )
+    with before:
+        heatmap_events(
+            own,
+            chart="mask_before",
+            show="weights",
+            picked=(view.query, key),
+            on_pick=paint,
+            theme=view.theme,
+        )
+    n_seen, n_all = int(masked.allowed.sum()), masked.allowed.size
+    with st.container(horizontal=True, vertical_alignment="bottom", key="paint_cell"):
+        pick_key(view, key)
+        query_name, key_name = name(own.queries, view.query), name(own.keys, key)
+        st.button(
+            literal(f"{'Forbid' if allowed[view.query, key] else 'Allow'} {query_name} → {key_name}"),
+            icon=":material/edit_off:" if allowed[view.query, key] else ":material/edit:",
+            on_click=paint,
+            args=(view.query, key),
+            key="paint",
+            help="Takes this cell out of the masked matrix, or puts it back, as a click on a cell of the model's own does.",
+        )
+    said = (
+        "Tokens are the nodes of a graph and weights its edges: along each a value passes from key to query (Veličković et "
+        f"al. 2017, arXiv:1710.10903). {n_seen:,} of {n_all:,} cells, or edges, are left. Click a cell of the model's own matrix to forbid it, or to allow it again."
+    )
+    if empty := int((~masked.allowed.any(axis=1)).sum()):
+        said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
+    st.caption(said)
+    st.page_link(
+        "pages/flow.py",
+        label="See the edges as lines",
+        icon=":material/arrow_forward:",
+        query_params=view.selection.to_params(),
+        help="Shows this head as lines from each query to its keys, without the mask.",
+    )

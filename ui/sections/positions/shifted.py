@@ -1,0 +1,59 @@
+"""A shift of positions as one matrix."""
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.matrices import draw_matrix
+from attnviz.maths.positions import shift
+from ui.choice import widgets
+from ui.page.chart import chart
+from ui.page.view import View
+from ui.sections.steps.walk import compare
+
+CORNER = 12  # rows and columns of the matrix of a shift that are drawn
+
+
+def shifted(view: View, sines: np.ndarray) -> None:
+    """One matrix that moves every position on by as much."""
+    st.subheader("A shift is a turn")
+    k = min(view.selection.shift, len(sines) - 1)
+    with st.columns(3)[0]:
+        st.number_input(
+            "Shift, positions",
+            min_value=1,
+            max_value=len(sines) - 1,
+            help="How many positions the matrix moves every vector on.",
+            **widgets.field("shift", replace(view.selection, shift=k)),
+        )
+    st.markdown(
+        f"To move {k} position{'s' * (k > 1)} on, each sine and its cosine are turned by the angle $k\\,\\omega_i$: one "
+        "matrix does it, the same for every position. That, its authors supposed, makes it easy to learn to look a fixed "
+        "distance away (Vaswani et al. 2017, arXiv:1706.03762, section 3.5)."
+    )
+    turn = shift(k, sines.shape[1])
+    formula, matrix = st.columns([3, 2], vertical_alignment="center", gap="medium")
+    formula.latex(
+        r"\begin{pmatrix} PE_{(p+k,\,2i)} \\ PE_{(p+k,\,2i+1)} \end{pmatrix} = "
+        r"\begin{pmatrix} \cos k\omega_i & \sin k\omega_i \\ -\sin k\omega_i & \cos k\omega_i \end{pmatrix} "
+        r"\begin{pmatrix} PE_{(p,\,2i)} \\ PE_{(p,\,2i+1)} \end{pmatrix}"
+    )
+    with matrix:
+        chart(
+            draw_matrix(
+                turn.T[:CORNER, :CORNER],
+                title="Corner of the matrix",
+                rows=("dimension", None),
+                columns=("dimension", None),
+                theme=view.theme,
+            ),
+            key="shift_matrix",
+            alt=f"Corner of the matrix that moves a position {k} on: blocks of two by two on the diagonal, else 0",
+        )
+    compare(
+        sines[:-k] @ turn,
+        sines[k:],
+        f"{len(sines) - k:,} positions times this matrix, {turn.shape[0]} × {turn.shape[1]}",
+        to=f"the positions {k} later",
+    )

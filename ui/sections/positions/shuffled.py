@@ -1,0 +1,59 @@
+"""What happens to every token when the words change places."""
+
+import streamlit as st
+
+from attnviz.figures.effect import draw_effect
+from attnviz.figures.theme import isolated
+from attnviz.maps.layouts import LARGEST_SEED
+from attnviz.records import Axis
+from ui.choice import widgets
+from ui.page.chart import chart
+from ui.page.view import View
+from ui.words.literal import literal
+from ui.work import cache
+
+
+def shuffled(view: View) -> None:
+    """The same words in another order."""
+    st.subheader("The words shuffled")
+    if view.selection.bundle:
+        st.info("A bundle holds no model to run again; its sentence can be computed by leaving the bundle.")
+        return
+    with st.columns(3)[0]:
+        st.number_input(
+            "Seed of the order",
+            min_value=0,
+            max_value=LARGEST_SEED,
+            help="Another seed is another order; the same seed the same.",
+            **widgets.field("seed"),
+        )
+    found = cache.shuffled(view.selection.source, view.selection.seed)
+    labels = view.trace.tokens.labels
+    st.markdown(f"The model reads: {literal(' '.join(isolated(labels[at]) for at in found.order))}")
+    axis = Axis.of(view.trace.tokens)
+    columns = st.columns(2, gap="medium")
+    for column, title, change, key in (
+        (columns[0], "With its positions", found.with_positions, "shuffled_with"),
+        (columns[1], "Without position vectors", found.without_positions, "shuffled_without"),
+    ):
+        with column:
+            st.markdown(f"**{title}**")
+            chart(
+                draw_effect(change, axis, picked=view.query, theme=view.theme),
+                key=key,
+                alt=f"{title}: how far each token's last hidden state turns",
+            )
+            st.caption(
+                f"A token turns by {change.mean():.4f} on average, by {change.max():.4f} at most (1 − cosine)."
+            )
+    if found.without_positions.max() < 1e-3:
+        st.latex(r"\mathrm{attention}(P M) = P\,\mathrm{attention}(M) \quad \text{for every reordering } P")
+        st.markdown(
+            "Without position vectors every token ends with the same vector wherever it stands: to attention without a "
+            "causal mask a sentence is a bag of words. The positions alone make the difference on the left."
+        )
+    else:
+        st.markdown(
+            "Even without position vectors the order matters to this model: its causal mask tells before from after "
+            "(Haviv et al. 2022, arXiv:2203.16634)."
+        )

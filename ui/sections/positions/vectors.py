@@ -1,0 +1,118 @@
+"""The position vectors: the model's own, and the sines and cosines of the 2017 paper."""
+
+import numpy as np
+import streamlit as st
+from sklearn.metrics.pairwise import cosine_similarity
+
+from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced, tone_limit
+from attnviz.maps.layouts import principal_components
+from attnviz.maths.positions import sinusoidal_order, sinusoidal_positions
+from ui.page.chart import chart
+from ui.page.view import View
+from ui.sections.positions.shifted import shifted
+from ui.words.findings import power
+from ui.words.glossary import linked
+from ui.work import cache
+
+
+def vectors(view: View) -> None:
+    """The model's table, if it has one, beside the paper's."""
+    table = None if view.selection.bundle else cache.learned_positions(view.selection.model)
+    n_used = len(view.trace.tokens)
+    d_model = view.trace.last_hidden_state.shape[1] if table is None else table.shape[1]
+    n_position = 512 if table is None else len(table)
+    sines = sinusoidal_positions(n_position, d_model + d_model % 2)  # a cosine for every sine
+    st.markdown(
+        f"Attention itself has no order: a {linked('Token')}'s {linked('Output')} is a weighted sum over the tokens that "
+        "it sees, itself among them, whatever their order. So many families add a "
+        f"{linked('Position vector', 'vector for each position')} to the token's own before the first "
+        f"{linked('Layer')}. BERT has learned its vectors (Devlin et al. 2018, arXiv:1810.04805); the paper of 2017 "
+        "took sines and cosines (Vaswani et al. 2017, arXiv:1706.03762, section 3.5). Others rotate queries and keys by "
+        "their position (Su et al. 2021, arXiv:2104.09864) or add a bias for the distance to the scores (Raffel et al. "
+        "2019, arXiv:1910.10683). Under a causal mask order shows even without any of these."
+    )
+    st.latex(
+        r"PE_{(p,\,2i)} = \sin\!\left(\frac{p}{10000^{2i/d}}\right), \quad "
+        r"PE_{(p,\,2i+1)} = \cos\!\left(\frac{p}{10000^{2i/d}}\right)"
+    )
+    fixed = None if table is None else sinusoidal_order(table)
+    is_learned = table is not None and fixed is None
+    of_model = (
+        "Learned by this model" if is_learned else "This model’s, not learned" if fixed else "This model’s"
+    )
+    columns = st.columns(2, gap="medium")
+    for column, title, own, key in (
+        (columns[0], of_model, table, "learned"),
+        (columns[1], "Sines and cosines", sines, "sines"),
+    ):
+        with column:
+            st.markdown(f"**{title}**")
+            if own is None:
+                st.info(
+                    "A bundle does not hold the model's tables."
+                    if view.selection.bundle
+                    else "This family adds no position vectors: positions come in where queries meet keys, by rotating "
+                    "them or as a bias of the scores."
+                )
+                continue
+            if own is table and fixed:
+                st.caption(
+                    f"The sines and cosines of the paper{', all sines first' * (fixed == 'sines first')}."
+                )
+            lengths = np.linalg.norm(own, axis=1)
+            st.caption(
+                f"{own.shape[0]:,} × {own.shape[1]}; lengths {lengths.min():.2f} to {lengths.max():.2f}. Colours "
+                f"end at ±{tone_limit(own):.2g}, which 99 of 100 numbers stay within; the largest is {np.abs(own).max():.2g}."
+            )
+            chart(draw_table(own, theme=view.theme), key=f"{key}_table", alt=f"{title}: the vectors")
+            chart(
+                draw_likeness(own, n_used=n_used, theme=view.theme),
+                key=f"{key}_likeness",
+                alt=f"{title}: cosine similarity of any two positions",
+            )
+            st.caption(
+                f"{linked('Cosine similarity', 'Cosine similarity') if own is table else 'Cosine similarity'}. Position 0 and 1: {cosine(own, 0, 1):.3f}; 0 and 10: {cosine(own, 0, 10):.3f}; "
+                f"20 and 30: {cosine(own, 20, 30):.3f}. The frame holds the {n_used} positions of this text."
+                + (
+                    f" Of {len(own)} positions {len(spaced(len(own)))} are drawn."
+                    if len(own) > len(spaced(len(own)))
+                    else ""
+                )
+            )
+            chart(
+                draw_path(principal_components(own), n_used=n_used, theme=view.theme),
+                key=f"{key}_path",
+                alt=f"{title}: positions in the plane of their two principal components",
+            )
+            st.caption("The same vectors by their first two principal components, joined in their order.")
+    distances(sines, table if is_learned else None)
+    shifted(view, sines)
+
+
+def distances(sines: np.ndarray, table: np.ndarray | None) -> None:
+    """What the dot product of two positions depends on."""
+    st.subheader("Only the distance counts")
+    st.latex(r"PE_p \cdot PE_{p+k} = \sum_i \cos(k\,\omega_i), \qquad \omega_i = \frac{1}{10000^{2i/d}}")
+    steps = [one for one in (1, 5, 20) if one < len(sines)]
+    products = sines.astype(np.float64) @ sines.T
+    spread = max(float(np.ptp(np.diagonal(products, apart))) for apart in steps)
+    said = (
+        "Of sines and cosines the dot product does not depend on where two positions are, but on how far apart: "
+        + ", ".join(f"{apart} apart it is {products[0, apart]:.3f}" for apart in steps)
+        + f", the same everywhere to {power(spread)}."
+    )
+    if table is not None:
+        learned = table.astype(np.float64) @ table.T
+        ends = (
+            f"{apart} apart from {learned.diagonal(apart).min():.3f} to {learned.diagonal(apart).max():.3f}"
+            for apart in steps
+            if apart < len(table)
+        )
+        said += f" Learned vectors need not do that; here it is {', '.join(ends)}.".replace("-", "−")
+    st.markdown(said)
+
+
+def cosine(table: np.ndarray, one: int, other: int) -> float:
+    """Cosine of the angle between two positions; of the last one where the table is short."""
+    first, second = (table[[min(at, len(table) - 1)]] for at in (one, other))
+    return float(cosine_similarity(first, second).item())

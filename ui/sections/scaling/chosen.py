@@ -1,0 +1,93 @@
+"""The products of a head under a scale, as they are chosen."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import streamlit as st
+
+from attnviz.effects.scaling import (
+    LARGEST_D_K,
+    SCALES,
+    Products,
+)
+from attnviz.maps.layouts import LARGEST_SEED
+from attnviz.records import Axis
+from ui.choice import widgets
+from ui.page.view import View
+from ui.words.findings import name
+from ui.words.literal import literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What is looked at: a row of the picked head, under a scale."""
+
+    view: View
+    products: Products
+    scale: float
+    d_k: int
+    """Dimensions of the random vectors."""
+
+    @property
+    def n_seen(self) -> int:
+        """Keys that the picked query may see."""
+        return int(self.products.allowed[self.view.query].sum())
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The model's own scale, none at all, and the one that is chosen, each once."""
+        named = {"The model’s": self.products.scale}
+        for said, scale in (("Not scaled", 1.0), ("Yours", self.scale)):
+            if scale not in named.values():
+                named[said] = scale
+        return named
+
+    @property
+    def other(self) -> float:
+        """What the model's scale is compared with: the chosen one, or none at all, or the paper's, whichever differs."""
+        d_head = self.view.trace.query(self.view.selection.layer, 0, self.view.kind).shape[1]
+        return next(one for one in (self.scale, 1.0, d_head**-0.5) if one != self.products.scale)
+
+    @property
+    def token(self) -> str:
+        """The picked query, to be read as Markdown."""
+        return literal(name(Axis.of(self.view.trace.query_tokens(self.view.kind)), self.view.query))
+
+
+def nearest(options: list[float], wanted: float) -> float:
+    """The option of the nearest ratio."""
+    return min(options, key=lambda one: abs(np.log(one / wanted)))
+
+
+def controls(view: View, products: Products) -> Chosen:
+    """The scale and the dimensions of the random vectors."""
+    own, selection = products.scale, view.selection
+    d_head = view.trace.query(selection.layer, selection.head, view.kind).shape[1]
+    scales = sorted([own, *(one for one in SCALES if not np.isclose(one, own))])
+    sizes = sorted({d_head, *(2**power for power in range(LARGEST_D_K.bit_length()))})
+    scale = nearest(scales, selection.scale or own)
+    d_k = int(nearest([float(one) for one in sizes], selection.d_k or d_head))
+    left, middle, right = st.columns([3, 3, 1], vertical_alignment="bottom", gap="medium")
+    left.select_slider(
+        "Scale",
+        scales,
+        format_func=lambda one: f"{one:.3g}" + " (the model’s)" * (one == own),
+        help="What dot products are multiplied with: in the bars of the tokens, the lower histograms, the curves and the table.",
+        **widgets.field("scale", replace(selection, scale=scale)),
+    )
+    middle.select_slider(
+        "Dimensions of the random vectors",
+        sizes,
+        format_func=lambda one: f"{one}" + " (this head)" * (one == d_head),
+        help="How many numbers a random query or key has: in the left histogram and on the dashed curves.",
+        **widgets.field("d_k", replace(selection, d_k=d_k)),
+    )
+    with right.popover("More", icon=":material/tune:", key="scaling_more"):
+        st.number_input(
+            "Seed of the random vectors",
+            min_value=0,
+            max_value=LARGEST_SEED,
+            help="Another seed draws other random vectors; the same seed the same.",
+            **widgets.field("seed"),
+        )
+    return Chosen(view=view, products=products, scale=scale, d_k=d_k)

@@ -1,0 +1,35 @@
+"""Numbers of the page as it writes them."""
+
+import numpy as np
+import streamlit as st
+
+from ui.words.findings import power
+
+ALIKE = 1.05  # ratio up to which two norms count as the same
+
+
+def norm_text(norm: float | np.ndarray) -> str:
+    """A norm in words; in powers of ten where it would read as nothing."""
+    number = float(norm)
+    return f"{number:.3f}" if number == 0 or number >= 0.01 else power(number)
+
+
+def ratio(first: float, second: float) -> str:
+    """What a second norm is beside a first."""
+    if not first or not second:
+        return "which leaves nothing to compare"
+    if max(first / second, second / first) < ALIKE:
+        return "about the same"
+    times = max(first / second, second / first)
+    said = f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else power(times)
+    return f"{said} times {'less' if first > second else 'more'}"
+
+
+def count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def formulas(*written: str) -> None:
+    """Formulas side by side."""
+    for column, formula in zip(st.columns(len(written), vertical_alignment="center"), written, strict=True):
+        column.latex(formula)

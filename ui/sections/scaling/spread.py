@@ -1,0 +1,69 @@
+"""How the scores spread under the scale, and how sharp the row becomes."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.scaling import draw_spread, variance_text
+from ui.page.chart import chart
+from ui.sections.scaling.chosen import Chosen
+from ui.sections.scaling.numbers import count, formulas
+from ui.words.glossary import linked
+from ui.work import cache
+
+
+def spread(chosen: Chosen) -> None:
+    """Dot products before and after the scale, of random vectors and of the model's."""
+    view, scale, d_k = chosen.view, chosen.scale, chosen.d_k
+    selection = view.selection
+    st.subheader("Scores grow with the number of dimensions")
+    st.markdown(
+        f"A {linked('Query')} and a {linked('Key')} have $d_k$ numbers each, and their dot product is a sum of $d_k$ products. If the numbers "
+        "are independent, with mean 0 and variance 1, every product has variance 1 and the sum variance $d_k$: more "
+        f"dimensions, larger {linked('Score', 'scores')}. {linked('Scale', 'Divided')} by $\\sqrt{{d_k}}$ they have variance "
+        "1 again (Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1, footnote 4)."
+    )
+    formulas(
+        r"\mathrm{Var}(q \cdot k) = \sum_{i=1}^{d_k} \mathrm{Var}(q_i k_i) = d_k",
+        r"\mathrm{Var}\!\left(\frac{q \cdot k}{\sqrt{d_k}}\right) = \frac{d_k}{d_k} = 1",
+    )
+    random = cache.random_products(d_k, chosen.products.products.shape[1], selection.seed)
+    seen = chosen.products.seen
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown(f"**Random vectors with {count(d_k, 'dimension')}**")
+        chart(
+            draw_spread(random.ravel(), scale, expected=float(d_k), theme=view.theme),
+            key="spread_random",
+            alt=f"Histogram of the dot products of random vectors with {count(d_k, 'dimension')}, before and after the scale",
+        )
+        variance = float(random.var())
+        st.caption(
+            f"{random.shape[0]} queries and {random.shape[1]:,} keys, seed {selection.seed}. Variance "
+            f"{variance_text(variance)} where the formula says {d_k:,}; times {scale:.3g} it is "
+            f"{variance_text(variance * scale**2)} where the formula says {d_k:,} × {scale:.3g}² = "
+            f"{variance_text(d_k * scale**2)}. The curve is the normal distribution of that variance, which a sum of "
+            "many products comes near."
+        )
+    with right:
+        st.markdown(f"**This model: layer {selection.layer}, head {selection.head}, your sentence**")
+        if not seen.size:
+            st.info("No query of this head may see any key.")
+            return
+        chart(
+            draw_spread(seen, scale, theme=view.theme),
+            key="spread_model",
+            alt="Histogram of this head's dot products for your sentence, before and after the scale",
+        )
+        queries, keys = (
+            of(selection.layer, selection.head, view.kind) for of in (view.trace.query, view.trace.key)
+        )
+        variance, mean = float(seen.var()), f"{seen.mean():.3g}".replace("-", "−")
+        said = (
+            f"{seen.size:,} pairs of a query and a key that it may see, {count(queries.shape[1], 'dimension')}. Variance "
+            f"{variance_text(variance)}; times {scale:.3g} it is {variance_text(variance * scale**2)}. The formula does "
+            "not hold for a trained model: the numbers in its vectors are not independent, those of these queries have "
+            f"variance {queries.var():.3g}, those of the keys {keys.var():.3g}, and the mean of the dot products is {mean}."
+        )
+        if not np.isclose(chosen.products.scale, queries.shape[1] ** -0.5):
+            said += f" This model multiplies with {chosen.products.scale:.3g}, not with $1/\\sqrt{{d_k}}$."
+        st.caption(said)
