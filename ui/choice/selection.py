@@ -31,7 +31,7 @@ from ui.choice.fields import (
     written,
 )
 from ui.choice.presets import first_screen
-from ui.work.cache import Source
+from ui.work.source import Source
 
 Sentences = Literal["all", "A → A", "A → B", "B → A", "B → B"]
 """Which of a pair's sentences the queries come from, and which the keys."""

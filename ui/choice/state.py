@@ -17,7 +17,7 @@ from attnviz.model.tokenization import has_words
 from attnviz.model.trace import Trace
 from ui.choice.presets import Preset, first_screen
 from ui.choice.selection import Selection, first_selection, from_params
-from ui.work import cache
+from ui.work.opened_bundles import opened
 
 LONGEST_LINK = 60_000
 """Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
@@ -42,7 +42,7 @@ def current() -> Selection:
 
 def with_opened_bundle(selection: Selection) -> Selection:
     """The selection, without a bundle that this session has not opened; its sentence is computed instead."""
-    if not selection.bundle or cache.opened(selection.bundle) is not None:
+    if not selection.bundle or opened(selection.bundle) is not None:
         return selection
     _remark(
         "The link leads to a bundle that is not open here; its sentence is computed by the model instead."
@@ -132,7 +132,7 @@ def last_good() -> Selection:
         st.session_state.preset = first_screen(default_model()).preset
         return first_selection(default_model())
     good: Selection = st.session_state.good
-    return good if cache.opened(good.bundle) else replace(good, bundle="")
+    return good if opened(good.bundle) else replace(good, bundle="")
 
 
 def choose_preset(preset: Preset) -> None:

@@ -18,6 +18,7 @@ from ui.choice import state
 from ui.choice.selection import Selection, from_params
 from ui.words.literal import literal
 from ui.work import cache
+from ui.work.opened_bundles import keep, opened
 
 _MB = 1_000_000
 
@@ -51,7 +52,7 @@ def _open() -> None:
         return
     st.session_state.bundle_uploads += 1  # the next uploader is empty, and the file's bytes can go
     digest = sha256(data).hexdigest()
-    cache.keep_opened(digest, bundle)
+    keep(digest, bundle)
     state.show(*_selection(bundle, digest))
 
 
@@ -129,7 +130,7 @@ def obstacle(digest: str) -> str:
 
     The SHA-256 of the weights here, which takes a second for 500 MB, is looked at only once it was asked for.
     """
-    bundle = cache.opened(digest)
+    bundle = opened(digest)
     if bundle is None:
         return "The bundle is not open here."
     name = bundle.trace.provenance.model

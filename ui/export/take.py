@@ -13,6 +13,7 @@ from ui.export.recipe import python_lines
 from ui.page.view import View
 from ui.words.findings import strongest_key
 from ui.work import cache
+from ui.work.opened_bundles import opened
 
 
 def take(
@@ -98,12 +99,12 @@ def _bundle_file(make: Callable[[], Bundle]) -> bytes:
 def _bundle_maker(view: View) -> Callable[[], Bundle]:
     """Makes the bundle of a view, in a thread that knows no session: what is the session's is looked up here."""
     selection, key = view.selection, _key(view)
-    opened = cache.opened(selection.bundle)
+    bundle = opened(selection.bundle)
 
     def make() -> Bundle:
         return Bundle(
             trace=view.trace,
-            report=cache.report(selection.source) if opened is None else opened.report,
+            report=cache.report(selection.source) if bundle is None else bundle.report,
             kind=view.kind,
             layer=selection.layer,
             head=selection.head,
@@ -117,8 +118,8 @@ def _bundle_maker(view: View) -> Callable[[], Bundle]:
             theme=view.theme,
             settings={name: value for name, value in selection.to_params().items() if name != "bundle"},
             weights_sha256=cache.model(selection.model).weights_sha256
-            if opened is None
-            else opened.weights_sha256,
+            if bundle is None
+            else bundle.weights_sha256,
         )
 
     return make

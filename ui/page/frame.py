@@ -20,6 +20,7 @@ from ui.page import errors, navigation, sidebar
 from ui.page.view import View
 from ui.words.literal import literal
 from ui.work import cache, downloads
+from ui.work.opened_bundles import opened
 
 # What is imported by now stays for good, and Python's own collections need not look through it: full ones over 40
 # changes took 9 and 25 ms with this, and one 312 to 350 ms without.
@@ -68,7 +69,7 @@ def frame_around(title: str) -> Iterator[View]:
         menu = st.container()
     messages = st.container()
     with messages:
-        if bundle := cache.opened(selection.bundle):
+        if bundle := opened(selection.bundle):
             bundles.banner(bundle)
         view, linked = _view(selection)
     try:

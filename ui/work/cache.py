@@ -18,7 +18,6 @@ from attnviz.effects.masks import MaskName, make_mask
 from attnviz.effects.order import Shuffle, shuffle
 from attnviz.effects.scaling import Sharpness, sharpness
 from attnviz.effects.scaling import random_products as draw_products
-from attnviz.errors import BundleError
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.figures.thumbnails import pool, thumbnail
 from attnviz.heads import claims as measurements
@@ -36,6 +35,8 @@ from attnviz.model.loading import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport, arrange
+from ui.work.opened_bundles import opened, recorded
+from ui.work.source import Source
 
 MOST_TOKENS = 1024
 """Longest text that is shown, whatever the model reads: one head's matrix is 4 MB then, and the weights of
@@ -46,20 +47,6 @@ RANDOM_ROWS = 64
 
 # A trace of 1,024 tokens by a model of bert-base's size holds 113 MB; 12 of them stay under 1.4 GB.
 MOST_TRACES = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """What a trace is made from."""
-
-    model: str
-    text: str
-    second: str = ""
-    cut: bool = False
-    masked: tuple[int, ...] = ()
-    """Positions of tokens that the mask token stands for."""
-    bundle: str = ""
-    """SHA-256 of the opened bundle that takes the model's place; empty for none."""
 
 
 Spans = tuple[tuple[int, int], ...]
@@ -106,28 +93,9 @@ def mask_label(source: Source) -> str | None:
     return model(source.model).mask_label
 
 
-def keep_opened(digest: str, bundle: Bundle) -> None:
-    """Keeps an opened bundle for this session, in the place of the last: it may hold 160 MB."""
-    st.session_state.opened_bundle = (digest, bundle)
-
-
-def opened(digest: str) -> Bundle | None:
-    """The bundle of this digest, if this session has opened it; a link does not reach another session's."""
-    kept, bundle = st.session_state.get("opened_bundle", ("", None))
-    return bundle if digest and kept == digest else None
-
-
-def _recorded(source: Source) -> Bundle:
-    """The bundle of a source that has one; the frame shows only those that are open."""
-    bundle = opened(source.bundle)
-    if bundle is None:
-        raise BundleError("This bundle is not open here. Open it again, or leave it.")
-    return bundle
-
-
 def trace(source: Source) -> Trace:
     """Trace of a text."""
-    return _recorded(source).trace if source.bundle else _computed_trace(source)
+    return recorded(source.bundle).trace if source.bundle else _computed_trace(source)
 
 
 @st.cache_resource(max_entries=MOST_TRACES, show_spinner=False)
@@ -243,7 +211,7 @@ def anatomy(source: Source, layer: int, kind: Kind) -> LayerAnatomy:
 
 def report(source: Source) -> VerificationReport:
     """The verdict on a trace; of a bundle, the one that it records."""
-    return _recorded(source).report if source.bundle else _computed_report(source)
+    return recorded(source.bundle).report if source.bundle else _computed_report(source)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)  # of 10,000 tokens each holds 61 MB at bert-base's size
@@ -266,7 +234,7 @@ def compared_report(source: Source) -> VerificationReport:
     Raises:
         ModelNotAvailableError, VerificationError: there is no such model here, or the two cannot be compared.
     """
-    bundle = _recorded(source)
+    bundle = recorded(source.bundle)
     here = model(bundle.trace.provenance.model)
     weights = tuple(sorted(here.weights_sha256.items()))
     return _compared_report(source.bundle, here.name, weights, bundle)

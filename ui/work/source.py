@@ -1,0 +1,17 @@
+"""What a trace is made from, as plain values that a cache can compare."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a trace is made from."""
+
+    model: str
+    text: str
+    second: str = ""
+    cut: bool = False
+    masked: tuple[int, ...] = ()
+    """Positions of tokens that the mask token stands for."""
+    bundle: str = ""
+    """SHA-256 of the opened bundle that takes the model's place; empty for none."""
