@@ -15,6 +15,7 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     isolated,
+    label_at,
     literal,
     number_scale,
     shortened,
@@ -174,7 +175,7 @@ def hover_texts(tokens: Sequence[Tokens]) -> list[str]:
             around[position - first] = f"‹{around[position - first]}›"
             line = "… " * (first > 0) + " ".join(around) + " …" * (stop < len(one))
             said.append(
-                f"{isolated(literal(shortened(label)))}·{position}, sentence {sentence + 1}<br>{isolated(literal(line))}"
+                f"{label_at(literal(shortened(label)), position)}, sentence {sentence + 1}<br>{isolated(literal(line))}"
             )
     return said
 

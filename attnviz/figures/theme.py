@@ -6,7 +6,7 @@ One concept: how things look. One meaning has one colour everywhere, always doub
 import unicodedata
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import Literal, SupportsIndex
 
 import numpy as np
 from jaxtyping import Int
@@ -184,15 +184,20 @@ def isolated(text: str) -> str:
     return f"\u2068{text}\u2069" if runs_left else text
 
 
+def label_at(label: str, position: SupportsIndex) -> str:
+    """A token or word with its position, "door·5", so that two equal ones stay two."""
+    return f"{isolated(label)}·{position}"
+
+
 def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[str]:
     """Tokens with their positions, "door·5", so that two equal tokens stay two; safe for plotly."""
-    return [f"{isolated(literal(tokens.labels[position]))}·{position}" for position in positions]
+    return [label_at(literal(tokens.labels[position]), position) for position in positions]
 
 
 def axis_labels(axis: Axis, most: int = LONGEST_LABEL) -> list[str]:
     """The entries of an axis, long ones shortened, each with the position of its first token; safe for plotly."""
     pairs = zip(axis.labels, axis.positions, strict=True)
-    return [f"{isolated(literal(shortened(label, most)))}·{position}" for label, position in pairs]
+    return [label_at(literal(shortened(label, most)), position) for label, position in pairs]
 
 
 def hover_labels(axis: Axis) -> list[str]:

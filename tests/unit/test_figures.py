@@ -15,7 +15,7 @@ from attnviz.figures import draw_errors, draw_heatmap, draw_pattern, draw_projec
 from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES
 from attnviz.figures.label_placement import SIDES
 from attnviz.figures.projection import HEIGHT, hides_labels
-from attnviz.figures.theme import (
+from attnviz.figures.theme import label_at, (
     DARK,
     LIGHT,
     literal,
@@ -574,3 +574,8 @@ def test_numbers_in_words() -> None:
         "100.0\u00a0%",
     ]
     assert [weight_text(one) for one in (0.0, 0.4754, 1.0)] == [".000", ".475", "1"]
+
+
+def test_a_label_with_its_position_keeps_its_order_beside_text_from_right_to_left():
+    assert label_at("door", 5) == "door·5"
+    assert label_at("דלת", np.int64(5)) == "\u2068דלת\u2069·5"  # between FSI and PDI

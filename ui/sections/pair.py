@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from attnviz.figures.theme import isolated
+from attnviz.figures.theme import label_at
 from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
 from ui.page.view import View
@@ -39,7 +39,7 @@ def pick_key(view: View, key: int) -> None:
     st.selectbox(
         "Key",
         range(len(labels)),
-        format_func=lambda position: f"{isolated(labels[position])}·{position}",
+        format_func=lambda position: label_at(labels[position], position),
         help="The token that the picked query looks at; the query is picked by its chip above.",
         width=200,
         **widgets.field("key", replace(view.selection, key=key)),

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED
-from attnviz.figures.theme import THEMES, ThemeName, isolated
+from attnviz.figures.theme import THEMES, ThemeName, label_at
 from attnviz.records import AttentionPattern, Axis
 from ui.components import register
 
@@ -52,7 +52,7 @@ def heatmap_events(
 
 def _names(axis: Axis) -> list[str]:
     pairs = zip(axis.labels, axis.positions, strict=True)
-    return [f"{isolated(label)}·{position}" for label, position in pairs]
+    return [label_at(label, position) for label, position in pairs]
 
 
 def _normalisers(pattern: AttentionPattern) -> list[float | None]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName, isolated
+from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName, label_at
 from attnviz.heads.flow import Flow
 from attnviz.records import Axis
 from ui.components import register
@@ -86,9 +86,7 @@ def _side(axis: Axis, *, picked: int | None) -> dict[str, object]:
     second = np.flatnonzero(np.diff(axis.segment))
     return {
         "labels": labels,
-        "names": [
-            f"{isolated(label)}·{position}" for label, position in zip(labels, axis.positions, strict=True)
-        ],
+        "names": [label_at(label, position) for label, position in zip(labels, axis.positions, strict=True)],
         "positions": axis.positions.tolist(),
         "special": axis.is_special.tolist(),
         "picked": picked,

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.collection import draw_collection, hover_texts
+from attnviz.figures.theme import label_at
 from attnviz.maps.joint_map import METHOD_NAMES
 from attnviz.records import Role
 from attnviz.records.table import table_csv
@@ -54,7 +55,9 @@ def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None
         alt=f"Map of {len(points):,} query and key vectors. {screen.place}.",
     )
     side = view.selection.at_side
-    labels = [f"{label}·{position}" for one in collection.tokens for position, label in enumerate(one.labels)]
+    labels = [
+        label_at(label, position) for one in collection.tokens for position, label in enumerate(one.labels)
+    ]
 
     def mark(token: int, role: Role, weight: float = 1.0) -> Mark:
         x, y = points[token + (role == "key") * collection.n_tokens]

@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.theme import label_at
 from ui.choice import widgets
 from ui.page.view import View
 from ui.sections.collection import lines
@@ -28,7 +29,7 @@ def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) ->
         {
             "sentence": sentences + 1,
             "token": [
-                f"{collection.tokens[one].labels[collection.position[at]]}·{collection.position[at]}"
+                label_at(collection.tokens[one].labels[collection.position[at]], int(collection.position[at]))
                 for one, at in zip(sentences, found, strict=True)
             ],
             "text": [collection.tokens[one].text for one in sentences],

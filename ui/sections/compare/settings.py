@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from attnviz.figures.theme import label_at
 from attnviz.heads.comparison import Comparison
 from attnviz.model.catalogue import offers
 from ui.choice import state, widgets
@@ -140,7 +141,7 @@ def masked_tokens(view: View, shown: Selection) -> None:
     st.multiselect(
         "Masked in B",
         options,
-        format_func=lambda position: f"{tokens.labels[position]}·{position}",
+        format_func=lambda position: label_at(tokens.labels[position], position),
         placeholder="No token",
         width=260,
         help="The tokens in whose place B reads the mask token.",

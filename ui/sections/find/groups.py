@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from attnviz.figures.theme import isolated
+from attnviz.figures.theme import label_at
 from attnviz.records import Axis
 from ui.choice import widgets
 from ui.page.view import View
@@ -16,7 +16,7 @@ Span = tuple[int, int]  # position of the first token of a group, and the positi
 def numbered(axis: Axis) -> list[str]:
     """Entries with their positions, "door·5", so that two equal tokens stay two."""
     pairs = zip(axis.labels, axis.positions, strict=True)
-    return [f"{isolated(label)}·{position}" for label, position in pairs]
+    return [label_at(label, position) for label, position in pairs]
 
 
 def span_of(axis: Axis, first: int, last: int | None) -> Span:

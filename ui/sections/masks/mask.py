@@ -11,7 +11,7 @@ from ui.choice import (
 
 # isort: split
 from attnviz.effects.masks import MASKS, MaskName
-from attnviz.figures.theme import isolated
+from attnviz.figures.theme import label_at
 from ui.choice.selection import CHOICES
 from ui.page.view import View
 
@@ -57,7 +57,7 @@ def controls(view: View) -> None:
         st.multiselect(
             "Masked keys",
             range(len(keys)),
-            format_func=lambda position: f"{isolated(keys.labels[position])}·{position}",
+            format_func=lambda position: label_at(keys.labels[position], position),
             placeholder="Pick tokens",
             help="Takes these columns out of the matrix, whatever the mask.",
             **widgets.field("unseen"),

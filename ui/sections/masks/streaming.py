@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import isolated
+from attnviz.figures.theme import label_at
 from attnviz.records import Axis
 from ui.choice import widgets
 from ui.page.view import View
@@ -62,7 +62,7 @@ def streaming(view: View) -> None:
     st.dataframe(
         {
             "keys": [
-                f"{isolated(keys.labels[one.start])}·{one.start} … {isolated(keys.labels[one.stop - 1])}·{one.stop - 1}"
+                f"{label_at(keys.labels[one.start], one.start)} … {label_at(keys.labels[one.stop - 1], one.stop - 1)}"
                 for one in tiles
             ],
             "largest score in the tile": [float(one.scores[row].max()) for one in tiles],
