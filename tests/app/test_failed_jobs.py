@@ -36,14 +36,14 @@ def is_drawn(at, picture):
     [
         (
             "pages/maps.py",
-            "attnviz.maps.projection.place",
+            "ui.sections.maps.layout.place",
             "attnviz.maps.projection:place",
             "map_grid",
             "A door.",
         ),
         (
             "pages/space.py",
-            "attnviz.maps.projection.place",
+            "ui.sections.space.layout.place",
             "attnviz.maps.projection:place",
             "space_map",
             LONG_TEXT,
@@ -51,7 +51,7 @@ def is_drawn(at, picture):
         (
             "pages/collection.py",
             "ui.sections.collection.joint_map.joint_map",
-            "attnviz.maps.collection:joint_map",
+            "attnviz.maps.joint_map:joint_map",
             "collection_map",
             "A door.",
         ),

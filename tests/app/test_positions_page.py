@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from attnviz.maths.positions import shift
 from tests import tiny
 from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
 
@@ -59,10 +60,7 @@ def test_a_shift_turns_every_sine_with_its_cosine(k):
 
 
 def test_a_wrong_shift_is_said(monkeypatch):
-    from attnviz.maths import positions
-
-    right = positions.shift
-    monkeypatch.setattr(positions, "shift", lambda k, d_model: right(k, d_model).T)
+    monkeypatch.setattr("ui.sections.positions.shifted.shift", lambda k, d_model: shift(k, d_model).T)
     at = open_page(PAGE, text=DOOR, shift=3)
     assert [one.value for one in at.markdown if "Does not match the positions 3 later" in one.value]
 

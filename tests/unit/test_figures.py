@@ -15,9 +15,10 @@ from attnviz.figures import draw_errors, draw_heatmap, draw_pattern, draw_projec
 from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES
 from attnviz.figures.label_placement import SIDES
 from attnviz.figures.projection import HEIGHT, hides_labels
-from attnviz.figures.theme import label_at, (
+from attnviz.figures.theme import (
     DARK,
     LIGHT,
+    label_at,
     literal,
     number_scale,
     share_text,
