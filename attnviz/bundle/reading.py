@@ -25,7 +25,7 @@ from attnviz.bundle.values import (
     one_of,
     real,
     section_of,
-    words,
+    text_of,
 )
 from attnviz.bundle.writing import (
     FORMAT,
@@ -132,9 +132,9 @@ def _parse(document: bytes) -> dict[str, Any]:
 def _bundle(document: dict[str, Any], numbers: bytes) -> Bundle:
     model, view, verdict = (section_of(document, name) for name in ("model", "view", "verification"))
     provenance = Provenance(
-        model=words(model["name"]),
-        revision=words(model["revision"]),
-        dtype=words(model["dtype"]),
+        model=text_of(model["name"]),
+        revision=text_of(model["revision"]),
+        dtype=text_of(model["dtype"]),
         versions=named_words(model["versions"]),
     )
     digests = named_words(model["weights_sha256"])
@@ -264,10 +264,10 @@ def _tokens(section: dict[str, Any]) -> Tokens:
     pair, unknown = section["text_pair"], section["unknown_id"]
     largest = np.iinfo(np.int64).max
     return Tokens(
-        text=words(section["text"], CHARACTER_LIMIT),
-        text_pair=None if pair is None else words(pair, CHARACTER_LIMIT),
+        text=text_of(section["text"], CHARACTER_LIMIT),
+        text_pair=None if pair is None else text_of(pair, CHARACTER_LIMIT),
         ids=np.array([integer(one, largest) for one in section["ids"]], dtype=np.int64),
-        labels=tuple(words(one) for one in list_of(section["labels"], n_token)),
+        labels=tuple(text_of(one) for one in list_of(section["labels"], n_token)),
         is_special=np.array([boolean(one) for one in list_of(section["is_special"], n_token)]),
         segment=np.array([integer(one, 1) for one in list_of(section["segment"], n_token)], dtype=np.int64),
         word=np.array(
@@ -312,7 +312,7 @@ def _check(section: dict[str, Any], trace: Trace) -> Check:
         differences=_tables(section["differences"], name, trace),
         tolerances=tolerances,
         unit=UNITS[name],
-        reason=words(section["reason"]),
+        reason=text_of(section["reason"]),
     )
 
 

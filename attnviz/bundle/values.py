@@ -27,7 +27,7 @@ def list_of(value: object, length: int | None = None) -> list[Any]:
     return value
 
 
-def words(value: object, longest: int = LONGEST_WORDS) -> str:
+def text_of(value: object, longest: int = LONGEST_WORDS) -> str:
     fits = isinstance(value, str) and len(value) <= longest
     require(fits, f"its {PROVENANCE} has something else than words, or too many.")
     assert isinstance(value, str)
@@ -38,7 +38,7 @@ def words(value: object, longest: int = LONGEST_WORDS) -> str:
 def named_words(value: object, longest: int = LONGEST_WORDS, most: int = 64) -> dict[str, str]:
     named = object_of(value)
     require(len(named) <= most, f"its {PROVENANCE} has lists of other lengths.")
-    return {words(name): words(words, longest) for name, words in named.items()}
+    return {text_of(name): text_of(value, longest) for name, value in named.items()}
 
 
 def one_of(value: object, choices: tuple[Any, ...]) -> Any:
