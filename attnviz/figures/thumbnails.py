@@ -5,11 +5,11 @@ the mean, so that nothing strong disappears.
 """
 
 import math
-import struct
-import zlib
+from io import BytesIO
 
 import numpy as np
 from jaxtyping import Float, UInt8
+from PIL import Image
 
 from attnviz.figures.theme import LOG_DECADES, THEMES, Colour, ThemeName, weight_scale
 
@@ -70,24 +70,9 @@ def colours_at(shares: Float[np.ndarray, " place"], theme: ThemeName) -> UInt8[n
     return np.asarray(np.rint(np.column_stack(mixed)), dtype=np.uint8)
 
 
-def _png(pixels: UInt8[np.ndarray, "row column"], palette: UInt8[np.ndarray, "entry 3"]) -> bytes:
-    """A PNG with a palette.
-
-    Source: Portable Network Graphics (Third Edition), W3C 2025, sections 5.3 and 11.2.
-    """
-
-    def chunk(name: bytes, content: bytes) -> bytes:
-        checked = name + content
-        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
-
-    height, width = pixels.shape
-    rows = np.pad(pixels, ((0, 0), (1, 0)))  # each row starts with its filter: 0, none
-    return b"".join(
-        [
-            b"\x89PNG\r\n\x1a\n",
-            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-            chunk(b"PLTE", palette.tobytes()),
-            chunk(b"IDAT", zlib.compress(rows.tobytes())),
-            chunk(b"IEND", b""),
-        ]
-    )
+def _png(tones: UInt8[np.ndarray, "row column"], palette: UInt8[np.ndarray, "entry 3"]) -> bytes:
+    image = Image.fromarray(tones)
+    image.putpalette(palette.tobytes())
+    file = BytesIO()
+    image.save(file, format="PNG")
+    return file.getvalue()
