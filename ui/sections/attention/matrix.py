@@ -1,0 +1,106 @@
+"""The matrix of one head, what is said below it, and the keys of the picked query, ranked."""
+
+import streamlit as st
+
+from attnviz.figures import draw_pattern, draw_ranking
+from attnviz.figures.heatmap import MEASURE_NAMES
+from attnviz.figures.ranking import MOST_BARS
+from attnviz.figures.theme import share_text
+from attnviz.records import AttentionPattern
+from ui.choice import state, widgets
+from ui.choice.selection import CHOICES
+from ui.components.heatmap_events import heatmap_events
+from ui.page.chart import chart
+from ui.page.view import hidden_note
+from ui.sections.attention.screen import Screen
+from ui.words.findings import (
+    MEASURE_NOTES,
+    MEASURES_HELP,
+    SHOWN_NAMES,
+    WITHOUT_NORMS,
+    name,
+    place,
+)
+from ui.words.glossary import linked
+from ui.words.literal import literal
+
+
+def matrix(screen: Screen) -> None:
+    """The matrix with its controls; a click on a cell picks its query and key."""
+    view, query, key = screen.view, screen.query, screen.key
+    selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
+    pattern, said = screen.pattern, screen.said
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.segmented_control(
+            "Cells",
+            [one for one in CHOICES["show"] if one == "scores" or one in trace.measures(kind)],
+            required=True,
+            label_visibility="collapsed",
+            format_func=SHOWN_NAMES.__getitem__,
+            help=f"Weights after the softmax; scores before it; {MEASURES_HELP}",
+            **widgets.field("show"),
+        )
+        with st.popover("More", icon=":material/tune:", key="matrix_more"):
+            st.segmented_control(
+                "Colours",
+                CHOICES["colour"],
+                required=True,
+                format_func=str.capitalize,
+                help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
+                disabled=selection.show == "scores",
+                **widgets.field("colour"),
+            )
+    shown = shown_pattern(screen)
+    chart(
+        draw_pattern(shown, show=selection.show, colour=selection.colour, picked=(query, key), theme=theme),
+        key="matrix",
+        alt=f"Attention matrix, {place(pattern)}: {said}",
+    )
+    heatmap_events(
+        shown,
+        chart="matrix",
+        show=selection.show,
+        picked=(query, key),
+        on_pick=lambda query, key: state.change(query=query, key=key),
+        theme=theme,
+    )
+
+
+def shown_pattern(screen: Screen) -> AttentionPattern:
+    """The matrix as it is drawn: its rows may sum to 1 again after special tokens are hidden."""
+    return screen.view.pattern() if screen.view.selection.special == "renormalised" else screen.pattern
+
+
+def notes(screen: Screen) -> None:
+    """What is left out of the matrix, and what its cells mean."""
+    view, shown = screen.view, shown_pattern(screen)
+    without = "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS
+    if note := " ".join(filter(None, [MEASURE_NOTES[shown.measure], without, hidden_note(view)])):
+        if shown.hidden_weight.any() and shown.measure != "norms":
+            note += (
+                f" Behind each query stands the share of its weight that lies on what is hidden, "
+                f"{share_text(float(shown.hidden_weight.mean()))} on average."
+            )
+        if view.selection.special == "renormalised" and view.hides_special:
+            note += (
+                " In the matrix the rest is divided by what remains, so that rows sum to 1; elsewhere the weights "
+                "are the model's."
+            )
+        st.caption(note)
+
+
+def ranking(screen: Screen) -> None:
+    """The keys of the picked query, largest first."""
+    pattern, query = screen.pattern, screen.query
+    if pattern.queries.index(query) is not None:
+        chart(
+            draw_ranking(pattern, query, picked_key=screen.key, theme=screen.view.theme),
+            key="ranking",
+            alt=f"Keys ranked by their weight: {screen.said}",
+        )
+        rest = len(pattern.keys) - MOST_BARS
+        st.caption(
+            f"{linked('Key', 'Keys')} of the {linked('Query')} {literal(name(pattern.queries, query))}, largest "
+            f"{linked('Weight') if pattern.measure == 'weights' else MEASURE_NAMES[pattern.measure]} first"
+            + (f"; {rest:,} weaker ones are not listed." if rest > 0 else ".")
+        )

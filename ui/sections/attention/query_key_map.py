@@ -1,0 +1,89 @@
+"""The t-SNE map of the head's queries and keys."""
+
+import streamlit as st
+
+from attnviz.figures import draw_projection
+from attnviz.figures.projection import hides_labels
+from attnviz.maps.layouts import FEWEST_ITERATIONS, LARGEST_SEED, MOST_ITERATIONS
+from ui.choice import widgets
+from ui.choice.selection import CHOICES
+from ui.components.label_room import label_room
+from ui.page import errors
+from ui.page.chart import chart
+from ui.sections.attention.screen import Screen
+from ui.words.findings import (
+    WITHOUT_ROOM,
+    map_note,
+)
+from ui.work import cache
+
+
+def query_key_map(screen: Screen) -> None:
+    """The map with its controls."""
+    selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.segmented_control(
+            "Distance",
+            CHOICES["metric"],
+            required=True,
+            label_visibility="collapsed",
+            format_func=str.capitalize,
+            help="Cosine compares the directions of the vectors, euclidean also their lengths.",
+            **widgets.field("metric"),
+        )
+        with st.popover("More", icon=":material/tune:", key="map_more"):
+            st.number_input(
+                "Perplexity",
+                min_value=1.0,
+                max_value=100.0,
+                step=1.0,
+                format="%g",
+                help="How many neighbours each point minds: low shows small groups, high the whole.",
+                **widgets.field("perplexity"),
+            )
+            st.number_input(
+                "Iterations",
+                min_value=FEWEST_ITERATIONS,
+                max_value=MOST_ITERATIONS,
+                step=250,
+                help="Steps of the optimiser; more let the points settle.",
+                **widgets.field("iterations"),
+            )
+            st.number_input(
+                "Seed",
+                min_value=0,
+                max_value=LARGEST_SEED,
+                step=1,
+                help="Seed of the noise that the points start with; the same seed gives the same picture.",
+                **widgets.field("seed"),
+            )
+        waiting = st.empty()
+    with errors.explained():
+        with waiting, st.spinner("Laying out the map …", show_time=True):  # the last map stays until then
+            projection = cache.projection(
+                selection.source,
+                selection.layer,
+                selection.head,
+                kind,
+                metric=selection.metric,
+                perplexity=selection.perplexity,
+                iterations=selection.iterations,
+                seed=selection.seed,
+            )
+        drawn_map = draw_projection(
+            projection, screen.weights, picked=(screen.query, screen.key), theme=theme
+        )
+        chart(
+            drawn_map,
+            key="map",
+            alt=f"Map of the {len(projection.points)} query and key vectors of this head: {map_note(projection)}",
+        )
+        st.caption(map_note(projection) + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
+        label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
+        st.page_link(
+            "pages/space.py",
+            label="More maps of these vectors",
+            icon=":material/scatter_plot:",
+            query_params=selection.to_params(),
+            help="Other methods, one of them fitted to the attention itself, and how reliable each is.",
+        )

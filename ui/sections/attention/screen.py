@@ -1,0 +1,72 @@
+"""What the first screen shows: one head on a text, its picked query and key, and what is said of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from attnviz.records import AttentionPattern
+from ui.choice import state
+from ui.components.token_strip import token_strip
+from ui.page.view import View
+from ui.words.findings import (
+    finding,
+    strongest_key,
+)
+from ui.work import cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """One head on a text."""
+
+    view: View
+    weights: np.ndarray
+    """Of every query on every key, before rows and columns are chosen."""
+    pattern: AttentionPattern
+    """The matrix as it is drawn, with the model's own numbers."""
+    query: int
+    """Position of the picked query."""
+    key: int
+    """Position of the picked key."""
+    said: str
+    """The finding."""
+
+    @classmethod
+    def of(cls, view: View) -> "Screen":
+        """What a view shows."""
+        pattern = view.pattern(renormalise=False)  # what is said are the model's numbers
+        selection = view.selection
+        key = strongest_key(pattern, view.query) if selection.key is None else selection.key
+        return cls(
+            view=view,
+            weights=view.trace.weights(selection.layer, selection.head, view.kind),
+            pattern=pattern,
+            query=view.query,
+            key=key,
+            said=finding(pattern, view.query, key),
+        )
+
+
+def tokens(screen: Screen) -> None:
+    """The tokens as chips, with the way to the text before one was masked."""
+    view, query, key = screen.view, screen.query, screen.key
+    selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
+    token_strip(
+        trace.query_tokens(kind),
+        query=query,
+        key=key,
+        weights=screen.weights[query] if kind != "cross" else None,
+        mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
+        on_pick=lambda position: state.change(query=position, key=None),
+        on_mask=state.mask,
+        theme=theme,
+    )
+    if selection.masked and not selection.bundle:
+        st.page_link(
+            "pages/compare.py",
+            label="Compare with the text before it was masked",
+            icon=":material/compare_arrows:",
+            query_params=selection.to_params(),
+            help="Lays this head beside itself without the mask token, with every difference.",
+        )
