@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py")), *sorted((ROOT / "ui").glob("*.py"))]
+FILES = [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py")), *sorted((ROOT / "ui").rglob("*.py"))]
 NAMED = re.compile(r"(?:et al\.|and [A-Z]\w+) (?:\d{4})(.{0,24})")
 FOUND = re.compile(r"^, (?:arXiv:\d{4}\.\d{4,5}|doi:10\.|jmlr\.org)")
 
@@ -23,7 +23,7 @@ def shown(node):
             yield from shown(child)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_work_that_is_named_has_its_year_and_number(path):
     for text in shown(ast.parse(path.read_text(encoding="utf-8"))):
         for rest in NAMED.findall(text):
