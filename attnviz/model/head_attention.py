@@ -79,7 +79,7 @@ class HeadAttention(Record):
 
 
 def read_only(tensor: "Tensor") -> np.ndarray:
-    """The numbers of a tensor on the CPU, which nobody changes any more."""
+    """A CPU tensor as a read-only array that shares its memory."""
     array = tensor.numpy()
     array.flags.writeable = False
     return array
