@@ -82,7 +82,7 @@ def test_the_bars_are_the_strongest_keys_of_the_query(first_screen, door_trace):
 def test_the_verdict_leads_to_the_verification_page(first_screen):
     link = verdict(first_screen)
     assert ":green[Checked:]" in link.label
-    assert "weights differ by at most" in link.label
+    assert "weights within" in link.label
     assert PAGE == "pages/verification.py"
     assert link.query_string == first_screen.sidebar.get("page_link")[0].proto.query_string
 

@@ -61,7 +61,7 @@ def test_the_sidebar_is_the_same_on_every_page(page):
     assert at.sidebar.button(key="head_next").label == "Next"
     labels = [link.proto.label for link in at.sidebar.get("page_link")]
     assert labels[: len(PAGES)] == [label for _, label, _ in PAGES]
-    checked = [one.proto.label for one in at.get("page_link") if "weights differ by" in one.proto.label]
+    checked = [one.proto.label for one in at.get("page_link") if "weights within" in one.proto.label]
     assert len(checked) == 1 or page == "pages/verification.py"
 
 

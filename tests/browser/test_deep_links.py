@@ -16,7 +16,7 @@ PAGES = [
 
 def menu(page):
     links = page.get_by_test_id("stSidebar").get_by_role("link")
-    return links.filter(has_not_text="weights differ by").all_inner_texts()
+    return links.filter(has_not_text="weights within").all_inner_texts()
 
 
 def names(page):
@@ -49,8 +49,8 @@ def test_a_link_to_the_verification_page(fresh_server, page):
 def test_every_page_says_in_the_sidebar_whether_its_numbers_are_the_model_s(server, page):
     for path in ("heads", "find", "flow", "compare"):
         open_screen(page, server, path)
-        said = page.get_by_test_id("stSidebar").get_by_role("link", name="weights differ by")
-        expect(said).to_contain_text("Checked: 12 comparisons pass")
+        said = page.get_by_test_id("stSidebar").get_by_role("link", name="weights within")
+        expect(said).to_contain_text("Checked: 12 comparisons, weights within")
 
 
 def test_a_link_to_a_term_shows_it_and_keeps_what_is_picked(server, page):

@@ -40,13 +40,26 @@ def test_the_first_screen_shows_the_door_example(page, server):
     expect(chips(page)).to_have_count(11)
     expect(chip(page, 7)).to_have_attribute("aria-pressed", "true")
     assert picked_chips(page) == [7]  # and no other
-    expect(verdict(page)).to_contain_text("Checked: 12 comparisons pass")
+    expect(verdict(page)).to_contain_text("Checked: 12 comparisons, weights within")
     expect(readout(page)).to_have_text("query it·7 → key door·5: weight 0.4754, score 4.1305")
     assert len(cells(page)) == 11
     assert bars(page)[:2] == ["[CLS]·0", "door·5"]
     assert line_starts(page) == [map_point(page, "queries", 7)] * 5
     expect(page.get_by_role("alert")).to_have_count(0)
     assert page.title() == "Attention · attnviz"
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_the_verdict_is_not_cut(server, page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    open_screen(page, server)
+    is_cut = """shown => {
+        for (let node = shown; node && node.tagName !== "A"; node = node.parentElement)
+            if (node.scrollWidth > node.clientWidth && getComputedStyle(node).display !== "inline") return true;
+        return false;
+    }"""
+    expect(verdict(page)).to_contain_text("10⁻⁷")
+    assert not verdict(page).evaluate(is_cut)
 
 
 def test_everything_of_the_main_job_is_above_the_fold(page, server):

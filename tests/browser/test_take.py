@@ -211,7 +211,7 @@ class TestBundle:
         expect(other.get_by_role("button", name="Run again and compare")).to_have_count(2)
         other.keyboard.press("Escape")
         button.click()
-        expect(other.get_by_text("12 comparisons pass").filter(visible=True).first).to_be_visible()
+        expect(other.get_by_text("12 comparisons, weights within").filter(visible=True).first).to_be_visible()
         expect(other.get_by_role("button", name="Run again and compare")).to_have_count(0)
         wait_until_drawn(other)
         assert screen(other)["cells"] == before["cells"]

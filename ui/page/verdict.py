@@ -29,7 +29,7 @@ def headline(report: VerificationReport) -> str:
     if failed := report.failed:
         return f":red[Does not match the model:] {failed[0].name} {difference(failed[0])}"
     n_check = len(report.checks)
-    return f":green[Checked:] {n_check} comparisons pass, weights differ by at most {power(report.max_abs_error)}"
+    return f":green[Checked:] {n_check} comparisons, weights within {power(report.max_abs_error)}"
 
 
 RECORDED = "Recorded when the bundle was made"
