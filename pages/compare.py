@@ -58,7 +58,7 @@ else:
         with column:
             st.markdown(heading(part, view.selection, b.selection, comparison))
             matrix(view, comparison, part, picked, alt=f"{PARTS[part]}: {said}", key="compare")
-    zoom_buttons(comparison, view.selection.around, key="compare")
+    zoom_buttons(comparison, view.selection.b.zoom, key="compare")
     st.caption(notes(view, comparison))
     left, right = st.columns(2, gap="medium")
     with left:

@@ -13,7 +13,7 @@ from ui.sections.cost.measured import measured_cost
 view = frame("Cost of attention")
 csv = None
 with errors.explained():
-    layer = Layer.of(view.trace, view.selection.layer, view.kind, reach=view.selection.reach)
+    layer = Layer.of(view.trace, view.selection.layer, view.kind, reach=view.selection.masking.reach)
     csv = partial(as_csv, view, layer, limit_of(view))
     counted(view, layer)
     measured_cost(view, layer)

@@ -24,7 +24,7 @@ measure: Measure = "norms" if view.measure == "norms" else "weights"  # rollout 
 queries, keys = (
     Axis.of(tokens, selection.unit) for tokens in (trace.query_tokens(kind), trace.key_tokens(kind))
 )
-whole = trace.pattern(selection.layer, selection.head, kind, measure=measure)
+whole = trace.pattern(*selection.place, kind, measure=measure)
 key = strongest_key(whole.arranged(queries, keys), view.query) if selection.key is None else selection.key
 state.pin(key=key)  # or another head would be asked about another pair
 query_span = span_of(queries, view.query, selection.query_to)
@@ -46,7 +46,7 @@ with errors.explained():
         pick_group(view, "key", keys, key_span, "Key: the token it looks at")
     weights = cache.pair_weights(selection.source, kind, query_span, key_span, measure=measure)
     pair = group_name(queries, query_span), group_name(keys, key_span)
-    said = pair_finding(weights, (selection.layer, selection.head), pair, measure)
+    said = pair_finding(weights, selection.place, pair, measure)
     with st.container(key="finding"):
         st.markdown(f"**{literal(said)}**")
     grid, ranking, pairs = st.columns([20, 9, 11], gap="medium")
@@ -62,7 +62,7 @@ with errors.explained():
                 for layer in range(weights.shape[0])
             ],
             name=f"What every head gives from {pair[0]} to {pair[1]}",
-            picked=(selection.layer, selection.head),
+            picked=selection.place,
             on_pick=lambda layer, head: state.change(layer=layer, head=head),
             theme=view.theme,
             numbers=weights,

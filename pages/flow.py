@@ -12,7 +12,7 @@ from ui.export.take import take
 from ui.page import verdict
 from ui.page.frame import frame
 from ui.page.view import hidden_note
-from ui.sections.flow.lines import chosen_heads, lines_of, note, pattern_of, written_out
+from ui.sections.flow.lines import chosen_heads, lines_of, note, pattern_of
 from ui.sections.flow.settings import MOST_HEADS, controls
 from ui.words.findings import MEASURE_NOTES, finding, place, strongest_key
 from ui.words.literal import literal
@@ -32,38 +32,38 @@ with st.container(key="finding"):
     st.markdown(f"**{place(numbers)}: {literal(finding(numbers, view.query, key))}**")
 controls(view, heads)
 
-kept_entry = {
+entry = {
     "query": view.queries.index(view.query),
     "key": None if selection.key is None else view.keys.index(selection.key),
-}.get(selection.kept)
-axis = view.keys if selection.kept == "key" else view.queries
+}.get(selection.lines_of)
+axis = view.keys if selection.lines_of == "key" else view.queries
 
 
 def keep(side: str, position: int) -> None:
     """Takes the token whose lines are kept as the picked one."""
     match side:
         case "query":
-            state.change(kept=side, query=position, key=None)
+            state.change(lines_of=side, query=position, key=None)
         case "key":
-            state.change(kept=side, key=position)
+            state.change(lines_of=side, key=position)
         case _:
-            state.change(kept="")
+            state.change(lines_of="")
 
 
 token_flow(
     flow,
     view.queries,
     view.keys,
-    heads=[(one, written_out(one)) for one in heads],
+    heads=[(str(one), one.title) for one in heads],
     largest=max(largest, 1e-9),
     query=view.query,
-    kept=None if kept_entry is None else (selection.kept, int(axis.positions[kept_entry])),
+    kept=None if entry is None else (selection.lines_of, int(axis.positions[entry])),
     on_keep=keep,
     theme=view.theme,
 )
 said = [literal(note(flow, view, largest)), MEASURE_NOTES[view.measure], hidden_note(view)]
 if len(chosen) > len(heads):
-    left_out = "; ".join(written_out(one).lower() for one in chosen[MOST_HEADS:])
+    left_out = "; ".join(one.words for one in chosen[MOST_HEADS:])
     said.append(f"Lines of {MOST_HEADS} heads at most are drawn, each in its own colour: without {left_out}.")
 st.caption(" ".join(filter(None, said)))
 take(

@@ -35,7 +35,7 @@ with errors.explained():
             selection.seed,
         )
     }
-    own = cache.pattern(selection.source, selection.layer, selection.head, view.kind, "weights")
+    own = cache.pattern(selection.source, *selection.place, view.kind, "weights")
     key = strongest_key(own, view.query) if selection.key is None else selection.key
     strip(view, own, key)
     with st.container(key="finding"):

@@ -36,9 +36,9 @@ with errors.explained():
         view.selection.source,
         view.kind,
         mask_name(view),
-        view.selection.reach,
-        view.selection.unseen,
-        view.selection.flipped,
+        view.selection.masking.reach,
+        view.selection.masking.hidden_keys,
+        view.selection.masking.painted,
     )
     _, key = pick_query(view)
     st.markdown(

@@ -21,7 +21,7 @@ view = frame("Why divide by the square root of d_k")
 selection = view.selection
 csv = None
 with errors.explained():
-    products = products_of(view.trace, selection.layer, selection.head, view.kind)
+    products = products_of(view.trace, *selection.place, view.kind)
     strip = st.container()
     chosen = controls(view, products)
     weights = np.zeros(products.products.shape[1], dtype=np.float32)

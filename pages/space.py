@@ -22,7 +22,7 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Query-key space")
-view = replace(view, selection=replace(view.selection, show="weights"))  # nothing else here has a matrix
+view = replace(view, selection=view.selection.but(show="weights"))  # nothing else here has a matrix
 selection, query = view.selection, view.query
 numbers = view.pattern(renormalise=False)  # what is said are the model's numbers
 key = written.strongest_key(numbers, query) if selection.key is None else selection.key
@@ -46,7 +46,7 @@ with map_column, errors.explained():
         source, kind, last = st.session_state.get("last_map", (None, None, None))
         if (source, kind) == (selection.source, view.kind):
             projection = last
-            drawn = replace(view, selection=replace(selection, layer=last.layer, head=last.head))
+            drawn = replace(view, selection=selection.but(layer=last.layer, head=last.head))
     if projection is not None:
         draw_map(drawn, projection, picked)
     else:
@@ -77,7 +77,7 @@ terms(
 take(
     view,
     {"space_map": "Map of queries and keys", "matrix": "Attention matrix", "pair": "Picked pair"},
-    csv=partial(score_csv, score_of(view.trace, selection.layer, selection.head, query, key, kind=view.kind)),
+    csv=partial(score_csv, score_of(view.trace, *selection.place, query, key, kind=view.kind)),
     numbers="Picked pair",
     python=map_lines(view, picked, settings_of(selection)),
 )

@@ -42,7 +42,7 @@ walk = Walk(
 with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
     with st.container(key="finding", width="content"):
         st.markdown(
-            f"**Layer {selection.layer}, head {selection.head}, from {walk.label(view.query, of='query')} to "
+            f"**{selection.place.title}, from {walk.label(view.query, of='query')} to "
             f"{walk.label(key, of='key')}**"
         )
     pick_key(view, key)

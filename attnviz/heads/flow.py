@@ -91,16 +91,17 @@ def above_share(
     return np.asarray((matrices >= least) & (matrices > 0))
 
 
-def lines_csv(flow: Flow, heads: Sequence[str], queries: Axis, keys: Axis) -> bytes:
+def lines_csv(flow: Flow, heads: Sequence[Head | AllHeads], queries: Axis, keys: Axis) -> bytes:
     """All lines as CSV, the strongest first; see `attnviz.records.table`.
 
     Args:
-        heads: which head each matrix is of: "3.5", or "3" for all heads of a layer together.
+        heads: which head, or all heads of which layer, each matrix is of.
     """
     of_queries, of_keys = entry_names(queries), entry_names(keys)
     rows = []
     for line in reversed(range(len(flow))):
-        layer, _, head = heads[flow.matrix[line]].partition(".")
+        of = heads[flow.matrix[line]]
+        head = of.head if isinstance(of, Head) else "all"
         ends = of_queries[flow.query[line]], of_keys[flow.key[line]]
-        rows.append([layer, head or "all", *ends, str(flow.weight[line])])
+        rows.append([of.layer, head, *ends, str(flow.weight[line])])
     return table_csv(["layer", "head", "query", "key", "number"], rows)

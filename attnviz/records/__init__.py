@@ -5,6 +5,7 @@ numpy only, and nothing else of attnviz but the errors. Axes are named ``layer h
 
 from attnviz.records.attention import AttentionPattern, LayerAttention
 from attnviz.records.checks import WEIGHTS, Check, VerificationReport
+from attnviz.records.head import AllHeads, Head, read_heads
 from attnviz.records.points import Faithfulness, Placement, Projection
 from attnviz.records.record import KINDS, MEASURES, Kind, Measure, Provenance, Record, Role, check_index
 from attnviz.records.tokens import Axis, Tokens, Unit, arrange
@@ -13,10 +14,12 @@ __all__ = [
     "KINDS",
     "MEASURES",
     "WEIGHTS",
+    "AllHeads",
     "AttentionPattern",
     "Axis",
     "Check",
     "Faithfulness",
+    "Head",
     "Kind",
     "LayerAttention",
     "Measure",
@@ -30,4 +33,5 @@ __all__ = [
     "VerificationReport",
     "arrange",
     "check_index",
+    "read_heads",
 ]

@@ -1,17 +1,31 @@
-"""What a field of the selection can hold, and how it is written in a link.
+"""What a field of the selection can hold, how a link writes it, and what a widget for it says.
 
-One concept: a field's declaration. Reading a link, its remarks and the checks of what a widget sends follow from it.
+One concept: a field's declaration. Reading a link, its remarks, the checks of what a widget sends, the widget's label, help,
+options and range, and the table in docs/links.md follow from it.
 """
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-_CELL = re.compile(r"\d{1,4}(\.\d{1,4})?", re.ASCII)
+from attnviz.records import AllHeads, Head, read_heads
+
+_CELL = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
 _LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be picked
+
+
+class Cell(NamedTuple):
+    """A cell of the matrix, by the positions of its tokens."""
+
+    query: int
+    key: int
+
+    def __str__(self) -> str:
+        """As a link writes it: "7.5"."""
+        return f"{self.query}.{self.key}"
 
 
 class LinkError(ValueError):
@@ -21,6 +35,11 @@ class LinkError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Text:
     """Typed text, or a name that is looked up."""
+
+    title: str = field(default="", kw_only=True)
+    """Label of its widget; empty for a field without one."""
+    help: str = field(default="", kw_only=True)
+    """What changes in the picture when the widget is changed."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         """The value that a link asks for, and a remark where it is not just that; empty for none.
@@ -37,12 +56,24 @@ class Text:
         """
         return True
 
+    def widget(self) -> dict[str, Any]:
+        """What a widget of Streamlit is told of the field: its label and help, and its options or range."""
+        return {"label": self.title, "help": self.help or None}
+
+    @property
+    def words(self) -> str:
+        """What it can hold, for docs/links.md."""
+        return "text"
+
 
 @dataclass(frozen=True, slots=True)
 class Word(Text):
     """One of a few words."""
 
-    options: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    """Those of the field's type where that is a `Literal`."""
+    names: Mapping[str, str] | Callable[[str], str] = field(default=str.capitalize, kw_only=True)
+    """What each is called on screen."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         if written in self.options:
@@ -55,6 +86,14 @@ class Word(Text):
     def can_hold(self, value: Any) -> bool:
         return value in self.options
 
+    def widget(self) -> dict[str, Any]:
+        names = self.names.__getitem__ if isinstance(self.names, Mapping) else self.names
+        return Text.widget(self) | {"options": self.options, "format_func": names}
+
+    @property
+    def words(self) -> str:
+        return ", ".join(f"`{one}`" for one in self.options if one)
+
 
 @dataclass(frozen=True, slots=True)
 class Switch(Text):
@@ -65,6 +104,10 @@ class Switch(Text):
             return written == "1", ""
         raise LinkError(f"The link asks for {name} “{written}”; it can be 0 or 1. It is taken as 0.")
 
+    @property
+    def words(self) -> str:
+        return "`0` or `1`"
+
 
 @dataclass(frozen=True, slots=True)
 class Number(Text):
@@ -73,6 +116,8 @@ class Number(Text):
     lowest: float = 0
     highest: float = math.inf
     whole: bool = True
+    step: float = field(default=1, kw_only=True)
+    """Between two values of a slider, or of the buttons of a field."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
         number = _number(written, whole=self.whole)
@@ -87,6 +132,20 @@ class Number(Text):
 
     def can_hold(self, value: Any) -> bool:
         return not isinstance(value, str)
+
+    def widget(self) -> dict[str, Any]:
+        kind = int if self.whole else float
+        return Text.widget(self) | {
+            "min_value": kind(self.lowest),
+            "max_value": None if self.highest == math.inf else kind(self.highest),
+            "step": kind(self.step),
+            "format": None if self.whole else "%g",
+        }
+
+    @property
+    def words(self) -> str:
+        kind = "a whole number" if self.whole else "a number"
+        return f"{kind} from {self.lowest:,}" + (f" to {self.highest:,}" if self.highest < math.inf else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,39 +163,92 @@ class Positions(Text):
     def can_hold(self, value: Any) -> bool:
         return not any(isinstance(one, str) for one in value)
 
-
-@dataclass(frozen=True, slots=True)
-class Places(Text):
-    """Heads or cells, each as two numbers with a dot, "3.5"; "3" for all heads of a layer."""
-
-    called: str
-    """What a link is told that it asks for."""
-
-    def read(self, name: str, written: str) -> tuple[Any, str]:
-        names = written.split(",")
-        found = tuple(dict.fromkeys(one for one in names if _CELL.fullmatch(one)))
-        remark = f"The link asks for {self.called} “{written}”; they are written as 3.5,4.2."
-        return found, remark if len(found) < len(names) else ""
+    @property
+    def words(self) -> str:
+        return "positions, as `3,5`"
 
 
 @dataclass(frozen=True, slots=True)
-class HeldHead(Text):
-    """The head that a map is turned to lie like, as "3.5"."""
+class Cells(Text):
+    """Cells of the matrix, each as its query and key, "7.5"."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:
-        if _CELL.fullmatch(written) and "." in written:
-            return written, ""
-        raise LinkError(
-            f"The link holds the map like head “{written}”; it is written as 3.5. It is left out."
-        )
+        asked = written.split(",")
+        cells = [_CELL.fullmatch(one) for one in asked]
+        found = tuple(dict.fromkeys(Cell(int(one[1]), int(one[2])) for one in cells if one))
+        said = f"The link asks for cells “{written}”; they are written as 3.5,4.2."
+        return found, said if len(found) < len(asked) else ""
+
+    @property
+    def words(self) -> str:
+        return "cells as query and key, as `7.5,7.6`"
 
 
-def declarations(record: Any) -> dict[str, Text]:
-    """What each field of a dataclass can hold: what its type is annotated with, or what follows from the type.
+@dataclass(frozen=True, slots=True)
+class Heads(Text):
+    """Several heads; those of a whole layer where only that is written."""
 
-    A field that may be None holds what its type is without it.
+    def read(self, name: str, written: str) -> tuple[Any, str]:
+        asked = written.split(",")
+        found = tuple(dict.fromkeys(one for one in map(_heads, asked) if one is not None))
+        said = f"The link asks for heads “{written}”; they are written as 3.5,4.2."
+        return found, said if len(found) < len(asked) else ""
+
+    def can_hold(self, value: Any) -> bool:
+        return all(isinstance(one, Head | AllHeads) for one in value)
+
+    @property
+    def words(self) -> str:
+        return "heads as layer and head, as `3.5,4.2`; a layer alone, as `3`, for all its heads together"
+
+
+@dataclass(frozen=True, slots=True)
+class OneHead(Text):
+    """One head; none where it is empty."""
+
+    def read(self, name: str, written: str) -> tuple[Any, str]:
+        found = _heads(written)
+        if not isinstance(found, Head):
+            raise LinkError(
+                f"The link asks for {name} “{written}”; it is written as 3.5, layer and head. It is left out."
+            )
+        return found, ""
+
+    @property
+    def words(self) -> str:
+        return "a head as layer and head, as `3.5`"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands in a selection."""
+
+    part: str
+    """Name of the record that it is in; empty for the selection itself."""
+    field: str
+    usual: Any
+    """Its default; `dataclasses.MISSING` where it has none."""
+
+
+def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
+    """By its name in a link what each field of a record can hold, and where its value stands.
+
+    A field holds what its type is annotated with, or what follows from the type; one that may be None holds what its
+    type is without it. Where the type is a record, its fields are taken, their names after its ``PREFIX``.
     """
-    return {name: _declaration(given) for name, given in get_type_hints(record, include_extras=True).items()}
+    hints = get_type_hints(record, include_extras=True)
+    holds: dict[str, Text] = {}
+    places: dict[str, Place] = {}
+    for one in fields(record):
+        given = hints[one.name]
+        if is_dataclass(given):
+            for name, inner in declarations(given)[0].items():
+                holds[given.PREFIX + name] = inner
+                places[given.PREFIX + name] = Place(one.name, name, getattr(one.default, name))
+        else:
+            holds[one.name] = _declaration(given)
+            places[one.name] = Place("", one.name, one.default)
+    return holds, places
 
 
 def _declaration(given: Any) -> Text:
@@ -144,24 +256,41 @@ def _declaration(given: Any) -> Text:
     kind = given.__origin__ if said else given
     if isinstance(kind, UnionType):
         [kind] = [one for one in get_args(kind) if one is not NoneType]
+    if get_origin(kind) is Literal:
+        [holds] = said or [Word()]
+        return replace(holds, options=get_args(kind))
     if said:
         [holds] = said
         return replace(holds, whole=kind is int) if isinstance(holds, Number) else holds
-    if get_origin(kind) is Literal:
-        return Word(get_args(kind))
-    if kind == tuple[int, ...]:
-        return Positions()
-    plain: dict[Any, Text] = {str: Text(), bool: Switch(), int: Number(), float: Number(whole=False)}
+    plain: dict[Any, Text] = {
+        str: Text(),
+        bool: Switch(),
+        int: Number(),
+        float: Number(whole=False),
+        tuple[int, ...]: Positions(),
+        tuple[Cell, ...]: Cells(),
+        tuple[Head | AllHeads, ...]: Heads(),
+        Head: OneHead(),
+    }
     return plain[kind]
 
 
 def written(value: Any) -> str:
     """A value as a link writes it."""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "1" if value else "0"
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, tuple) and not isinstance(value, Head | AllHeads | Cell):
         return ",".join(map(str, value))
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _heads(written: str) -> Head | AllHeads | None:
+    try:
+        return read_heads(written)
+    except ValueError:
+        return None
 
 
 def _number(text: str, *, whole: bool) -> int | float | None:

@@ -49,7 +49,7 @@ def method_and_vectors(view: View) -> None:
         format_func=words.SPACE_NAMES.__getitem__,
         help="What the method is fed with; the attention map is fed with the weights. "
         + " ".join(f"{words.SPACE_NAMES[one]}: {said}" for one, said in words.SPACE_WORDS.items()),
-        disabled=selection.method == "attention",
+        disabled=selection.maps.method == "attention",
         width=165,
         **widgets.field("space"),
     )
@@ -58,12 +58,12 @@ def method_and_vectors(view: View) -> None:
 def parameters(view: View, n_point: int) -> None:
     """The method's parameters, each in the range that it has for this many points."""
     selection = view.selection
-    for name, (low, high) in limits(selection.method, n_point).items():
+    for name, (low, high) in limits(selection.maps.method, n_point).items():
         title, said = PARAMETERS[name]
         kind: Any = type(getattr(selection, name))
         high = min(high, NUMBERS[name].highest)
         is_shown = low <= getattr(selection, name) <= high
-        fits = replace(selection, **{name: kind(np.clip(getattr(selection, name), low, high))})
+        fits = selection.but(**{name: kind(np.clip(getattr(selection, name), low, high))})
         st.number_input(
             f"{title} ({low:g} to {high:,.4g})" if name != "seed" else title,
             min_value=kind(low),
@@ -73,7 +73,7 @@ def parameters(view: View, n_point: int) -> None:
             help=said if is_shown else f"{said} {getattr(selection, name):g} was asked for.",
             **widgets.field(name, fits),
         )
-    if selection.method not in ("attention", "pca"):
+    if selection.maps.method not in ("attention", "pca"):
         st.segmented_control(
             "Distance",
             CHOICES["metric"],

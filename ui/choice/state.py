@@ -47,7 +47,7 @@ def with_opened_bundle(selection: Selection) -> Selection:
     _remark(
         "The link leads to a bundle that is not open here; its sentence is computed by the model instead."
     )
-    st.session_state.selection = replace(selection, bundle="")
+    st.session_state.selection = selection.but(bundle="")
     return chosen()
 
 
@@ -73,7 +73,7 @@ def change(**changes: Any) -> None:
     if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked"}:
         changes = {"bundle": ""} | changes
         notices = ["The bundle is left: what is shown is computed by the model on this machine."]
-    st.session_state.selection = replace(chosen(), **changes)
+    st.session_state.selection = chosen().but(**changes)
     st.session_state.notices = notices
     st.session_state.clicked = True
 
@@ -86,7 +86,7 @@ def show(selection: Selection, notices: list[str]) -> None:
 
 def pin(**shown: Any) -> None:
     """Chooses what is shown where nothing was chosen, so that it stays whatever else is."""
-    st.session_state.selection = replace(chosen(), **shown)
+    st.session_state.selection = chosen().but(**shown)
 
 
 def mask(position: int) -> None:
@@ -132,7 +132,7 @@ def last_good() -> Selection:
         st.session_state.preset = first_screen(default_model()).preset
         return first_selection(default_model())
     good: Selection = st.session_state.good
-    return good if opened(good.bundle) else replace(good, bundle="")
+    return good if opened(good.bundle) else good.but(bundle="")
 
 
 def choose_preset(preset: Preset) -> None:
@@ -150,7 +150,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     if selection.kind not in trace.kinds:
         if selection.kind:
             _remark(f"{model} has no {selection.kind} attention; {trace.kinds[0]} attention is shown.")
-        selection = replace(selection, kind=trace.kinds[0])
+        selection = selection.but(kind=trace.kinds[0])
     kind: Any = selection.kind
 
     def nearest(name: str, count: int, things: str) -> None:
@@ -161,26 +161,26 @@ def fit(selection: Selection, trace: Trace) -> Selection:
                 f"There is no {name} {found}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
             )
             changed: dict[str, Any] = {name: count - 1}
-            selection = replace(selection, **changed)
+            selection = selection.but(**changed)
 
     measure = measure_of(selection.show)
     if measure not in trace.measures(kind):
         _remark(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
-        selection = replace(selection, show="weights")
+        selection = selection.but(show="weights")
     if selection.unit == "words" and not has_words(trace.tokens, trace.target_tokens):
         _remark("Which tokens of this text make a word is not known; a row and a column stand for a token.")
-        selection = replace(selection, unit="tokens")
+        selection = selection.but(unit="tokens")
     if trace.tokens.text_pair is None:
-        selection = replace(selection, sentences="all")
+        selection = selection.but(sentences="all")
     nearest("layer", trace.n_layers(kind), f"{model} has layers")
     nearest("head", trace.n_heads(kind), f"{model} has heads")
-    heads = tuple(one for one in selection.heads if _is_there(one, trace, kind))
-    if heads != selection.heads:
-        _remark(f"Heads {', '.join(selection.heads)} were asked for; those that {model} has are shown.")
-        selection = replace(selection, heads=heads)
-    if selection.held and not _is_there(selection.held, trace, kind):
-        _remark(f"The map was to lie like that of head {selection.held}, which {model} does not have.")
-        selection = replace(selection, held="")
+    heads = tuple(one for one in selection.flow.heads if _is_there(one, trace, kind))
+    if heads != selection.flow.heads:
+        _remark(f"Heads {', '.join(selection.flow.heads)} were asked for; those that {model} has are shown.")
+        selection = selection.but(heads=heads)
+    if selection.maps.aligned_with and not _is_there(selection.maps.aligned_with, trace, kind):
+        _remark(f"The map was to lie like that of head {selection.maps.aligned_with}, which {model} does not have.")
+        selection = selection.but(held="")
     nearest("query", len(trace.query_tokens(kind)), "this text has tokens")
     nearest("key", len(trace.key_tokens(kind)), "this text has tokens")
     nearest("query_to", len(trace.query_tokens(kind)), "this text has tokens")
@@ -190,7 +190,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         selection = replace(
             selection, query=query, key=key if selection.key is None else selection.key, kept=""
         )
-    return replace(selection, kind="" if selection.kind == trace.kinds[0] else selection.kind)
+    return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
 
 
 def _is_there(name: str, trace: Trace, kind: Any) -> bool:
@@ -219,7 +219,7 @@ def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
 def _strongest_query(trace: Trace, selection: Selection) -> int:
     """The query that gives most weight to a token of the text other than itself."""
     kind: Any = selection.kind
-    pattern = trace.pattern(selection.layer, selection.head, kind)
+    pattern = trace.pattern(*selection.place, kind)
     weights = pattern.weights.copy()
     weights[:, pattern.keys.is_special] = -1
     if kind != "cross":

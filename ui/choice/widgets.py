@@ -10,8 +10,8 @@ from typing import Any
 import streamlit as st
 
 from ui.choice import state
-from ui.choice.fields import Positions
-from ui.choice.selection import HOLDS, Selection
+from ui.choice.fields import Heads, Positions
+from ui.choice.selection import FIELDS, Selection
 
 
 def arrive(page: str) -> None:
@@ -30,24 +30,30 @@ def arrive(page: str) -> None:
 
 
 def field(
-    name: str, shown: Selection | None = None, take: Callable[..., None] = state.change
+    name: str,
+    shown: Selection | None = None,
+    take: Callable[..., None] = state.change,
+    **different: Any,
 ) -> dict[str, Any]:
-    """Arguments that tie a widget to a field of the selection.
+    """All that a widget for a field of the selection is told: its declaration, its value, and what it changes.
 
     Args:
+        name: of the field, as in a link.
         shown: what the widget is filled in with in place of what is chosen.
         take: called with the field's new value, by its name.
+        different: what differs from the declaration here, such as the options that a model has.
     """
+    declared = FIELDS[name]
 
     def changed(picked: Any) -> None:
-        holds = HOLDS.get(name)
-        if holds is None or holds.can_hold(picked):  # not the label of an option that is gone
-            picked = sorted(picked) if isinstance(holds, Positions) else picked
+        if declared.can_hold(picked):  # not the label of an option that is gone
+            picked = sorted(picked) if isinstance(declared, Positions) else picked
             take(**{name: tuple(picked) if isinstance(picked, list) else picked})
 
-    value = getattr(shown or state.chosen(), name)
-    value = list(value) if isinstance(value, tuple) else value  # as a widget for several things holds it
-    return tie(f"field_{name}", value, changed)
+    value = (shown or state.chosen()).value(name)
+    is_several = isinstance(declared, Positions | Heads)
+    value = list(value) if is_several and value is not None else value  # as a widget for several things holds it
+    return declared.widget() | different | tie(f"field_{name}", value, changed)
 
 
 def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
     }
     selection, notices = from_params(settings)
     is_offered = name in [one.name for one in offers()]
-    return replace(selection, model=name if is_offered else state.chosen().model, bundle=digest), notices
+    return selection.but(model=name if is_offered else state.chosen().model, bundle=digest), notices
 
 
 def banner(bundle: Bundle) -> None:

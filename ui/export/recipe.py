@@ -15,7 +15,7 @@ def python_lines(view: View, key: int) -> str:
     selection = view.selection
     kind = f"{view.kind!r}" if selection.kind else ""
     lines = ["import attnviz", *_trace_lines(view)]
-    place = _call(selection.layer, selection.head, kind=selection.kind)
+    place = _call(*selection.place, kind=selection.kind)
     measure = "" if view.measure == "weights" else f", measure={view.measure!r}"
     lines.append(f"pattern = trace.pattern({place}{measure})")
     if _is_arranged(view):
@@ -36,12 +36,12 @@ def map_lines(view: View, picked: tuple[int, int], settings: Mapping[str, object
     It lies as it comes, not turned like another head's.
     """
     selection = view.selection
-    place = _call(selection.layer, selection.head, kind=selection.kind)
+    place = _call(*selection.place, kind=selection.kind)
     lines = ["import attnviz", *_trace_lines(view)]
     lines.append(f"projection = attnviz.project(trace, {place}, {_named(settings)})")
     lines.append(f"weights = trace.weights({place})")
-    drawn = _call(side=_unless("query", selection.kept), tint=_unless("role", selection.tint))
-    drawn = f", {drawn}" if drawn and selection.tint != "norm" else ""
+    drawn = _call(side=_unless("query", selection.lines_of), tint=_unless("role", selection.maps.tint))
+    drawn = f", {drawn}" if drawn and selection.maps.tint != "norm" else ""
     lines.append(f"figure = attnviz.figures.draw_projection(projection, weights, picked={picked}{drawn})")
     return "\n".join([*lines, "figure.show()", ""])
 

@@ -106,10 +106,10 @@ def _view(selection: Selection) -> tuple[View, Selection]:
             return view, view.selection
         downloads.panel(chosen)
         # The text goes on with the model there was; the link keeps the model that was asked for.
-        view = _fitted_view(replace(selection, model=state.last_good().model))
+        view = _fitted_view(selection.but(model=state.last_good().model))
         state.remember(view.selection)
         st.caption(f"What is shown is still the attention of {literal(view.selection.model)}.")
-        return view, replace(view.selection, model=selection.model)
+        return view, view.selection.but(model=selection.model)
     except AttnvizError as error:
         errors.show(error)
     good = state.last_good()
@@ -118,7 +118,7 @@ def _view(selection: Selection) -> tuple[View, Selection]:
         name: getattr(good, name)
         for name in ("model", "text", "second", "cut", "masked", "bundle", "query", "key")
     }
-    view = _fitted_view(replace(selection, **(kept | picks)))
+    view = _fitted_view(selection.but(**(kept | picks)))
     state.remember(view.selection)
     return view, view.selection
 

@@ -84,7 +84,7 @@ def place(view: View) -> None:
             trace.kinds,
             required=True,
             help="Encoder: all tokens see all; decoder: earlier ones only; cross: from decoder to encoder.",
-            **widgets.field("kind", replace(view.selection, kind=kind)),
+            **widgets.field("kind", view.selection.but(kind=kind)),
         )
     n_layers, n_heads = trace.n_layers(kind), trace.n_heads(kind)
     place = st.container(horizontal=True)

@@ -18,7 +18,7 @@ from ui.work import cache
 def pick_query(view: View) -> tuple[int, int]:
     """Draws the chips, where a query is picked or masked; query and key of the pair."""
     selection, kind = view.selection, view.kind
-    own = view.trace.pattern(selection.layer, selection.head, kind)
+    own = view.trace.pattern(*selection.place, kind)
     key = strongest_key(own, view.query) if selection.key is None else selection.key
     token_strip(
         own.queries.tokens,
@@ -42,5 +42,5 @@ def pick_key(view: View, key: int) -> None:
         format_func=lambda position: label_at(labels[position], position),
         help="The token that the picked query looks at; the query is picked by its chip above.",
         width=200,
-        **widgets.field("key", replace(view.selection, key=key)),
+        **widgets.field("key", view.selection.but(key=key)),
     )

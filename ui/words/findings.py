@@ -153,6 +153,16 @@ def pair_finding(
     )
 
 
+MARKS = {
+    "previous": "←",
+    "next": "→",
+    "self": "=",
+    "[CLS]": "C",
+    "[SEP]": "S",
+    "punctuation": "P",
+    "broad": "~",
+}
+"""What marks a head in the grid of all heads, by the pattern that it matches."""
 TINT_NAMES: dict[Tint, str] = {
     "role": "Role",
     "token": "Token",

@@ -65,9 +65,9 @@ def query_key_map(screen: Screen) -> None:
                 selection.layer,
                 selection.head,
                 kind,
-                metric=selection.metric,
-                perplexity=selection.perplexity,
-                iterations=selection.iterations,
+                metric=selection.maps.metric,
+                perplexity=selection.maps.perplexity,
+                iterations=selection.maps.iterations,
                 seed=selection.seed,
             )
         drawn_map = draw_projection(

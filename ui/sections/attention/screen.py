@@ -40,7 +40,7 @@ class Screen:
         key = strongest_key(pattern, view.query) if selection.key is None else selection.key
         return cls(
             view=view,
-            weights=view.trace.weights(selection.layer, selection.head, view.kind),
+            weights=view.trace.weights(*selection.place, view.kind),
             pattern=pattern,
             query=view.query,
             key=key,

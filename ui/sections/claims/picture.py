@@ -27,7 +27,7 @@ def figure(
     view: View, key: str, numbers: np.ndarray, what: str, *, span: tuple[float, float] = (0.0, 1.0)
 ) -> None:
     """One number of every head."""
-    picked = (view.selection.layer, view.selection.head)
+    picked = view.selection.place
     chart(
         draw_heads(numbers, what=what, picked=picked, span=span, theme=view.theme),
         key=f"claim_{key}",

@@ -45,7 +45,7 @@ def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None
             points,
             collection.tokens,
             hover_texts(collection.tokens),
-            tint=view.selection.lines_tint,
+            tint=view.selection.joint.tint,
             lengths=np.linalg.norm(np.concatenate(vectors), axis=1),
             shown=shown,
             found=found,
@@ -54,7 +54,7 @@ def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None
         key=CHART,
         alt=f"Map of {len(points):,} query and key vectors. {screen.place}.",
     )
-    side = view.selection.at_side
+    side = view.selection.joint.side
     labels = [
         label_at(label, position) for one in collection.tokens for position, label in enumerate(one.labels)
     ]

@@ -75,13 +75,13 @@ def parameters(selection: Selection) -> None:
 
 def _fields(selection: Selection) -> list[tuple[str, str]]:
     """Fields of the selection that the method takes, each with what it is there."""
-    return [(field, field.removeprefix("lines_")) for field in _FIELDS[selection.lines_method]]
+    return [(field, field.removeprefix("lines_")) for field in _FIELDS[selection.joint.method]]
 
 
 def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
     """The map of the picked head, made by another process; None while it is not there."""
     selection = view.selection
-    settings: dict[str, Any] = {"method": selection.lines_method, "space": selection.lines_space}
+    settings: dict[str, Any] = {"method": selection.joint.method, "space": selection.joint.space}
     settings |= {name: getattr(selection, field) for field, name in _fields(selection)}
     key = (selection.model, digest(text), selection.layer, view.kind, selection.head, *settings.values())
 

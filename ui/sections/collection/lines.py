@@ -88,10 +88,10 @@ def _take(text: str) -> None:
 def chosen_lines(view: View) -> str:
     """The text whose lines are shown, with a note where it is not the one that the link asks for."""
     own = st.session_state.get("own_lines")
-    if view.selection.lines == "own" and own:
+    if view.selection.joint.sentences == "own" and own:
         st.caption("These sentences stay in this session: no link leads back to them.")
         return str(own)
-    if view.selection.lines == "own":
+    if view.selection.joint.sentences == "own":
         st.caption(
             ":material/info: The link leads to pasted or uploaded sentences, which no link holds; the bundled set is shown."
         )

@@ -14,7 +14,7 @@ from ui.words.literal import quoted
 
 def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) -> None:
     """The tokens that were looked for, each with its sentence; a row picks its token."""
-    collection, wanted = screen.collection, quoted(view.selection.found)
+    collection, wanted = screen.collection, quoted(view.selection.joint.search)
     if not len(found):
         st.caption(f"No token and no word of these sentences is {wanted}.")
         return
@@ -23,8 +23,8 @@ def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) ->
     st.markdown(
         f"**{wanted}: {len(found):,} token{'s' * (len(found) != 1)} in {n_sentence:,} sentence{'s' * (n_sentence != 1)}**"
     )
-    side = ("query", "key").index(view.selection.at_side)
-    key = f"matches_{lines.digest(view.selection.found)[:8]}"
+    side = ("query", "key").index(view.selection.joint.side)
+    key = f"matches_{lines.digest(view.selection.joint.search)[:8]}"
     st.dataframe(
         {
             "sentence": sentences + 1,

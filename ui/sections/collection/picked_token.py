@@ -21,12 +21,12 @@ N_LINES = 5  # strongest partners that the picked point is joined to
 def picked_token(view: View, screen: Screen) -> int | None:
     """Number of the picked token; None where none is, or none that is there."""
     selection, tokens = view.selection, screen.collection.tokens
-    if selection.at_sentence is None:
+    if selection.joint.sentence is None:
         return None
-    if selection.at_sentence >= len(tokens) or selection.at_token >= len(tokens[selection.at_sentence]):
+    if selection.joint.sentence >= len(tokens) or selection.joint.token >= len(tokens[selection.joint.sentence]):
         st.caption(":material/info: The token that the link picks is not among these sentences.")
         return None
-    return screen.collection.start(selection.at_sentence) + selection.at_token
+    return screen.collection.start(selection.joint.sentence) + selection.joint.token
 
 
 def pick(collection: Collection, side: int, token: int) -> None:
@@ -67,14 +67,14 @@ def sentence(view: View, screen: Screen, token: int) -> None:
     number, position = int(collection.sentence[token]), int(collection.position[token])
     tokens = collection.tokens[number]
     weights = collection.weights(number, screen.head)
-    partners = links(screen, token, selection.at_side)
+    partners = links(screen, token, selection.joint.side)
     first = int(collection.position[partners[0].token]) if partners else position
-    query, key = (position, first) if selection.at_side == "query" else (first, position)
+    query, key = (position, first) if selection.joint.side == "query" else (first, position)
     axis = Axis.of(tokens)
     listed = ", ".join(
         f"{name(axis, int(collection.position[one.token]))} {share_text(one.weight)}" for one in partners
     )
-    if selection.at_side == "query":
+    if selection.joint.side == "query":
         said = f"query {name(axis, position)} gives to {listed}"
     else:
         said = f"key {name(axis, position)} is given by {listed}"

@@ -59,7 +59,7 @@ def with_b(view: View, key: int) -> Selection:
     if any(differs(view.selection, what) for what in FIELDS):
         return view.selection
     usual = "layer" if view.measure == "rollout" else "head"
-    return replace(view.selection, **start("masked" if view.selection.masked else usual, view, key))
+    return view.selection.but(**start("masked" if view.selection.masked else usual, view, key))
 
 
 def view_of_b(view: View, shown: Selection) -> View | None:
@@ -73,7 +73,7 @@ def view_of_b(view: View, shown: Selection) -> View | None:
             return None
         trace = cache.trace(other.source)
         last_layer, last_head = trace.n_layers(view.kind) - 1, trace.n_heads(view.kind) - 1
-        fitted = replace(other, layer=min(other.layer, last_layer), head=min(other.head, last_head))
+        fitted = other.but(layer=min(other.layer, last_layer), head=min(other.head, last_head))
         if fitted != other:
             st.caption(
                 f":material/info: {literal(other.model)} has layers 0 to {last_layer} and heads 0 to {last_head}; "

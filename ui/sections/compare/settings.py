@@ -75,7 +75,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
         of_b = view if b is None else b
         for what, count in (("layer", of_b.trace.n_layers(kind)), ("head", of_b.trace.n_heads(kind))):
             if what in chosen:
-                fitted = replace(shown, **{f"other_{what}": min(getattr(shown, f"other_{what}"), count - 1)})
+                fitted = shown.but(**{f"other_{what}": min(getattr(shown, f"other_{what}"), count - 1)})
                 st.number_input(
                     f"{NAMES[what]} of B (0–{count - 1})",
                     min_value=0,
@@ -104,7 +104,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             help="Picks B, and compares it with what was A.",
         )
     if "sentence" in chosen:
-        sentences = st.columns([2, 1]) if shown.second or shown.other_second else [st.container()]
+        sentences = st.columns([2, 1]) if shown.second or shown.b.second else [st.container()]
         sentences[0].text_input(
             "Sentence of B",
             help="The sentence that the picked one is compared with; empty for the same.",
@@ -137,7 +137,7 @@ def masked_tokens(view: View, shown: Selection) -> None:
     with errors.explained(key="cut_masked"):
         tokens = cache.trace(replace(shown.other.source, masked=())).tokens
     options = [position for position in range(len(tokens)) if not tokens.is_special[position]]
-    masked = tuple(position for position in shown.other_masked or () if position in options)
+    masked = tuple(position for position in shown.b.masked or () if position in options)
     st.multiselect(
         "Masked in B",
         options,
@@ -145,7 +145,7 @@ def masked_tokens(view: View, shown: Selection) -> None:
         placeholder="No token",
         width=260,
         help="The tokens in whose place B reads the mask token.",
-        **tied("other_masked", replace(shown, other_masked=masked)),
+        **tied("other_masked", shown.but(other_masked=masked)),
     )
 
 

@@ -79,7 +79,7 @@ def notes(view: View, comparison: Comparison) -> str:
                 for side, cells in enumerate((comparison.first_weights, comparison.second_weights))
             ]
             said.append(f"On average {shares[0]} of A's {of_what} and {shares[1]} of B's lies on them.")
-    said.append(zoom_note(comparison, view.selection.around))
+    said.append(zoom_note(comparison, view.selection.b.zoom))
     if comparison.splits_differ:
         said.append("The two models split the same text into different pieces.")
     said.append("Triangles mark the largest changes, upwards where B has more.")

@@ -28,7 +28,7 @@ def matrix(
             comparison,
             part,
             picked=picked,
-            around=_part_length(comparison, view.selection.around),
+            around=_part_length(comparison, view.selection.b.zoom),
             theme=view.theme,
         ),
         key=f"{key}_{part}",

@@ -30,7 +30,7 @@ def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> Non
     names = dict(zip(axis.positions.tolist(), numbered(axis), strict=True))
     first, last = (int(axis.positions[axis.index(one) or 0]) for one in (span[0], span[1] - 1))
     places: dict[str, Any] = {side: first, f"{side}_to": last}
-    shown = replace(view.selection, **places)
+    shown = view.selection.but(**places)
     st.selectbox(
         label,
         list(names),

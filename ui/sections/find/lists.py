@@ -26,7 +26,7 @@ def best_heads(view: View, weights: np.ndarray, measure: Measure) -> None:
                 text=f"Layer {layer}, head {head}",
                 amount=number_text(float(weights[layer, head]), measure),
                 length=float(weights[layer, head]) / largest,
-                picked=(layer, head) == (view.selection.layer, view.selection.head),
+                picked=(layer, head) == view.selection.place,
             )
             for layer, head in order
         ],
@@ -42,9 +42,9 @@ def best_heads(view: View, weights: np.ndarray, measure: Measure) -> None:
 def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span]) -> None:
     """The pairs that the picked head, whose pattern this is, gives most."""
     selection = view.selection
-    st.markdown(f"**Strongest pairs of layer {selection.layer}, head {selection.head}**")
+    st.markdown(f"**Strongest pairs of {selection.place.words}**")
     pairs = heads.strongest_pairs(
-        pattern, MOST_ROWS, special=selection.pairs_special, itself=selection.pairs_self
+        pattern, MOST_ROWS, special=selection.pairs.special, itself=selection.pairs.itself
     )
     queries, keys = pattern.queries, pattern.keys
     query_labels, key_labels = numbered(queries), numbered(keys)

@@ -5,41 +5,34 @@ import numpy as np
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import percent_text, share_text
 from attnviz.heads.flow import Flow, above_share, above_weight, strongest_lines
-from attnviz.records import AttentionPattern
-from ui.choice.selection import NUMBERS
+from attnviz.records import AllHeads, AttentionPattern, Head
 from ui.page.view import View
 from ui.words.findings import name
 
 
-def chosen_heads(view: View) -> list[str]:
-    """The heads whose lines are asked for, the picked one first, as "3.5"; "3" for all heads of a layer together."""
-    picked = f"{view.selection.layer}.{view.selection.head}"
-    chosen = [picked, *view.selection.heads]
+def chosen_heads(view: View) -> list[Head | AllHeads]:
+    """The heads whose lines are asked for, the picked one first."""
+    chosen = [view.selection.place, *view.selection.flow.heads]
     if view.measure == "rollout":  # which is of all heads
-        chosen = [one.partition(".")[0] for one in chosen]
+        chosen = [AllHeads(one.layer) for one in chosen]
     return list(dict.fromkeys(chosen))
 
 
-def pattern_of(drawn: str, view: View) -> AttentionPattern:
+def pattern_of(drawn: Head | AllHeads, view: View) -> AttentionPattern:
     """The matrix of a head, or of all heads of a layer."""
-    layer, _, head = drawn.partition(".")
-    return view.pattern(int(layer), int(head or 0), together=not head)
-
-
-def written_out(drawn: str) -> str:
-    """A head in words: "Layer 3, head 5"."""
-    layer, _, head = drawn.partition(".")
-    return f"Layer {layer}, head {head}" if head else f"Layer {layer}, all heads"
+    if isinstance(drawn, AllHeads):
+        return view.pattern(drawn.layer, together=True)
+    return view.pattern(*drawn)
 
 
 def lines_of(matrices: np.ndarray, view: View) -> Flow:
     """The lines above the threshold, those of the picked query before all others."""
     selection = view.selection
-    if selection.threshold == "share":
-        above = above_share(matrices, selection.share / 100)
+    if selection.flow.threshold == "share":
+        above = above_share(matrices, selection.flow.share / 100)
     else:
         unit = float(matrices.max()) if view.measure == "norms" else 1.0
-        above = above_weight(matrices, selection.least / 100 * unit)
+        above = above_weight(matrices, selection.flow.weakest / 100 * unit)
     return strongest_lines(matrices, above, whole_row=view.queries.index(view.query))
 
 
@@ -56,11 +49,11 @@ def note(flow: Flow, view: View, largest: float) -> str:
             said += f" Those of {name(view.queries, view.query)} are all there."
     else:
         said = f"{len(flow):,} line{'s' * (len(flow) != 1)}, {held}."
-    if selection.threshold == "weight":
-        said += f" Lines under {selection.least:g}\N{NO-BREAK SPACE}%{of_what} are not drawn."
-    elif selection.share < NUMBERS["share"].highest:
+    if selection.flow.threshold == "weight":
+        said += f" Lines under {selection.flow.weakest:g}\N{NO-BREAK SPACE}%{of_what} are not drawn."
+    elif selection.flow.share < 100:
         said += (
-            f" For each query the strongest keys that hold {percent_text(selection.share / 100)} of its row are drawn "
+            f" For each query the strongest keys that hold {percent_text(selection.flow.share / 100)} of its row are drawn "
             "(Hoover et al. 2020, arXiv:1910.05276)."
         )
     if view.measure == "norms":

@@ -27,7 +27,7 @@ def controls(view: View, heads: list[str]) -> None:
         required=True,
         format_func=SHOWN_NAMES.__getitem__,
         help=f"Weights after the softmax; {MEASURES_HELP}",
-        **widgets.field("show", replace(selection, show=view.measure)),
+        **widgets.field("show", selection.but(show=view.measure)),
     )
     middle.multiselect(
         "Beside the picked head",
@@ -36,10 +36,10 @@ def controls(view: View, heads: list[str]) -> None:
         format_func=written_out,
         placeholder="More heads, each in its own colour",
         help="Draws the lines of these heads too, each in a colour of its own.",
-        **widgets.field("heads", replace(selection, heads=tuple(heads[1:]))),
+        **widgets.field("heads", selection.but(heads=tuple(heads[1:]))),
     )
     with right.container(horizontal=True, vertical_alignment="bottom"):
-        if selection.threshold == "share":
+        if selection.flow.threshold == "share":
             lowest, highest = NUMBERS["share"].lowest, NUMBERS["share"].highest
             st.slider(
                 "Share of each row",

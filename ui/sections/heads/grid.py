@@ -11,19 +11,9 @@ from attnviz.heads import STATISTICS
 from ui.components.head_grid import head_grid
 from ui.page.view import hidden_note
 from ui.sections.heads.screen import PICTURES, Screen, pick, within
+from ui.words.findings import MARKS
 from ui.words.literal import literal
 from ui.work import cache
-
-# What stands in the corner of a head that bears a label.
-MARKS = {
-    "previous": "←",
-    "next": "→",
-    "self": "=",
-    "[CLS]": "C",
-    "[SEP]": "S",
-    "punctuation": "P",
-    "broad": "~",
-}
 
 
 def finding(screen: Screen) -> str:
@@ -54,7 +44,7 @@ def grid(screen: Screen) -> None:
             pictures = cache.thumbnails(
                 screen.cells,
                 renormalise=renormalise,
-                common=selection.common,
+                common=selection.all_heads.common_scale,
                 colour=selection.colour,
                 theme=view.theme,
             )
@@ -73,7 +63,7 @@ def grid(screen: Screen) -> None:
     head_grid(
         [[text(layer, head) for head in of_layer] for layer in layers],
         name="All heads, layers down and heads across; pick one",
-        picked=(selection.layer, selection.head),
+        picked=selection.place,
         on_pick=pick,
         theme=view.theme,
         pictures=pictures,
@@ -88,7 +78,7 @@ def notes(screen: Screen) -> None:
     view, selection = screen.view, screen.view.selection
     said = []
     if screen.shown == PICTURES:
-        own = "the largest of all heads" if selection.common else "its own largest"
+        own = "the largest of all heads" if selection.all_heads.common_scale else "its own largest"
         said.append(f"Each picture goes from 0 to {own}.")
         if max(len(view.queries), len(view.keys)) > MOST_PIXELS:
             said.append(
@@ -97,9 +87,9 @@ def notes(screen: Screen) -> None:
     else:
         one = STATISTICS[screen.shown]
         said.append(f"{one.help} Source: {one.source}.")
-    if screen.shown != selection.grid:
+    if screen.shown != selection.all_heads.grid:
         said.append(
-            f"{STATISTICS[selection.grid].title}: there is none for this text, so pictures are shown."
+            f"{STATISTICS[selection.all_heads.grid].title}: there is none for this text, so pictures are shown."
         )
     if view.measure == "rollout":
         said.append("Rollout is of all heads together; weights are shown.")

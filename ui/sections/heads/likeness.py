@@ -16,10 +16,10 @@ N_NEAREST = 8
 def nearest(screen: Screen) -> None:
     """The heads most like the picked one, each a click away."""
     selection = screen.view.selection
-    st.markdown(f"**Most like layer {selection.layer}, head {selection.head}**")
+    st.markdown(f"**Most like {selection.place.words}**")
     with st.spinner("Comparing all heads …", show_time=True):
         divergences = cache.divergences(screen.cells)
-    found = divergences.nearest(selection.layer, selection.head, N_NEAREST)
+    found = divergences.nearest(*selection.place, N_NEAREST)
     ranked_list(
         [
             Row(
@@ -53,12 +53,12 @@ def head_map(screen: Screen) -> None:
         draw_head_map(
             points,
             n_heads=screen.shape[1],
-            picked=(selection.layer, selection.head),
+            picked=selection.place,
             dimmed=~screen.is_kept.ravel(),
             theme=screen.view.theme,
         ),
         key="head_map",
-        alt=f"Map of all heads; layer {selection.layer}, head {selection.head} is marked",
+        alt=f"Map of all heads; {selection.place.words} is marked",
         on_pick=lambda place: pick(*(int(one) for one in place)),
     )
     st.caption(

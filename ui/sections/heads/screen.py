@@ -31,7 +31,7 @@ class Screen:
     @property
     def shown(self) -> str:
         """Pictures, or the number that the grid is coloured by; pictures where the heads have no such number."""
-        return self.view.selection.grid if self.view.selection.grid in self.numbers else PICTURES
+        return self.view.selection.all_heads.grid if self.view.selection.all_heads.grid in self.numbers else PICTURES
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -57,13 +57,13 @@ class Screen:
         keep = np.ones(self.shape, dtype=bool)
         if not self.numbers:
             return keep
-        if selection.label == "none":
+        if selection.all_heads.label == "none":
             keep &= ~np.any(list(self.labels.values()), axis=0)
-        elif selection.label != "all":
-            keep &= self.labels.get(LABELS[selection.label], np.zeros(self.shape, dtype=bool))
+        elif selection.all_heads.label != "all":
+            keep &= self.labels.get(LABELS[selection.all_heads.label], np.zeros(self.shape, dtype=bool))
         if self.shown != PICTURES:
-            low = -np.inf if selection.lowest is None else selection.lowest
-            high = np.inf if selection.highest is None else selection.highest
+            low = -np.inf if selection.all_heads.lowest is None else selection.all_heads.lowest
+            high = np.inf if selection.all_heads.highest is None else selection.all_heads.highest
             keep &= ~((self.numbers[self.shown] < low) | (self.numbers[self.shown] > high))
         return keep
 
@@ -89,10 +89,10 @@ def look(view: View) -> Screen:
         rows=cache.spans(view.queries),
         columns=cache.spans(view.keys),
     )
-    if selection.grid == PICTURES and st.session_state.get("heads_read") != cells:
+    if selection.all_heads.grid == PICTURES and st.session_state.get("heads_read") != cells:
         return Screen(view=view, cells=cells, numbers={}, labels={})
     numbers = read(cells)
-    labels = heads.labels(numbers, near=selection.near, delimiter=selection.delimiter, broad=selection.broad)
+    labels = heads.labels(numbers, near=selection.all_heads.near, delimiter=selection.all_heads.delimiter, broad=selection.all_heads.broad)
     return Screen(view=view, cells=cells, numbers=numbers, labels=labels)
 
 

@@ -25,7 +25,7 @@ def controls(screen: Screen) -> None:
         return {"all": "All heads", "none": "Heads without a label"}[label]
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        shown = replace(screen.view.selection, grid=screen.shown)
+        shown = screen.view.selection.but(grid=screen.shown)
         st.selectbox(
             "Show",
             CHOICES["grid"],
@@ -76,7 +76,7 @@ def range_of_number(screen: Screen) -> None:
         return
     chosen = tuple(
         float(np.clip(end if limit is None else limit, low, high))
-        for limit, end in ((selection.lowest, low), (selection.highest, high))
+        for limit, end in ((selection.all_heads.lowest, low), (selection.all_heads.highest, high))
     )
 
     def choose_range(picked: tuple[float, float]) -> None:

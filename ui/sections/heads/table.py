@@ -32,7 +32,7 @@ def table(screen: Screen) -> None:
         hide_index=True,
         height=TABLE_HEIGHT,
         column_config=formats,
-        **widgets.tie_row("heads_table", rows, (selection.layer, selection.head), lambda row: pick(*row)),
+        **widgets.tie_row("heads_table", rows, selection.place, lambda row: pick(*row)),
     )
 
 

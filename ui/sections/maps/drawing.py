@@ -23,7 +23,7 @@ def progress(work: Job, view: View) -> None:
     """How far the maps are, and a button that stops them or goes on; nothing once all are there."""
     said = f"{work.n_done} of {len(work.results)} maps are made."
     compiled = ""
-    if view.selection.method == "umap" and not work.n_done:
+    if view.selection.maps.method == "umap" and not work.n_done:
         compiled = f" {words.COMPILED}."
     waiting.progress(work, said + compiled, f"Cancelled: {said}", key="maps_act")
 
@@ -46,7 +46,7 @@ def draw(view: View, work: Job) -> None:
         maps,
         order=best_first(maps, work, view),
         name="Maps of all heads; pick one to enter it",
-        picked=(view.selection.layer, view.selection.head),
+        picked=view.selection.place,
         on_pick=enter,
         theme=view.theme,
     )
@@ -76,7 +76,7 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     """How the maps were made and what their signs mean."""
     queries = Axis.of(view.trace.query_tokens(view.kind))
     made = [one for one in work.results if one is not None]
-    said = [f"{words.METHOD_NAMES[view.selection.method]}, the same settings for every head."]
+    said = [f"{words.METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
     if made and made[0].remark:
         said.append(made[0].remark)
     said.append(

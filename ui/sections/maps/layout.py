@@ -37,13 +37,13 @@ def job_of(view: View) -> Job:
     found = job(
         "maps", (view.selection.source, kind, *settings.values()), lambda: Calls(trace, kind, heads, settings)
     )
-    found.prefer(heads.index(held(view) or (view.selection.layer, view.selection.head)))
+    found.prefer(heads.index(held(view) or view.selection.place))
     return found
 
 
 def best_first(maps: list[list[SmallMap]], work: Job, view: View) -> list[Head] | None:
     """The heads in the order in which they are shown; None for layers down and heads across."""
-    if view.selection.maps_order == "layer":
+    if view.selection.maps.order == "layer":
         return None
     heads = heads_of(view)
 

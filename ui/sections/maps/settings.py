@@ -24,7 +24,7 @@ def controls(view: View) -> None:
             map_settings.parameters(
                 view, len(view.trace.query_tokens(view.kind)) + len(view.trace.key_tokens(view.kind))
             )
-            hold(f"{selection.layer}.{selection.head}", selection.held)
+            hold(f"{selection.layer}.{selection.head}", selection.maps.aligned_with)
 
 
 def hold(picked: str, now: str) -> None:

@@ -26,9 +26,9 @@ def heads_of(view: View) -> list[Head]:
 
 def held(view: View) -> Head | None:
     """The head that all maps are turned to lie like."""
-    if not view.selection.held:
+    if not view.selection.maps.aligned_with:
         return None
-    layer, head = view.selection.held.split(".")
+    layer, head = view.selection.maps.aligned_with.split(".")
     return int(layer), int(head)
 
 

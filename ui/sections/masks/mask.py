@@ -33,7 +33,7 @@ def controls(view: View) -> None:
         required=True,
         format_func=MASK_NAMES.__getitem__,
         help="Which keys a query may see in the right matrix.",
-        **widgets.field("mask", replace(view.selection, mask=name)),
+        **widgets.field("mask", view.selection.but(mask=name)),
     )
     row.segmented_control(
         "Applied in",
@@ -64,7 +64,7 @@ def controls(view: View) -> None:
         )
         st.button(
             "Undo what was painted",
-            disabled=not view.selection.flipped,
+            disabled=not view.selection.masking.painted,
             on_click=lambda: state.change(flipped=()),
             key="unpaint",
             help="Puts every cell back to what the mask says.",
@@ -80,19 +80,19 @@ def offered(view: View) -> list[MaskName]:
 
 def mask_name(view: View) -> MaskName:
     """The mask that is shown: none where the chosen one is not offered."""
-    return view.selection.mask if view.selection.mask in offered(view) else "none"
+    return view.selection.masking.mask if view.selection.masking.mask in offered(view) else "none"
 
 
 def mask_title(view: View) -> str:
     """What stands above whatever is under the mask."""
-    painted = " and what is painted" if view.selection.flipped or view.selection.unseen else ""
+    painted = " and what is painted" if view.selection.masking.painted or view.selection.masking.hidden_keys else ""
     return f"Mask: {MASK_NAMES[mask_name(view)].lower()}{painted}"
 
 
 def paint(query: int, key: int) -> None:
     """Forbids a cell that was allowed, or the other way round."""
     cell = f"{query}.{key}"
-    painted = state.chosen().flipped
+    painted = state.chosen().masking.painted
     state.change(
         flipped=tuple(one for one in painted if one != cell) if cell in painted else (*painted, cell)
     )

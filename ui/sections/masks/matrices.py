@@ -18,8 +18,8 @@ from ui.words.literal import literal
 
 def matrices(view: View, allowed: np.ndarray, key: int) -> None:
     """The model's own matrix and the masked one, side by side; cells are painted by click or by button."""
-    own = view.trace.pattern(view.selection.layer, view.selection.head, view.kind)
-    masked = under_mask(view.trace, view.selection.layer, view.selection.head, allowed, view.kind)
+    own = view.trace.pattern(*view.selection.place, view.kind)
+    masked = under_mask(view.trace, *view.selection.place, allowed, view.kind)
     largest = float(max(one.weights.max() for one in (own, masked)))
     before, after = st.columns(2, gap="medium")
     for column, pattern, title, place in (

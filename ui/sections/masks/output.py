@@ -27,7 +27,7 @@ def output(view: View, allowed: np.ndarray) -> None:
     if view.selection.bundle:
         st.info("A bundle holds no model to run again; its sentence can be computed by leaving the bundle.")
         return
-    where = view.selection.where
+    where = view.selection.masking.applied_in
     changed = cache.masked_trace(
         view.selection.source,
         view.kind,
@@ -43,7 +43,7 @@ def output(view: View, allowed: np.ndarray) -> None:
 def turned(view: View, changed: Trace) -> None:
     """How far the mask turns each token's last hidden state."""
     before, after = view.trace.last_hidden_state, changed.last_hidden_state
-    change, where = cosine_change(before, after), view.selection.where
+    change, where = cosine_change(before, after), view.selection.masking.applied_in
     tokens = Axis.of(view.trace.target_tokens or view.trace.tokens)
     st.markdown(
         "No cell that this model looks at is forbidden, so nothing changes. Forbid one, or pick another mask."
@@ -65,7 +65,7 @@ def turned(view: View, changed: Trace) -> None:
 def read_alone(view: View, changed: Trace) -> None:
     """Whether the first sentence has become what it is without the second."""
     source, selection = view.selection.source, view.selection
-    if selection.flipped or selection.unseen:
+    if selection.masking.painted or selection.masking.hidden_keys:
         return
     n_own = int((view.trace.tokens.segment == 0).sum())
     alone = cache.trace(replace(source, second="", masked=tuple(one for one in source.masked if one < n_own)))

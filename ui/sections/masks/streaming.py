@@ -26,8 +26,8 @@ def streaming(view: View) -> None:
     """The softmax of one row, tile by tile."""
     st.subheader("Tile by tile")
     selection = view.selection
-    streamed = cache.streamed(selection.source, selection.layer, selection.head, view.kind, selection.tile)
-    n_read = min(selection.tiles, len(streamed))
+    streamed = cache.streamed(selection.source, *selection.place, view.kind, selection.masking.tile)
+    n_read = min(selection.masking.tiles, len(streamed))
     st.markdown(
         "FlashAttention (Dao et al. 2022, arXiv:2205.14135) never holds the matrix: it reads some keys at a time and "
         "keeps a running maximum and a running sum for each row. When a tile brings a larger score, what was summed "
@@ -51,10 +51,10 @@ def streaming(view: View) -> None:
         min_value=1,
         max_value=len(streamed),
         help="Steps through the tiles; after the last, the result is the direct one.",
-        **widgets.field("tiles", replace(selection, tiles=n_read)),
+        **widgets.field("tiles", selection.but(tiles=n_read)),
     )
     keys = view.trace.key_tokens(view.kind)
-    direct = view.trace.output(selection.layer, selection.head, view.kind)
+    direct = view.trace.output(*selection.place, view.kind)
     tiles = streamed[:n_read]
     row = view.query
     maxima = np.array([float(one.maximum[row]) for one in tiles])

@@ -25,7 +25,7 @@ def shifted(view: View, sines: np.ndarray) -> None:
             min_value=1,
             max_value=len(sines) - 1,
             help="How many positions the matrix moves every vector on.",
-            **widgets.field("shift", replace(view.selection, shift=k)),
+            **widgets.field("shift", view.selection.but(shift=k)),
         )
     st.markdown(
         f"To move {k} position{'s' * (k > 1)} on, each sine and its cosine are turned by the angle $k\\,\\omega_i$: one "

@@ -62,25 +62,25 @@ def nearest(options: list[float], wanted: float) -> float:
 def controls(view: View, products: Products) -> Chosen:
     """The scale and the dimensions of the random vectors."""
     own, selection = products.scale, view.selection
-    d_head = view.trace.query(selection.layer, selection.head, view.kind).shape[1]
+    d_head = view.trace.query(*selection.place, view.kind).shape[1]
     scales = sorted([own, *(one for one in SCALES if not np.isclose(one, own))])
     sizes = sorted({d_head, *(2**power for power in range(LARGEST_D_K.bit_length()))})
-    scale = nearest(scales, selection.scale or own)
-    d_k = int(nearest([float(one) for one in sizes], selection.d_k or d_head))
+    scale = nearest(scales, selection.scaling.scale or own)
+    d_k = int(nearest([float(one) for one in sizes], selection.scaling.d_k or d_head))
     left, middle, right = st.columns([3, 3, 1], vertical_alignment="bottom", gap="medium")
     left.select_slider(
         "Scale",
         scales,
         format_func=lambda one: f"{one:.3g}" + " (the model’s)" * (one == own),
         help="What dot products are multiplied with: in the bars of the tokens, the lower histograms, the curves and the table.",
-        **widgets.field("scale", replace(selection, scale=scale)),
+        **widgets.field("scale", selection.but(scale=scale)),
     )
     middle.select_slider(
         "Dimensions of the random vectors",
         sizes,
         format_func=lambda one: f"{one}" + " (this head)" * (one == d_head),
         help="How many numbers a random query or key has: in the left histogram and on the dashed curves.",
-        **widgets.field("d_k", replace(selection, d_k=d_k)),
+        **widgets.field("d_k", selection.but(d_k=d_k)),
     )
     with right.popover("More", icon=":material/tune:", key="scaling_more"):
         st.number_input(

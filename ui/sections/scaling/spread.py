@@ -45,7 +45,7 @@ def spread(chosen: Chosen) -> None:
             "many products comes near."
         )
     with right:
-        st.markdown(f"**This model: layer {selection.layer}, head {selection.head}, your sentence**")
+        st.markdown(f"**This model: {selection.place.words}, your sentence**")
         if not seen.size:
             st.info("No query of this head may see any key.")
             return
@@ -55,7 +55,7 @@ def spread(chosen: Chosen) -> None:
             alt="Histogram of this head's dot products for your sentence, before and after the scale",
         )
         queries, keys = (
-            of(selection.layer, selection.head, view.kind) for of in (view.trace.query, view.trace.key)
+            of(*selection.place, view.kind) for of in (view.trace.query, view.trace.key)
         )
         variance, mean = float(seen.var()), f"{seen.mean():.3g}".replace("-", "−")
         said = (

@@ -220,8 +220,8 @@ def implied(view: View, projection: Projection, picked: tuple[int, int]) -> None
     note = (
         "What the map implies: weights in proportion to exp(−distance²) over the keys that a query may see."
     )
-    zoom_buttons(comparison, view.selection.around, key="implied")
-    said = note, hidden_note(view), zoom_note(comparison, view.selection.around)
+    zoom_buttons(comparison, view.selection.b.zoom, key="implied")
+    said = note, hidden_note(view), zoom_note(comparison, view.selection.b.zoom)
     st.caption(" ".join(filter(None, said)))
 
 

@@ -50,8 +50,8 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
         view.trace.weights(projection.layer, projection.head, view.kind),
         picked=picked,
         side=side,
-        tint=view.selection.tint,
-        lengths=lengths(view, projection) if view.selection.tint == "norm" else None,
+        tint=view.selection.maps.tint,
+        lengths=lengths(view, projection) if view.selection.maps.tint == "norm" else None,
         height=HEIGHT,
         theme=view.theme,
     )
@@ -77,8 +77,8 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
         said.append(written.SPACE_WORDS[cast(Space, projection.space)])
     if projection.divergence is None and belief.is_biased(view.trace.attention(projection.layer, view.kind)):
         said.append(written.BIASED)
-    if selection.held not in ("", f"{projection.layer}.{projection.head}"):
-        layer, _, head = selection.held.partition(".")
+    if selection.maps.aligned_with not in ("", f"{projection.layer}.{projection.head}"):
+        layer, _, head = selection.maps.aligned_with.partition(".")
         said.append(f"Turned to lie like the map of layer {layer}, head {head}.")
     if projection.method == "attention" and projection.points.shape[1] == 2 and side == "query":
         shares = list(CONTOURS)

@@ -27,12 +27,12 @@ def settings_of(selection: Selection) -> dict[str, Any]:
     """What a map is made with; the attention map has no place for values."""
     names = "method", "space", "dimensions", "metric", *map_settings.PARAMETERS, "values"
     found = {name: getattr(selection, name) for name in names}
-    return found | {"values": selection.values and selection.method != "attention"}
+    return found | {"values": selection.maps.values and selection.maps.method != "attention"}
 
 
 def side_of(selection: Selection) -> Side:
     """Whether the lines of the picked query are drawn or those of the picked key."""
-    return "key" if selection.kept == "key" else "query"
+    return "key" if selection.lines_of == "key" else "query"
 
 
 def points_of(view: View, settings: dict[str, Any]) -> int:
@@ -44,10 +44,10 @@ def points_of(view: View, settings: dict[str, Any]) -> int:
 def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
     """The map of the picked head, turned like the held one's; None with the jobs that it waits for."""
     selection, settings = view.selection, settings_of(view.selection)
-    layer, head = selection.layer, selection.head
+    layer, head = *selection.place
     places = [(layer, head)]
-    if selection.held not in ("", f"{layer}.{head}"):
-        held_layer, _, held_head = selection.held.partition(".")
+    if selection.maps.aligned_with not in ("", f"{layer}.{head}"):
+        held_layer, _, held_head = selection.maps.aligned_with.partition(".")
         places.append((int(held_layer), int(held_head)))
     if settings["method"] != "umap" and points_of(view, settings) <= MOST_AT_ONCE:
         made = [cache.projection(selection.source, *one, view.kind, **settings) for one in places]

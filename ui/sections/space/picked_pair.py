@@ -21,10 +21,10 @@ def picked_pair(view: View, query: int, key: int) -> None:
         key: position of the key's token.
     """
     selection = view.selection
-    score = score_of(view.trace, selection.layer, selection.head, query, key, kind=view.kind)
+    score = score_of(view.trace, *selection.place, query, key, kind=view.kind)
     tokens = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
     names = [name(Axis.of(one), at) for one, at in zip(tokens, (query, key), strict=True)]
-    weight = float(view.trace.weights(selection.layer, selection.head, view.kind)[query, key])
+    weight = float(view.trace.weights(*selection.place, view.kind)[query, key])
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**Score of {literal(names[0])} and {literal(names[1])}: {literal(_sum(score))}**")
         st.toggle(
@@ -33,7 +33,7 @@ def picked_pair(view: View, query: int, key: int) -> None:
             **widgets.field("by_size"),
         )
     chart(
-        draw_pair(score, largest_first=selection.by_size, theme=view.theme),
+        draw_pair(score, largest_first=selection.maps.largest_first, theme=view.theme),
         key="pair",
         alt=f"Query {names[0]} and key {names[1]}, dimension by dimension: {_sum(score)}",
     )

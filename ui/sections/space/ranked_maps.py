@@ -20,7 +20,7 @@ from ui.work.jobs import Call, Job, job
 def ranked_maps(view: View) -> None:
     """Every method with everything that it can be fed with, best first, once it is asked for."""
     settings = _settings(view)
-    key = (view.selection.source, view.selection.layer, view.selection.head, view.kind, *settings.values())
+    key = (view.selection.source, *view.selection.place, view.kind, *settings.values())
     if st.session_state.get("ranked_head") != key:
         st.button(
             "Compare all maps of this head",
@@ -47,7 +47,7 @@ def _settings(view: View) -> dict[str, Any]:
 
 
 def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
-    of_head = arrays(view.trace, view.selection.layer, view.selection.head, view.kind)
+    of_head = arrays(view.trace, *view.selection.place, view.kind)
     return [(rate, (*of_head, one), settings) for one in MAPS]
 
 
@@ -134,7 +134,7 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
         alt="All maps of this head, ranked",
     )
     said = "Best first, by the mean correlation of score and distance. Tick a map to show it."
-    if view.selection.values:
+    if view.selection.maps.values:
         said += " Value vectors are left out of all of them."
     st.caption(said)
     stem = f"attnviz-layer{view.selection.layer}-head{view.selection.head}-maps"
@@ -153,7 +153,7 @@ def _fed_with(choice: MapChoice) -> str:
 
 def _shown(view: View) -> MapChoice:
     """The map on screen, or the one of `MAPS` that is the same."""
-    method, space, metric = view.selection.method, view.selection.space, view.selection.metric
+    method, space, metric = view.selection.maps.method, view.selection.maps.space, view.selection.maps.metric
     if method == "attention":
         return MapChoice(method=method)
     if method == "mds" and metric == "euclidean":

@@ -35,7 +35,7 @@ def more(view: View) -> None:
     st.toggle(
         "Values as a third cloud",
         help="Adds the value vectors as squares; the attention map, fitted to weights, has no place for them.",
-        disabled=selection.method == "attention",
+        disabled=selection.maps.method == "attention",
         **widgets.field("values"),
     )
     st.selectbox(
@@ -51,7 +51,7 @@ def more(view: View) -> None:
         required=True,
         format_func=str.capitalize,
         help=f"Joins the picked query to its {N_LINES} strongest keys, or the picked key to its strongest queries.",
-        **widgets.field("kept", replace(selection, kept=side_of(selection))),
+        **widgets.field("kept", selection.but(kept=side_of(selection))),
     )
     hold(selection)
 
@@ -59,9 +59,9 @@ def more(view: View) -> None:
 def hold(selection: Selection) -> None:
     """Keeps the map lying as it does while heads change, or lets it go."""
     here = f"{selection.layer}.{selection.head}"
-    if selection.held:
+    if selection.maps.aligned_with:
         st.button(
-            f"Let go of the layout of head {selection.held}",
+            f"Let go of the layout of head {selection.maps.aligned_with}",
             icon=":material/lock_open:",
             key="let_go",
             on_click=state.change,

@@ -47,7 +47,7 @@ class Walk:
     @property
     def place(self) -> tuple[int, int]:
         """Layer and head."""
-        return self.view.selection.layer, self.view.selection.head
+        return *self.view.selection.place
 
     def label(self, position: int, *, of: str) -> str:
         """A token as it is written in a sentence on this page."""

@@ -36,7 +36,7 @@ def grid(view: View) -> None:
     )
     chart(
         draw_errors(
-            check, kind=view.kind, picked=(view.selection.layer, view.selection.head), theme=view.theme
+            check, kind=view.kind, picked=view.selection.place, theme=view.theme
         ),
         key="errors",
         alt=f"Largest difference of {name} for every layer and head, beside its tolerance",

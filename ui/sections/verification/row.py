@@ -11,9 +11,9 @@ from ui.work import cache
 def row(view: View) -> None:
     """The numbers of the picked query, from score to weight, ours and the model's side by side."""
     selection, trace = view.selection, view.trace
-    pattern = trace.pattern(selection.layer, selection.head, view.kind)
+    pattern = trace.pattern(*selection.place, view.kind)
     query = view.query
-    scores, ours = trace.scores(selection.layer, selection.head, view.kind)[query], pattern.weights[query]
+    scores, ours = trace.scores(*selection.place, view.kind)[query], pattern.weights[query]
     exponentials = np.exp(scores - scores.max())
     attention = trace.attention(selection.layer, view.kind)
     scale = attention.scale
@@ -24,7 +24,7 @@ def row(view: View) -> None:
     bias = "" if attention.bias is None else " + b_{ij}"  # what T5 adds for the distance of two tokens
     st.latex(rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j{bias}")
     st.latex(r"\text{weight}_{ij} = \frac{e^{s_{ij} - m}}{\sum_k e^{s_{ik} - m}}")
-    d_head = trace.query(selection.layer, selection.head, view.kind).shape[1]
+    d_head = trace.query(*selection.place, view.kind).shape[1]
     factor = f"; {scale:.4g} is 1 / √{d_head}" if np.isclose(scale, d_head**-0.5) else ""
     st.caption(
         f"Here i = {query}, the row's largest score m is {scores.max():.4f}, the exponentials sum to "

@@ -1,0 +1,67 @@
+"""One head of a model, or all heads of a layer together, by their numbers from 0.
+
+One concept: a head's name, as it is written, read and said. The kind of attention is that of its trace.
+"""
+
+import re
+from typing import NamedTuple
+
+_WRITTEN = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?", re.ASCII)
+
+
+class Head(NamedTuple):
+    """One head of a layer.
+
+    It indexes an array [layer, head] and unpacks as the first two arguments of a trace's methods:
+    ``weight_error[head]``, ``trace.weights(*head)``.
+    """
+
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        """As a link and a file write it: "3.5"."""
+        return f"{self.layer}.{self.head}"
+
+    @property
+    def words(self) -> str:
+        """As a sentence says it: "layer 3, head 5"."""
+        return f"layer {self.layer}, head {self.head}"
+
+    @property
+    def title(self) -> str:
+        """The same at the beginning of a sentence."""
+        return self.words.capitalize()
+
+
+class AllHeads(NamedTuple):
+    """All heads of a layer together."""
+
+    layer: int
+
+    def __str__(self) -> str:
+        """As a link and a file write it: "3"."""
+        return str(self.layer)
+
+    @property
+    def words(self) -> str:
+        """As a sentence says it: "layer 3, all heads"."""
+        return f"layer {self.layer}, all heads"
+
+    @property
+    def title(self) -> str:
+        """The same at the beginning of a sentence."""
+        return self.words.capitalize()
+
+
+def read_heads(written: str) -> Head | AllHeads:
+    """What is written as "3.5", or as "3" for all heads of a layer.
+
+    Raises:
+        ValueError: it is written in another way.
+    """
+    found = _WRITTEN.fullmatch(written)
+    if found is None:
+        raise ValueError(f"A head is written as 3.5 and a layer as 3; “{written}” is neither.")
+    layer, head = found.groups()
+    return AllHeads(int(layer)) if head is None else Head(int(layer), int(head))

@@ -1,0 +1,459 @@
+"""What one page lets people choose: a record for each page that has settings of its own.
+
+Names in a link are the names of the fields, after the record's ``PREFIX``.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from attnviz.effects.masks import MaskName
+from attnviz.effects.scaling import LARGEST_D_K, SCALES
+from attnviz.figures import collection as collection_figures
+from attnviz.figures.tint import Tint
+from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, STATISTICS
+from attnviz.maps import joint_map
+from attnviz.maps.joint_map import JointMethod
+from attnviz.maps.layouts import FEWEST_ITERATIONS, METRICS, MOST_ITERATIONS
+from attnviz.maps.projection import METHODS
+from attnviz.maps.spaces import Space
+from attnviz.records import AllHeads, Head
+from ui.choice.fields import Cell, Heads, Number, OneHead, Positions, Switch, Text, Word
+from ui.words.findings import MARKS, METHOD_NAMES, SPACE_NAMES, SPACE_WORDS, TINT_NAMES
+
+AppliedIn = Literal["this head", "this layer", "all layers"]
+"""Where a mask is applied inside the forward pass."""
+MapsOrder = Literal["layer", "reliability"]
+"""How the maps of all heads are ordered: by layer and head, or the most reliable first."""
+Threshold = Literal["share", "weight"]
+"""What the lines of the flow are chosen by."""
+
+FEWEST_ZOOMED = 12
+"""Entries a side of the smallest part of a comparison that is zoomed to."""
+
+_PERPLEXITY = "How many neighbours each point takes into account: a low value shows small groups, a high one the whole."
+_SPACES = " ".join(f"{SPACE_NAMES[one]}: {said}" for one, said in SPACE_WORDS.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapSettings:
+    """What a map of one head's queries and keys is made with, and what is drawn on it."""
+
+    PREFIX: ClassVar = ""
+
+    method: Annotated[
+        str,
+        Word(
+            METHODS,
+            names=METHOD_NAMES,
+            title="Method",
+            help="Places the points: the attention map is fitted to the weights themselves; t-SNE and UMAP keep "
+            "neighbours together; PCA and classical MDS keep large distances.",
+        ),
+    ] = "attention"
+    """The first screen's map is always t-SNE."""
+    space: Annotated[
+        Space,
+        Word(
+            names=SPACE_NAMES,
+            title="Vectors",
+            help=f"Feeds these vectors to the method; the attention map is fed the weights instead. {_SPACES}",
+        ),
+    ] = "lifted"
+    """The first screen's map takes the vectors as they are."""
+    dimensions: Annotated[
+        int,
+        Number(
+            2,
+            3,
+            title="Dimensions",
+            help="Lays the points out in the plane, or in space, where you can turn them.",
+        ),
+    ] = 2
+    values: Annotated[
+        bool,
+        Switch(
+            title="Values as a third cloud",
+            help="Adds the value vectors as squares; the attention map, fitted to weights, has no place for them.",
+        ),
+    ] = False
+    aligned_with: Annotated[Head | None, OneHead()] = None
+    """Head whose layout the map is turned to match."""
+    tint: Annotated[
+        Tint,
+        Word(
+            names=TINT_NAMES,
+            title="Coloured by",
+            help="Colours the points by this; their shapes always tell queries, keys and values apart.",
+        ),
+    ] = "role"
+    order: Annotated[
+        MapsOrder,
+        Word(
+            names={"layer": "By layer", "reliability": "Best map first"},
+            title="Order",
+            help="Orders the maps by layer and head, or puts those first whose distances follow the scores best.",
+        ),
+    ] = "layer"
+    largest_first: Annotated[
+        bool,
+        Switch(
+            title="Largest first",
+            help="Orders the dimensions by what they add to the score or take from it, instead of by number.",
+        ),
+    ] = False
+    """Whether the dimensions of the picked pair are ordered by what they add to its score."""
+    metric: Annotated[
+        str,
+        Word(
+            METRICS,
+            title="Distance",
+            help="Cosine compares the directions of the vectors, euclidean also their lengths.",
+        ),
+    ] = "cosine"
+    perplexity: Annotated[float, Number(1, 100, title="Perplexity", help=_PERPLEXITY)] = 5.0
+    iterations: Annotated[
+        int,
+        Number(
+            FEWEST_ITERATIONS,
+            MOST_ITERATIONS,
+            step=250,
+            title="Iterations",
+            help="Largest number of steps of the optimiser; with more, the points settle.",
+        ),
+    ] = 1000
+    neighbours: Annotated[
+        int,
+        Number(
+            2,
+            500,
+            title="Neighbours",
+            help="How many neighbours each point takes into account: few show small groups, many the whole.",
+        ),
+    ] = 15
+    min_dist: Annotated[
+        float,
+        Number(
+            0,
+            1,
+            step=0.05,
+            title="Least distance",
+            help="How close points may be: a low value packs groups, a high one spreads them.",
+        ),
+    ] = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointMapSettings:
+    """The joint map of many sentences; its method, vectors and colours are its own, since thousands of points ask for
+    other settings than one sentence does."""
+
+    PREFIX: ClassVar = "joint_"
+
+    sentences: Annotated[str, Word(("bundled", "own"))] = "bundled"
+    """Which sentences the map is of: the bundled ones, or the session's own, which no link holds."""
+    method: Annotated[
+        JointMethod,
+        Word(
+            names=joint_map.METHOD_NAMES,
+            title="Method",
+            help="Places the points: PCA keeps large distances and is fastest; UMAP and t-SNE keep neighbours and form "
+            "groups.",
+        ),
+    ] = "pca"
+    space: Annotated[
+        Space,
+        Word(
+            names=SPACE_NAMES,
+            title="Vectors",
+            help="Feeds these vectors to the method; each choice keeps the weights within a sentence, as stated below the "
+            "map.",
+        ),
+    ] = "lifted"
+    perplexity: Annotated[float, Number(1, 500, step=5, title="Perplexity", help=_PERPLEXITY)] = 30.0
+    tint: Annotated[
+        str,
+        Word(
+            collection_figures.TINTS,
+            names=lambda one: (
+                {"token": "Frequent tokens", "norm": "Length of vector", "special": "Special or not"}.get(
+                    one, one.capitalize()
+                )
+            ),
+            title="Colour by",
+            help="Colours the points by this; their shapes always tell queries and keys apart.",
+        ),
+    ] = "role"
+    search: Annotated[
+        str,
+        Text(
+            title="Find a token",
+            help="Highlights every token or word that is exactly this, in upper or lower case.",
+        ),
+    ] = ""
+    sentence: int | None = None
+    """Number of the sentence whose token is picked; None while none is."""
+    token: int = 0
+    """Position of that token in its sentence."""
+    side: Annotated[str, Word(("query", "key"))] = "query"
+    """Whether its query or its key is picked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowSettings:
+    """The lines from queries to keys: of which heads, and from what weight on."""
+
+    PREFIX: ClassVar = ""
+
+    heads: Annotated[
+        tuple[Head | AllHeads, ...],
+        Heads(
+            title="Beside the picked head",
+            help="Draws the lines of these heads too, each in its own colour.",
+        ),
+    ] = ()
+    """Heads, or all heads of a layer together, beside the picked one."""
+    threshold: Annotated[
+        Threshold,
+        Word(
+            names={"share": "Share of each row", "weight": "Weight"},
+            title="Threshold",
+            help="Leaves out weak lines by how much of their row the stronger ones hold, or by their weight alone.",
+        ),
+    ] = "share"
+    share: Annotated[
+        int,
+        Number(
+            10,
+            100,
+            step=5,
+            title="Share of each row",
+            help="Draws the strongest lines of each query until they hold this share of its row.",
+        ),
+    ] = 70
+    """In percent."""
+    weakest: Annotated[
+        float,
+        Number(
+            0,
+            100,
+            title="Weakest line, in percent",
+            help="Draws lines of this weight and above; of norm-based weights, in percent of the largest.",
+        ),
+    ] = 5.0
+    """In percent; of the largest where rows do not sum to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskSettings:
+    """The attention mask that is compared with the model's own, and streaming attention under it."""
+
+    PREFIX: ClassVar = ""
+
+    mask: Annotated[
+        MaskName,
+        Word(
+            names={
+                "none": "None",
+                "causal": "Causal",
+                "window": "Sliding window",
+                "sentences": "One sentence",
+            },
+            title="Attention mask",
+            help="Sets which keys a query may see in the right matrix.",
+        ),
+    ] = "causal"
+    applied_in: Annotated[
+        AppliedIn,
+        Word(
+            title="Applied in",
+            help="Applies the mask in this part of the model's forward pass, to show what it does to the output.",
+        ),
+    ] = "all layers"
+    reach: Annotated[
+        int,
+        Number(
+            0,
+            512,
+            title="Tokens to each side",
+            help="Sets how far a token sees in a sliding window.",
+        ),
+    ] = 2
+    hidden_keys: Annotated[
+        tuple[int, ...],
+        Positions(title="Masked keys", help="Masks these columns of the matrix, whatever the attention mask."),
+    ] = ()
+    painted: tuple[Cell, ...] = ()
+    """Cells that are the other way round than the mask says."""
+    tile: Annotated[
+        int, Number(1, 512, title="Keys in a tile", help="How many keys are read at a time.")
+    ] = 4
+    tiles: Annotated[
+        int,
+        Number(
+            1,
+            10**6,
+            title="Tiles read",
+            help="Steps through the tiles; after the last, the result is the direct one.",
+        ),
+    ] = 1
+    """Tiles that streaming attention has read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridSettings:
+    """The grid of all heads: what it shows, and which heads it dims."""
+
+    PREFIX: ClassVar = ""
+
+    grid: Annotated[
+        str,
+        Word(
+            ("pictures", *STATISTICS),
+            names=lambda name: STATISTICS[name].title if name in STATISTICS else "Pictures",
+            title="Show",
+            help="Shows each head's matrix as a small picture, or one number of each head as a colour.",
+        ),
+    ] = "pictures"
+    """Pictures, or one of `attnviz.heads.STATISTICS`."""
+    common_scale: Annotated[
+        bool,
+        Switch(
+            title="One scale for all heads",
+            help="Gives the strongest tone to the largest weight of all heads, instead of each head's own.",
+        ),
+    ] = False
+    label: Annotated[
+        str,
+        Word(
+            ("all", *LABELS, "none"),
+            names={
+                "all": "All heads",
+                "none": "Heads without a pattern",
+                **{name: f"{MARKS[label]}  {label}" for name, label in LABELS.items()},
+            },
+            title="Highlight",
+            help="Dims the heads that do not match this pattern.",
+        ),
+    ] = "all"
+    """Pattern of the heads that are not dimmed: one of `attnviz.heads.LABELS`, all or none."""
+    lowest: float | None = None
+    """Smallest number of the heads that are not dimmed; None for no limit."""
+    highest: float | None = None
+    """Largest number of the heads that are not dimmed; None for no limit."""
+    near: Annotated[
+        float,
+        Number(
+            0,
+            1,
+            step=0.05,
+            title="Previous, next, self: weight above",
+            help="A head whose number is larger matches the pattern.",
+        ),
+    ] = NEAR
+    delimiter: Annotated[
+        float,
+        Number(
+            0,
+            1,
+            step=0.05,
+            title=r"\[CLS\], \[SEP\], punctuation: weight above",
+            help="A head whose number is larger matches the pattern.",
+        ),
+    ] = DELIMITER
+    broad: Annotated[
+        float,
+        Number(
+            0,
+            1,
+            step=0.05,
+            title="Broad: entropy, as a share of ln n, above",
+            help="A head whose number is larger matches the pattern.",
+        ),
+    ] = BROAD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartnerB:
+    """B of a comparison, in what it differs from what is selected; and the part of both that is zoomed to."""
+
+    PREFIX: ClassVar = "other_"
+
+    model: Annotated[
+        str,
+        Text(
+            title="Model of B",
+            help="Compares the picked model with this one; tokens are matched by what is written.",
+        ),
+    ] = ""
+    """Empty for the same."""
+    text: Annotated[
+        str,
+        Text(
+            title="Sentence of B", help="Compares the picked sentence with this one; empty for the same."
+        ),
+    ] = ""
+    """Empty for the same, second sentence included."""
+    second: Annotated[
+        str,
+        Text(
+            title="Second sentence of B (optional)",
+            help="Read together with the sentence of B as a pair.",
+        ),
+    ] = ""
+    """Empty for none where B has a sentence of its own."""
+    masked: Annotated[
+        tuple[int, ...] | None,
+        Positions(title="Masked in B", help="In B these tokens are replaced by the mask token."),
+    ] = None
+    """Positions of B's tokens that the mask token replaces; None for the same where B reads the same."""
+    layer: Annotated[
+        int | None, Number(title="Layer of B", help="Compares the picked layer with this one.")
+    ] = None
+    head: Annotated[
+        int | None, Number(title="Head of B", help="Compares the picked head with this one.")
+    ] = None
+    zoom: Annotated[int | None, Number(FEWEST_ZOOMED)] = None
+    """Entries a side of the part that is shown, around the picked pair; None for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairList:
+    """Which of the strongest pairs of a head are listed."""
+
+    PREFIX: ClassVar = "pairs_"
+
+    special: Annotated[
+        bool, Switch(title="Special tokens", help="Lists pairs with [CLS], [SEP] and their like too.")
+    ] = False
+    itself: Annotated[
+        bool, Switch(title="Itself", help="Lists what a token gives to itself too.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingSettings:
+    """What the dot products of the picked head are compared under."""
+
+    PREFIX: ClassVar = ""
+
+    scale: Annotated[
+        float | None,
+        Number(
+            SCALES[0],
+            SCALES[-1],
+            title="Scale",
+            help="Multiplies the dot products by this: in the bars of the tokens, the lower histograms, the curves and "
+            "the table.",
+        ),
+    ] = None
+    """None for the model's own."""
+    d_k: Annotated[
+        int | None,
+        Number(
+            1,
+            LARGEST_D_K,
+            title="Dimensions of the random vectors",
+            help="Sets how many numbers a random query or key has: in the left histogram and on the dashed curves.",
+        ),
+    ] = None
+    """None for as many as the head has."""
