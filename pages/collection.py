@@ -31,7 +31,11 @@ with errors.explained():
             f"**{screen.place}: the nearest key of the sentence is the strongest for {agreement} of the queries**"
         )
         token = picked_token(view, screen)
-        found = screen.collection.find(view.selection.joint.search) if view.selection.joint.search.strip() else None
+        found = (
+            screen.collection.find(view.selection.joint.search)
+            if view.selection.joint.search.strip()
+            else None
+        )
         left, right = st.columns([5, 2], gap="medium")
         with left:
             draw(view, screen, found, token)

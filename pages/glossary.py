@@ -21,7 +21,7 @@ NAMES = {page: (label, icon) for page, label, icon in PAGES}
 def numbers_here(view: View) -> dict[str, str]:
     """What some of the terms are for the text, head and pair on screen."""
     selection, trace = view.selection, view.trace
-    layer, head, query = *selection.place, view.query
+    (layer, head), query = selection.place, view.query
     pattern = trace.pattern(layer, head, view.kind)
     key = strongest_key(pattern, query) if selection.key is None else selection.key
     call = trace.attention(layer, view.kind)

@@ -11,7 +11,6 @@ from ui.page import errors, verdict
 from ui.work import cache
 
 # isort: split
-from attnviz.maps.layouts import LARGEST_SEED
 from ui.export.take import take
 from ui.page.frame import frame
 from ui.sections.history.steps import finding, pictures, strip, ways
@@ -48,11 +47,11 @@ with errors.explained():
     )
     with st.columns(3)[0]:
         st.number_input(
-            "Seed of what would be learned",
-            min_value=0,
-            max_value=LARGEST_SEED,
-            help="Another seed draws other matrices for the additive and the general score.",
-            **widgets.field("seed"),
+            **widgets.field(
+                "seed",
+                help="Another seed draws other matrices for the additive and the general score.",
+                label="Seed of what would be learned",
+            )
         )
     pictures(view, steps, key)
     compare(view, own, steps["scaled"])

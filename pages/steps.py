@@ -48,13 +48,9 @@ with st.container(horizontal=True, horizontal_alignment="distribute", vertical_a
     pick_key(view, key)
 names = {0: "All", **{number: f"{number}. {title}" for number, (title, _) in enumerate(STEPS, 1)}}
 st.pills(
-    "Step",
-    list(names),
+    **widgets.field("step", format_func=names.__getitem__, options=list(names)),
     required=True,
-    format_func=names.__getitem__,
     label_visibility="collapsed",
-    help="Which step is shown.",
-    **widgets.field("step"),
 )
 if selection.step:
     with st.container(horizontal=True, key="step_walk"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnviz.records import Axis, Record
+from attnviz.records import AllHeads, Axis, Head, Record
 from attnviz.records.table import entry_names, table_csv
 
 MOST_LINES = 2000

@@ -30,7 +30,7 @@ LINES = "The old door creaked.\n\nShe opened the <b>Door</b> for $5 and $6.\nWhy
 def open_lines(lines=LINES, **params):
     """The page for somebody who has pasted these lines."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for name, value in ({"lines": "own"} | params).items():
+    for name, value in ({"joint_sentences": "own"} | params).items():
         at.query_params[name] = str(value)
     at.session_state["own_lines"] = lines
     at.switch_page(PAGE)
@@ -76,11 +76,11 @@ def test_points_are_the_joint_map_s(few, mapped):
 def test_the_bundled_set_is_shown_first():
     at = until_drawn(open_page(PAGE))
     assert markdown(at)[0].startswith("Layer 3, head 1, 206 sentences:")
-    assert "lines" not in shown(at)
+    assert "joint_sentences" not in shown(at)
 
 
 def test_a_link_to_somebody_s_own_sentences_shows_the_bundled_ones_and_says_so():
-    at = until_drawn(open_page(PAGE, lines="own"))
+    at = until_drawn(open_page(PAGE, joint_sentences="own"))
     assert "which no link holds; the bundled set is shown" in captions(at)
     assert "206 sentences" in markdown(at)[0]
 
@@ -88,7 +88,7 @@ def test_a_link_to_somebody_s_own_sentences_shows_the_bundled_ones_and_says_so()
 def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
     weights = few.weights(2, 1)[3]
     order = np.argsort(-weights, kind="stable")[:5]
-    at = open_lines(at_sentence=2, at_token=3)
+    at = open_lines(joint_sentence=2, joint_token=3)
     links = component(at, "collection_map_links")
     assert (links["picked"]["label"], links["picked"]["role"]) == ("it·3", "query")
     labels = few.tokens[2].labels
@@ -108,7 +108,7 @@ def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
 
 def test_a_picked_key_is_joined_to_its_strongest_queries(few):
     weights = few.weights(0, 1)[:, 3]
-    at = open_lines(at_sentence=0, at_token=3, at_side="key")
+    at = open_lines(joint_sentence=0, joint_token=3, joint_side="key")
     links = component(at, "collection_map_links")
     assert links["picked"]["role"] == "key"
     np.testing.assert_allclose(
@@ -126,22 +126,22 @@ def test_a_picked_key_is_joined_to_its_strongest_queries(few):
     ],
 )
 def test_the_judgement_is_that_of_other_maps(head, space, correlation, said):
-    at = open_lines(head=head, lines_space=space)
+    at = open_lines(head=head, joint_space=space)
     assert f"{correlation:.2f}".replace("-", "−") in at.dataframe[0].value["map"].tolist()
     assert said in captions(at)
 
 
 def test_search_says_how_many_and_lists_them_with_their_sentence():
     at = open_lines()
-    at.text_input(key="field_found").set_value("DOOR").run()
+    at.text_input(key="field_joint_search").set_value("DOOR").run()
     assert "“DOOR”: 2 tokens in 2 sentences" in markdown(at)
     table = at.dataframe[0].value
     assert table["token"].tolist() == ["door·3", "door·7"]
     assert table["text"].tolist() == ["The old door creaked.", "She opened the <b>Door</b> for $5 and $6."]
     found = [one for one in figure(at, "collection_map")["data"] if one["name"].startswith("found")]
     assert [len(one["hovertext"]) for one in found] == [2, 2]
-    assert shown(at)["found"] == "DOOR"
-    at.text_input(key="field_found").set_value("**nothing**").run()
+    assert shown(at)["joint_search"] == "DOOR"
+    at.text_input(key="field_joint_search").set_value("**nothing**").run()
     assert "No token and no word of these sentences is “**nothing**”." in captions(at)
     assert_no_exception(at)
 
@@ -178,14 +178,14 @@ def test_lines_without_any_token_are_an_error():
 
 
 def test_a_pick_that_is_not_there_is_said():
-    at = open_lines(at_sentence=77)
+    at = open_lines(joint_sentence=77)
     assert "The token that the link picks is not among these sentences." in captions(at)
     assert component(at, "collection_map_links")["picked"] is None
 
 
 def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped():
     at = open_lines()
-    at.button_group(key="field_lines_method").set_value("tsne").run()
+    at.button_group(key="field_joint_method").set_value("tsne").run()
     cancel = [one for one in at.button if one.label == "Cancel"]
     if cancel:  # a fast machine may have it already
         cancel[0].click().run()
@@ -198,7 +198,7 @@ def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped():
 
 
 def test_every_control_says_what_it_does():
-    at = open_lines(lines_method="umap")
+    at = open_lines(joint_method="umap")
     kinds = ("text_area", "text_input", "selectbox", "number_input", "button", "button_group", "slider")
     assert [one.proto.label for kind in kinds for one in at.get(kind) if not one.proto.help] == []
 

@@ -303,7 +303,7 @@ def test_long_texts_are_zoomed_to_single_cells_around_the_picked_pair(embedded):
 
     at.button(key="compare_zoom_in").click().run()
     half = -(-n // 2)
-    assert shown(at)["around"] == str(half)
+    assert shown(at)["other_zoom"] == str(half)
     assert cells(at, "first").shape == cells(at, "difference").shape == (half, half)
     at.button(key="compare_zoom_in").click().run()
     length = -(-half // 2)
@@ -320,14 +320,14 @@ def test_long_texts_are_zoomed_to_single_cells_around_the_picked_pair(embedded):
     assert cells(at, "first").shape == (12, 12)
 
     at.button(key="compare_zoom_out").click().run()
-    assert shown(at)["around"] == "24"
+    assert shown(at)["other_zoom"] == "24"
     at.button(key="compare_all_cells").click().run()
-    assert "around" not in shown(at)
+    assert "other_zoom" not in shown(at)
     assert cells(at, "first").shape == (half, half)  # in blocks of 2 again
 
 
 def test_a_sentence_has_nothing_to_zoom():
-    at = open_page(PAGE, text=DOOR, layer=3, head=1, around=12)
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, other_zoom=12)
     assert not [one for one in at.button if one.key == "compare_zoom_in"]
     assert cells(at, "first").shape == (11, 11)
     assert "Shown are" not in captions(at)

@@ -161,10 +161,10 @@ class TestStrongestPairs:
         weights = door_trace.weights(3, 1)
         labels = door_trace.tokens.labels
         page.checkbox(key="field_pairs_special").check().run()
-        page.checkbox(key="field_pairs_self").check().run()
+        page.checkbox(key="field_pairs_itself").check().run()
         order = [divmod(int(one), 11) for one in np.argsort(-weights, axis=None)[:9]]
         assert pairs_listed(page) == [(f"{labels[i]}·{i}", f"{labels[j]}·{j}") for i, j in order]
-        assert shown(page)["pairs_special"] == shown(page)["pairs_self"] == "1"
+        assert shown(page)["pairs_special"] == shown(page)["pairs_itself"] == "1"
 
     def test_follow_the_sentences_that_are_chosen(self):
         at = open_page(PAGE, **PAIR, sentences="A → B")
@@ -210,4 +210,4 @@ class TestOtherModels:
         layer, head = divmod(int(weights.argmax()), 2)
         assert heads_listed(at)[0][0] == f"Layer {layer}, head {head}"
         assert len(heads_listed(at)) == 8  # all there are
-        assert not [one for one in at.checkbox if one.key == "field_pairs_self"]
+        assert not [one for one in at.checkbox if one.key == "field_pairs_itself"]

@@ -81,12 +81,12 @@ def test_the_lines_are_the_head_s_weights(door_trace):
 
 
 def test_a_threshold_by_weight(door_trace):
-    at = open_page(PAGE, **DOOR, threshold="weight", least=12.5)
+    at = open_page(PAGE, **DOOR, threshold="weight", weakest=12.5)
     weights = door_trace.weights(3, 1)
     expected = {("3.1", int(i), int(j)): weights[i, j] for i, j in np.argwhere(weights >= 0.125)}
     assert_same_weights(lines(at), expected)
     assert "Lines under 12.5\u00a0% are not drawn" in caption(at)
-    assert shown(at)["least"] == "12.5"
+    assert shown(at)["weakest"] == "12.5"
 
 
 def test_the_share_is_moved_by_its_slider(door_trace):
@@ -182,7 +182,7 @@ class TestMeasures:
         assert_same_weights(lines(at), {("3.1", *one): norms[one] for one in kept_share(norms, 0.7)})
 
     def test_a_threshold_of_norms_is_in_percent_of_the_largest(self, door_trace):
-        at = open_page(PAGE, **DOOR, show="norms", threshold="weight", least=50)
+        at = open_page(PAGE, **DOOR, show="norms", threshold="weight", weakest=50)
         norms = door_trace.pattern(3, 1, measure="norms").weights
         assert len(lines(at)) == (norms >= norms.max() / 2).sum()
 
@@ -206,32 +206,32 @@ class TestMeasures:
 
 class TestKept:
     def test_a_link_keeps_a_query(self):
-        at = open_page(PAGE, **DOOR, query=5, kept="query")
+        at = open_page(PAGE, **DOOR, query=5, lines_of="query")
         assert component(at, "token_flow")["kept"] == ["query", 5]
         at.number_input(key="field_layer").set_value(2).run()
         at.slider(key="field_share").set_value(30).run()
         assert component(at, "token_flow")["kept"] == ["query", 5]
-        assert shown(at)["kept"] == "query"
+        assert shown(at)["lines_of"] == "query"
 
     def test_a_link_keeps_a_key(self):
-        at = open_page(PAGE, **DOOR, query=7, key=3, kept="key")
+        at = open_page(PAGE, **DOOR, query=7, key=3, lines_of="key")
         assert component(at, "token_flow")["kept"] == ["key", 3]
 
     def test_another_sentence_lets_go(self):
-        at = open_page(PAGE, **DOOR, query=5, kept="query")
+        at = open_page(PAGE, **DOOR, query=5, lines_of="query")
         type_text(at, "Nobody opened the old gate.")
         assert component(at, "token_flow")["kept"] is None
-        assert "kept" not in shown(at)
+        assert "lines_of" not in shown(at)
 
     def test_a_piece_keeps_its_word(self):
-        at = open_page(PAGE, text="Unbelievably odd.", query=3, unit="words", kept="query")
+        at = open_page(PAGE, text="Unbelievably odd.", query=3, unit="words", lines_of="query")
         data = component(at, "token_flow")
         assert data["queries"]["labels"][1] == "unbelievably"
         assert data["kept"] == ["query", 1]
         assert data["queries"]["picked"] == 1
 
     def test_what_is_hidden_is_not_kept(self):
-        at = open_page(PAGE, **DOOR, query=0, kept="query", special="hidden")
+        at = open_page(PAGE, **DOOR, query=0, lines_of="query", special="hidden")
         data = component(at, "token_flow")
         assert (data["kept"], data["queries"]["picked"]) == (None, None)
         assert "“[CLS]” is not shown" in finding(at)

@@ -68,9 +68,9 @@ def test_each_picture_is_its_head_s_matrix(weights):
 
 
 def test_pictures_on_one_scale(weights):
-    at = open_page(PAGE, common=1)
+    at = open_page(PAGE, common_scale=1)
     np.testing.assert_allclose(tones(at), 255 * weights / weights.max(), atol=0.501)
-    assert at.toggle(key="field_common").value
+    assert at.toggle(key="field_common_scale").value
 
 
 def test_pictures_in_logarithmic_colours(weights):

@@ -95,7 +95,7 @@ def test_lines_go_from_the_picked_query_to_its_strongest_keys(door_trace):
 
 
 def test_the_best_map_comes_first(placed):
-    at = open_maps(maps_order="belief")
+    at = open_maps(order="reliability")
     order = [tuple(one["place"]) for one in component(at, "map_grid")["cells"]]
     correlations = [placed[one].in_map.order_correlation for one in order]
     assert len(set(order)) == 72
@@ -114,14 +114,14 @@ def test_maps_lie_like_the_held_one(placed):
         first, second = points(at, *one), points(at, 3, 1)
         return np.square(first - first.mean(axis=0) - second + second.mean(axis=0)).sum()
 
-    free, turned = open_maps(), open_maps(held="3.1")
+    free, turned = open_maps(), open_maps(aligned_with="3.1")
     others = [one for one in placed if one != (3, 1)]
     np.testing.assert_array_equal(points(free, 3, 1), points(turned, 3, 1))
     nearer = np.mean([apart(turned, one) <= apart(free, one) + 1 for one in others])
     assert nearer > 0.8  # each fills its square, so that a turn changes the scale a little
     assert sum(apart(turned, one) for one in others) < sum(apart(free, one) for one in others)
-    turned.toggle(key="maps_hold").set_value(False).run()
-    assert "held" not in shown(turned)
+    turned.toggle(key="maps_aligned").set_value(False).run()
+    assert "aligned_with" not in shown(turned)
 
 
 def test_everybody_shares_the_maps_and_other_settings_are_other_maps():

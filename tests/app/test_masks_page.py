@@ -40,7 +40,7 @@ def test_the_same_vectors_under_another_mask(params, allowed, door_trace):
     [("all layers", {}), ("this layer", {"layer": 3}), ("this head", {"layer": 3, "head": 1})],
 )
 def test_what_it_does_is_another_forward_pass(where, place, embedded, door_trace):
-    at = open_page(PAGE, text=DOOR, layer=3, head=1, mask="causal", where=where)
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, mask="causal", applied_in=where)
     after = embedded.trace(DOOR, interventions=[Intervention(allowed=CAUSAL, **place)]).last_hidden_state
     before = door_trace.last_hidden_state
     cosine = [
@@ -55,7 +55,7 @@ def test_a_mask_that_forbids_nothing_says_so(checkpoint, monkeypatch):
     at = open_page(PAGE, text=DOOR, mask="none")
     assert any(said in one.value for one in at.markdown)
     assert numbers(figure(at, "mask_effect")["data"][0]["y"]).max() < 1e-9  # float64: 1 less a cosine
-    at = open_page(PAGE, text=DOOR, mask="none", flipped="7.5")
+    at = open_page(PAGE, text=DOOR, mask="none", painted="7.5")
     assert not any(said in one.value for one in at.markdown)
     folder = checkpoint("gpt2")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
@@ -65,7 +65,7 @@ def test_a_mask_that_forbids_nothing_says_so(checkpoint, monkeypatch):
 
 
 def test_painted_cells_and_hidden_keys_are_in_the_link():
-    at = open_page(PAGE, text=DOOR, layer=3, head=1, mask="none", unseen="0", flipped="7.5,8.5")
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, mask="none", hidden_keys="0", painted="7.5,8.5")
     hidden = np.isnan(cells(at, "mask_after"))
     assert hidden[:, 0].all()
     assert hidden[7, 5] and hidden[8, 5] and hidden.sum() == 13
@@ -74,7 +74,7 @@ def test_painted_cells_and_hidden_keys_are_in_the_link():
 
 
 def test_a_wrong_link_is_explained():
-    at = open_page(PAGE, text=DOOR, mask="round", flipped="x", reach=9999)
+    at = open_page(PAGE, text=DOOR, mask="round", painted="x", reach=9999)
     assert_no_exception(at)
     said = " ".join(notices(at))
     assert "mask “round”" in said and "cells “x”" in said and "512 is the nearest" in said
@@ -119,11 +119,11 @@ def test_only_a_pair_has_sentences_to_keep_apart():
 
 def test_no_message_crosses_between_two_sentences():
     pair = {"text": "The door was old.", "second": "It creaked in the wind."}
-    at = open_page(PAGE, **pair, mask="sentences", where="all layers")
+    at = open_page(PAGE, **pair, mask="sentences", applied_in="all layers")
     [said] = [one.value for one in at.markdown if "read alone" in one.value]
     assert "Read twice" in said and "the 7 tokens of the first sentence" in said
-    for other in ({"where": "this layer"}, {"mask": "causal"}, {"flipped": "1.9"}):
-        at = open_page(PAGE, **{**pair, "mask": "sentences", "where": "all layers", **other})
+    for other in ({"applied_in": "this layer"}, {"mask": "causal"}, {"painted": "1.9"}):
+        at = open_page(PAGE, **{**pair, "mask": "sentences", "applied_in": "all layers", **other})
         assert not [one.value for one in at.markdown if "read alone" in one.value]
 
 

@@ -26,11 +26,11 @@ def test_the_bars_are_the_picked_pair_s(door_trace):
 
 def test_the_largest_stand_first_on_request(door_trace):
     at = open_page(PAGE, **DOOR)
-    at.toggle(key="field_by_size").set_value(True).run()
+    at.toggle(key="field_largest_first").set_value(True).run()
     assert_no_exception(at)
     terms = numbers(figure(at, "pair")["data"][2]["y"])
     assert (np.diff(np.abs(terms)) <= 0).all()
-    assert shown(at)["by_size"] == "1"
+    assert shown(at)["largest_first"] == "1"
 
 
 def test_a_pair_that_is_masked(checkpoint, monkeypatch):

@@ -123,8 +123,11 @@ def test_the_same_settings_give_the_same_picture_and_another_seed_another():
         ({"space": "lift"}, "The link asks for space “lift”; it can be raw, "),
         ({"dimensions": "4"}, "The link asks for dimensions 4; 3 is the nearest there is."),
         ({"min_dist": "x"}, "The link asks for min_dist “x”, which is no number"),
-        ({"held": "9.9"}, "The map was to lie like that of head 9.9, which all-MiniLM-L6-v2 does not have."),
-        ({"held": "3"}, "The link holds the map like head “3”"),
+        (
+            {"aligned_with": "9.9"},
+            "The map was to be aligned with that of layer 9, head 9, which all-MiniLM-L6-v2 does not have.",
+        ),
+        ({"aligned_with": "3"}, "The link asks for aligned_with “3”; it is written as 3.5"),
         ({"tint": "hue"}, "The link asks for tint “hue”"),
     ],
 )
@@ -156,7 +159,7 @@ class TestParameters:
         assert shown(at)["perplexity"] == "30"  # a longer text has room for it
 
     def test_every_control_says_what_it_does(self):
-        at = open_page(PAGE, **PLACE, method="tsne", held="2.3")
+        at = open_page(PAGE, **PLACE, method="tsne", aligned_with="2.3")
         kinds = ("selectbox", "number_input", "button", "button_group", "toggle")
         controls = [one for kind in kinds for one in at.main.get(kind)]
         assert len(controls) > 10
@@ -165,7 +168,7 @@ class TestParameters:
 
 class TestPicking:
     def test_a_key_has_lines_from_its_strongest_queries(self, door_trace):
-        at = open_page(PAGE, **PLACE, kept="key")
+        at = open_page(PAGE, **PLACE, lines_of="key")
         expected = attnviz.project(door_trace, 3, 1, method="attention").points
         weights = door_trace.weights(3, 1)
         strongest = np.argsort(-weights[:, 5])[:5]
@@ -180,8 +183,8 @@ class TestPicking:
 
     def test_lines_are_of_query_or_key_by_keyboard_too(self):
         at = open_page(PAGE, **PLACE)
-        at.button_group(key="field_kept").set_value("key").run()
-        assert shown(at)["kept"] == "key"
+        at.button_group(key="field_lines_of").set_value("key").run()
+        assert shown(at)["lines_of"] == "key"
         assert finding(at).startswith("Layer 3, head 1: Of all queries")
 
     def test_the_chart_can_be_walked_through(self):
@@ -191,26 +194,26 @@ class TestPicking:
 
 class TestHeld:
     def test_a_map_lies_as_much_like_the_held_one_as_it_can(self, door_trace):
-        at = open_page(PAGE, **PLACE, method="pca", space="centred", held="2.4")
+        at = open_page(PAGE, **PLACE, method="pca", space="centred", aligned_with="2.4")
         own, like = (
             attnviz.project(door_trace, *at, method="pca", space="centred").points for at in ((3, 1), (2, 4))
         )
         own, middle = own - own.mean(axis=0), like - like.mean(axis=0)
         left, _, right = np.linalg.svd(own.T @ middle)  # Schönemann 1966
         np.testing.assert_allclose(points(at), own @ left @ right + like.mean(axis=0), atol=1e-4)
-        assert "Turned to lie like the map of layer 2, head 4." in note(at)
+        assert "Aligned with the map of layer 2, head 4." in note(at)
 
-    def test_is_held_and_let_go_with_a_button(self):
+    def test_aligning_starts_and_stops_with_a_button(self):
         at = open_page(PAGE, **PLACE, method="pca")
         before = points(at)
-        at.button(key="hold").click().run()
-        assert shown(at)["held"] == "3.1"
+        at.button(key="align").click().run()
+        assert shown(at)["aligned_with"] == "3.1"
         np.testing.assert_array_equal(points(at), before)  # it is the held one itself
         at.button(key="head_next").click().run()
         held = points(at)
-        assert shown(at)["held"] == "3.1" and "Turned to lie" in note(at)
-        at.button(key="let_go").click().run()
-        assert "held" not in shown(at)
+        assert shown(at)["aligned_with"] == "3.1" and "Aligned with" in note(at)
+        at.button(key="stop_aligning").click().run()
+        assert "aligned_with" not in shown(at)
         assert not np.allclose(points(at), held)
 
 
@@ -237,7 +240,7 @@ class TestTexts:
     def test_cross_attention(self, checkpoint, monkeypatch):
         monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
         at = open_page(
-            PAGE, model="bart", text="the cat sat on a mat", second="it opened", kind="cross", kept="key"
+            PAGE, model="bart", text="the cat sat on a mat", second="it opened", kind="cross", lines_of="key"
         )
         note(at)
         queries, keys = (one for one in figure(at, "space_map")["data"] if "customdata" in one)

@@ -93,11 +93,11 @@ def test_a_click_shows_the_sentence_and_its_lines_without_sending_the_points_aga
     expect(page.get_by_text(re.compile("^Sentence 1, line 1: query “door” gives to "))).to_be_visible()
     expect(marks(page).first).to_have_text("door·3")
     assert marks(page).count() == 6
-    wait_for_link(page, at_sentence=0, at_token=3)
+    wait_for_link(page, joint_sentence=0, joint_token=3)
     assert page.evaluate(f"window.chart === {CHART}")  # nothing was drawn anew, so a zoom would have stayed
     page.get_by_role("button", name=re.compile("^token 2: old")).click()
     expect(marks(page).first).to_have_text("old·2")
-    wait_for_link(page, at_token=2)
+    wait_for_link(page, joint_token=2)
     wait_until_idle(page)
     page.get_by_role("link", name="Open in Attention").click()
     page.wait_for_url(lambda url: "/collection" not in url)
@@ -121,23 +121,23 @@ def test_search_counts_lists_and_picks(page, server):
     page.get_by_role("textbox", name="Find a token").fill("door")
     page.keyboard.press("Enter")
     expect(page.get_by_text("“door”: 2 tokens in 2 sentences")).to_be_visible()
-    assert link(page)["found"] == "door"
+    assert link(page)["joint_search"] == "door"
     names = page.evaluate(f"{CHART}._fullData.map(one => [one.name, one.x.length])")
     assert ["found queries", 2] in names
     assert ["found keys", 2] in names
     wait_until_idle(page)  # the table comes after the words above it
     table = page.get_by_test_id("stDataFrame").first
     table.click(position={"x": 17, "y": 2.5 * ROW})
-    wait_for_link(page, at_sentence=1, at_token=4)  # [CLS] she opened the door
+    wait_for_link(page, joint_sentence=1, joint_token=4)  # [CLS] she opened the door
     table.click(position={"x": 17, "y": 1.5 * ROW})
-    wait_for_link(page, at_sentence=0, at_token=3)
+    wait_for_link(page, joint_sentence=0, joint_token=3)
 
 
 def test_a_text_file_is_read(page, server):
     open_collection(page, server)
     upload(page, "lines.txt", "\ufeffOne door.\r\n\r\nTwo doors.\r\n".encode())
     expect_sentences(page, 2)
-    assert link(page)["lines"] == "own"
+    assert link(page)["joint_sentences"] == "own"
 
 
 def test_a_file_that_is_no_text_is_refused_and_the_map_stays(page, server):
@@ -157,7 +157,7 @@ def test_a_line_of_a_megabyte(page, server):
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_hostile_lines_do_nothing(visitors, server, colours):
     page = visitors(colours=colours)
-    opened(page, server, HOSTILE, found="door", lines_tint="token")
+    opened(page, server, HOSTILE, joint_search="door", joint_tint="token")
     assert page.title() == "Many sentences · attnviz"
     expect(page.get_by_test_id("stMain").locator("img[src=x], b, .katex")).to_have_count(0)
     click_point(page, 1, 1)  # points may lie on each other, and then the one on top is picked

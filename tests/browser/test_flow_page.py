@@ -121,14 +121,14 @@ def test_pointing_asks_nothing_of_the_server(page, server):
         expect(said(page)).to_contain_text(f"·{position} ")
     assert page.evaluate("window.sent") == 0
     token(page, "query", 3).click()
-    wait_for_link(page, query=3, kept="query")
+    wait_for_link(page, query=3, lines_of="query")
     assert page.evaluate("window.sent") > 0  # or nothing was counted
 
 
 def test_a_click_keeps_a_query_and_picks_it_everywhere(page, server):
     open_flow(page, server, **PLACE)
     token(page, "query", 8).click()
-    wait_for_link(page, query=8, kept="query")
+    wait_for_link(page, query=8, lines_of="query")
     expect(page.get_by_text(re.compile("^Layer 3, head 1: “opened” gives"))).to_be_visible()
     page.mouse.move(5, 5)
     expect(said(page)).to_contain_text("query opened·8 → ")
@@ -143,14 +143,14 @@ def test_a_click_keeps_a_query_and_picks_it_everywhere(page, server):
     token(page, "query", 8).click()
     page.mouse.move(5, 5)
     expect(said(page)).to_contain_text("Point at a token")
-    page.wait_for_url(lambda url: "kept" not in url)
+    page.wait_for_url(lambda url: "lines_of" not in url)
     assert link(page)["query"] == "8"  # it stays the picked one
 
 
 def test_what_is_kept_stays_for_another_head_and_threshold(page, server, door_trace):
     open_flow(page, server, **PLACE)
     token(page, "query", 5).click()
-    wait_for_link(page, query=5, kept="query")
+    wait_for_link(page, query=5, lines_of="query")
     page.get_by_role("button", name="Next").click()
     wait_for_link(page, head=2)
     expect(page.get_by_text(re.compile("^Layer 3, head 2: “door”"))).to_be_visible()
@@ -170,7 +170,7 @@ def test_what_is_kept_stays_for_another_head_and_threshold(page, server, door_tr
 def test_a_kept_key_is_in_the_link(page, server, visitors):
     open_flow(page, server, **PLACE)
     token(page, "key", 5).click()
-    wait_for_link(page, key=5, kept="key", query=7)
+    wait_for_link(page, key=5, lines_of="key", query=7)
     other = visitors()
     other.goto(page.url)
     expect(said(other)).to_contain_text("key door·5 ← ", timeout=LOAD_MS)
@@ -193,7 +193,7 @@ def test_a_tap_keeps_and_lets_go(visitors, server):
 
     tap()
     expect(said(page)).to_contain_text("query it·7 → [CLS]·0 .484, door·5 .475")
-    wait_for_link(page, kept="query")
+    wait_for_link(page, lines_of="query")
     wait_until_idle(page)  # or the token that is tapped may be one that has just been drawn anew
     tap()
     expect(said(page)).to_contain_text("Point at a token")  # nothing is left hovered
@@ -227,12 +227,12 @@ class TestKeyboard:
         page.keyboard.press("ArrowUp")
         page.keyboard.press("ArrowUp")
         page.keyboard.press("Enter")
-        wait_for_link(page, query=5, kept="query")
+        wait_for_link(page, query=5, lines_of="query")
         expect(page.get_by_text(re.compile("“door” gives"))).to_be_visible()
         expect(token(page, "query", 5)).to_be_focused()  # through the new drawing
         page.keyboard.press("Escape")
         expect(said(page)).to_contain_text("Point at a token")
-        page.wait_for_url(lambda url: "kept" not in url)
+        page.wait_for_url(lambda url: "lines_of" not in url)
         expect(token(page, "query", 5)).to_be_focused()
 
     def test_tokens_say_their_numbers(self, page, server):
@@ -302,7 +302,7 @@ class TestLongText:
             assert overlapping(page, side) == []
 
     def test_the_kept_token_is_in_sight_with_all_its_lines(self, page, server, embedded):
-        open_flow(page, server, text=LONG, cut=1, layer=3, head=1, query=377, kept="query")
+        open_flow(page, server, text=LONG, cut=1, layer=3, head=1, query=377, lines_of="query")
         expect(token(page, "query", 377).locator("text")).to_be_in_viewport()
         row = embedded.trace(LONG, cut=True).weights(3, 1)[377]
         assert drawn(page) == len(strongest(row.astype(float)))
@@ -376,7 +376,7 @@ def test_tokens_are_shown_as_they_are(page, server):
 
 
 def test_a_link_as_the_first_visit(fresh_server, page):
-    open_flow(page, fresh_server, **PLACE, kept="query", heads="3.5")
+    open_flow(page, fresh_server, **PLACE, lines_of="query", heads="3.5")
     expect(said(page)).to_contain_text("query it·7 → 3.1: [CLS]·0 .484, door·5 .475; 3.5: ")
     expect(page.get_by_text(re.compile("^Layer 3, head 1: “it” gives 47.5\u00a0%"))).to_be_visible()
     assert page.title() == "Token flow · attnviz"

@@ -90,7 +90,7 @@ def test_the_best_map_first(server, page):
     open_maps(page, server, method="pca")
     wait_until_all_are_there(page)
     page.get_by_role("radio", name="Best map first").click()
-    wait_for_link(page, maps_order="belief")
+    wait_for_link(page, order="reliability")
     expect(grid(page).get_by_text("layer", exact=True)).to_have_count(0)
     wait_until_idle(page)
     names = (

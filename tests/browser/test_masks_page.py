@@ -34,7 +34,7 @@ def test_a_cell_is_painted_with_the_keyboard_on_a_phone(visitors, server):
     button = page.get_by_role("button", name="Forbid “opened” → “watching”")
     expect(button).to_be_focused()
     page.keyboard.press("Enter")
-    wait_for_link(page, flipped="8.3")
+    wait_for_link(page, painted="8.3")
     expect(page.get_by_text("120 of 121 cells, or edges, are left.")).to_be_visible()
     wait_until_idle(page)
     assert is_empty(page, 8, 3)

@@ -88,7 +88,7 @@ def test_a_click_on_a_query_draws_its_lines_and_marks_its_row(page, server, door
     open_space(page, server, **PLACE)
     assert {tuple(one[0]) for one in ends(page)} == {tuple(at(page, "queries", 7))}
     click_point(page, "queries", 3)
-    wait_for_link(page, query=3, kept="query")
+    wait_for_link(page, query=3, lines_of="query")
     expect(finding(page)).to_contain_text("“watching” gives")
     wait_for_map(page)
     strongest = door_trace.weights(3, 1)[3].argsort()[::-1][:5]
@@ -99,7 +99,7 @@ def test_a_click_on_a_query_draws_its_lines_and_marks_its_row(page, server, door
 def test_a_click_on_a_key_draws_lines_to_its_strongest_queries_and_marks_its_column(page, server, door_trace):
     open_space(page, server, **PLACE)
     click_point(page, "keys", 5)
-    wait_for_link(page, key=5, kept="key", query=7)
+    wait_for_link(page, key=5, lines_of="key", query=7)
     expect(finding(page)).to_contain_text("Of all queries “opened” gives “door” most")
     wait_for_map(page)
     strongest = door_trace.weights(3, 1)[:, 5].argsort()[::-1][:5]
@@ -108,9 +108,9 @@ def test_a_click_on_a_key_draws_lines_to_its_strongest_queries_and_marks_its_col
 
 
 def test_a_click_on_a_cell_draws_the_lines_of_its_query(page, server):
-    open_space(page, server, **PLACE, kept="key")
+    open_space(page, server, **PLACE, lines_of="key")
     click_cell(page, 2, 3)
-    wait_for_link(page, query=2, key=3, kept="query")
+    wait_for_link(page, query=2, key=3, lines_of="query")
     expect(finding(page)).to_contain_text("“was” gives")
     wait_for_map(page)
     assert {tuple(one[0]) for one in ends(page)} == {tuple(at(page, "queries", 2))}
@@ -129,7 +129,7 @@ def test_points_are_walked_through_and_picked_by_key(page, server):
     page.keyboard.press("ArrowLeft")
     expect(said(page)).to_have_text("key i·1")
     page.keyboard.press("Enter")
-    wait_for_link(page, key=1, kept="key")
+    wait_for_link(page, key=1, lines_of="key")
     wait_for_map(page)
     expect(chart).to_be_focused()
     page.keyboard.press("End")
@@ -141,12 +141,12 @@ def test_points_are_walked_through_and_picked_by_key(page, server):
 def test_the_layout_is_held_while_heads_change(page, server):
     open_space(page, server, **PLACE, method="pca")
     page.locator(".st-key-space_more button").first.click()
-    page.get_by_role("button", name="Hold this layout").click()
-    wait_for_link(page, held="3.1")
+    page.get_by_role("button", name="Align other heads with this").click()
+    wait_for_link(page, aligned_with="3.1")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Next").click()
-    wait_for_link(page, head=2, held="3.1")
-    expect(page.get_by_text("Turned to lie like the map of layer 3, head 1.")).to_be_visible()
+    wait_for_link(page, head=2, aligned_with="3.1")
+    expect(page.get_by_text("Aligned with like the map of layer 3, head 1.")).to_be_visible()
 
 
 def test_a_turned_map_stays_turned(page, server):
@@ -172,7 +172,7 @@ def test_a_turned_map_stays_turned(page, server):
 
 def test_a_link_as_the_first_visit(fresh_server, page):
     open_space(
-        page, fresh_server, **PLACE, method="tsne", space="centred", metric="euclidean", kept="key", key=5
+        page, fresh_server, **PLACE, method="tsne", space="centred", metric="euclidean", lines_of="key", key=5
     )
     assert page.title() == "Query-key space · attnviz"
     expect(
@@ -221,4 +221,4 @@ def test_a_long_text_can_be_picked_from(page, server):
     labels = page.locator(".st-key-space_map .textpoint text").filter(has_text="·")
     assert 2 <= labels.count() <= 7
     click_point(page, "keys", 0)
-    wait_for_link(page, kept="key")
+    wait_for_link(page, lines_of="key")

@@ -1,14 +1,19 @@
 """What a field can hold follows from its type: read from a link, refused in words, or taken to the nearest there is."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
 
 import pytest
 
+from attnviz.records import AllHeads, Head
 from ui.choice.fields import (
+    Cell,
+    Cells,
+    Heads,
     LinkError,
     Number,
-    Places,
+    OneHead,
+    Place,
     Positions,
     Switch,
     Text,
@@ -18,34 +23,57 @@ from ui.choice.fields import (
 )
 
 
+@dataclass(frozen=True)
+class Colours:
+    """A part of the choices."""
+
+    PREFIX: ClassVar = "colour_"
+
+    hue: Annotated[int, Number(0, 360, step=5, title="Hue", help="Turns the colours.")] = 180
+
+
 @dataclass
 class Choices:
     """One field of every sort."""
 
-    said: str = ""
+    said: Annotated[str, Text(title="Said")] = ""
     on: bool = False
-    way: Literal["up", "down"] = "up"
+    way: Annotated[Literal["up", "down"], Word(names={"up": "Upwards", "down": "Downwards"})] = "up"
     place: int | None = None
     share: Annotated[float, Number(0, 1)] = 0.5
     steps: Annotated[int | None, Number(250, 5000)] = None
     tokens: tuple[int, ...] = ()
-    heads: Annotated[tuple[str, ...], Places("heads")] = ()
+    heads: tuple[Head | AllHeads, ...] = ()
+    like: Head | None = None
+    painted: tuple[Cell, ...] = ()
+    colours: Colours = field(default_factory=Colours)
 
 
-HOLDS = declarations(Choices)
+HOLDS, PLACES = declarations(Choices)
 
 
 def test_a_field_holds_what_its_type_says():
-    assert {
-        "said": Text(),
-        "on": Switch(),
-        "way": Word(("up", "down")),
-        "place": Number(),
-        "share": Number(0, 1, whole=False),
-        "steps": Number(250, 5000),
-        "tokens": Positions(),
-        "heads": Places("heads"),
-    } == HOLDS
+    kinds = {name: type(holds) for name, holds in HOLDS.items()}
+    assert kinds == {
+        "said": Text,
+        "on": Switch,
+        "way": Word,
+        "place": Number,
+        "share": Number,
+        "steps": Number,
+        "tokens": Positions,
+        "heads": Heads,
+        "like": OneHead,
+        "painted": Cells,
+        "colour_hue": Number,
+    }
+    assert HOLDS["way"].options == ("up", "down")
+    assert [HOLDS[name].whole for name in ("place", "share", "steps")] == [True, False, True]
+
+
+def test_a_field_of_a_part_is_found_by_its_name_after_the_prefix():
+    assert PLACES["colour_hue"] == Place("colours", "hue", 180)
+    assert PLACES["way"] == Place("", "way", "up")
 
 
 @pytest.mark.parametrize(
@@ -57,12 +85,19 @@ def test_a_field_holds_what_its_type_says():
         ("place", "7", 7),
         ("share", "0.25", 0.25),
         ("tokens", "5,3,5", (3, 5)),
-        ("heads", "3.5,2", ("3.5", "2")),
+        ("heads", "3.5,2", (Head(3, 5), AllHeads(2))),
+        ("like", "3.5", Head(3, 5)),
+        ("painted", "7.5,8.0", (Cell(7, 5), Cell(8, 0))),
     ],
 )
 def test_what_fits_is_read_and_written_alike(name, text, value):
     assert HOLDS[name].read(name, text) == (value, "")
     assert HOLDS[name].read(name, written(value)) == (value, "")
+
+
+def test_what_is_none_is_written_as_nothing():
+    assert written(None) == ""
+    assert written(5.0) == "5" and written(False) == "0"
 
 
 @pytest.mark.parametrize(
@@ -73,11 +108,19 @@ def test_what_fits_is_read_and_written_alike(name, text, value):
         ("place", "2.5", "“2.5”, which is no number"),
         ("place", "nan", "“nan”, which is no number"),
         ("tokens", "3,x", "“3,x”; it can be positions such as 3,5"),
+        ("like", "3", "“3”; it is written as 3.5"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(name, text, said):
     with pytest.raises(LinkError, match=f"The link asks for {name} {said}"):
         HOLDS[name].read(name, text)
+
+
+@pytest.mark.parametrize(("name", "found"), [("heads", (Head(3, 5),)), ("painted", (Cell(3, 5),))])
+def test_of_several_those_that_fit_are_taken(name, found):
+    value, remark = HOLDS[name].read(name, "3.5,x,3.5,4.")
+    assert value == found
+    assert remark.startswith(f"The link asks for {'heads' if name == 'heads' else 'cells'} “3.5,x,3.5,4.”")
 
 
 def test_a_number_out_of_range_becomes_the_nearest():
@@ -93,4 +136,20 @@ def test_the_label_of_an_option_that_is_gone_is_no_value():
     assert not HOLDS["way"].can_hold("Up")
     assert not HOLDS["place"].can_hold("7")
     assert not HOLDS["tokens"].can_hold(["7"])
-    assert HOLDS["tokens"].can_hold([7])
+    assert not HOLDS["heads"].can_hold(["Layer 3, head 5"])
+    assert HOLDS["tokens"].can_hold([7]) and HOLDS["heads"].can_hold([Head(3, 5)])
+
+
+def test_a_widget_says_what_is_declared():
+    assert HOLDS["colour_hue"].widget() == {
+        "label": "Hue",
+        "help": "Turns the colours.",
+        "min_value": 0,
+        "max_value": 360,
+        "step": 5,
+        "format": None,
+    }
+    way = HOLDS["way"].widget()
+    assert [way["format_func"](one) for one in way["options"]] == ["Upwards", "Downwards"]
+    assert HOLDS["share"].widget()["format"] == "%g"
+    assert HOLDS["place"].widget()["max_value"] is None

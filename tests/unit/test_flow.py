@@ -8,7 +8,7 @@ import pytest
 
 from attnviz.figures.theme import DARK, LIGHT
 from attnviz.heads.flow import MOST_LINES, above_share, above_weight, lines_csv, strongest_lines
-from attnviz.records import Axis
+from attnviz.records import AllHeads, Axis, Head
 
 MATRICES, QUERIES, KEYS = 2, 5, 7
 
@@ -98,7 +98,9 @@ def test_csv_has_every_line_the_strongest_first(embedded):
     axis = Axis.of(trace.tokens)
     matrices = np.stack([trace.weights(2, 10), trace.pattern(4, None).weights])
     flow = strongest_lines(matrices, above_weight(matrices, 0.05))
-    rows = list(csv.reader(io.StringIO(lines_csv(flow, ["2.10", "4"], axis, axis).decode("utf-8-sig"))))
+    rows = list(
+        csv.reader(io.StringIO(lines_csv(flow, [Head(2, 10), AllHeads(4)], axis, axis).decode("utf-8-sig")))
+    )
     assert rows[0] == ["layer", "head", "query", "key", "number"]
     assert len(rows) - 1 == len(flow) > 20
     numbers = [float(row[4]) for row in rows[1:]]

@@ -115,7 +115,7 @@ def test_of_a_bundle_read_it(monkeypatch, tmp_path, door_bundle):
             "tint": "position",
             "query": 2,
             "key": 4,
-            "kept": "key",
+            "lines_of": "key",
         },
         {"method": "mds", "layer": 1, "head": 7, "space": "raw"},
     ],

@@ -242,9 +242,11 @@ def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
     for one in fields(record):
         given = hints[one.name]
         if is_dataclass(given):
-            for name, inner in declarations(given)[0].items():
-                holds[given.PREFIX + name] = inner
-                places[given.PREFIX + name] = Place(one.name, name, getattr(one.default, name))
+            prefix: str = vars(given)["PREFIX"]
+            of_part, places_in_part = declarations(given)
+            holds |= {prefix + name: inner for name, inner in of_part.items()}
+            for name, place in places_in_part.items():
+                places[prefix + name] = replace(place, part=one.name)
         else:
             holds[one.name] = _declaration(given)
             places[one.name] = Place("", one.name, one.default)
@@ -252,14 +254,15 @@ def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
 
 
 def _declaration(given: Any) -> Text:
-    said = getattr(given, "__metadata__", ())
+    said: tuple[Any, ...] = getattr(given, "__metadata__", ())
     kind = given.__origin__ if said else given
     if isinstance(kind, UnionType):
         [kind] = [one for one in get_args(kind) if one is not NoneType]
     if get_origin(kind) is Literal:
-        [holds] = said or [Word()]
-        return replace(holds, options=get_args(kind))
+        [word] = said or [Word()]
+        return replace(word, options=get_args(kind))
     if said:
+        holds: Text
         [holds] = said
         return replace(holds, whole=kind is int) if isinstance(holds, Number) else holds
     plain: dict[Any, Text] = {

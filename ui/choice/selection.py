@@ -5,7 +5,7 @@ One concept: the Selection and its query string. The session is `ui.choice.state
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, dataclass, field, replace
 from typing import Annotated, Any, Literal, Self
 
 from attnviz.cost.counting import Quantity
@@ -39,7 +39,8 @@ class Selection:
 
     model: Annotated[str, Text(title="Model")]
     text: Annotated[
-        str, Text(title="Sentence", help="What the model reads: any language, up to the model's limit of tokens.")
+        str,
+        Text(title="Sentence", help="What the model reads: any language, up to the model's limit of tokens."),
     ]
     second: Annotated[
         str,
@@ -75,7 +76,10 @@ class Selection:
     """Position of the picked query; None to pick the one with the strongest link."""
     key: Annotated[
         int | None,
-        Number(title="Key", help="Selects the token that the query attends to; select the query by its chip above."),
+        Number(
+            title="Key",
+            help="Selects the token that the query attends to; select the query by its chip above.",
+        ),
     ] = None
     """Position of the picked key; None for the strongest key of the query."""
     query_to: Annotated[int | None, Number(title="up to")] = None
@@ -83,8 +87,9 @@ class Selection:
     key_to: Annotated[int | None, Number(title="up to")] = None
     """The same for the key."""
     lines_of: Annotated[
-        Literal["", "query", "key"],
+        str,
         Word(
+            ("query", "key"),
             title="Lines of the picked",
             help="Joins the picked query to its strongest keys, or the picked key to its strongest queries.",
         ),
@@ -140,19 +145,22 @@ class Selection:
     step: Annotated[int, Number(0, 8, title="Step", help="Shows this step of the computation.")] = 1
     """Step of attention that is shown, from 1; 0 for all of them."""
     shift: Annotated[
-        int, Number(1, 511, title="Shift, positions", help="How many positions the matrix moves every vector on.")
+        int,
+        Number(1, 511, title="Shift, positions", help="How many positions the matrix moves every vector on."),
     ] = 1
     """Positions that the vectors of the 2017 paper are moved on by one matrix."""
-    quantity: Annotated[Quantity, Word(title="Counted", help="Counts this in the curves and the table.")] = "bytes"
+    quantity: Annotated[Quantity, Word(title="Counted", help="Counts this in the curves and the table.")] = (
+        "bytes"
+    )
     """What is counted of the cost of attention."""
-    pairs: PairList = PairList()
-    maps: MapSettings = MapSettings()
-    joint: JointMapSettings = JointMapSettings()
-    flow: FlowSettings = FlowSettings()
-    masking: MaskSettings = MaskSettings()
-    all_heads: GridSettings = GridSettings()
-    scaling: ScalingSettings = ScalingSettings()
-    b: PartnerB = PartnerB()
+    pairs: PairList = field(default_factory=PairList)
+    maps: MapSettings = field(default_factory=MapSettings)
+    joint: JointMapSettings = field(default_factory=JointMapSettings)
+    flow: FlowSettings = field(default_factory=FlowSettings)
+    masking: MaskSettings = field(default_factory=MaskSettings)
+    all_heads: GridSettings = field(default_factory=GridSettings)
+    scaling: ScalingSettings = field(default_factory=ScalingSettings)
+    b: PartnerB = field(default_factory=PartnerB)
 
     @property
     def place(self) -> Head:

@@ -30,7 +30,9 @@ Threshold = Literal["share", "weight"]
 FEWEST_ZOOMED = 12
 """Entries a side of the smallest part of a comparison that is zoomed to."""
 
-_PERPLEXITY = "How many neighbours each point takes into account: a low value shows small groups, a high one the whole."
+_PERPLEXITY = (
+    "How many neighbours each point takes into account: a low value shows small groups, a high one the whole."
+)
 _SPACES = " ".join(f"{SPACE_NAMES[one]}: {said}" for one, said in SPACE_WORDS.items())
 
 
@@ -144,8 +146,10 @@ class MapSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMapSettings:
-    """The joint map of many sentences; its method, vectors and colours are its own, since thousands of points ask for
-    other settings than one sentence does."""
+    """The joint map of many sentences.
+
+    It has its own method, vectors and colours, since thousands of points ask for other settings than one sentence does.
+    """
 
     PREFIX: ClassVar = "joint_"
 
@@ -174,11 +178,11 @@ class JointMapSettings:
         str,
         Word(
             collection_figures.TINTS,
-            names=lambda one: (
-                {"token": "Frequent tokens", "norm": "Length of vector", "special": "Special or not"}.get(
-                    one, one.capitalize()
-                )
-            ),
+            names=lambda one: {
+                "token": "Frequent tokens",
+                "norm": "Length of vector",
+                "special": "Special or not",
+            }.get(one, one.capitalize()),
             title="Colour by",
             help="Colours the points by this; their shapes always tell queries and keys apart.",
         ),
@@ -280,13 +284,13 @@ class MaskSettings:
     ] = 2
     hidden_keys: Annotated[
         tuple[int, ...],
-        Positions(title="Masked keys", help="Masks these columns of the matrix, whatever the attention mask."),
+        Positions(
+            title="Masked keys", help="Masks these columns of the matrix, whatever the attention mask."
+        ),
     ] = ()
     painted: tuple[Cell, ...] = ()
     """Cells that are the other way round than the mask says."""
-    tile: Annotated[
-        int, Number(1, 512, title="Keys in a tile", help="How many keys are read at a time.")
-    ] = 4
+    tile: Annotated[int, Number(1, 512, title="Keys in a tile", help="How many keys are read at a time.")] = 4
     tiles: Annotated[
         int,
         Number(
@@ -388,9 +392,7 @@ class PartnerB:
     """Empty for the same."""
     text: Annotated[
         str,
-        Text(
-            title="Sentence of B", help="Compares the picked sentence with this one; empty for the same."
-        ),
+        Text(title="Sentence of B", help="Compares the picked sentence with this one; empty for the same."),
     ] = ""
     """Empty for the same, second sentence included."""
     second: Annotated[
@@ -409,9 +411,9 @@ class PartnerB:
     layer: Annotated[
         int | None, Number(title="Layer of B", help="Compares the picked layer with this one.")
     ] = None
-    head: Annotated[
-        int | None, Number(title="Head of B", help="Compares the picked head with this one.")
-    ] = None
+    head: Annotated[int | None, Number(title="Head of B", help="Compares the picked head with this one.")] = (
+        None
+    )
     zoom: Annotated[int | None, Number(FEWEST_ZOOMED)] = None
     """Entries a side of the part that is shown, around the picked pair; None for all."""
 
@@ -425,9 +427,7 @@ class PairList:
     special: Annotated[
         bool, Switch(title="Special tokens", help="Lists pairs with [CLS], [SEP] and their like too.")
     ] = False
-    itself: Annotated[
-        bool, Switch(title="Itself", help="Lists what a token gives to itself too.")
-    ] = False
+    itself: Annotated[bool, Switch(title="Itself", help="Lists what a token gives to itself too.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ One concept: the session's Selection; what it is made of is in `ui.choice.select
 Links are read into it once, and again when the browser goes back.
 """
 
-from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,6 +15,7 @@ from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.model.catalogue import default_model
 from attnviz.model.tokenization import has_words
 from attnviz.model.trace import Trace
+from attnviz.records import AllHeads, Head, Kind
 from ui.choice.presets import Preset, first_screen
 from ui.choice.selection import Selection, first_selection, from_params
 from ui.work.opened_bundles import opened
@@ -155,7 +156,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
 
     def nearest(name: str, count: int, things: str) -> None:
         nonlocal selection
-        found = getattr(selection, name)
+        found = selection.value(name)
         if found is not None and found >= count:
             _remark(
                 f"There is no {name} {found}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
@@ -174,29 +175,31 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         selection = selection.but(sentences="all")
     nearest("layer", trace.n_layers(kind), f"{model} has layers")
     nearest("head", trace.n_heads(kind), f"{model} has heads")
-    heads = tuple(one for one in selection.flow.heads if _is_there(one, trace, kind))
+    is_there = partial(_is_there, trace=trace, kind=kind)
+    heads = tuple(filter(is_there, selection.flow.heads))
     if heads != selection.flow.heads:
-        _remark(f"Heads {', '.join(selection.flow.heads)} were asked for; those that {model} has are shown.")
+        asked = ", ".join(map(str, selection.flow.heads))
+        _remark(f"Heads {asked} were asked for; those that {model} has are shown.")
         selection = selection.but(heads=heads)
-    if selection.maps.aligned_with and not _is_there(selection.maps.aligned_with, trace, kind):
-        _remark(f"The map was to lie like that of head {selection.maps.aligned_with}, which {model} does not have.")
-        selection = selection.but(held="")
+    if (like := selection.maps.aligned_with) and not is_there(like):
+        _remark(f"The map was to be aligned with that of {like.words}, which {model} does not have.")
+        selection = selection.but(aligned_with=None)
     nearest("query", len(trace.query_tokens(kind)), "this text has tokens")
     nearest("key", len(trace.key_tokens(kind)), "this text has tokens")
     nearest("query_to", len(trace.query_tokens(kind)), "this text has tokens")
     nearest("key_to", len(trace.key_tokens(kind)), "this text has tokens")
     if selection.query is None:
         query, key = _preset_pick(trace, kind) or (_strongest_query(trace, selection), None)
-        selection = replace(
-            selection, query=query, key=key if selection.key is None else selection.key, kept=""
+        selection = selection.but(
+            query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
     return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
 
 
-def _is_there(name: str, trace: Trace, kind: Any) -> bool:
-    """Whether the trace has this head, "3.5", or all heads of this layer, "3"."""
-    layer, _, head = name.partition(".")
-    return int(layer) < trace.n_layers(kind) and int(head or 0) < trace.n_heads(kind)
+def _is_there(heads: Head | AllHeads, *, trace: Trace, kind: Kind) -> bool:
+    """Whether the trace has this head, or this layer where all its heads are meant."""
+    has_head = isinstance(heads, AllHeads) or heads.head < trace.n_heads(kind)
+    return heads.layer < trace.n_layers(kind) and has_head
 
 
 def _remark(notice: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from ui.choice import state
-from ui.choice.fields import Heads, Positions
+from ui.choice.fields import Heads, Number, Positions, Text
 from ui.choice.selection import FIELDS, Selection
 
 
@@ -52,8 +52,12 @@ def field(
 
     value = (shown or state.chosen()).value(name)
     is_several = isinstance(declared, Positions | Heads)
-    value = list(value) if is_several and value is not None else value  # as a widget for several things holds it
-    return declared.widget() | different | tie(f"field_{name}", value, changed)
+    value = (
+        list(value) if is_several and value is not None else value
+    )  # as a widget for several things holds it
+    from_list = isinstance(declared, Number) and "options" in different  # which has no range
+    told = Text.widget(declared) if from_list else declared.widget()
+    return told | different | tie(f"field_{name}", value, changed)
 
 
 def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 The verdict in it is what the file says. A verdict on it is made here, when it is asked for: the text is run again.
 """
 
-from dataclasses import replace
 from hashlib import sha256
 
 import streamlit as st

@@ -1,14 +1,11 @@
 """The sidebar: the sentence, the model, layer and head, and what rows and columns stand for."""
 
-from dataclasses import replace
-
 import streamlit as st
 
 from attnviz.model.catalogue import offers
 from attnviz.model.tokenization import has_words
 from ui.choice import state, widgets
 from ui.choice.presets import PRESETS, Preset
-from ui.choice.selection import CHOICES
 from ui.page.view import View
 
 
@@ -66,12 +63,13 @@ def model() -> None:
     names = [one.name for one in offers()]
     descriptions = {one.name: one.description for one in offers()}
     st.selectbox(
-        "Model",
-        names,
-        help="Whose attention is shown. "
-        + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
-        + ".",
-        **widgets.field("model"),
+        **widgets.field(
+            "model",
+            help="Whose attention is shown. "
+            + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
+            + ".",
+            options=names,
+        )
     )
 
 
@@ -80,29 +78,15 @@ def place(view: View) -> None:
     kind, trace = view.kind, view.trace
     if len(trace.kinds) > 1:
         st.segmented_control(
-            "Kind of attention",
-            trace.kinds,
-            required=True,
-            help="Encoder: all tokens see all; decoder: earlier ones only; cross: from decoder to encoder.",
-            **widgets.field("kind", view.selection.but(kind=kind)),
+            **widgets.field("kind", view.selection.but(kind=kind), options=trace.kinds), required=True
         )
     n_layers, n_heads = trace.n_layers(kind), trace.n_heads(kind)
     place = st.container(horizontal=True)
     place.number_input(
-        f"Layer (0–{n_layers - 1})",
-        min_value=0,
-        max_value=n_layers - 1,
-        step=1,
-        help="Which of the model's layers, counted from the text upwards, is shown.",
-        **widgets.field("layer", view.selection),
+        **widgets.field("layer", view.selection, max_value=n_layers - 1, label=f"Layer (0–{n_layers - 1})")
     )
     place.number_input(
-        f"Head (0–{n_heads - 1})",
-        min_value=0,
-        max_value=n_heads - 1,
-        step=1,
-        help="Which of the layer's heads is shown; each has queries of its own.",
-        **widgets.field("head", view.selection),
+        **widgets.field("head", view.selection, max_value=n_heads - 1, label=f"Head (0–{n_heads - 1})")
     )
     current = view.selection.layer * n_heads + view.selection.head
     walk = st.container(horizontal=True)
@@ -129,33 +113,18 @@ def rows_and_columns(view: View) -> None:
         "Rows and columns", icon=":material/table_rows:", width="stretch", key="rows_and_columns"
     ):
         st.segmented_control(
-            "One for each",
-            CHOICES["unit"],
+            **widgets.field(
+                "unit",
+                help="Joins the pieces of a word: their columns are summed and their rows averaged."
+                if has
+                else "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.",
+            ),
             required=True,
-            format_func={"tokens": "Token", "words": "Word"}.__getitem__,
             disabled=not has,
-            help="Joins the pieces of a word: their columns are summed and their rows averaged."
-            if has
-            else "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.",
-            **widgets.field("unit"),
         )
-        st.segmented_control(
-            "Special tokens",
-            CHOICES["special"],
-            required=True,
-            format_func=str.capitalize,
-            help="Hides the rows and columns of [CLS], [SEP] and their like; renormalised rows sum to 1 again.",
-            **widgets.field("special"),
-        )
+        st.segmented_control(**widgets.field("special"), required=True)
         if view.trace.tokens.text_pair is not None:
-            st.segmented_control(
-                "Sentences",
-                CHOICES["sentences"],
-                required=True,
-                format_func=str.capitalize,
-                help="Leaves the queries and keys of one sentence each: A is the first, B the second.",
-                **widgets.field("sentences"),
-            )
+            st.segmented_control(**widgets.field("sentences"), required=True)
 
 
 def _walk(step: int, n_layers: int, n_heads: int) -> None:

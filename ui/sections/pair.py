@@ -3,8 +3,6 @@
 One concept: picking the pair where no matrix can be clicked.
 """
 
-from dataclasses import replace
-
 import streamlit as st
 
 from attnviz.figures.theme import label_at
@@ -37,10 +35,11 @@ def pick_key(view: View, key: int) -> None:
     """A list of the keys, with the one of the pair chosen."""
     labels = view.trace.key_tokens(view.kind).labels
     st.selectbox(
-        "Key",
-        range(len(labels)),
-        format_func=lambda position: label_at(labels[position], position),
-        help="The token that the picked query looks at; the query is picked by its chip above.",
+        **widgets.field(
+            "key",
+            view.selection.but(key=key),
+            format_func=lambda position: label_at(labels[position], position),
+            options=range(len(labels)),
+        ),
         width=200,
-        **widgets.field("key", view.selection.but(key=key)),
     )

@@ -114,13 +114,17 @@ def pattern(source: Source, layer: int, head: int | None, kind: Kind, measure: M
 
 @st.cache_resource(max_entries=30, show_spinner=False)
 def mask(
-    source: Source, kind: Kind, name: MaskName, reach: int, hidden: tuple[int, ...], flipped: tuple[str, ...]
+    source: Source,
+    kind: Kind,
+    name: MaskName,
+    reach: int,
+    hidden: tuple[int, ...],
+    painted: tuple[tuple[int, int], ...],
 ) -> np.ndarray:
-    """Which keys each query may see [query, key]; cells are written as "7.5"."""
+    """Which keys each query may see [query, key]; the cells that are ``painted`` are the other way round."""
     here = trace(source)
     queries, keys = here.query_tokens(kind), here.key_tokens(kind)
-    cells = (tuple(map(int, one.split("."))) for one in flipped if "." in one)
-    there = [(query, key) for query, key in cells if query < len(queries) and key < len(keys)]
+    there = [(query, key) for query, key in painted if query < len(queries) and key < len(keys)]
     return make_mask(
         queries,
         keys,

@@ -8,14 +8,12 @@ from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.theme import share_text
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
-from ui.choice.selection import CHOICES
 from ui.components.heatmap_events import heatmap_events
 from ui.page.chart import chart
 from ui.page.view import hidden_note
 from ui.sections.attention.screen import Screen
 from ui.words.findings import (
     MEASURE_NOTES,
-    MEASURES_HELP,
     SHOWN_NAMES,
     WITHOUT_NORMS,
     name,
@@ -32,23 +30,16 @@ def matrix(screen: Screen) -> None:
     pattern, said = screen.pattern, screen.said
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
-            "Cells",
-            [one for one in CHOICES["show"] if one == "scores" or one in trace.measures(kind)],
+            **widgets.field(
+                "show",
+                options=[one for one in SHOWN_NAMES if one == "scores" or one in trace.measures(kind)],
+            ),
             required=True,
             label_visibility="collapsed",
-            format_func=SHOWN_NAMES.__getitem__,
-            help=f"Weights after the softmax; scores before it; {MEASURES_HELP}",
-            **widgets.field("show"),
         )
         with st.popover("More", icon=":material/tune:", key="matrix_more"):
             st.segmented_control(
-                "Colours",
-                CHOICES["colour"],
-                required=True,
-                format_func=str.capitalize,
-                help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
-                disabled=selection.show == "scores",
-                **widgets.field("colour"),
+                **widgets.field("colour"), required=True, disabled=selection.show == "scores"
             )
     shown = shown_pattern(screen)
     chart(

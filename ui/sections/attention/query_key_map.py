@@ -4,9 +4,7 @@ import streamlit as st
 
 from attnviz.figures import draw_projection
 from attnviz.figures.projection import hides_labels
-from attnviz.maps.layouts import FEWEST_ITERATIONS, LARGEST_SEED, MOST_ITERATIONS
 from ui.choice import widgets
-from ui.choice.selection import CHOICES
 from ui.components.label_room import label_room
 from ui.page import errors
 from ui.page.chart import chart
@@ -22,40 +20,16 @@ def query_key_map(screen: Screen) -> None:
     """The map with its controls."""
     selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control(
-            "Distance",
-            CHOICES["metric"],
-            required=True,
-            label_visibility="collapsed",
-            format_func=str.capitalize,
-            help="Cosine compares the directions of the vectors, euclidean also their lengths.",
-            **widgets.field("metric"),
-        )
+        st.segmented_control(**widgets.field("metric"), required=True, label_visibility="collapsed")
         with st.popover("More", icon=":material/tune:", key="map_more"):
+            st.number_input(**widgets.field("perplexity"))
+            st.number_input(**widgets.field("iterations"))
             st.number_input(
-                "Perplexity",
-                min_value=1.0,
-                max_value=100.0,
-                step=1.0,
-                format="%g",
-                help="How many neighbours each point minds: low shows small groups, high the whole.",
-                **widgets.field("perplexity"),
-            )
-            st.number_input(
-                "Iterations",
-                min_value=FEWEST_ITERATIONS,
-                max_value=MOST_ITERATIONS,
-                step=250,
-                help="Steps of the optimiser; more let the points settle.",
-                **widgets.field("iterations"),
-            )
-            st.number_input(
-                "Seed",
-                min_value=0,
-                max_value=LARGEST_SEED,
-                step=1,
-                help="Seed of the noise that the points start with; the same seed gives the same picture.",
-                **widgets.field("seed"),
+                **widgets.field(
+                    "seed",
+                    help="Seed of the noise that the points start with; the same seed gives the same picture.",
+                    label="Seed",
+                )
             )
         waiting = st.empty()
     with errors.explained():

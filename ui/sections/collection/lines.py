@@ -52,8 +52,8 @@ def own_lines() -> None:
             )
 
 
-def _show(lines: str) -> None:
-    state.change(lines=lines, at_sentence=None)
+def _show(sentences: str) -> None:
+    state.change(joint_sentences=sentences, joint_sentence=None)
 
 
 def _take_pasted() -> None:

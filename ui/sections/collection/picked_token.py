@@ -23,7 +23,9 @@ def picked_token(view: View, screen: Screen) -> int | None:
     selection, tokens = view.selection, screen.collection.tokens
     if selection.joint.sentence is None:
         return None
-    if selection.joint.sentence >= len(tokens) or selection.joint.token >= len(tokens[selection.joint.sentence]):
+    if selection.joint.sentence >= len(tokens) or selection.joint.token >= len(
+        tokens[selection.joint.sentence]
+    ):
         st.caption(":material/info: The token that the link picks is not among these sentences.")
         return None
     return screen.collection.start(selection.joint.sentence) + selection.joint.token
@@ -33,9 +35,9 @@ def pick(collection: Collection, side: int, token: int) -> None:
     """Picks a token's query (0) or key (1)."""
     if 0 <= token < collection.n_tokens and side in (0, 1):
         state.change(
-            at_sentence=int(collection.sentence[token]),
-            at_token=int(collection.position[token]),
-            at_side=("query", "key")[side],
+            joint_sentence=int(collection.sentence[token]),
+            joint_token=int(collection.position[token]),
+            joint_side=("query", "key")[side],
         )
 
 

@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from attnviz.figures.collection import TINTS
 from ui.choice import widgets
 from ui.page.view import View
 from ui.sections.collection import joint_map, lines
@@ -15,19 +14,7 @@ def controls(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         lines.own_lines()
         joint_map.method()
-        st.selectbox(
-            "Colour by",
-            TINTS,
-            format_func=lambda one: _TINT_NAMES.get(one, one.capitalize()),
-            help="What the colour of a point says; its shape always says whether it is a query or a key.",
-            width=190,
-            **widgets.field("lines_tint"),
-        )
-        st.text_input(
-            "Find a token",
-            help="Lets every token or word that is exactly this stand out; upper and lower case are one.",
-            width=190,
-            **widgets.field("found"),
-        )
+        st.selectbox(**widgets.field("joint_tint"), width=190)
+        st.text_input(**widgets.field("joint_search"), width=190)
         with st.popover("More", icon=":material/tune:", key="collection_more"):
             joint_map.parameters(view.selection)

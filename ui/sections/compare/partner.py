@@ -28,7 +28,7 @@ Place = tuple[int | None, int | None]  # positions of a query and a key; None wh
 
 def differs(selection: Selection, what: str) -> bool:
     """Whether B has its own head, layer, sentence, model or masked tokens."""
-    return getattr(selection, FIELDS[what][0]) not in (None, "")
+    return selection.value(FIELDS[what][0]) not in (None, "")
 
 
 def start(what: str, view: View, key: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from attnviz.figures.theme import label_at
 from attnviz.heads.comparison import Comparison
 from attnviz.model.catalogue import offers
 from ui.choice import state, widgets
-from ui.choice.selection import Selection
+from ui.choice.selection import Selection, usual
 from ui.page import errors
 from ui.page.view import View
 from ui.sections.compare.partner import FIELDS, Place, differs, other_models, start
@@ -55,11 +55,11 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
         changes: dict[str, Any] = {}
         for what, names in FIELDS.items():
             if what not in picked:
-                changes |= {one: type(shown).__dataclass_fields__[one].default for one in names}
+                changes |= {one: usual(one) for one in names}
             elif not differs(shown, what):
                 changes |= start(what, view, key)
             else:
-                changes |= {one: getattr(shown, one) for one in names}
+                changes |= {one: shown.value(one) for one in names}
         state.change(**changes)
 
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare_controls"):
@@ -75,23 +75,19 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
         of_b = view if b is None else b
         for what, count in (("layer", of_b.trace.n_layers(kind)), ("head", of_b.trace.n_heads(kind))):
             if what in chosen:
-                fitted = shown.but(**{f"other_{what}": min(getattr(shown, f"other_{what}"), count - 1)})
+                fitted = shown.but(**{f"other_{what}": min(shown.value(f"other_{what}"), count - 1)})
                 st.number_input(
-                    f"{NAMES[what]} of B (0–{count - 1})",
-                    min_value=0,
-                    max_value=count - 1,
-                    step=1,
+                    **field_of_b(
+                        f"other_{what}",
+                        fitted,
+                        max_value=count - 1,
+                        label=f"{NAMES[what]} of B (0–{count - 1})",
+                    ),
                     width=150,
-                    help=f"The {what} that the picked one is compared with.",
-                    **tied(f"other_{what}", fitted),
                 )
         if "model" in chosen:
             st.selectbox(
-                "Model of B",
-                [one.name for one in offers()],
-                width=220,
-                help="The model that the picked one is compared with; tokens are matched by what is written.",
-                **tied("other_model", shown),
+                **field_of_b("other_model", shown, options=[one.name for one in offers()]), width=220
             )
         if "masked" in chosen:
             masked_tokens(view, shown)
@@ -105,29 +101,21 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
         )
     if "sentence" in chosen:
         sentences = st.columns([2, 1]) if shown.second or shown.b.second else [st.container()]
-        sentences[0].text_input(
-            "Sentence of B",
-            help="The sentence that the picked one is compared with; empty for the same.",
-            **tied("other_text", shown),
-        )
+        sentences[0].text_input(**field_of_b("other_text", shown))
         if len(sentences) > 1:
-            sentences[1].text_input(
-                "Second sentence of B (optional)",
-                help="Read together with the sentence of B as a pair.",
-                **tied("other_second", shown),
-            )
+            sentences[1].text_input(**field_of_b("other_second", shown))
 
 
-def tied(field: str, shown: Selection) -> dict[str, Any]:
-    """Arguments that tie a widget to a field of B; with it all of B is chosen that is shown."""
-    return widgets.field(field, shown, partial(choose, shown))
+def field_of_b(name: str, shown: Selection, **different: Any) -> dict[str, Any]:
+    """What a widget for a field of B is told; changing it chooses all of B that is shown."""
+    return widgets.field(name, shown, partial(choose, shown), **different)
 
 
 def choose(shown: Selection, **changes: Any) -> None:
     """Chooses something for B, and with it the rest of B that is shown."""
     if changes.keys() & {"other_text", "other_model"}:
         changes = {"other_masked": None} | changes  # positions in another text
-    rest = {field: getattr(shown, field) for fields in FIELDS.values() for field in fields}
+    rest = {field: shown.value(field) for fields in FIELDS.values() for field in fields}
     state.change(**rest | changes)
 
 
@@ -139,22 +127,23 @@ def masked_tokens(view: View, shown: Selection) -> None:
     options = [position for position in range(len(tokens)) if not tokens.is_special[position]]
     masked = tuple(position for position in shown.b.masked or () if position in options)
     st.multiselect(
-        "Masked in B",
-        options,
-        format_func=lambda position: label_at(tokens.labels[position], position),
+        **field_of_b(
+            "other_masked",
+            shown.but(other_masked=masked),
+            format_func=lambda position: label_at(tokens.labels[position], position),
+            options=options,
+        ),
         placeholder="No token",
         width=260,
-        help="The tokens in whose place B reads the mask token.",
-        **tied("other_masked", shown.but(other_masked=masked)),
     )
 
 
 def swap(a: Selection, shown: Selection, b: Selection, there: Place) -> None:
     """Makes B what is picked, and A what it is compared with; the picked tokens stay picked."""
-    swapped = {one: getattr(b, one) for one in ("model", "text", "second", "masked", "layer", "head")}
+    swapped = {one: b.value(one) for one in ("model", "text", "second", "masked", "layer", "head")}
     for what, fields in FIELDS.items():
         if differs(shown, what):
-            swapped |= {field: getattr(a, field.removeprefix("other_")) for field in fields}
+            swapped |= {field: a.value(field.removeprefix("other_")) for field in fields}
     if a.masked != b.masked:
         swapped["other_masked"] = a.masked
     state.change(**swapped, query=there[0], key=there[1])

@@ -9,7 +9,7 @@ from attnviz.figures.comparison import MOST_BLOCKS, Part, block_length
 from attnviz.figures.heatmap import MOST_COUNTED
 from attnviz.heads.comparison import Comparison
 from ui.choice import state
-from ui.choice.selection import FEWEST_AROUND
+from ui.choice.settings import FEWEST_ZOOMED
 from ui.page.chart import chart
 from ui.page.view import View
 
@@ -52,10 +52,10 @@ def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> Non
     if longest <= MOST_COUNTED:
         return
     shown = _part_length(comparison, around) or longest
-    nearer = max(FEWEST_AROUND, min(math.ceil(shown / 2), MOST_BLOCKS))  # single cells at once
+    nearer = max(FEWEST_ZOOMED, min(math.ceil(shown / 2), MOST_BLOCKS))  # single cells at once
     farther = None if 2 * shown >= longest else 2 * shown
     steps = (
-        ("Zoom in", nearer, shown <= FEWEST_AROUND, "Shows fewer cells, larger, around the picked pair."),
+        ("Zoom in", nearer, shown <= FEWEST_ZOOMED, "Shows fewer cells, larger, around the picked pair."),
         ("Zoom out", farther, shown == longest, "Shows more cells around the picked pair."),
         ("All cells", None, shown == longest, "Shows the whole matrices."),
     )

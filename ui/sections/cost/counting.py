@@ -9,7 +9,6 @@ from attnviz.cost.counting import TILE, Layer, Quantity, Way
 from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
 from attnviz.records.table import table_csv
 from ui.choice import widgets
-from ui.choice.selection import CHOICES
 from ui.page.chart import chart
 from ui.page.view import View
 from ui.sections.cost.limits import limit_of
@@ -73,21 +72,9 @@ def counted(view: View, layer: Layer) -> None:
         "columns at a time, so that memory grows with n, not n² (FlashAttention, Dao et al. 2022, arXiv:2205.14135)."
     )
     left, right, _ = st.columns([3, 2, 2], vertical_alignment="bottom")
-    left.segmented_control(
-        "Counted",
-        CHOICES["quantity"],
-        required=True,
-        format_func=str.capitalize,
-        help="What the lines and the table count.",
-        **widgets.field("quantity"),
-    )
+    left.segmented_control(**widgets.field("quantity"), required=True)
     right.number_input(
-        "Window, tokens to each side",
-        min_value=0,
-        max_value=512,
-        help="How far a token sees in a sliding window; the same as on the page Kinds.",
-        disabled=view.kind == "cross",
-        **widgets.field("reach"),
+        **widgets.field("reach", label="Window, tokens to each side"), disabled=view.kind == "cross"
     )
     ways = ways_of(view)
     tokens = np.unique(

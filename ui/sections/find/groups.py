@@ -1,6 +1,5 @@
 """The pair whose weight is looked for: a token or a phrase on either side."""
 
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -32,16 +31,22 @@ def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> Non
     places: dict[str, Any] = {side: first, f"{side}_to": last}
     shown = view.selection.but(**places)
     st.selectbox(
-        label,
-        list(names),
-        format_func=names.__getitem__,
-        help=f"The {side} of the pair; typing finds a token.",
-        **widgets.field(side, shown),
+        **widgets.field(
+            side,
+            shown,
+            format_func=names.__getitem__,
+            help=f"The {side} of the pair; typing finds a token.",
+            label=label,
+            options=list(names),
+        )
     )
     st.selectbox(
-        "up to",
-        [one for one in names if one >= first],
-        format_func=names.__getitem__,
-        help=f"Makes the {side} a phrase that ends here; the same token again for one alone.",
-        **widgets.field(f"{side}_to", shown),
+        **widgets.field(
+            f"{side}_to",
+            shown,
+            format_func=names.__getitem__,
+            help=f"Makes the {side} a phrase that ends here; the same token again for one alone.",
+            label="up to",
+            options=[one for one in names if one >= first],
+        )
     )

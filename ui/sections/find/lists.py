@@ -69,16 +69,9 @@ def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span])
     if not pairs:
         st.caption("There is no such pair in this head.")
     choices = st.container(horizontal=True)
-    choices.checkbox(
-        "Special tokens",
-        help="Lists pairs with [CLS], [SEP] and their like too.",
-        disabled=view.hides_special,
-        **widgets.field("pairs_special"),
-    )
+    choices.checkbox(**widgets.field("pairs_special"), disabled=view.hides_special)
     if view.kind != "cross":
-        choices.checkbox(
-            "Itself", help="Lists what a token gives to itself too.", **widgets.field("pairs_self")
-        )
+        choices.checkbox(**widgets.field("pairs_itself"))
     if note := hidden_note(view):
         st.caption(note)
 

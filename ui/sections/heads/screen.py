@@ -31,7 +31,11 @@ class Screen:
     @property
     def shown(self) -> str:
         """Pictures, or the number that the grid is coloured by; pictures where the heads have no such number."""
-        return self.view.selection.all_heads.grid if self.view.selection.all_heads.grid in self.numbers else PICTURES
+        return (
+            self.view.selection.all_heads.grid
+            if self.view.selection.all_heads.grid in self.numbers
+            else PICTURES
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -92,7 +96,12 @@ def look(view: View) -> Screen:
     if selection.all_heads.grid == PICTURES and st.session_state.get("heads_read") != cells:
         return Screen(view=view, cells=cells, numbers={}, labels={})
     numbers = read(cells)
-    labels = heads.labels(numbers, near=selection.all_heads.near, delimiter=selection.all_heads.delimiter, broad=selection.all_heads.broad)
+    labels = heads.labels(
+        numbers,
+        near=selection.all_heads.near,
+        delimiter=selection.all_heads.delimiter,
+        broad=selection.all_heads.broad,
+    )
     return Screen(view=view, cells=cells, numbers=numbers, labels=labels)
 
 

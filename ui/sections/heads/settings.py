@@ -1,14 +1,9 @@
-"""What the grid shows, which heads it dims, and from what number on a head bears a label."""
-
-from dataclasses import replace
+"""What the grid shows, which heads it dims, and from what number on a head matches a pattern."""
 
 import numpy as np
 import streamlit as st
 
-from attnviz.heads import LABELS, STATISTICS
 from ui.choice import state, widgets
-from ui.choice.selection import CHOICES
-from ui.sections.heads.grid import MARKS
 from ui.sections.heads.screen import PICTURES, Screen
 
 
@@ -19,29 +14,10 @@ def controls(screen: Screen) -> None:
         # Limits of the number before mean nothing to this one.
         state.change(grid=grid, lowest=None, highest=None)
 
-    def name_of(label: str) -> str:
-        if label in LABELS:
-            return f"{MARKS[LABELS[label]]}  {LABELS[label]}"
-        return {"all": "All heads", "none": "Heads without a label"}[label]
-
     with st.container(horizontal=True, vertical_alignment="bottom"):
         shown = screen.view.selection.but(grid=screen.shown)
-        st.selectbox(
-            "Show",
-            CHOICES["grid"],
-            format_func=lambda name: STATISTICS[name].title if name in STATISTICS else "Pictures",
-            help="Each head's matrix as a small picture, or one number of each head as a colour.",
-            width=290,
-            **widgets.field("grid", shown, choose_number),
-        )
-        st.selectbox(
-            "Highlight",
-            CHOICES["label"],
-            format_func=name_of,
-            help="Dims the heads that do not bear this label.",
-            width=210,
-            **widgets.field("label"),
-        )
+        st.selectbox(**widgets.field("grid", shown, choose_number), width=290)
+        st.selectbox(**widgets.field("label"), width=210)
         with st.popover("More", icon=":material/tune:", key="heads_more"):
             if screen.shown == PICTURES:
                 scale_of_pictures()
@@ -52,19 +28,8 @@ def controls(screen: Screen) -> None:
 
 def scale_of_pictures() -> None:
     """How weights become tones."""
-    st.toggle(
-        "One scale for all heads",
-        help="Gives the strongest tone to the largest weight of all heads, instead of each head's own.",
-        **widgets.field("common"),
-    )
-    st.segmented_control(
-        "Colours",
-        CHOICES["colour"],
-        required=True,
-        format_func=str.capitalize,
-        help="Logarithmic colours tell small weights apart.",
-        **widgets.field("colour"),
-    )
+    st.toggle(**widgets.field("common_scale"))
+    st.segmented_control(**widgets.field("colour"), required=True)
 
 
 def range_of_number(screen: Screen) -> None:
@@ -95,17 +60,6 @@ def range_of_number(screen: Screen) -> None:
 
 
 def thresholds() -> None:
-    """The number from which on a head bears a label."""
-    for name, title in (
-        ("near", "Previous, next, self: weight above"),
-        ("delimiter", r"\[CLS\], \[SEP\], punctuation: weight above"),
-        ("broad", "Broad: entropy, as a share of ln n, above"),
-    ):
-        st.slider(
-            title,
-            min_value=0.0,
-            max_value=1.0,
-            step=0.05,
-            help="A head whose number is larger bears the label.",
-            **widgets.field(name),
-        )
+    """The number above which a head matches a pattern."""
+    for name in ("near", "delimiter", "broad"):
+        st.slider(**widgets.field(name, format=None))

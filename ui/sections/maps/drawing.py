@@ -12,7 +12,7 @@ from ui.page import errors
 from ui.page.view import View
 from ui.sections.maps.layout import best_first
 from ui.sections.maps.settings import enter
-from ui.sections.maps.small_maps import heads_of, held, small_maps
+from ui.sections.maps.small_maps import heads_of, small_maps
 from ui.words import findings as words
 from ui.words.literal import literal
 from ui.work import waiting
@@ -88,9 +88,9 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
         said.append(f"Dimmed maps mislead, {n_faint} here: their number cannot be told from chance.")
     if any(one.is_old for one in maps):
         said.append("Grey maps are those from before; each stays until its next one is made.")
-    like = held(view)
+    like = view.selection.maps.aligned_with
     if like is not None:
-        said.append(f"All are turned to lie like the map of layer {like[0]}, head {like[1]}.")
+        said.append(f"All are aligned with the map of {like.words}.")
     said.append(
         "Each map fills its square, so that sizes cannot be compared. Maps are of single tokens, all of them."
     )

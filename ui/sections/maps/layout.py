@@ -7,10 +7,10 @@ import numpy as np
 
 from attnviz.maps.projection import arrays, place
 from attnviz.model.trace import Trace
-from attnviz.records import Kind
+from attnviz.records import Head, Kind
 from ui.components.map_grid import SmallMap
 from ui.page.view import View
-from ui.sections.maps.small_maps import Head, heads_of, held
+from ui.sections.maps.small_maps import heads_of
 from ui.work.jobs import Call, Job, job
 
 SETTINGS = ("method", "space", "metric", "perplexity", "iterations", "neighbours", "min_dist", "seed")
@@ -26,18 +26,18 @@ class Calls(Sequence[Call]):
         return len(self._heads)
 
     def __getitem__(self, number: Any) -> Any:
-        layer, head = self._heads[number]
-        return place, arrays(self._trace, layer, head, self._kind), self._settings
+        head: Head = self._heads[number]
+        return place, arrays(self._trace, *head, self._kind), self._settings
 
 
 def job_of(view: View) -> Job:
     """The maps of all heads of this text with these settings; the head that others lie like, or the picked one, first."""
-    settings = {"dimensions": 2} | {name: getattr(view.selection, name) for name in SETTINGS}
+    settings = {"dimensions": 2} | {name: view.selection.value(name) for name in SETTINGS}
     heads, trace, kind = heads_of(view), view.trace, view.kind
     found = job(
         "maps", (view.selection.source, kind, *settings.values()), lambda: Calls(trace, kind, heads, settings)
     )
-    found.prefer(heads.index(held(view) or view.selection.place))
+    found.prefer(heads.index(view.selection.maps.aligned_with or view.selection.place))
     return found
 
 
@@ -49,7 +49,7 @@ def best_first(maps: list[list[SmallMap]], work: Job, view: View) -> list[Head] 
 
     def rank(number: int) -> float:
         placed = work.results[number]
-        if placed is None or maps[heads[number][0]][heads[number][1]].points is None:
+        if placed is None or maps[heads[number].layer][heads[number].head].points is None:
             return np.inf
         return float(np.nan_to_num(placed.in_map.order_correlation, nan=1.5))
 

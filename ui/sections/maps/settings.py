@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui.choice import map_settings, state, widgets
-from ui.choice.selection import CHOICES
+from ui.choice.selection import Selection
 from ui.page.view import View
 
 
@@ -12,28 +12,25 @@ def controls(view: View) -> None:
     selection = view.selection
     with st.container(horizontal=True, vertical_alignment="bottom"):
         map_settings.method_and_vectors(view)
-        st.segmented_control(
-            "Order",
-            CHOICES["maps_order"],
-            required=True,
-            format_func={"layer": "By layer", "belief": "Best map first"}.__getitem__,
-            help="Puts the maps in layers and heads, or those first whose distances follow the scores best.",
-            **widgets.field("maps_order"),
-        )
+        st.segmented_control(**widgets.field("order"), required=True)
         with st.popover("More", icon=":material/tune:", key="maps_more"):
             map_settings.parameters(
                 view, len(view.trace.query_tokens(view.kind)) + len(view.trace.key_tokens(view.kind))
             )
-            hold(f"{selection.layer}.{selection.head}", selection.maps.aligned_with)
+            alignment(selection)
 
 
-def hold(picked: str, now: str) -> None:
-    """Turns all maps to lie like one, or lets them go."""
+def alignment(selection: Selection) -> None:
+    """Aligns all maps with that of one head, or stops that."""
+    like = selection.maps.aligned_with
+
+    def choose(on: bool) -> None:
+        state.change(aligned_with=selection.place if on else None)
+
     st.toggle(
-        f"All lie like head {now or picked}",
-        help="Turns and mirrors every map as a whole, so that its points lie as near to those of this head's map as "
-        "they can.",
-        **widgets.tie("maps_hold", bool(now), lambda on: state.change(held=picked if on else "")),
+        f"Align all with {(like or selection.place).words}",
+        help="Rotates and mirrors every map as a whole, to lie as close to this head's map as it can.",
+        **widgets.tie("maps_aligned", like is not None, choose),
     )
 
 

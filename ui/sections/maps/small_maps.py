@@ -8,28 +8,18 @@ import streamlit as st
 from attnviz.figures.projection import N_LINES
 from attnviz.figures.theme import percent_text
 from attnviz.maps.layouts import aligned
-from attnviz.records import Placement
+from attnviz.records import Head, Placement
 from ui.components.map_grid import SmallMap
 from ui.page.view import View
 from ui.sections.space import belief
 from ui.work import cache
 from ui.work.jobs import Job
 
-Head = tuple[int, int]  # layer and head
-
 
 def heads_of(view: View) -> list[Head]:
     """Every head, layer by layer."""
     shape = view.trace.n_layers(view.kind), view.trace.n_heads(view.kind)
-    return [(layer, head) for layer, head in np.ndindex(*shape)]
-
-
-def held(view: View) -> Head | None:
-    """The head that all maps are turned to lie like."""
-    if not view.selection.maps.aligned_with:
-        return None
-    layer, head = view.selection.maps.aligned_with.split(".")
-    return int(layer), int(head)
+    return [Head(layer, head) for layer, head in np.ndindex(*shape)]
 
 
 # What `ui.sections.space.belief.judge` says, in a few words.
@@ -46,22 +36,20 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
     rows = cache.rows(view.selection.source, view.kind, view.query)
     chances = cache.chances(view.selection.source, view.kind)
     heads, n_query = heads_of(view), len(view.trace.query_tokens(view.kind))
-    like = held(view)
+    like = view.selection.maps.aligned_with
     onto: Placement | None = None if like is None else work.results[heads.index(like)]
 
-    def of_head(layer: int, head: int, placed: Placement | None) -> SmallMap:
-        strongest = np.argsort(-rows[layer, head], kind="stable")[:N_LINES]
-        lines = [(int(key), float(rows[layer, head, key])) for key in strongest if rows[layer, head, key] > 0]
+    def of_head(head: Head, placed: Placement | None) -> SmallMap:
+        strongest = np.argsort(-rows[head], kind="stable")[:N_LINES]
+        lines = [(int(key), float(rows[*head, key])) for key in strongest if rows[*head, key] > 0]
         if placed is None or (like is not None and onto is None):
-            text = f"Layer {layer}, head {head}: no map yet"
+            text = f"{head.title}: no map yet"
             return SmallMap(points=None, n_query=n_query, query=view.query, text=text)
         found = placed.in_map
-        judged = belief.judge(found, chances[layer])
+        judged = belief.judge(found, chances[head.layer])
         number = short(found.order_correlation)
         said = [
-            f"Layer {layer}, head {head}: correlation of distance and score {number}"
-            if number
-            else f"Layer {layer}, head {head}",
+            f"{head.title}: correlation of distance and score {number}" if number else head.title,
             f"the nearest key has the largest weight for {percent_text(found.nearest_agreement)} of the queries"
             if number
             else "",
@@ -78,7 +66,7 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
         )
 
     n_head = view.trace.n_heads(view.kind)
-    drawn = [of_head(layer, head, placed) for (layer, head), placed in zip(heads, work.results, strict=True)]
+    drawn = [of_head(head, placed) for head, placed in zip(heads, work.results, strict=True)]
     return _with_those_before([drawn[start : start + n_head] for start in range(0, len(drawn), n_head)])
 
 

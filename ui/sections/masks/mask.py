@@ -1,7 +1,5 @@
 """The mask that the model's own is compared with: its kind, its name, and painting its cells."""
 
-from dataclasses import replace
-
 import streamlit as st
 
 from ui.choice import (
@@ -12,7 +10,7 @@ from ui.choice import (
 # isort: split
 from attnviz.effects.masks import MASKS, MaskName
 from attnviz.figures.theme import label_at
-from ui.choice.selection import CHOICES
+from ui.choice.fields import Cell
 from ui.page.view import View
 
 MASK_NAMES = {
@@ -28,44 +26,25 @@ def controls(view: View) -> None:
     name = mask_name(view)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="mask_controls")
     row.segmented_control(
-        "Attention mask",
-        offered(view),
-        required=True,
-        format_func=MASK_NAMES.__getitem__,
-        help="Which keys a query may see in the right matrix.",
-        **widgets.field("mask", view.selection.but(mask=name)),
+        **widgets.field("mask", view.selection.but(mask=name), options=offered(view)), required=True
     )
-    row.segmented_control(
-        "Applied in",
-        CHOICES["where"],
-        required=True,
-        format_func=str.capitalize,
-        help="Where in the model's own forward pass the mask holds, for what it does to the output.",
-        **widgets.field("where"),
-    )
+    row.segmented_control(**widgets.field("applied_in"), required=True)
     if name == "window":
-        row.number_input(
-            "Tokens to each side",
-            min_value=0,
-            max_value=512,
-            width=160,
-            help="How far a token sees in a sliding window.",
-            **widgets.field("reach"),
-        )
+        row.number_input(**widgets.field("reach"), width=160)
     with row.popover("More", icon=":material/tune:", key="mask_more"):
         keys = view.trace.key_tokens(view.kind)
         st.multiselect(
-            "Masked keys",
-            range(len(keys)),
-            format_func=lambda position: label_at(keys.labels[position], position),
+            **widgets.field(
+                "hidden_keys",
+                format_func=lambda position: label_at(keys.labels[position], position),
+                options=range(len(keys)),
+            ),
             placeholder="Pick tokens",
-            help="Takes these columns out of the matrix, whatever the mask.",
-            **widgets.field("unseen"),
         )
         st.button(
             "Undo what was painted",
             disabled=not view.selection.masking.painted,
-            on_click=lambda: state.change(flipped=()),
+            on_click=lambda: state.change(painted=()),
             key="unpaint",
             help="Puts every cell back to what the mask says.",
         )
@@ -85,14 +64,16 @@ def mask_name(view: View) -> MaskName:
 
 def mask_title(view: View) -> str:
     """What stands above whatever is under the mask."""
-    painted = " and what is painted" if view.selection.masking.painted or view.selection.masking.hidden_keys else ""
+    painted = (
+        " and what is painted" if view.selection.masking.painted or view.selection.masking.hidden_keys else ""
+    )
     return f"Mask: {MASK_NAMES[mask_name(view)].lower()}{painted}"
 
 
 def paint(query: int, key: int) -> None:
     """Forbids a cell that was allowed, or the other way round."""
-    cell = f"{query}.{key}"
+    cell = Cell(query, key)
     painted = state.chosen().masking.painted
     state.change(
-        flipped=tuple(one for one in painted if one != cell) if cell in painted else (*painted, cell)
+        painted=tuple(one for one in painted if one != cell) if cell in painted else (*painted, cell)
     )

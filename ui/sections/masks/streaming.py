@@ -1,7 +1,5 @@
 """The softmax of one row read tile by tile, on the page of the kinds of attention."""
 
-from dataclasses import replace
-
 import numpy as np
 import streamlit as st
 
@@ -39,19 +37,14 @@ def streaming(view: View) -> None:
         r"o' = \frac{e^{m - m'}\, \ell\, o + \sum_{j \in \text{tile}} e^{s_j - m'}\, v_j}{\ell'}"
     )
     left, right = st.columns(2)
-    left.number_input(
-        "Keys in a tile",
-        min_value=1,
-        max_value=512,
-        help="How many keys are read at a time.",
-        **widgets.field("tile"),
-    )
+    left.number_input(**widgets.field("tile"))
     right.number_input(
-        f"Tiles read (1–{len(streamed)})",
-        min_value=1,
-        max_value=len(streamed),
-        help="Steps through the tiles; after the last, the result is the direct one.",
-        **widgets.field("tiles", selection.but(tiles=n_read)),
+        **widgets.field(
+            "tiles",
+            selection.but(tiles=n_read),
+            max_value=len(streamed),
+            label=f"Tiles read (1–{len(streamed)})",
+        )
     )
     keys = view.trace.key_tokens(view.kind)
     direct = view.trace.output(*selection.place, view.kind)

@@ -1,7 +1,5 @@
 """A shift of positions as one matrix."""
 
-from dataclasses import replace
-
 import numpy as np
 import streamlit as st
 
@@ -20,13 +18,7 @@ def shifted(view: View, sines: np.ndarray) -> None:
     st.subheader("A shift is a turn")
     k = min(view.selection.shift, len(sines) - 1)
     with st.columns(3)[0]:
-        st.number_input(
-            "Shift, positions",
-            min_value=1,
-            max_value=len(sines) - 1,
-            help="How many positions the matrix moves every vector on.",
-            **widgets.field("shift", view.selection.but(shift=k)),
-        )
+        st.number_input(**widgets.field("shift", view.selection.but(shift=k), max_value=len(sines) - 1))
     st.markdown(
         f"To move {k} position{'s' * (k > 1)} on, each sine and its cosine are turned by the angle $k\\,\\omega_i$: one "
         "matrix does it, the same for every position. That, its authors supposed, makes it easy to learn to look a fixed "

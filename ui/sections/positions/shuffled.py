@@ -4,7 +4,6 @@ import streamlit as st
 
 from attnviz.figures.effect import draw_effect
 from attnviz.figures.theme import isolated
-from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.records import Axis
 from ui.choice import widgets
 from ui.page.chart import chart
@@ -21,11 +20,11 @@ def shuffled(view: View) -> None:
         return
     with st.columns(3)[0]:
         st.number_input(
-            "Seed of the order",
-            min_value=0,
-            max_value=LARGEST_SEED,
-            help="Another seed is another order; the same seed the same.",
-            **widgets.field("seed"),
+            **widgets.field(
+                "seed",
+                help="Another seed is another order; the same seed the same.",
+                label="Seed of the order",
+            )
         )
     found = cache.shuffled(view.selection.source, view.selection.seed)
     labels = view.trace.tokens.labels

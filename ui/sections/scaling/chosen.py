@@ -1,6 +1,6 @@
 """The products of a head under a scale, as they are chosen."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
@@ -10,7 +10,6 @@ from attnviz.effects.scaling import (
     SCALES,
     Products,
 )
-from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.records import Axis
 from ui.choice import widgets
 from ui.page.view import View
@@ -69,25 +68,27 @@ def controls(view: View, products: Products) -> Chosen:
     d_k = int(nearest([float(one) for one in sizes], selection.scaling.d_k or d_head))
     left, middle, right = st.columns([3, 3, 1], vertical_alignment="bottom", gap="medium")
     left.select_slider(
-        "Scale",
-        scales,
-        format_func=lambda one: f"{one:.3g}" + " (the model’s)" * (one == own),
-        help="What dot products are multiplied with: in the bars of the tokens, the lower histograms, the curves and the table.",
-        **widgets.field("scale", selection.but(scale=scale)),
+        **widgets.field(
+            "scale",
+            selection.but(scale=scale),
+            format_func=lambda one: f"{one:.3g}" + " (the model’s)" * (one == own),
+            options=scales,
+        )
     )
     middle.select_slider(
-        "Dimensions of the random vectors",
-        sizes,
-        format_func=lambda one: f"{one}" + " (this head)" * (one == d_head),
-        help="How many numbers a random query or key has: in the left histogram and on the dashed curves.",
-        **widgets.field("d_k", selection.but(d_k=d_k)),
+        **widgets.field(
+            "d_k",
+            selection.but(d_k=d_k),
+            format_func=lambda one: f"{one}" + " (this head)" * (one == d_head),
+            options=sizes,
+        )
     )
     with right.popover("More", icon=":material/tune:", key="scaling_more"):
         st.number_input(
-            "Seed of the random vectors",
-            min_value=0,
-            max_value=LARGEST_SEED,
-            help="Another seed draws other random vectors; the same seed the same.",
-            **widgets.field("seed"),
+            **widgets.field(
+                "seed",
+                help="Another seed draws other random vectors; the same seed the same.",
+                label="Seed of the random vectors",
+            )
         )
     return Chosen(view=view, products=products, scale=scale, d_k=d_k)

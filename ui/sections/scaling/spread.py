@@ -54,9 +54,7 @@ def spread(chosen: Chosen) -> None:
             key="spread_model",
             alt="Histogram of this head's dot products for your sentence, before and after the scale",
         )
-        queries, keys = (
-            of(*selection.place, view.kind) for of in (view.trace.query, view.trace.key)
-        )
+        queries, keys = (of(*selection.place, view.kind) for of in (view.trace.query, view.trace.key))
         variance, mean = float(seen.var()), f"{seen.mean():.3g}".replace("-", "−")
         said = (
             f"{seen.size:,} pairs of a query and a key that it may see, {count(queries.shape[1], 'dimension')}. Variance "

@@ -26,9 +26,9 @@ def pick(clicked: Any) -> None:
     """Picks the token of a clicked point; lines are then drawn of what it was, query or key."""
     match clicked:
         case ["query", int(position)]:
-            state.change(query=position, key=None, kept="query")
+            state.change(query=position, key=None, lines_of="query")
         case ["key" | "value", int(position)]:
-            state.change(key=position, kept="key")
+            state.change(key=position, lines_of="key")
         case _:
             state.hold()
 
@@ -77,9 +77,9 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
         said.append(written.SPACE_WORDS[cast(Space, projection.space)])
     if projection.divergence is None and belief.is_biased(view.trace.attention(projection.layer, view.kind)):
         said.append(written.BIASED)
-    if selection.maps.aligned_with not in ("", f"{projection.layer}.{projection.head}"):
-        layer, _, head = selection.maps.aligned_with.partition(".")
-        said.append(f"Turned to lie like the map of layer {layer}, head {head}.")
+    like = selection.maps.aligned_with
+    if like is not None and like != (projection.layer, projection.head):
+        said.append(f"Aligned with the map of {like.words}.")
     if projection.method == "attention" and projection.points.shape[1] == 2 and side == "query":
         shares = list(CONTOURS)
         said.append(
@@ -106,7 +106,7 @@ def draw_matrix(view: View, picked: tuple[int, int], said: str) -> None:
         chart="matrix",
         show="weights",
         picked=picked,
-        on_pick=lambda query, key: state.change(query=query, key=key, kept="query"),
+        on_pick=lambda query, key: state.change(query=query, key=key, lines_of="query"),
         theme=view.theme,
     )
     if note := hidden_note(view):

@@ -9,7 +9,7 @@ import streamlit as st
 from attnviz.figures.projection import Side
 from attnviz.maps.layouts import aligned
 from attnviz.maps.projection import arrays, place, with_tokens
-from attnviz.records import Projection
+from attnviz.records import Head, Projection
 from ui.choice import map_settings
 from ui.choice.selection import Selection
 from ui.page import errors
@@ -26,7 +26,7 @@ MOST_AT_ONCE = (
 def settings_of(selection: Selection) -> dict[str, Any]:
     """What a map is made with; the attention map has no place for values."""
     names = "method", "space", "dimensions", "metric", *map_settings.PARAMETERS, "values"
-    found = {name: getattr(selection, name) for name in names}
+    found = {name: selection.value(name) for name in names}
     return found | {"values": selection.maps.values and selection.maps.method != "attention"}
 
 
@@ -42,13 +42,12 @@ def points_of(view: View, settings: dict[str, Any]) -> int:
 
 
 def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
-    """The map of the picked head, turned like the held one's; None with the jobs that it waits for."""
+    """The map of the picked head, aligned with another if that is asked for; None with the jobs that it waits for."""
     selection, settings = view.selection, settings_of(view.selection)
-    layer, head = *selection.place
-    places = [(layer, head)]
-    if selection.maps.aligned_with not in ("", f"{layer}.{head}"):
-        held_layer, _, held_head = selection.maps.aligned_with.partition(".")
-        places.append((int(held_layer), int(held_head)))
+    places = [selection.place]
+    like = selection.maps.aligned_with
+    if like not in (None, selection.place):
+        places.append(like)
     if settings["method"] != "umap" and points_of(view, settings) <= MOST_AT_ONCE:
         made = [cache.projection(selection.source, *one, view.kind, **settings) for one in places]
         return turned(made), []
@@ -56,7 +55,7 @@ def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
         job(
             "space",
             (selection.source, view.kind, *one, *settings.items()),
-            partial(calls, view, *one, settings),
+            partial(calls, view, one, settings),
         )
         for one in places
     ]
@@ -70,17 +69,17 @@ def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
     ), []
 
 
-def calls(view: View, layer: int, head: int, settings: dict[str, Any]) -> list[Call]:
+def calls(view: View, head: Head, settings: dict[str, Any]) -> list[Call]:
     """What a process of its own is asked for."""
-    value = view.trace.value(layer, head, view.kind) if settings["values"] else None
+    value = view.trace.value(*head, view.kind) if settings["values"] else None
     named = {name: one for name, one in settings.items() if name != "values"}
-    return [(place, arrays(view.trace, layer, head, view.kind), named | {"value": value, "progress": None})]
+    return [(place, arrays(view.trace, *head, view.kind), named | {"value": value, "progress": None})]
 
 
 def turned(made: list[Projection]) -> Projection:
-    """The first map, lying like the second if there is one."""
-    first, *held = made
-    return replace(first, points=aligned(first.points, held[0].points)) if held else first
+    """The first map, aligned with the second if there is one."""
+    first, *others = made
+    return replace(first, points=aligned(first.points, others[0].points)) if others else first
 
 
 def wait_for(jobs: list[Job], said: str) -> None:

@@ -27,11 +27,7 @@ def picked_pair(view: View, query: int, key: int) -> None:
     weight = float(view.trace.weights(*selection.place, view.kind)[query, key])
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**Score of {literal(names[0])} and {literal(names[1])}: {literal(_sum(score))}**")
-        st.toggle(
-            "Largest first",
-            help="Puts the dimensions in the order of what they add or take, instead of their own.",
-            **widgets.field("by_size"),
-        )
+        st.toggle(**widgets.field("largest_first"))
     chart(
         draw_pair(score, largest_first=selection.maps.largest_first, theme=view.theme),
         key="pair",

@@ -43,7 +43,7 @@ def _ask(key: Hashable) -> None:
 def _settings(view: View) -> dict[str, Any]:
     """What every map is made with, by the names that `attnviz.maps.projection.place` has for it."""
     names = ("dimensions", "perplexity", "iterations", "neighbours", "min_dist", "seed")
-    return {one: getattr(view.selection, one) for one in names}
+    return {one: view.selection.value(one) for one in names}
 
 
 def _calls(view: View, settings: dict[str, Any]) -> list[Call]:

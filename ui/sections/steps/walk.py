@@ -8,7 +8,7 @@ import streamlit as st
 
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.theme import axis_labels, isolated
-from attnviz.records import Axis
+from attnviz.records import Axis, Head
 from ui.page.chart import chart
 from ui.page.view import View
 from ui.words.findings import power
@@ -45,9 +45,9 @@ class Walk:
         return linked(name, shown)
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Layer and head."""
-        return *self.view.selection.place
+    def place(self) -> Head:
+        """The picked head."""
+        return self.view.selection.place
 
     def label(self, position: int, *, of: str) -> str:
         """A token as it is written in a sentence on this page."""

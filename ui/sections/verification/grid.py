@@ -35,9 +35,7 @@ def grid(view: View) -> None:
         + " (as recorded)" * recorded
     )
     chart(
-        draw_errors(
-            check, kind=view.kind, picked=view.selection.place, theme=view.theme
-        ),
+        draw_errors(check, kind=view.kind, picked=view.selection.place, theme=view.theme),
         key="errors",
         alt=f"Largest difference of {name} for every layer and head, beside its tolerance",
     )
