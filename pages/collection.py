@@ -14,6 +14,7 @@ from ui.sections.collection.matches import matches
 from ui.sections.collection.picked_token import picked_token, sentence
 from ui.sections.collection.reliability import reliability, share
 from ui.sections.collection.settings import controls
+from ui.session import of_session
 
 view = frame("Many sentences")
 title = st.container(key="finding")
@@ -23,8 +24,8 @@ with errors.explained():
     text = lines.chosen_lines(view)
     collection = lines.read(view, text)
     made = None if collection is None else joint_map.lay_out(view, text, collection)
-    screen = made or st.session_state.get("collection_screen")
-    st.session_state.collection_screen = screen
+    last = of_session(joint_map.LastScreen)
+    screen = last.screen = made or last.screen
     if screen is not None:
         agreement = share(screen.map.in_map.nearest_agreement)
         title.markdown(

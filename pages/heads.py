@@ -26,7 +26,7 @@ with errors.explained():
     with left:
         grid(screen)
         notes(screen)
-        if st.session_state.get("heads_read") != screen.cells:
+        if not screen.numbers:
             read(screen.cells)
             st.rerun()
     with right, errors.explained():

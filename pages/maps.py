@@ -8,16 +8,12 @@ from ui.page.frame import frame
 from ui.sections.maps.drawing import as_csv, screen
 from ui.sections.maps.layout import job_of
 from ui.sections.maps.settings import controls
-from ui.work import waiting
-
-_PULSE = 1.0  # s between two looks, which take server and browser 0.2 s each for 144 maps
-
 
 view = frame("All maps")
 controls(view)
 with errors.explained():
     work = job_of(view)
-    waiting.watched(work, partial(screen, view, work), pulse=_PULSE)
+    screen(view, work)
     take(
         view,
         {"map_grid": "Maps of all heads"},

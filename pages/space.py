@@ -13,10 +13,11 @@ from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.sections.space import belief
 from ui.sections.space.drawing import HEIGHT, draw_map, draw_matrix
-from ui.sections.space.layout import failed, laid_out, settings_of, side_of, under_way, wait_for
+from ui.sections.space.layout import LastMap, laid_out, settings_of, side_of, wait_for
 from ui.sections.space.picked_pair import picked_pair
 from ui.sections.space.ranked_maps import ranked_maps
 from ui.sections.space.settings import controls
+from ui.session import of_session
 from ui.words import findings as written
 from ui.words.glossary import terms
 from ui.words.literal import literal
@@ -37,16 +38,15 @@ projection: Projection | None = None
 drawn = view  # of an earlier map, while the next one is made
 with map_column, errors.explained():
     controls(view)
+    last = of_session(LastMap)
     projection, jobs = laid_out(view)
     if projection is not None:
-        st.session_state.last_map = (selection.source, view.kind, projection)
+        last.source, last.kind, last.projection = selection.source, view.kind, projection
     else:
-        if not failed(jobs):
-            wait_for(jobs, under_way(view))
-        source, kind, last = st.session_state.get("last_map", (None, None, None))
-        if (source, kind) == (selection.source, view.kind):
-            projection = last
-            drawn = replace(view, selection=selection.but(layer=last.layer, head=last.head))
+        wait_for(jobs, view)
+        if last.projection is not None and (last.source, last.kind) == (selection.source, view.kind):
+            projection = last.projection
+            drawn = replace(view, selection=selection.but(layer=projection.layer, head=projection.head))
     if projection is not None:
         draw_map(drawn, projection, picked)
     else:

@@ -21,6 +21,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
+from ui.sections.collection.lines import OwnSentences
 from ui.work import jobs
 
 PAGE = "pages/collection.py"
@@ -32,7 +33,7 @@ def open_lines(lines=LINES, **params):
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     for name, value in ({"joint_sentences": "own"} | params).items():
         at.query_params[name] = str(value)
-    at.session_state["own_lines"] = lines
+    at.session_state["ui.sections.collection.lines.OwnSentences"] = OwnSentences(text=lines)
     at.switch_page(PAGE)
     at.run()
     at.query_params.clear()

@@ -20,7 +20,7 @@ from tests.app.screen import (
     unescaped,
 )
 from tests.hub import LoopbackHub, save_tiny_bert
-from ui.work import downloads
+from ui.page import downloads
 
 NAME = "tiny/bert"
 

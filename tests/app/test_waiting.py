@@ -13,10 +13,10 @@ ROOT = Path(__file__).parents[2]
 def in_a_block():
     import streamlit as st
 
-    from ui.work import waiting
+    from ui.streamlit_fixes.redrawn_block import redrawn_block
 
     st.write("before")
-    waiting.looking(lambda: st.write("a look"), 0.5)
+    redrawn_block(lambda: st.write("a look"), 0.5)
     st.write("after")
 
 
@@ -58,7 +58,7 @@ def misplaced(messages):
 def test_what_stands_after_a_look_has_its_place(queue, page, lost):
     """The next look begins before the page is sent, so that Streamlit drops the look that it would replace.
 
-    With a bare fragment it is what `waiting.looking` is for; once nothing is lost there, it is not needed any more.
+    With a bare fragment it is what `redrawn_block` is for; once nothing is lost there, it is not needed any more.
     """
     AppTest.from_function(page).run()
     unsent = queue()
@@ -76,13 +76,14 @@ def ended_after_a_click():
     import streamlit as st
 
     from ui.choice import state
-    from ui.work import waiting
+    from ui.page import waiting
+    from ui.session import Link, of_session
 
-    if "params" not in st.session_state:
+    if of_session(Link).params is None:
         state.current()
         state.change(head=2)
         # As the page did that was drawn after the click.
-        st.session_state.params = state.current().to_params()
+        of_session(Link).params = state.current().to_params()
         waiting.whole_page()
     st.text(state.current().head)
 
@@ -95,11 +96,11 @@ def test_a_click_counts_for_more_than_the_link_that_a_block_was_drawn_with():
     assert [one.value for one in at.text] == ["2"]
 
 
-def test_only_waiting_makes_fragments():
+def test_only_redrawn_blocks_are_fragments():
     makers = {
         path.relative_to(ROOT).as_posix()
         for path in [ROOT / "app.py", *ROOT.glob("pages/*.py"), *ROOT.glob("ui/**/*.py")]
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == "fragment"
     }
-    assert makers == {"ui/work/waiting.py"}
+    assert makers == {"ui/streamlit_fixes/redrawn_block.py"}

@@ -16,7 +16,7 @@ def test_is_read_as_it_is_written(written, heads):
     "written", ["", ".", "3.", ".5", "3.5.1", "-1", "3,5", "3.5 ", "٣.٥", "12345.0", "L3 H5"]
 )
 def test_what_is_written_in_another_way_is_refused(written):
-    with pytest.raises(ValueError, match="A head is written as 3.5 and a layer as 3"):
+    with pytest.raises(ValueError, match=r"A head is written as 3\.5 and a layer as 3"):
         read_heads(written)
 
 

@@ -4,6 +4,7 @@ One concept: the session's Selection; what it is made of is in `ui.choice.select
 Links are read into it once, and again when the browser goes back.
 """
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -18,7 +19,24 @@ from attnviz.model.trace import Trace
 from attnviz.records import AllHeads, Head, Kind
 from ui.choice.presets import Preset, first_screen
 from ui.choice.selection import Selection, first_selection, from_params
+from ui.session import Link, of_session
 from ui.work.opened_bundles import opened
+
+
+@dataclass(slots=True)
+class Chosen:
+    """What a visitor has chosen, and what there is to say about it."""
+
+    selection: Selection | None = None
+    """None before the first page."""
+    shown: Selection | None = None
+    """The last one that could be shown, to fall back on."""
+    notices: list[str] = field(default_factory=list)
+    clicked: bool = False
+    """Whether anything was clicked since the page was last drawn."""
+    preset: Preset | None = None
+    """An example just chosen, whose query is picked once its tokens are known."""
+
 
 LONGEST_LINK = 60_000
 """Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
@@ -31,13 +49,14 @@ def current() -> Selection:
     first did to the link is still on its way; so a click counts for more than the link it comes with.
     """
     params = st.query_params.to_dict()
-    clicked = st.session_state.pop("clicked", False)
-    other_link = params and params != st.session_state.get("params") and not clicked
-    if "selection" not in st.session_state or other_link:
-        st.session_state.selection, st.session_state.notices = from_params(params)
+    here, link = of_session(Chosen), of_session(Link)
+    clicked, here.clicked = here.clicked, False
+    other_link = params and params != link.params and not clicked
+    if here.selection is None or other_link:
+        here.selection, here.notices = from_params(params)
         if "text" not in params:
-            st.session_state.preset = first_screen(chosen().model).preset
-        st.session_state.params = params
+            here.preset = first_screen(chosen().model).preset
+        link.params = params
     return chosen()
 
 
@@ -48,13 +67,14 @@ def with_opened_bundle(selection: Selection) -> Selection:
     _remark(
         "The link leads to a bundle that is not open here; its sentence is computed by the model instead."
     )
-    st.session_state.selection = selection.but(bundle="")
+    of_session(Chosen).selection = selection.but(bundle="")
     return chosen()
 
 
 def chosen() -> Selection:
     """What is chosen, for callbacks: they run before the page looks at its link."""
-    selection: Selection = st.session_state.selection
+    selection = of_session(Chosen).selection
+    assert selection is not None  # `current` comes first
     return selection
 
 
@@ -74,20 +94,18 @@ def change(**changes: Any) -> None:
     if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked"}:
         changes = {"bundle": ""} | changes
         notices = ["The bundle is left: what is shown is computed by the model on this machine."]
-    st.session_state.selection = chosen().but(**changes)
-    st.session_state.notices = notices
-    st.session_state.clicked = True
+    show(chosen().but(**changes), notices)
 
 
 def show(selection: Selection, notices: list[str]) -> None:
     """Takes a whole selection, with what there is to say about it."""
-    st.session_state.selection, st.session_state.notices = selection, notices
-    st.session_state.clicked = True
+    here = of_session(Chosen)
+    here.selection, here.notices, here.clicked = selection, notices, True
 
 
 def pin(**shown: Any) -> None:
     """Chooses what is shown where nothing was chosen, so that it stays whatever else is."""
-    st.session_state.selection = chosen().but(**shown)
+    of_session(Chosen).selection = chosen().but(**shown)
 
 
 def mask(position: int) -> None:
@@ -97,23 +115,23 @@ def mask(position: int) -> None:
 
 def was_clicked() -> bool:
     """Whether anything was clicked since the page was last drawn."""
-    return "clicked" in st.session_state
+    return of_session(Chosen).clicked
 
 
 def hold() -> None:
     """A click that chooses nothing; like any other it counts for more than the link it comes with."""
-    st.session_state.clicked = True
+    of_session(Chosen).clicked = True
 
 
 def settle(selection: Selection) -> None:
     """Takes the selection that is really shown as the one that is chosen."""
-    st.session_state.selection = selection
+    of_session(Chosen).selection = selection
     remember(selection)
 
 
 def remember(selection: Selection) -> None:
     """Notes a selection that could be shown, to fall back on."""
-    st.session_state.good = selection
+    of_session(Chosen).shown = selection
 
 
 def mirror(selection: Selection) -> None:
@@ -122,24 +140,25 @@ def mirror(selection: Selection) -> None:
     if len(urlencode(params)) > LONGEST_LINK:
         params = {}
         _remark("The text is too long for a link; the address does not lead back to this screen.")
-    if not st.query_params.to_dict() == params == st.session_state.params:  # it may lag behind, see `current`
+    link = of_session(Link)
+    if not st.query_params.to_dict() == params == link.params:  # it may lag behind, see `current`
         st.query_params.from_dict(params)
-    st.session_state.params = params
+    link.params = params
 
 
 def last_good() -> Selection:
     """The last selection that could be shown; the first screen before there was one."""
-    if "good" not in st.session_state:
-        st.session_state.preset = first_screen(default_model()).preset
+    here = of_session(Chosen)
+    if here.shown is None:
+        here.preset = first_screen(default_model()).preset
         return first_selection(default_model())
-    good: Selection = st.session_state.good
-    return good if opened(good.bundle) else good.but(bundle="")
+    return here.shown if opened(here.shown.bundle) else here.shown.but(bundle="")
 
 
 def choose_preset(preset: Preset) -> None:
     """Shows an example sentence; its query is picked once its tokens are known."""
     change(text=preset.text, second="", cut=False, query=None, key=None)
-    st.session_state.preset = preset
+    of_session(Chosen).preset = preset
 
 
 def fit(selection: Selection, trace: Trace) -> Selection:
@@ -204,13 +223,20 @@ def _is_there(heads: Head | AllHeads, *, trace: Trace, kind: Kind) -> bool:
 
 def _remark(notice: str) -> None:
     """Adds a notice, once however often the page runs while it holds."""
-    if notice not in st.session_state.notices:
-        st.session_state.notices.append(notice)
+    notices = of_session(Chosen).notices
+    if notice not in notices:
+        notices.append(notice)
+
+
+def notices() -> list[str]:
+    """What there is to say about the choice that is shown."""
+    return list(of_session(Chosen).notices)
 
 
 def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
     """Query and key of the preset just chosen, if its text is the one on screen."""
-    preset: Preset | None = st.session_state.pop("preset", None)
+    here = of_session(Chosen)
+    preset, here.preset = here.preset, None
     if preset is None or preset.text != trace.tokens.text:
         return None
     queries, keys = trace.query_tokens(kind).labels, trace.key_tokens(kind).labels

@@ -11,6 +11,7 @@ from attnviz.records.table import matrix_csv
 from ui.components.save_picture import save_picture
 from ui.export.recipe import python_lines
 from ui.page.view import View
+from ui.session import Link, of_session
 from ui.words.findings import strongest_key
 from ui.work import cache
 from ui.work.opened_bundles import opened
@@ -42,7 +43,7 @@ def take(
             figures,
             stem=stem,
             python=python_lines(view, _key(view)) if python is None else python,
-            link=bool(st.session_state.get("params")) and not selection.bundle,
+            link=bool(of_session(Link).params) and not selection.bundle,
             theme=view.theme,
         )
         csv_button(numbers, csv or partial(_matrix, view), stem=stem, key="take_csv", width="stretch")

@@ -12,13 +12,14 @@ from attnviz.errors import AttnvizError
 from attnviz.figures.theme import ThemeName
 from attnviz.model.catalogue import locate, offer
 from attnviz.model.tokenization import remarks
-from ui.choice import state, widgets
+from ui import streamlit_fixes
+from ui.choice import state
 from ui.choice.selection import Selection
-from ui.export import bundles
-from ui.page import errors, navigation, sidebar
+from ui.page import bundles, downloads, errors, navigation, sidebar
 from ui.page.view import View
+from ui.streamlit_fixes.stale_values import open_page
 from ui.words.literal import literal
-from ui.work import cache, downloads
+from ui.work import cache
 from ui.work.opened_bundles import opened
 
 # What is imported by now stays for good, and Python's own collections need not look through it: full ones over 40
@@ -27,7 +28,7 @@ gc.freeze()
 
 _ICON = Path(__file__).parent / "icon.png"
 _LOGO = Path(__file__).parent / "logo.svg"
-_STYLE = Path(__file__).parent / "frame.css"
+_STYLES = (Path(__file__).parent / "frame.css", *sorted(Path(streamlit_fixes.__file__).parent.glob("*.css")))
 _SIDEBAR_WIDTH = 340  # px
 
 
@@ -53,9 +54,9 @@ def frame_around(title: str) -> Iterator[View]:
         layout="wide",
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
-    st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")
+    st.html(f"<style>{''.join(one.read_text(encoding='utf-8') for one in _STYLES)}</style>")
     st.logo(str(_LOGO), size="large", icon_image=str(_ICON))
-    widgets.arrive(title)
+    open_page(title, state.was_clicked())
     try:
         selection = state.with_opened_bundle(state.current())
     except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
@@ -84,7 +85,7 @@ def frame_around(title: str) -> Iterator[View]:
         with messages:
             target = view.trace.target_tokens
             notes = [
-                *st.session_state.notices,
+                *state.notices(),
                 *remarks(view.trace.tokens),
                 *(remarks(target) if target else ()),
             ]

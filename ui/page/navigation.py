@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from ui.session import Link, of_session
+
 PAGES = (
     ("app.py", "Attention", ":material/grid_on:"),
     ("pages/heads.py", "All heads", ":material/apps:"),
@@ -25,7 +27,7 @@ PAGES = (
 
 def menu() -> None:
     """The pages as links."""
-    params = st.session_state.get("params") or {}
+    params = of_session(Link).params or {}
     columns = st.columns(2, gap="small")
     for number, (page, label, icon) in enumerate(PAGES):
         columns[number * 2 // len(PAGES)].page_link(page, label=label, icon=icon, query_params=params)

@@ -7,6 +7,7 @@ from attnviz.model.tokenization import has_words
 from ui.choice import state, widgets
 from ui.choice.presets import PRESETS, Preset
 from ui.page.view import View
+from ui.streamlit_fixes.stale_values import fill
 
 
 def sentence() -> None:
@@ -16,12 +17,12 @@ def sentence() -> None:
             "Sentence",
             height=96,
             help="What the model reads: any language, up to the model's limit of tokens.",
-            key=widgets.fill("field_text", state.chosen().text),
+            key=fill("field_text", state.chosen().text),
         )
         st.text_input(
             "Second sentence (optional)",
             help="Read together with the first as a pair; by an encoder-decoder model, as what its decoder has written.",
-            key=widgets.fill("field_second", state.chosen().second),
+            key=fill("field_second", state.chosen().second),
         )
         st.form_submit_button(
             "Show attention",

@@ -4,8 +4,7 @@ import streamlit as st
 
 from attnviz.records import Check, VerificationReport
 from ui.choice.selection import Selection
-from ui.export import bundles
-from ui.page import errors
+from ui.page import bundles, errors
 from ui.words.findings import power
 from ui.work import cache
 
@@ -16,7 +15,7 @@ def report_on(selection: Selection) -> tuple[VerificationReport, bool]:
     """The verdict on what is shown, and whether it is only recorded: what the file of a bundle says of itself.
 
     Raises:
-        AttnvizError: as `attnviz.verify`, and as `ui.export.bundles.compared`.
+        AttnvizError: as `attnviz.verify`, and as `ui.page.bundles.compared`.
     """
     compared = bundles.compared(selection)
     if compared is not None:

@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from ui.session import Link, of_session
+
 PAGE = "pages/glossary.py"
 
 
@@ -48,7 +50,7 @@ def linked(name: str, shown: str = "") -> str:
         shown: the words of the page; the name, as it stands in a sentence, if empty.
     """
     term = _TERMS[name]
-    params = urlencode(st.session_state.get("params") or {})
+    params = urlencode(of_session(Link).params or {})
     link = f"glossary?{params}#{term.anchor}" if params else f"glossary#{term.anchor}"
     in_sentence = name[0].lower() + name[1:] if name[1].islower() else name
     return f'[{shown or in_sentence}]({link} "{term.means}")'

@@ -1,20 +1,30 @@
 """The bundle that a session has opened, which takes the place of a computed trace for that session alone."""
 
-import streamlit as st
+from dataclasses import dataclass
 
 from attnviz.bundle.writing import Bundle
 from attnviz.errors import BundleError
+from ui.session import of_session
+
+
+@dataclass(slots=True)
+class OpenedBundle:
+    """A bundle with the SHA-256 of its file."""
+
+    digest: str = ""
+    bundle: Bundle | None = None
 
 
 def keep(digest: str, bundle: Bundle) -> None:
     """Keeps an opened bundle for this session, in the place of the last: it may hold 160 MB."""
-    st.session_state.opened_bundle = (digest, bundle)
+    here = of_session(OpenedBundle)
+    here.digest, here.bundle = digest, bundle
 
 
 def opened(digest: str) -> Bundle | None:
     """The bundle of this digest, if this session has opened it; a link does not reach another session's."""
-    kept, bundle = st.session_state.get("opened_bundle", ("", None))
-    return bundle if digest and kept == digest else None
+    here = of_session(OpenedBundle)
+    return here.bundle if digest and here.digest == digest else None
 
 
 def recorded(digest: str) -> Bundle:

@@ -10,9 +10,10 @@ from attnviz.maps.joint_map import JointMap, joint_map
 from ui.choice import widgets
 from ui.choice.selection import Selection
 from ui.choice.settings import JointMapSettings
+from ui.page import waiting
 from ui.page.view import View
 from ui.sections.collection.lines import digest
-from ui.work import jobs, waiting
+from ui.work import jobs
 
 _FIELDS = {
     "pca": (),
@@ -33,6 +34,13 @@ class Screen:
     def place(self) -> str:
         """Whose map it is."""
         return f"Layer {self.collection.layer}, head {self.head}, {len(self.collection.tokens):,} sentences"
+
+
+@dataclass(slots=True)
+class LastScreen:
+    """What this visitor has last seen, which stays until the next map is made."""
+
+    screen: Screen | None = None
 
 
 def method() -> None:
@@ -64,10 +72,11 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
     if job.finished:
         return Screen(collection=collection, head=selection.head, map=job.results[0])
 
-    def draw() -> None:
-        waiting.progress(
-            job, "Laying out the map …", "The map was not laid out to its end.", "Lay it out", key="map_act"
-        )
-
-    waiting.watched(job, draw)
+    waiting.show_jobs(
+        [job],
+        lambda: "Laying out the map …",
+        lambda: "The layout of the map was stopped.",
+        resume="Lay it out",
+        key="map_act",
+    )
     return None

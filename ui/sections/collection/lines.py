@@ -1,5 +1,7 @@
 """The reader's lines: pasted, from a file or the bundled ones, and read by the model with progress."""
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from hashlib import sha256
 
 import streamlit as st
@@ -7,11 +9,32 @@ import streamlit as st
 from attnviz.errors import InvalidTextError
 from attnviz.maps.collection import LARGEST_FILE, Collection, bundled, collect, decoded
 from ui.choice import state
+from ui.page import waiting
 from ui.page.view import View
+from ui.session import of_session
 from ui.words.literal import literal
-from ui.work import cache, waiting
+from ui.work import cache
 
 _MB = 1_000_000
+
+
+@dataclass(slots=True)
+class OwnSentences:
+    """The visitor's own sentences."""
+
+    text: str = ""
+    """One sentence a line; empty before any are given."""
+    problem: str = ""
+    """What was wrong with what was given last."""
+    n_file: int = 0
+    """Files that were taken."""
+    stopped: Hashable = None
+    """What was being read when the visitor stopped it."""
+
+
+def _uploader_key() -> str:
+    """Another one after each file that was taken, so that the next uploader is empty."""
+    return f"sentences_file_{of_session(OwnSentences).n_file}"
 
 
 def own_lines() -> None:
@@ -36,13 +59,13 @@ def own_lines() -> None:
             "Or a text file",
             type=["txt", "text", "md", "csv", "tsv"],
             max_upload_size=LARGEST_FILE // _MB,
-            key=f"lines_file_{st.session_state.setdefault('lines_files', 0)}",
+            key=_uploader_key(),
             on_change=_take_file,
             help="Plain text in UTF-8, one sentence a line.",
         )
-        if problem := st.session_state.get("lines_problem"):
+        if problem := of_session(OwnSentences).problem:
             st.error(literal(problem), icon=":material/error:")
-        if st.session_state.get("own_lines"):
+        if of_session(OwnSentences).text:
             st.button(
                 "Show the bundled set",
                 on_click=_show,
@@ -61,36 +84,35 @@ def _take_pasted() -> None:
 
 
 def _take_file() -> None:
-    file = st.session_state[f"lines_file_{st.session_state.lines_files}"]
+    own, file = of_session(OwnSentences), st.session_state[_uploader_key()]
     state.hold()
-    st.session_state.lines_problem = ""
+    own.problem = ""
     if file is None:
         return
     try:
         text = decoded(file.getvalue())
     except InvalidTextError as error:
-        st.session_state.lines_problem = str(error)
+        own.problem = str(error)
         return
-    st.session_state.lines_files += 1  # the next uploader is empty, and the file's bytes can go
+    own.n_file += 1  # and the file's bytes can go
     _take(text)
 
 
 def _take(text: str) -> None:
     state.hold()
-    st.session_state.lines_problem = (
-        "" if text.strip() else "There is no line to read. Paste a sentence or more."
-    )
+    own = of_session(OwnSentences)
+    own.problem = "" if text.strip() else "There is no line to read. Paste a sentence or more."
     if text.strip():
-        st.session_state.own_lines = text
+        own.text = text
         _show("own")
 
 
 def chosen_lines(view: View) -> str:
     """The text whose lines are shown, with a note where it is not the one that the link asks for."""
-    own = st.session_state.get("own_lines")
+    own = of_session(OwnSentences).text
     if view.selection.joint.sentences == "own" and own:
         st.caption("These sentences stay in this session: no link leads back to them.")
-        return str(own)
+        return own
     if view.selection.joint.sentences == "own":
         st.caption(
             ":material/info: The link leads to pasted or uploaded sentences, which no link holds; the bundled set is shown."
@@ -107,13 +129,13 @@ def read(view: View, text: str) -> Collection | None:
         return shelf[0]
 
     def stop() -> None:
-        st.session_state.reading_stopped = key
+        of_session(OwnSentences).stopped = key
 
     def go_on() -> None:
-        st.session_state.reading_stopped = None
+        of_session(OwnSentences).stopped = None
 
-    if st.session_state.get("reading_stopped") == key:
-        waiting.stopped("The sentences were not read to their end.", "Read them", go_on, key="go_on")
+    if of_session(OwnSentences).stopped == key:
+        waiting.interrupted("The sentences were not read to their end.", "Read them", go_on, key="go_on")
         return None
     place = st.empty()
     with place.container():

@@ -8,10 +8,10 @@ import streamlit as st
 from attnviz.model.catalogue import locate, offer, offers
 from ui.choice import state
 from ui.choice.selection import Selection
-from ui.page import errors
+from ui.page import downloads, errors
 from ui.page.view import View
 from ui.words.literal import literal
-from ui.work import cache, downloads
+from ui.work import cache
 
 # What B can differ in, and the fields of the selection that say how; the first is set whenever it does.
 FIELDS = {

@@ -14,6 +14,7 @@ from ui.choice.selection import Selection, usual
 from ui.page import errors
 from ui.page.view import View
 from ui.sections.compare.partner import FIELDS, Place, differs, other_models, start
+from ui.streamlit_fixes.stale_values import tie
 from ui.work import cache
 
 NAMES = {
@@ -70,7 +71,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             format_func=NAMES.__getitem__,
             wrap=True,
             help="What is not chosen here is the same in B as in A, which is picked on the left.",
-            **widgets.tie("compare_differs", chosen, choose_differences),
+            **tie("compare_differs", chosen, choose_differences),
         )
         of_b = view if b is None else b
         for what, count in (("layer", of_b.trace.n_layers(kind)), ("head", of_b.trace.n_heads(kind))):

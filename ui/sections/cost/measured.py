@@ -1,7 +1,6 @@
 """What attention costs on this machine: measured when asked for, in a process of its own, drawn over what is expected."""
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -21,11 +20,20 @@ from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_
 from attnviz.figures.theme import percent_text
 from attnviz.maths.blocks import QUERY_BLOCK
 from ui.choice import state
+from ui.page import waiting
 from ui.page.chart import chart
 from ui.page.view import View
+from ui.session import of_session
 from ui.words.findings import power
-from ui.work import waiting
-from ui.work.jobs import Job, job
+from ui.work.jobs import job
+
+
+@dataclass(slots=True)
+class Measurement:
+    """The head whose cost a visitor has asked for."""
+
+    size: tuple[int, int] | None = None
+    """Numbers of a query, and of a value."""
 
 
 def measured_cost(view: View, layer: Layer) -> None:
@@ -38,7 +46,7 @@ def measured_cost(view: View, layer: Layer) -> None:
         f"{percent_text(SHARE_OF_MEMORY)} of the free memory or {quantity_text(MOST_BYTES, 'bytes')}."
     )
     size = (layer.d_head, layer.d_value)
-    if st.session_state.get("cost_asked") != size:
+    if of_session(Measurement).size != size:
         st.button(
             "Measure",
             icon=":material/timer:",
@@ -49,25 +57,24 @@ def measured_cost(view: View, layer: Layer) -> None:
         )
         return
     work = job("cost", size, lambda: [(measure, size, {"seconds": SECONDS, "progress": None})])
-    waiting.watched(work, partial(_measured, view, layer, work))
+
+    def result() -> None:
+        if work.finished:
+            _results(view, replace(layer, n_head=1), work.results[0])
+
+    waiting.show_jobs(
+        [work],
+        lambda: "Measuring longer and longer texts.",
+        lambda: "The measurement was cancelled.",
+        resume="Measure",
+        key="cost_act",
+        result=result,
+    )
 
 
 def _ask(size: tuple[int, int]) -> None:
-    st.session_state.cost_asked = size
+    of_session(Measurement).size = size
     state.hold()
-
-
-def _measured(view: View, layer: Layer, work: Job) -> None:
-    """How far the measurements are; then what they are."""
-    waiting.progress(
-        work,
-        "Longer and longer texts are measured.",
-        "The measurement was cancelled.",
-        "Measure",
-        key="cost_act",
-    )
-    if work.finished:
-        _results(view, replace(layer, n_head=1), work.results[0])
 
 
 def _results(view: View, head: Layer, series: Series) -> None:

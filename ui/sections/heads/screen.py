@@ -11,6 +11,7 @@ from attnviz.figures.theme import share_text
 from attnviz.heads import LABELS, STATISTICS
 from ui.choice import state
 from ui.page.view import View
+from ui.session import of_session
 from ui.work import cache
 
 PICTURES = "pictures"
@@ -72,6 +73,13 @@ class Screen:
         return keep
 
 
+@dataclass(slots=True)
+class NumbersRead:
+    """The heads whose numbers this visitor has waited for."""
+
+    cells: cache.Cells | None = None
+
+
 def within(title: str) -> str:
     """A title as it stands within a sentence."""
     return title[0].lower() + title[1:]
@@ -93,7 +101,7 @@ def look(view: View) -> Screen:
         rows=cache.spans(view.queries),
         columns=cache.spans(view.keys),
     )
-    if selection.all_heads.grid == PICTURES and st.session_state.get("heads_read") != cells:
+    if selection.all_heads.grid == PICTURES and of_session(NumbersRead).cells != cells:
         return Screen(view=view, cells=cells, numbers={}, labels={})
     numbers = read(cells)
     labels = heads.labels(
@@ -109,5 +117,5 @@ def read(cells: cache.Cells) -> OfHeads:
     """The numbers of all heads, which takes longer than their pictures."""
     with st.spinner("Reading all heads …", show_time=True):
         numbers = cache.statistics(cells)
-    st.session_state.heads_read = cells
+    of_session(NumbersRead).cells = cells
     return numbers

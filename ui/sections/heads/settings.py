@@ -5,6 +5,7 @@ import streamlit as st
 
 from ui.choice import state, widgets
 from ui.sections.heads.screen import PICTURES, Screen
+from ui.streamlit_fixes.stale_values import tie
 
 
 def controls(screen: Screen) -> None:
@@ -55,7 +56,7 @@ def range_of_number(screen: Screen) -> None:
         step=0.001,
         format="%.3f",
         help="Dims the heads whose number lies outside.",
-        **widgets.tie("heads_range", chosen, choose_range),
+        **tie("heads_range", chosen, choose_range),
     )
 
 

@@ -8,33 +8,41 @@ from attnviz.records import Axis
 from attnviz.records.table import table_csv
 from ui.choice import state
 from ui.components.map_grid import SmallMap, map_grid
-from ui.page import errors
+from ui.page import errors, waiting
 from ui.page.view import View
 from ui.sections.maps.layout import best_first
-from ui.sections.maps.settings import enter
+from ui.sections.maps.settings import Entered, enter
 from ui.sections.maps.small_maps import heads_of, small_maps
+from ui.session import of_session
 from ui.words import findings as words
 from ui.words.literal import literal
-from ui.work import waiting
 from ui.work.jobs import Job
 
-
-def progress(work: Job, view: View) -> None:
-    """How far the maps are, and a button that stops them or goes on; nothing once all are there."""
-    said = f"{work.n_done} of {len(work.results)} maps are made."
-    compiled = ""
-    if view.selection.maps.method == "umap" and not work.n_done:
-        compiled = f" {words.COMPILED}."
-    waiting.progress(work, said + compiled, f"Cancelled: {said}", key="maps_act")
+_PULSE = 1.0  # s between two looks, which take server and browser 0.2 s each for 144 maps
 
 
-@errors.explained()  # a fragment is drawn apart from the page, also the first time
 def screen(view: View, work: Job) -> None:
     """The maps there are, and how far the others are."""
-    if st.session_state.pop("enter_map", False):
-        st.switch_page("pages/space.py", query_params=state.chosen().to_params())
-    progress(work, view)
-    draw(view, work)
+
+    def said() -> str:
+        compiles = view.selection.maps.method == "umap" and not work.n_done
+        return _so_far(work) + f" {words.COMPILED}." * compiles
+
+    @errors.explained()  # a block is drawn apart from the page, also the first time
+    def result() -> None:
+        entered = of_session(Entered)
+        if entered.now:
+            entered.now = False
+            st.switch_page("pages/space.py", query_params=state.chosen().to_params())
+        draw(view, work)
+
+    waiting.show_jobs(
+        [work], said, lambda: f"Cancelled: {_so_far(work)}", key="maps_act", result=result, pulse=_PULSE
+    )
+
+
+def _so_far(work: Job) -> str:
+    return f"{work.n_done} of {len(work.results)} maps are made."
 
 
 def draw(view: View, work: Job) -> None:

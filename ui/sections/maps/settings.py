@@ -1,10 +1,15 @@
 """What the maps of all heads are made with."""
 
+from dataclasses import dataclass
+
 import streamlit as st
 
-from ui.choice import map_settings, state, widgets
+from ui.choice import state, widgets
 from ui.choice.selection import Selection
 from ui.page.view import View
+from ui.sections import map_settings
+from ui.session import of_session
+from ui.streamlit_fixes.stale_values import tie
 
 
 def controls(view: View) -> None:
@@ -30,11 +35,18 @@ def alignment(selection: Selection) -> None:
     st.toggle(
         f"Align all with {(like or selection.place).words}",
         help="Rotates and mirrors every map as a whole, to lie as close to this head's map as it can.",
-        **widgets.tie("maps_aligned", like is not None, choose),
+        **tie("maps_aligned", like is not None, choose),
     )
+
+
+@dataclass(slots=True)
+class Entered:
+    """Whether a head was entered just now, so that its page is to be opened."""
+
+    now: bool = False
 
 
 def enter(layer: int, head: int) -> None:
     """Picks a head everywhere; the page then goes to its map."""
     state.change(layer=layer, head=head)
-    st.session_state.enter_map = True
+    of_session(Entered).now = True

@@ -1,9 +1,8 @@
 """What is drawn of every head where the maps of all stand side by side."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import streamlit as st
 
 from attnviz.figures.projection import N_LINES
 from attnviz.figures.theme import percent_text
@@ -12,8 +11,16 @@ from attnviz.records import Head, Placement
 from ui.components.map_grid import SmallMap
 from ui.page.view import View
 from ui.sections.space import belief
+from ui.session import of_session
 from ui.work import cache
 from ui.work.jobs import Job
+
+
+@dataclass(slots=True)
+class LastMaps:
+    """What this visitor has last seen of every head, layer by layer."""
+
+    maps: list[list[SmallMap]] = field(default_factory=list)
 
 
 def heads_of(view: View) -> list[Head]:
@@ -72,7 +79,7 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
 
 def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:
     """Where there is no map yet, the one that this session has last drawn there."""
-    before: list[list[SmallMap]] = st.session_state.get("small_maps", [])
+    before = of_session(LastMaps).maps
     if [len(of_layer) for of_layer in before] == [len(of_layer) for of_layer in maps]:
         maps = [
             [
@@ -83,7 +90,7 @@ def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:
             ]
             for of_layer in zip(before, maps, strict=True)
         ]
-    st.session_state.small_maps = maps
+    of_session(LastMaps).maps = maps
     return maps
 
 

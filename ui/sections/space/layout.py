@@ -1,26 +1,34 @@
 """The map that is asked for: its settings, its jobs, and the map it is turned to lie like."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
-
-import streamlit as st
 
 from attnviz.figures.projection import Side
 from attnviz.maps.layouts import aligned
 from attnviz.maps.projection import arrays, place, with_tokens
-from attnviz.records import Head, Projection
-from ui.choice import map_settings
+from attnviz.records import Head, Kind, Projection
 from ui.choice.selection import Selection
-from ui.page import errors
+from ui.page import waiting
 from ui.page.view import View
+from ui.sections import map_settings
 from ui.words import findings as written
-from ui.work import cache, waiting
+from ui.work import cache
 from ui.work.jobs import Call, Job, job
+from ui.work.source import Source
 
 MOST_AT_ONCE = (
     200  # points up to which a map takes less than a second, UMAP's aside, and is made with the page
 )
+
+
+@dataclass(slots=True)
+class LastMap:
+    """The map that this visitor has last seen, and what it was made of."""
+
+    source: Source | None = None
+    kind: Kind | None = None
+    projection: Projection | None = None
 
 
 def settings_of(selection: Selection) -> dict[str, Any]:
@@ -82,30 +90,11 @@ def turned(made: list[Projection]) -> Projection:
     return replace(first, points=aligned(first.points, others[0].points)) if others else first
 
 
-def wait_for(jobs: list[Job], said: str) -> None:
+def wait_for(jobs: list[Job], view: View) -> None:
     """How far a map is that takes longer; the page is drawn again when it is there."""
-
-    def look() -> None:
-        for work in jobs:
-            work.watch()
-        if any(work.error is not None for work in jobs) or all(work.finished for work in jobs):
-            waiting.whole_page()
-        st.progress(sum(work.share for work in jobs) / len(jobs), text=said)
-
-    waiting.looking(look, waiting.PULSE)
-
-
-def failed(jobs: list[Job]) -> bool:
-    """Explains what a map could not be made for; whether it could not."""
-    error = next((work.error for work in jobs if work.error is not None), None)
-
-    def try_again() -> None:
-        for work in jobs:
-            work.go_on()
-
-    if error is not None:
-        errors.failed(error, try_again)
-    return error is not None
+    waiting.show_jobs(
+        jobs, lambda: under_way(view), lambda: "The layout of the map was stopped.", key="space_act"
+    )
 
 
 def under_way(view: View) -> str:

@@ -1,6 +1,7 @@
 """All maps of one head, every method with everything that it can be fed with, best first in a table."""
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,17 +12,28 @@ from attnviz.maps.projection import arrays
 from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
 from ui.choice import state
 from ui.export.take import csv_button
+from ui.page import waiting
 from ui.page.view import View
+from ui.session import of_session
 from ui.words.findings import COMPILED, METHOD_NAMES, SPACE_NAMES
-from ui.work import waiting
 from ui.work.jobs import Call, Job, job
+
+
+@dataclass(slots=True)
+class Ranking:
+    """The ranking that a visitor has asked for."""
+
+    key: Hashable = None
+    """Of which head, with which settings."""
+    was_picked: bool = False
+    """Whether a map was picked from it just now."""
 
 
 def ranked_maps(view: View) -> None:
     """Every method with everything that it can be fed with, best first, once it is asked for."""
     settings = _settings(view)
     key = (view.selection.source, *view.selection.place, view.kind, *settings.values())
-    if st.session_state.get("ranked_head") != key:
+    if of_session(Ranking).key != key:
         st.button(
             "Compare all maps of this head",
             icon=":material/leaderboard:",
@@ -32,11 +44,27 @@ def ranked_maps(view: View) -> None:
         )
         return
     work = job("map_ranking", key, lambda: _calls(view, settings))
-    waiting.watched(work, partial(_ranking, view, work), pulse=1.0)
+
+    def said() -> str:
+        compiles = any(one.method == "umap" for one in MAPS[work.n_done : work.n_done + 2])
+        return _so_far(work) + f" {COMPILED}." * compiles
+
+    waiting.show_jobs(
+        [work],
+        said,
+        lambda: f"Cancelled: {_so_far(work)}",
+        key="ranking_act",
+        result=lambda: _ranking(view, work),
+        pulse=1.0,
+    )
+
+
+def _so_far(work: Job) -> str:
+    return f"{work.n_done} of {len(MAPS)} maps are made."
 
 
 def _ask(key: Hashable) -> None:
-    st.session_state.ranked_head = key
+    of_session(Ranking).key = key
     state.hold()
 
 
@@ -52,14 +80,11 @@ def _calls(view: View, settings: dict[str, Any]) -> list[Call]:
 
 
 def _ranking(view: View, work: Job) -> None:
-    """What has come so far, how far the rest is, and a way to stop."""
-    if st.session_state.pop("map_taken_over", False):
+    """The maps that have come so far, ranked."""
+    ranking = of_session(Ranking)
+    if ranking.was_picked:
+        ranking.was_picked = False
         waiting.whole_page()  # which shows it
-    said = f"{work.n_done} of {len(MAPS)} maps are made."
-    compiled = ""
-    if any(one.method == "umap" for one in MAPS[work.n_done : work.n_done + 2]):
-        compiled = f" {COMPILED}."
-    waiting.progress(work, said + compiled, f"Cancelled: {said}", key="ranking_act")
     rated = best_first([one for one in work.results if one is not None])
     if rated:
         _ranked(view, rated)
@@ -75,7 +100,7 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
         if picked:
             choice = rated[picked[0]].choice
             state.change(method=choice.method, space=choice.space, metric=choice.metric)
-            st.session_state.map_taken_over = True
+            of_session(Ranking).was_picked = True
 
     number = st.column_config.NumberColumn
     columns: dict[str, tuple[list[Any], Any]] = {

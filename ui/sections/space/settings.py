@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from ui.choice import map_settings, state, widgets
+from ui.choice import state, widgets
 from ui.choice.selection import Selection
 from ui.page.view import View
+from ui.sections import map_settings
 from ui.sections.space.layout import points_of, settings_of, side_of
 
 

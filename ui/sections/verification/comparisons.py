@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.records import Check, VerificationReport
-from ui.export import bundles
+from ui.page import bundles
 from ui.page.verdict import RECORDED, headline, place, recorded_outcome, report_on
 from ui.page.view import View
 from ui.words.findings import power

@@ -1,20 +1,30 @@
 """The comparisons for each example sentence, on a button."""
 
+from dataclasses import dataclass, field
+
 import streamlit as st
 
 from ui.choice import state
 from ui.choice.presets import PRESETS
 from ui.choice.selection import Selection
 from ui.page.view import View
+from ui.session import of_session
 from ui.words.findings import power
 from ui.words.literal import literal
 from ui.work import cache
 
 
+@dataclass(slots=True)
+class Verified:
+    """The comparisons of the examples, by model."""
+
+    by_model: dict[str, list[dict[str, object]]] = field(default_factory=dict)
+
+
 def every_preset(view: View) -> None:
     """The comparisons for each example sentence, on a button."""
     model = view.selection.model
-    verified: dict[str, list[dict[str, object]]] = st.session_state.setdefault("verified_presets", {})
+    verified = of_session(Verified).by_model
     if st.button(
         "Verify every preset",
         icon=":material/fact_check:",

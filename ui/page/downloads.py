@@ -11,8 +11,9 @@ import streamlit as st
 from attnviz.errors import AttnvizError
 from attnviz.model.catalogue import Offer
 from attnviz.model.download import download_model, download_size
+from ui.page import waiting
+from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.words.literal import literal
-from ui.work import waiting
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ def panel(offer: Offer) -> None:
     with st.container(border=True, key="download"):
         running = _downloads().get(offer.name)
         if running is not None and running.thread.is_alive():
-            waiting.looking(lambda: _progress(offer), waiting.PULSE)
+            redrawn_block(lambda: _progress(offer), waiting.PULSE)
             return
         st.markdown(f"**{literal(offer.name)}** is not on this machine yet.")
         if running is not None and running.error is not None:

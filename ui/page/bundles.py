@@ -3,6 +3,7 @@
 The verdict in it is what the file says. A verdict on it is made here, when it is asked for: the text is run again.
 """
 
+from dataclasses import dataclass
 from hashlib import sha256
 
 import streamlit as st
@@ -15,11 +16,27 @@ from attnviz.model.catalogue import locate, offers
 from attnviz.records import VerificationReport
 from ui.choice import state
 from ui.choice.selection import Selection, from_params
+from ui.session import of_session
 from ui.words.literal import literal
 from ui.work import cache
 from ui.work.opened_bundles import keep, opened
 
 _MB = 1_000_000
+
+
+@dataclass(slots=True)
+class Uploads:
+    """The visitor's bundles: how many were taken, what was wrong with the last, and which is compared."""
+
+    n_taken: int = 0
+    problem: str = ""
+    compared: str = ""
+    """SHA-256 of the bundle whose text is run again."""
+
+
+def _uploader_key() -> str:
+    """Another one after each file that was taken, so that the next uploader is empty."""
+    return f"bundle_{of_session(Uploads).n_taken}"
 
 
 def uploader() -> None:
@@ -29,27 +46,27 @@ def uploader() -> None:
             "A bundle",
             type="zip",
             max_upload_size=LARGEST_BUNDLE // _MB,
-            key=f"bundle_{st.session_state.setdefault('bundle_uploads', 0)}",
+            key=_uploader_key(),
             on_change=_open,
             help="A zip from “Take it with you” or `attnviz export`; its numbers are shown as they were recorded.",
         )
-        if problem := st.session_state.get("bundle_problem"):
+        if problem := of_session(Uploads).problem:
             st.error(literal(problem), icon=":material/error:")
 
 
 def _open() -> None:
-    file = st.session_state[f"bundle_{st.session_state.bundle_uploads}"]
+    uploads, file = of_session(Uploads), st.session_state[_uploader_key()]
     state.hold()
-    st.session_state.bundle_problem = ""
+    uploads.problem = ""
     if file is None:
         return
     data = file.getvalue()
     try:
         bundle = read_bundle(data)
     except BundleError as error:
-        st.session_state.bundle_problem = str(error)
+        uploads.problem = str(error)
         return
-    st.session_state.bundle_uploads += 1  # the next uploader is empty, and the file's bytes can go
+    uploads.n_taken += 1  # and the file's bytes can go
     digest = sha256(data).hexdigest()
     keep(digest, bundle)
     state.show(*_selection(bundle, digest))
@@ -116,12 +133,12 @@ def compare_button(digest: str, *, key: str) -> None:
 
 def _ask() -> None:
     state.hold()
-    st.session_state.compared_bundle = state.chosen().bundle
+    of_session(Uploads).compared = state.chosen().bundle
 
 
 def was_asked(digest: str) -> bool:
     """Whether the bundle of this digest was to be compared, in this session."""
-    return bool(digest) and st.session_state.get("compared_bundle") == digest
+    return bool(digest) and of_session(Uploads).compared == digest
 
 
 def obstacle(digest: str) -> str:

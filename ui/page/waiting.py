@@ -1,0 +1,120 @@
+"""Work that takes a while, on the screen: how far it is with a way to stop it, and a way to go on."""
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ui.choice import state
+from ui.page import errors
+from ui.streamlit_fixes.redrawn_block import redrawn_block
+from ui.work.jobs import Job
+
+PULSE = 0.5
+"""Seconds between two looks at a job."""
+
+
+def whole_page() -> NoReturn:
+    """Draws the whole page, from a block that was drawn by itself.
+
+    The browser asked for the block with the link it had; a click since then counts for more.
+    """
+    state.hold()
+    st.rerun()
+
+
+def show_jobs(
+    jobs: Sequence[Job],
+    said: Callable[[], str],
+    stopped: Callable[[], str],
+    *,
+    key: str,
+    resume: str = "Go on",
+    result: Callable[[], None] | None = None,
+    pulse: float = PULSE,
+) -> None:
+    """How far jobs are and what has come of them, redrawn until they are done; then draws the whole page.
+
+    Args:
+        said: what is shown beside the bar.
+        stopped: what is shown after this visitor has cancelled.
+        key: of the button, whatever it says; with one of its own each would push the one before it aside for a moment,
+            from under a pointer that is about to click it.
+        resume: label of the button that goes on after that.
+        result: draws what has come so far.
+    """
+    was_awaited = _is_awaited(jobs)
+
+    def look() -> None:
+        for job in jobs:
+            if job.is_awaited:
+                job.watch()
+        if _is_awaited(jobs) != was_awaited:
+            whole_page()
+        _show_progress(jobs, said, stopped, resume, key)
+        if result is not None:
+            result()
+
+    redrawn_block(look, pulse if was_awaited else None)
+
+
+def _is_awaited(jobs: Sequence[Job]) -> bool:
+    """Whether more is to come; after an error nothing is until it is tried again."""
+    return not any(job.error for job in jobs) and any(job.is_awaited for job in jobs)
+
+
+def _show_progress(
+    jobs: Sequence[Job], said: Callable[[], str], stopped: Callable[[], str], resume: str, key: str
+) -> None:
+    """A bar with a way to stop, or why they do not go on with a way to go on; nothing once they are done."""
+
+    def go_on() -> None:
+        for job in jobs:
+            job.go_on()
+
+    def leave() -> None:
+        for job in jobs:
+            job.leave()
+
+    unfinished = [job for job in jobs if not job.finished]
+    if error := next((job.error for job in jobs if job.error is not None), None):
+        errors.failed(error, go_on, key=key)
+    elif any(job.was_left for job in unfinished):
+        interrupted(stopped(), resume, go_on, key=key)
+    elif unfinished:
+        under_way(sum(job.share for job in jobs) / len(jobs), said(), leave, key=key)
+
+
+def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> DeltaGenerator:
+    """How far it is, 0 to 1 and in words, and a button that stops it; the bar, for those that tell more."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(share, text=said)
+        st.button(
+            "Cancel",
+            icon=":material/stop:",
+            on_click=_held,
+            args=(cancel,),
+            key=key,
+            help="Stops here; what is on screen stays.",
+        )
+    return bar
+
+
+def interrupted(said: str, resume: str, go_on: Callable[[], None], *, key: str) -> None:
+    """Where it was stopped, in words, and a button that goes on."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(said, width="content")
+        st.button(
+            resume,
+            icon=":material/play_arrow:",
+            on_click=_held,
+            args=(go_on,),
+            key=key,
+            help="Makes what is missing.",
+        )
+
+
+def _held(act: Callable[[], None]) -> None:
+    state.hold()
+    act()

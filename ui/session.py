@@ -1,0 +1,28 @@
+"""What attnviz keeps for one visitor beside the values of widgets: typed records, each declared by the module that owns it.
+
+One concept: a record of the session. No other module names a key of Streamlit's session but those of widgets.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import streamlit as st
+
+Record = TypeVar("Record")
+
+
+def of_session(record: type[Record]) -> Record:
+    """The record of this class that belongs to the visitor; made with its defaults when it is first asked for."""
+    key = f"{record.__module__}.{record.__qualname__}"
+    if key not in st.session_state:
+        st.session_state[key] = record()
+    found: Record = st.session_state[key]
+    return found
+
+
+@dataclass(slots=True)
+class Link:
+    """The query string that leads to what the visitor sees."""
+
+    params: dict[str, str] | None = None
+    """None before the first page, empty where the text is too long for a link."""

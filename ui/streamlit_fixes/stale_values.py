@@ -1,0 +1,83 @@
+"""A widget's value counts as a choice only if the browser knew what it was choosing from.
+
+Symptom: with every click the browser sends the values of all widgets, as of its own last drawing. After two quick clicks
+the second message holds what the first click had replaced, and Streamlit calls the widget's callback with it.
+Version: 1.67.0. No upstream issue is known to us: it follows from how widgets work.
+No longer needed when: a message says which widget was clicked; `tests/app/test_quick_clicks.py` then passes without it.
+
+docs/decisions/clicks-and-the-session.md has the sequence of events.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from ui.session import of_session
+from ui.streamlit_fixes.unsent_values import FILLINGS
+
+
+@dataclass(slots=True)
+class Widgets:
+    """What the browser's widgets hold as far as it is known."""
+
+    page: str = ""
+    """The page that is open."""
+    fillings: dict[str, int] = field(default_factory=dict)
+    """How often each widget was filled in on this page."""
+    replaced: dict[str, list[Any]] = field(default_factory=dict)
+    """By widget, all values it had since the browser last sent what it should hold."""
+    doubtful: dict[str, tuple[Any, Callable[[Any], None]]] = field(default_factory=dict)
+    """By widget, a replaced value that the browser has sent now, and what takes it."""
+
+
+def open_page(page: str, was_clicked: bool) -> None:
+    """Begins a page: after another one all widgets are filled in again.
+
+    A replaced value is accepted only if it arrived alone: then it was picked again. Beside another click it is stale.
+    """
+    widgets = of_session(Widgets)
+    if widgets.page != page:
+        widgets.page, widgets.fillings = page, {}
+    doubtful, widgets.doubtful = widgets.doubtful, {}
+    if len(doubtful) == 1 and not was_clicked:
+        [(key, (picked, take))] = doubtful.items()
+        if st.session_state.get(key) == picked:
+            take(picked)
+
+
+def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:
+    """Arguments that tie a widget to a value: its key, filled in, and a callback that gives ``take`` what is picked.
+
+    A replaced value is doubtful until `open_page` has decided.
+    """
+
+    def changed() -> None:
+        widgets = of_session(Widgets)
+        picked = st.session_state[key]
+        if picked in widgets.replaced.get(key, []):
+            widgets.doubtful[key] = picked, take
+        elif picked is not None:  # an emptied number field keeps what was chosen
+            take(picked)
+
+    return {"key": fill(key, value, times=FILLINGS), "on_change": changed}
+
+
+def fill(key: str, value: Any, *, times: int = 1) -> str:
+    """The key of a widget, filled in with a value.
+
+    Args:
+        times: runs of a newly opened page that fill it in. Filling in discards what is being typed, so that otherwise
+            only a value that differs is filled in.
+    """
+    widgets = of_session(Widgets)
+    before = st.session_state.get(key)
+    if before == value:
+        widgets.replaced.pop(key, None)
+    elif before is not None:
+        widgets.replaced.setdefault(key, []).extend((before, value))
+    if widgets.fillings.get(key, 0) < times or before != value:
+        st.session_state[key] = value
+        widgets.fillings[key] = widgets.fillings.get(key, 0) + 1
+    return key
