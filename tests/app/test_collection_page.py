@@ -155,7 +155,7 @@ def test_search_says_how_many_and_lists_them_with_their_sentence():
     ],
 )
 def test_methods_and_their_parameters(method, said, few):
-    at = open_lines(lines_method=method, neighbours=9, seed=3)
+    at = open_lines(joint_method=method, neighbours=9, seed=3)
     assert said.replace("56", str(2 * few.n_tokens)).split(":")[1] in captions(at)
     assert said.split(",")[0] in captions(at)
     assert "seed 3" in captions(at)

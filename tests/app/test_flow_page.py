@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.heads.flow import MOST_LINES
+from attnviz.records import AllHeads, Head
 from tests.app.screen import (
     assert_no_exception,
     component,
@@ -120,7 +121,7 @@ class TestSeveralHeads:
 
     def test_are_chosen_in_their_field(self):
         at = open_page(PAGE, **DOOR)
-        at.multiselect(key="field_heads").set_value(["4.2", "0"]).run()
+        at.multiselect(key="field_heads").set_value([Head(4, 2), AllHeads(0)]).run()
         assert {name for name, _, _ in lines(at)} == {"3.1", "4.2", "0"}
         assert shown(at)["heads"] == "4.2,0"
         at.number_input(key="field_head").set_value(2).run()

@@ -142,7 +142,7 @@ class TestParameters:
     def test_are_those_of_the_method_in_their_range_for_this_many_points(self):
         at = open_page(PAGE, **PLACE, method="tsne")
         labels = [one.label for one in at.number_input if one.key not in ("field_layer", "field_head")]
-        assert labels == ["Perplexity (1 to 7)", "Iterations (250 to 5,000)", "Seed"]  # (22 - 1) / 3
+        assert labels == ["Perplexity (1 to 7)", "Iterations (250 to 5,000)", "Random seed"]  # (22 - 1) / 3
         at.selectbox(key="field_method").set_value("pca").run()
         assert [one.key for one in at.number_input] == ["field_layer", "field_head"]
         assert "field_metric" not in [one.key for one in at.button_group]
@@ -150,7 +150,7 @@ class TestParameters:
     def test_of_umap(self):
         at = open_page(PAGE, **PLACE, method="umap")
         labels = [one.label for one in at.number_input if one.key not in ("field_layer", "field_head")]
-        assert labels == ["Neighbours (2 to 21)", "Least distance (0 to 1)", "Seed"]
+        assert labels == ["Neighbours (2 to 21)", "Least distance (0 to 1)", "Random seed"]
 
     def test_too_large_ones_are_lowered_and_it_is_said(self):
         at = open_page(PAGE, **PLACE, method="tsne", perplexity=30)

@@ -67,7 +67,7 @@ def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> Non
                 key=f"{key}_{label.lower().replace(' ', '_')}",
                 help=said,
                 on_click=state.change,
-                kwargs={"around": length},
+                kwargs={"other_zoom": length},
             )
 
 
