@@ -16,7 +16,7 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run check test app chromium browser bench families clean
+.PHONY: help install run check test app chromium browser bench families links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside Be
 
 families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
 	$(BIN)/python -m benchmarks.families
+
+links: $(INSTALLED) ## Write the table of docs/links.md
+	$(BIN)/python -m ui.choice.parameters
 
 clean: ## Remove .venv and what the tools left
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis test-results *.egg-info

@@ -23,15 +23,17 @@ TOKENS = (
     ":material/home:",
     "~~gone~~",
 )
+ALL_IN_ONE = "".join(TOKENS)
+"""One token that holds all of them, for pages that are tried once."""
 TEXT = "the " + " ".join(TOKENS) + " door"
 
 
 def save_hostile_bert(folder: Path) -> Path:
-    """A random BERT that has each of `TOKENS` as one entry of its vocabulary."""
+    """A random BERT that has each of `TOKENS`, and `ALL_IN_ONE`, as one entry of its vocabulary."""
     folder.mkdir(parents=True)
     save_tiny_bert(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.add_tokens([AddedToken(token, normalized=False) for token in TOKENS])
+    tokenizer.add_tokens([AddedToken(token, normalized=False) for token in (*TOKENS, ALL_IN_ONE)])
     tokenizer.save_pretrained(folder)
     model = BertModel.from_pretrained(folder)
     model.resize_token_embeddings(len(tokenizer))

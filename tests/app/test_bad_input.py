@@ -48,10 +48,8 @@ READ = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=list(REFUSED))
-@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
-def test_a_refused_text_gets_one_sentence_and_the_picture_stays(page, text, message):
-    at = until_drawn(type_text(open_page(page), "The old door creaked."))
+def assert_refused(at, text, message):
+    """One sentence, the text still in its field, and everything that was on screen still there."""
     before = [one.proto.spec for one in at.get("plotly_chart")]
     words = [one.value for one in at.markdown]
 
@@ -59,17 +57,38 @@ def test_a_refused_text_gets_one_sentence_and_the_picture_stays(page, text, mess
 
     assert_no_exception(at)
     assert errors(at) == [message]
-    assert at.text_area(key="field_text").value == text  # nobody has to type it again
+    assert at.text_area(key="field_text").value == text  # which need not be typed again
     assert [one.proto.spec for one in at.get("plotly_chart")] == before
     assert [one.value for one in at.markdown] == words
     assert shown(at)["text"] == "The old door creaked."
     assert [one.key for one in at.button if one.key == "cut"] == ["cut"] * (text == "door " * 600)
 
 
-@pytest.mark.parametrize(("text", "remark"), READ.values(), ids=list(READ))
 @pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
-def test_an_unusual_text_is_shown_with_what_there_is_to_know(page, text, remark):
-    at = type_text(open_page(page), text)
+def test_a_refused_text_gets_one_sentence_and_the_picture_stays(page):
+    at = until_drawn(type_text(open_page(page), "The old door creaked."))
+    assert_refused(at, *REFUSED["blank"])
+
+
+def test_every_reason_to_refuse_a_text_has_its_sentence():
+    at = type_text(open_page(), "The old door creaked.")
+    for text, message in REFUSED.values():
+        assert_refused(at, text, message)
+
+
+@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
+def test_an_unusual_text_is_shown_with_what_there_is_to_know(page):
+    at = type_text(open_page(page), " ".join(text for text, _ in READ.values()))
+
+    assert_no_exception(at)
+    assert errors(at) == []
+    for remark in ("Right-to-left text is shown token by token", "Control characters (U+0007)"):
+        assert any(remark in one for one in notices(at))
+
+
+@pytest.mark.parametrize(("text", "remark"), READ.values(), ids=list(READ))
+def test_an_unusual_text_is_remarked_on(text, remark):
+    at = type_text(open_page(), text)
 
     assert_no_exception(at)
     assert errors(at) == []

@@ -199,7 +199,7 @@ def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped():
 
 
 def test_every_control_says_what_it_does():
-    at = open_lines(joint_method="umap")
+    at = open_lines(joint_method="tsne")
     kinds = ("text_area", "text_input", "selectbox", "number_input", "button", "button_group", "slider")
     assert [one.proto.label for kind in kinds for one in at.get(kind) if not one.proto.help] == []
 

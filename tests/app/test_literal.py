@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.app.hostile import TEXT, TOKENS, save_hostile_bert
+from tests.app.hostile import ALL_IN_ONE, TEXT, TOKENS, save_hostile_bert
 from tests.app.screen import (
     assert_no_exception,
     chips,
@@ -70,16 +70,24 @@ def test_the_tokens_are_whole(offered):
     assert errors(at) == []
 
 
-@pytest.mark.parametrize("position", range(len(TOKENS)), ids=TOKENS)
-@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
-def test_words_do_not_take_a_token_for_markup(offered, page, position):
-    at = open_page(page, model="hostile", layer=2, text=TEXT, query=2 + position, key=2 + position)
-
+def assert_words_are_literal(at, token=None):
     assert_no_exception(at)
     read = [unescaped(text.value) for text in (*at.markdown, *at.caption)]
-    if page not in WITHOUT_TOKENS:
-        assert any(f"“{TOKENS[position]}”" in text for text in read)
+    if token is not None:
+        assert any(f"“{token}”" in text for text in read)
     assert [text for text in markdown(at) if MARKUP.search(text.replace("$d_k$", ""))] == []
+
+
+@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
+def test_words_do_not_take_a_token_for_markup(offered, page):
+    at = open_page(page, model="hostile", layer=2, text=f"the {ALL_IN_ONE} door", query=2, key=2)
+    assert_words_are_literal(at, None if page in WITHOUT_TOKENS else ALL_IN_ONE)
+
+
+@pytest.mark.parametrize("position", range(len(TOKENS)), ids=TOKENS)
+def test_no_token_alone_is_taken_for_markup(offered, position):
+    at = open_page(model="hostile", layer=2, text=TEXT, query=2 + position, key=2 + position)
+    assert_words_are_literal(at, TOKENS[position])
 
 
 def test_the_presets_table_is_literal(offered):

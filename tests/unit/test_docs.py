@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ui.choice import parameters
+from ui.choice.selection import FIELDS
 from ui.page.navigation import PAGES
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +64,17 @@ def test_readme_the_menu_and_the_files_are_the_same_pages():
     assert sorted(rows_of_pages(readme)) == sorted(name for _, name, _ in PAGES)
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")}
     assert {file for file, _, _ in PAGES} == files | {"app.py"}
+
+
+def test_the_table_of_links_has_every_choice():
+    """Where it fails: `make links`."""
+    assert parameters.PAGE.read_text(encoding="utf-8").split(parameters.START)[1].split("\n")[1:-1] == list(
+        parameters.table()
+    )
+
+
+def test_every_choice_says_what_it_does():
+    assert [name for name, declared in FIELDS.items() if not declared.help] == []
 
 
 def test_checks_can_fail():

@@ -14,7 +14,7 @@ from attnviz.figures.theme import Colour
 from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, offers
 from attnviz.records import KINDS, Head, Unit
-from ui.choice.fields import LinkError, Number, Text, Word, declarations, written
+from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, written
 from ui.choice.presets import first_screen
 from ui.choice.settings import (
     FlowSettings,
@@ -37,7 +37,7 @@ Sentences = Literal["all", "A → A", "A → B", "B → A", "B → B"]
 class Selection:
     """Everything that a link carries. Positions and indices count from 0."""
 
-    model: Annotated[str, Text(title="Model")]
+    model: Annotated[str, Text(title="Model", help="Shows the attention of this model.")]
     text: Annotated[
         str,
         Text(title="Sentence", help="What the model reads: any language, up to the model's limit of tokens."),
@@ -50,12 +50,11 @@ class Selection:
         ),
     ] = ""
     """Second sentence of a pair; empty for none."""
-    cut: bool = False
-    """Whether a text over the model's limit is cut instead of refused."""
-    masked: tuple[int, ...] = ()
-    """Positions of tokens that the mask token stands for."""
-    bundle: str = ""
-    """SHA-256 of the opened bundle that is shown in place of a computed trace; empty for none."""
+    cut: Annotated[bool, Switch(help="Cuts a text over the model's limit instead of refusing it.")] = False
+    masked: Annotated[tuple[int, ...], Positions(help="Replaces the tokens there by the mask token.")] = ()
+    bundle: Annotated[
+        str, Text(help="SHA-256 of the opened bundle that is shown instead of a computed trace.")
+    ] = ""
     kind: Annotated[
         str,
         Word(
@@ -72,7 +71,7 @@ class Selection:
     head: Annotated[
         int, Number(title="Head", help="Shows this head of the layer; each has its own queries and keys.")
     ] = 0
-    query: Annotated[int | None, Number(title="Query")] = None
+    query: Annotated[int | None, Number(title="Query", help="Selects the query by its position.")] = None
     """Position of the picked query; None to pick the one with the strongest link."""
     key: Annotated[
         int | None,
@@ -82,9 +81,13 @@ class Selection:
         ),
     ] = None
     """Position of the picked key; None for the strongest key of the query."""
-    query_to: Annotated[int | None, Number(title="up to")] = None
+    query_to: Annotated[
+        int | None, Number(title="up to", help="Makes the query a phrase that ends with this token.")
+    ] = None
     """Position of the last token where a phrase is picked as the query; None for one token or word."""
-    key_to: Annotated[int | None, Number(title="up to")] = None
+    key_to: Annotated[
+        int | None, Number(title="up to", help="Makes the key a phrase that ends with this token.")
+    ] = None
     """The same for the key."""
     lines_of: Annotated[
         str,

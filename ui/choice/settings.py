@@ -17,7 +17,7 @@ from attnviz.maps.layouts import FEWEST_ITERATIONS, METRICS, MOST_ITERATIONS
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import Space
 from attnviz.records import AllHeads, Head
-from ui.choice.fields import Cell, Heads, Number, OneHead, Positions, Switch, Text, Word
+from ui.choice.fields import Cell, Cells, Heads, Number, OneHead, Positions, Switch, Text, Word
 from ui.words.findings import MARKS, METHOD_NAMES, SPACE_NAMES, SPACE_WORDS, TINT_NAMES
 
 AppliedIn = Literal["this head", "this layer", "all layers"]
@@ -78,8 +78,9 @@ class MapSettings:
             help="Adds the value vectors as squares; the attention map, fitted to weights, has no place for them.",
         ),
     ] = False
-    aligned_with: Annotated[Head | None, OneHead()] = None
-    """Head whose layout the map is turned to match."""
+    aligned_with: Annotated[
+        Head | None, OneHead(help="Rotates and mirrors the map to lie as close to this head's as it can.")
+    ] = None
     tint: Annotated[
         Tint,
         Word(
@@ -153,8 +154,13 @@ class JointMapSettings:
 
     PREFIX: ClassVar = "joint_"
 
-    sentences: Annotated[str, Word(("bundled", "own"))] = "bundled"
-    """Which sentences the map is of: the bundled ones, or the session's own, which no link holds."""
+    sentences: Annotated[
+        str,
+        Word(
+            ("bundled", "own"),
+            help="Maps the bundled sentences, or the visitor's own, which no link holds.",
+        ),
+    ] = "bundled"
     method: Annotated[
         JointMethod,
         Word(
@@ -194,12 +200,9 @@ class JointMapSettings:
             help="Highlights every token or word that is exactly this, in upper or lower case.",
         ),
     ] = ""
-    sentence: int | None = None
-    """Number of the sentence whose token is picked; None while none is."""
-    token: int = 0
-    """Position of that token in its sentence."""
-    side: Annotated[str, Word(("query", "key"))] = "query"
-    """Whether its query or its key is picked."""
+    sentence: Annotated[int | None, Number(help="Selects a token of this sentence.")] = None
+    token: Annotated[int, Number(help="Position of that token in its sentence.")] = 0
+    side: Annotated[str, Word(("query", "key"), help="Selects its query or its key.")] = "query"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,8 +291,9 @@ class MaskSettings:
             title="Masked keys", help="Masks these columns of the matrix, whatever the attention mask."
         ),
     ] = ()
-    painted: tuple[Cell, ...] = ()
-    """Cells that are the other way round than the mask says."""
+    painted: Annotated[
+        tuple[Cell, ...], Cells(help="Allows these cells where the mask forbids them, and the reverse.")
+    ] = ()
     tile: Annotated[int, Number(1, 512, title="Keys in a tile", help="How many keys are read at a time.")] = 4
     tiles: Annotated[
         int,
@@ -340,10 +344,8 @@ class GridSettings:
         ),
     ] = "all"
     """Pattern of the heads that are not dimmed: one of `attnviz.heads.LABELS`, all or none."""
-    lowest: float | None = None
-    """Smallest number of the heads that are not dimmed; None for no limit."""
-    highest: float | None = None
-    """Largest number of the heads that are not dimmed; None for no limit."""
+    lowest: Annotated[float | None, Number(help="Dims the heads whose number is smaller.")] = None
+    highest: Annotated[float | None, Number(help="Dims the heads whose number is larger.")] = None
     near: Annotated[
         float,
         Number(
@@ -414,8 +416,12 @@ class PartnerB:
     head: Annotated[int | None, Number(title="Head of B", help="Compares the picked head with this one.")] = (
         None
     )
-    zoom: Annotated[int | None, Number(FEWEST_ZOOMED)] = None
-    """Entries a side of the part that is shown, around the picked pair; None for all."""
+    zoom: Annotated[
+        int | None,
+        Number(
+            FEWEST_ZOOMED, help="Shows so many queries and keys around the selected pair; all without it."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
