@@ -39,10 +39,10 @@ def numbers_here(view: View) -> dict[str, str]:
         if len(special) < 9
         else f"{len(special)} in this text",
         "Vector": f"{d_model} numbers for each token",
-        "Layer": f"this model has {trace.n_layers(view.kind)}; layer {layer} is picked",
-        "Head": f"{trace.n_heads(view.kind)} in each layer; head {head} is picked",
-        "Query": f"{len(queries)} × {call.query.shape[2]} numbers; {quoted(queries.labels[query])} is picked",
-        "Key": f"{len(keys)} × {call.key.shape[2]} numbers; {quoted(keys.labels[key])} is picked",
+        "Layer": f"this model has {trace.n_layers(view.kind)}; layer {layer} is selected",
+        "Head": f"{trace.n_heads(view.kind)} in each layer; head {head} is selected",
+        "Query": f"{len(queries)} × {call.query.shape[2]} numbers; {quoted(queries.labels[query])} is selected",
+        "Key": f"{len(keys)} × {call.key.shape[2]} numbers; {quoted(keys.labels[key])} is selected",
         "Value": f"{len(keys)} × {call.value.shape[2]} numbers",
         "Cosine similarity": f"the query and key of {pair}: {cosine_similarity(*vectors).item():.3f}",
         "Score": f"{pair}: {pattern.scores[query, key]:.3f}",
@@ -71,7 +71,7 @@ def show(term: Term, here: str) -> None:
                 label=label,
                 icon=icon,
                 query_params=view.selection.to_params(),
-                help=f"Shows it on the page {label}, with what is picked.",
+                help=f"Shows it on the page {label}, with the current selection.",
             )
         if term.source:
             st.caption(literal(term.source))

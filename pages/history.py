@@ -50,7 +50,7 @@ with errors.explained():
             **widgets.field(
                 "seed",
                 help="Another seed draws other matrices for the additive and the general score.",
-                label="Seed of what would be learned",
+                label="Random seed",
             )
         )
     pictures(view, steps, key)

@@ -26,7 +26,7 @@ SAID = {
     "sentences": "A token sees its own sentence of the pair only: no message crosses from one to the other, as "
     "between two texts in one batch.",
     "cross": "Every query of the decoder's text sees every key of the encoder's, which has been read already: nothing "
-    "in it is still to be guessed. Forbid a cell or a key to see what hangs on it.",
+    "in it is still to be guessed. Mask a cell or a key to see what depends on it.",
 }
 
 

@@ -76,9 +76,9 @@ terms(
 )
 take(
     view,
-    {"space_map": "Map of queries and keys", "matrix": "Attention matrix", "pair": "Picked pair"},
+    {"space_map": "Map of queries and keys", "matrix": "Attention matrix", "pair": "Selected pair"},
     csv=partial(score_csv, score_of(view.trace, *selection.place, query, key, kind=view.kind)),
-    numbers="Picked pair",
+    numbers="Selected pair",
     python=map_lines(view, picked, settings_of(selection)),
 )
 verdict.in_sidebar(selection)

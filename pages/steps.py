@@ -72,7 +72,7 @@ if selection.step:
         )
 if selection.step != 1:  # which has no matrix
     st.caption(
-        "In every matrix blue-green cells are above 0, orange-brown ones below, and empty ones 0; frames mark the picked query, key "
+        "In every matrix blue-green cells are above 0, orange-brown ones below, and empty ones 0; frames mark the selected query, key "
         "and head. A matrix too large to show is reduced to the largest value in each block."
     )
 for number, (title, draw) in enumerate(STEPS, 1):

@@ -152,7 +152,7 @@ def test_the_maps_before_stay_in_grey_until_the_next_are_there():
     for one in old:
         assert points(at, *one).tolist() == before[one]
         assert drawn[one]["number"] == ""
-        assert drawn[one]["text"].endswith("no map yet; the one before is shown")
+        assert drawn[one]["text"].endswith("no map yet; the previous one is shown")
     for one in drawn.keys() - set(old):
         assert points(at, *one).tolist() != before[one]
     type_text(at, "Two doors.")  # has other tokens, and the maps of the first have theirs

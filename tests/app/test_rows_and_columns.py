@@ -101,7 +101,7 @@ class TestWordsOfATokenizerThatSplitsNothing:
         assert "Words are not offered" in field.help
         assert len(labels(at, "x")) == 5  # <s>, the space and three characters
         assert (
-            "Which tokens of this text make a word is not known; a row and a column stand for a token."
+            "It is not known which tokens of this text make a word; rows and columns are tokens."
             in notices(at)
         )
         assert "Pieces of a word" not in captions(at)

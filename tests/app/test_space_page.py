@@ -267,7 +267,7 @@ class TestWorkOfSeconds:
         trace = embedded.trace(LONG, cut=True)
         first = attnviz.project(trace, 3, 1, method="pca", space="raw").points
         np.testing.assert_allclose(points(at), first, atol=1e-4)
-        assert "Labels without room show when pointed at." in note(at)
+        assert "Overlapping labels are hidden; hover to see them." in note(at)
         at.number_input(key="field_head").set_value(2).run()
         second = attnviz.project(trace, 3, 2, method="pca", space="raw").points
         assert any(np.allclose(points(at), one, atol=1e-4) for one in (first, second))

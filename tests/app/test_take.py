@@ -1,4 +1,4 @@
-"""Take it with you: what the popover of every page gives, and a bundle opened again."""
+"""Export: what the popover of every page gives, and a bundle opened again."""
 
 import csv
 import io
@@ -178,8 +178,7 @@ class TestOpening:
         np.testing.assert_array_equal(matrix(opened), door_trace.weights(2, 7))
         assert shown(opened)["seed"] == "11"
         assert any(
-            "Shown as recorded in a bundle: all-MiniLM-L6-v2, revision 0.1.0" in one
-            for one in captions(opened)
+            "From a bundle, as recorded: all-MiniLM-L6-v2, revision 0.1.0" in one for one in captions(opened)
         )
         assert opened.text_area(key="field_text").value == "I was watching the door when it opened."
 
@@ -238,7 +237,7 @@ class TestOpening:
         assert_no_exception(opened)
         assert not any("Shown as recorded in a bundle" in one for one in captions(opened))
         assert "bundle" not in shown(opened)
-        said = ["The bundle is left: what is shown is computed by the model on this machine."]
+        said = ["The bundle is closed: the model on this machine computes what is shown."]
         assert notices(opened) == ([] if way == "button" else said)
 
     def test_another_session_does_not_see_it(self, opened, door_bundle):
@@ -248,7 +247,7 @@ class TestOpening:
         assert_no_exception(other)
         assert chips(other) == ["[CLS]", "another", "text", ".", "[SEP]"]
         assert notices(other) == [
-            "The link leads to a bundle that is not open here; its sentence is computed by the model instead."
+            "The link leads to a bundle that is not open here; the model computes its sentence instead."
         ]
         assert "bundle" not in shown(other)
 
@@ -278,7 +277,7 @@ class TestOpening:
         assert_no_exception(at)
         assert errors(at) == []
         np.testing.assert_array_equal(matrix(at), trace.weights(1, 1, "cross"))
-        assert any("Shown as recorded in a bundle: t5, revision local folder" in one for one in captions(at))
+        assert any("From a bundle, as recorded: t5, revision local folder" in one for one in captions(at))
         assert component(at, "token_strip")["mask"] is None
 
     def test_the_same_file_comes_out_again(self, taken, opened, door_bundle):

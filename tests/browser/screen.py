@@ -90,7 +90,7 @@ def verdict(page: Page) -> Locator:
 
 
 def chips(page: Page) -> Locator:
-    return page.get_by_role("group", name="Tokens; pick one as the query").locator("[data-position]")
+    return page.get_by_role("group", name="Tokens; select one as the query").locator("[data-position]")
 
 
 def chip(page: Page, position: int) -> Locator:

@@ -184,7 +184,7 @@ def test_a_saved_picture_has_the_points(page, server, kind):
     opened(page, server)
     click_point(page, 0, 3)
     expect(marks(page).first).to_have_text("door·3")
-    page.get_by_role("button", name="Take it with you").click()
+    page.get_by_role("button", name="Export").click()
     with page.expect_download() as download:
         words = "as pixels" if kind == "PNG" else "as lines"
         page.locator(f'.save_picture button[title^="Map of many sentences {words}"]').click()

@@ -207,7 +207,7 @@ def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server)
                 down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
                 sizes = [(at["right"] - at["left"]) * (at["bottom"] - at["top"]) for at in (one, other)]
                 assert max(across, 0) * max(down, 0) <= 0.101 * min(sizes), (path, width, one, other)
-            note = page.get_by_text("Labels without room show when pointed at.")
+            note = page.get_by_text("Overlapping labels are hidden; hover to see them.")
             assert note.count() == (len(shown) < 22), (path, width)
 
 

@@ -108,7 +108,7 @@ def test_the_saved_picture_is_the_grid(server, page):
     open_maps(page, server, method="pca", query=7)
     wait_until_all_are_there(page)
     box = grid(page).bounding_box()
-    page.get_by_role("button", name="Take it with you").click()
+    page.get_by_role("button", name="Export").click()
     made = {}
     for kind, words in (("SVG", "as lines"), ("PNG", "as pixels")):
         with page.expect_download() as download:

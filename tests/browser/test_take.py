@@ -1,4 +1,4 @@
-"""Take it with you, in a real browser: what is saved is opened and read, and what is opened is compared."""
+"""Export, in a real browser: what is saved is opened and read, and what is opened is compared."""
 
 import re
 import struct
@@ -32,7 +32,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def open_popover(page: Page) -> None:
-    page.get_by_role("button", name="Take it with you").click()
+    page.get_by_role("button", name="Export").click()
     expect(page.get_by_role("button", name="Copy link")).to_be_visible()
 
 
@@ -154,7 +154,7 @@ class TestCopies:
         page = visitors(alone=True)
         page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
         open_screen(page, server, text=DOOR)
-        page.get_by_role("button", name="Take it with you").focus()
+        page.get_by_role("button", name="Export").focus()
         page.keyboard.press("Enter")
         first = page.locator(".save_picture button").first
         expect(first).to_be_visible()
@@ -180,7 +180,7 @@ class TestBundle:
         open_screen(page, server, text=DOOR, layer=4, head=7, query=8, key=5, show="norms", seed=3)
         before = screen(page)
         open_popover(page)
-        download = saved(page, "All of it as a bundle")
+        download = saved(page, "Download bundle (.zip)")
         assert download.suggested_filename == "attnviz-layer4-head7.zip"
         path = tmp_path / "bundle.zip"
         download.save_as(path)
@@ -301,7 +301,7 @@ class TestLooks:
     def test_the_button_is_at_the_top_right_and_covers_nothing(self, width, visitors, server):
         page = visitors(width=width)
         open_screen(page, server, text=DOOR)
-        box = page.get_by_role("button", name="Take it with you").bounding_box()
+        box = page.get_by_role("button", name="Export").bounding_box()
         assert box["x"] + box["width"] > width - 60
         assert box["height"] >= 32
         assert box["y"] < 110

@@ -93,8 +93,8 @@ class Selection:
         str,
         Word(
             ("query", "key"),
-            title="Lines of the picked",
-            help="Joins the picked query to its strongest keys, or the picked key to its strongest queries.",
+            title="Lines of the selected",
+            help="Joins the selected query to its strongest keys, or the selected key to its strongest queries.",
         ),
     ] = ""
     """Whether lines are drawn for the picked query or key alone; empty for neither."""

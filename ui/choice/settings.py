@@ -214,7 +214,7 @@ class FlowSettings:
     heads: Annotated[
         tuple[Head | AllHeads, ...],
         Heads(
-            title="Beside the picked head",
+            title="Beside the selected head",
             help="Draws the lines of these heads too, each in its own colour.",
         ),
     ] = ()
@@ -388,13 +388,13 @@ class PartnerB:
         str,
         Text(
             title="Model of B",
-            help="Compares the picked model with this one; tokens are matched by what is written.",
+            help="Compares the selected model with this one; tokens are matched by what is written.",
         ),
     ] = ""
     """Empty for the same."""
     text: Annotated[
         str,
-        Text(title="Sentence of B", help="Compares the picked sentence with this one; empty for the same."),
+        Text(title="Sentence of B", help="Compares the selected sentence with this one; empty for the same."),
     ] = ""
     """Empty for the same, second sentence included."""
     second: Annotated[
@@ -411,11 +411,11 @@ class PartnerB:
     ] = None
     """Positions of B's tokens that the mask token replaces; None for the same where B reads the same."""
     layer: Annotated[
-        int | None, Number(title="Layer of B", help="Compares the picked layer with this one.")
+        int | None, Number(title="Layer of B", help="Compares the selected layer with this one.")
     ] = None
-    head: Annotated[int | None, Number(title="Head of B", help="Compares the picked head with this one.")] = (
-        None
-    )
+    head: Annotated[
+        int | None, Number(title="Head of B", help="Compares the selected head with this one.")
+    ] = None
     zoom: Annotated[
         int | None,
         Number(

@@ -64,9 +64,7 @@ def with_opened_bundle(selection: Selection) -> Selection:
     """The selection, without a bundle that this session has not opened; its sentence is computed instead."""
     if not selection.bundle or opened(selection.bundle) is not None:
         return selection
-    _remark(
-        "The link leads to a bundle that is not open here; its sentence is computed by the model instead."
-    )
+    _remark("The link leads to a bundle that is not open here; the model computes its sentence instead.")
     of_session(Chosen).selection = selection.but(bundle="")
     return chosen()
 
@@ -93,7 +91,7 @@ def change(**changes: Any) -> None:
     notices = []
     if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked"}:
         changes = {"bundle": ""} | changes
-        notices = ["The bundle is left: what is shown is computed by the model on this machine."]
+        notices = ["The bundle is closed: the model on this machine computes what is shown."]
     show(chosen().but(**changes), notices)
 
 
@@ -188,7 +186,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         _remark(f"{model} has no {MEASURE_NAMES[measure]} for {kind} attention; weights are shown.")
         selection = selection.but(show="weights")
     if selection.unit == "words" and not has_words(trace.tokens, trace.target_tokens):
-        _remark("Which tokens of this text make a word is not known; a row and a column stand for a token.")
+        _remark("It is not known which tokens of this text make a word; rows and columns are tokens.")
         selection = selection.but(unit="tokens")
     if trace.tokens.text_pair is None:
         selection = selection.but(sentences="all")

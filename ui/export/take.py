@@ -1,4 +1,4 @@
-"""Take it with you: pictures, numbers, a bundle, a link and Python of what is on the page."""
+"""Export: pictures, numbers, a bundle, a link and Python of what is on the page."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -37,7 +37,7 @@ def take(
     stem = f"attnviz-layer{selection.layer}-head{selection.head}"
     with (
         st.container(key="take"),
-        st.popover("Take it with you", icon=":material/download:", key="take_popover"),
+        st.popover("Export", icon=":material/download:", key="take_popover"),
     ):
         save_picture(
             figures,
@@ -48,7 +48,7 @@ def take(
         )
         csv_button(numbers, csv or partial(_matrix, view), stem=stem, key="take_csv", width="stretch")
         st.download_button(
-            "All of it as a bundle",
+            "Download bundle (.zip)",
             data=partial(_bundle_file, _bundle_maker(view)),
             file_name=f"{stem}.zip",
             mime="application/zip",
@@ -57,7 +57,7 @@ def take(
             width="stretch",
             key="take_bundle",
             help="A page that opens without a network, queries, keys, values and weights as NPZ, the matrix as CSV, "
-            "and where it all comes from. “Open a bundle” in the sidebar shows it here again.",
+            "and the provenance of all. “Open a bundle” in the sidebar shows it here again.",
         )
 
 
@@ -79,7 +79,7 @@ def csv_button(
         icon=":material/table:",
         width=width,
         key=key,
-        help="The numbers in full, for a spreadsheet or a program.",
+        help="Downloads the numbers in full, for a spreadsheet or a program.",
     )
 
 

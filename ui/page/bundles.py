@@ -48,7 +48,7 @@ def uploader() -> None:
             max_upload_size=LARGEST_BUNDLE // _MB,
             key=_uploader_key(),
             on_change=_open,
-            help="A zip from “Take it with you” or `attnviz export`; its numbers are shown as they were recorded.",
+            help="A zip from “Export” or `attnviz export`; its numbers are shown as they were recorded.",
         )
         if problem := of_session(Uploads).problem:
             st.error(literal(problem), icon=":material/error:")
@@ -97,15 +97,15 @@ def banner(bundle: Bundle) -> None:
     has_bias = any(call.bias is not None for calls in bundle.trace.layers.values() for call in calls)
     with st.container(horizontal=True, vertical_alignment="center", key="bundle_banner"):
         st.caption(
-            f":material/folder_zip: Shown as recorded in a bundle: {literal(source.model)}, revision "
+            f":material/folder_zip: From a bundle, as recorded: {literal(source.model)}, revision "
             f"{literal(source.revision)}. The attention weights follow from the queries, keys, mask"
-            f"{', bias' * has_bias} and scale in this file. Another sentence, model or mask leaves it.",
+            f"{', bias' * has_bias} and scale in this file. Another sentence, model or mask token closes it.",
             width="content",
         )
         if not was_asked(state.chosen().bundle):
             compare_button(state.chosen().bundle, key="compare_bundle")
         st.button(
-            "Leave the bundle",
+            "Close the bundle",
             key="leave_bundle",
             on_click=state.change,
             kwargs={"bundle": ""},
@@ -127,7 +127,7 @@ def compare_button(digest: str, *, key: str) -> None:
         icon=":material/fact_check:",
         key=key,
         on_click=_ask,
-        help="Runs the text on the same weights here, and compares every number of the bundle with the model's.",
+        help="Runs the text on the same weights here and compares every number in the bundle with the model's.",
     )
 
 

@@ -40,8 +40,7 @@ def failed(error: Exception, try_again: Callable[[], None], *, key: str = "try_a
         show(error)
     else:
         st.error(
-            "This could not be made, for a reason that attnviz does not know; the server's log has it. Try again, or "
-            "choose other settings.",
+            "Something went wrong. The server log has the details. Try again, or change the settings.",
             icon=":material/error:",
         )
 
@@ -54,7 +53,7 @@ def failed(error: Exception, try_again: Callable[[], None], *, key: str = "try_a
         icon=":material/refresh:",
         key=key,
         on_click=act,
-        help="Makes what is missing once more, with the same settings.",
+        help="Tries again with the same settings.",
     )
 
 

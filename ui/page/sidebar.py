@@ -30,7 +30,7 @@ def sentence() -> None:
             width="stretch",
             on_click=_take_sentence,
             key="show_attention",
-            help="Shows how the model reads this sentence; Ctrl and Enter in the field do the same.",
+            help="Shows the attention for this sentence; so does Ctrl+Enter in the field.",
         )
     st.selectbox(
         "Examples",
@@ -41,7 +41,7 @@ def sentence() -> None:
         label_visibility="collapsed",
         key="preset_choice",
         on_change=_take_preset,
-        help="Puts an example in place of your sentence.",
+        help="Replaces your sentence with an example.",
     )
 
 
@@ -66,7 +66,7 @@ def model() -> None:
     st.selectbox(
         **widgets.field(
             "model",
-            help="Whose attention is shown. "
+            help="Shows the attention of this model. "
             + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
             + ".",
             options=names,
@@ -116,7 +116,7 @@ def rows_and_columns(view: View) -> None:
         st.segmented_control(
             **widgets.field(
                 "unit",
-                help="Joins the pieces of a word: their columns are summed and their rows averaged."
+                help="Merges word pieces: their columns are summed and their rows averaged."
                 if has
                 else "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.",
             ),

@@ -83,7 +83,7 @@ def hidden_note(view: View) -> str:
     """What the choice of rows and columns leaves out or joins, in a sentence or two; empty for nothing."""
     selection, notes = view.selection, []
     if selection.unit == "words":
-        notes.append("Pieces of a word are one row and one column: columns are summed, rows averaged.")
+        notes.append("Word pieces are merged: columns are summed, rows averaged.")
     if view.hides_special:
         notes.append("Special tokens are hidden.")
     elif selection.special != "shown":

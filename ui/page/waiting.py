@@ -111,7 +111,7 @@ def interrupted(said: str, resume: str, go_on: Callable[[], None], *, key: str) 
             on_click=_held,
             args=(go_on,),
             key=key,
-            help="Makes what is missing.",
+            help="Continues where it stopped.",
         )
 
 

@@ -37,7 +37,7 @@ WITHOUT_NORMS = (
     "does not find it, so what a head adds to the layer's output is not known."
 )
 """What is said where a model has no norm-based weights."""
-WITHOUT_ROOM = "Labels without room show when pointed at."
+WITHOUT_ROOM = "Overlapping labels are hidden; hover to see them."
 """What is said below a map where labels are hidden."""
 COMPILED = "UMAP is compiled when a process first uses it, which takes 10 to 25 seconds"
 """Why the first map by UMAP is late; measured on two cores."""
@@ -163,6 +163,16 @@ MARKS = {
     "broad": "~",
 }
 """What marks a head in the grid of all heads, by the pattern that it matches."""
+ATTENDS = {
+    "previous": "to the previous token",
+    "next": "to the next token",
+    "self": "to the same token",
+    "[CLS]": "mostly to [CLS]",
+    "[SEP]": "mostly to [SEP]",
+    "punctuation": "mostly to punctuation",
+    "broad": "broadly",
+}
+"""How a head attends, by the pattern that it matches: "31 attend mostly to [CLS]"."""
 TINT_NAMES: dict[Tint, str] = {
     "role": "Role",
     "token": "Token",

@@ -50,8 +50,8 @@ def token_flow(
         key="token_flow",
         data={
             "name": "Token flow: queries on the left, keys on the right",
-            "hint": "Point at a token, tap it or reach it with Tab and the arrow keys: its lines and their numbers "
-            "are shown alone. A click or Enter keeps them, Escape lets go.",
+            "hint": "Hover over a token, tap it, or reach it with Tab and the arrow keys to show only its lines and "
+            "numbers. Click or press Enter to keep them, Escape to clear.",
             "queries": _side(queries, picked=queries.index(query)),
             "keys": _side(keys, picked=None),
             "matrices": [

@@ -43,7 +43,7 @@ def token_strip(
     _mount(
         key="token_strip",
         data={
-            "name": "Tokens; pick one as the query",
+            "name": "Tokens; select one as the query",
             "mask": mask_label,
             "tokens": [
                 {

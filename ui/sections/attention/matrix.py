@@ -69,7 +69,7 @@ def notes(screen: Screen) -> None:
     if note := " ".join(filter(None, [MEASURE_NOTES[shown.measure], without, hidden_note(view)])):
         if shown.hidden_weight.any() and shown.measure != "norms":
             note += (
-                f" Behind each query stands the share of its weight that lies on what is hidden, "
+                f" The percentage after each query is its hidden attention, "
                 f"{share_text(float(shown.hidden_weight.mean()))} on average."
             )
         if view.selection.special == "renormalised" and view.hides_special:

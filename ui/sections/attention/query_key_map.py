@@ -27,8 +27,7 @@ def query_key_map(screen: Screen) -> None:
             st.number_input(
                 **widgets.field(
                     "seed",
-                    help="Seed of the noise that the points start with; the same seed gives the same picture.",
-                    label="Seed",
+                    help="Seeds the noise that the points start with; the same seed gives the same picture.",
                 )
             )
         waiting = st.empty()

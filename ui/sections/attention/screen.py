@@ -65,8 +65,8 @@ def tokens(screen: Screen) -> None:
     if selection.masked and not selection.bundle:
         st.page_link(
             "pages/compare.py",
-            label="Compare with the text before it was masked",
+            label="Compare with the unmasked text",
             icon=":material/compare_arrows:",
             query_params=selection.to_params(),
-            help="Lays this head beside itself without the mask token, with every difference.",
+            help="Compares this head with and without the mask token.",
         )

@@ -20,12 +20,14 @@ def full(view: View, claims: Claims) -> None:
             if every
             else f"; of the others {share_text(rounded)} are so small that float32 rounds them to 0"
         )
-        said = f"**Not even to the letter** here: the mask hides {share_text(masked)} of the cells, whose weight is 0{rest}."
+        said = f"**Not even literally true** here: the mask hides {share_text(masked)} of the cells, whose weight is 0{rest}."
     elif every:
-        said = "**True to the letter** here: no mask hides a cell, and a softmax gives every one a weight above 0."
+        said = (
+            "**Literally true** here: no mask hides a cell, and a softmax gives every one a weight above 0."
+        )
     else:
         said = (
-            "**Not even to the letter** here: no mask hides a cell, but the weight of "
+            "**Not even literally true** here: no mask hides a cell, but the weight of "
             f"{share_text(rounded)} of them is so small that float32 rounds it to 0."
         )
     st.markdown(

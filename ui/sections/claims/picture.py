@@ -35,6 +35,6 @@ def figure(
     )
     layer, head = np.unravel_index(numbers.argmax(), numbers.shape)
     st.caption(
-        f"The picked head, layer {picked[0]}, head {picked[1]}: {numbers[picked]:.2f}; the largest, layer {layer}, head "
+        f"The selected head, layer {picked[0]}, head {picked[1]}: {numbers[picked]:.2f}; the largest, layer {layer}, head "
         f"{head}: {numbers.max():.2f}."
     )

@@ -111,7 +111,7 @@ def chosen_lines(view: View) -> str:
     """The text whose lines are shown, with a note where it is not the one that the link asks for."""
     own = of_session(OwnSentences).text
     if view.selection.joint.sentences == "own" and own:
-        st.caption("These sentences stay in this session: no link leads back to them.")
+        st.caption("These sentences stay in this session; no link holds them.")
         return own
     if view.selection.joint.sentences == "own":
         st.caption(
@@ -135,7 +135,7 @@ def read(view: View, text: str) -> Collection | None:
         of_session(OwnSentences).stopped = None
 
     if of_session(OwnSentences).stopped == key:
-        waiting.interrupted("The sentences were not read to their end.", "Read them", go_on, key="go_on")
+        waiting.interrupted("Reading the sentences was stopped.", "Read them", go_on, key="go_on")
         return None
     place = st.empty()
     with place.container():

@@ -26,7 +26,7 @@ def picked_token(view: View, screen: Screen) -> int | None:
     if selection.joint.sentence >= len(tokens) or selection.joint.token >= len(
         tokens[selection.joint.sentence]
     ):
-        st.caption(":material/info: The token that the link picks is not among these sentences.")
+        st.caption(":material/info: The token that the link selects is not among these sentences.")
         return None
     return screen.collection.start(selection.joint.sentence) + selection.joint.token
 
@@ -116,5 +116,5 @@ def sentence(view: View, screen: Screen, token: int) -> None:
                 icon=icon,
                 query_params=there.to_params(),
                 width="content",
-                help="Shows this sentence there, with this query and key picked.",
+                help="Shows this sentence there, with this query and key selected.",
             )

@@ -70,7 +70,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             selection_mode="multi",
             format_func=NAMES.__getitem__,
             wrap=True,
-            help="What is not chosen here is the same in B as in A, which is picked on the left.",
+            help="What is not selected here is the same in B as in A, which is set on the left.",
             **tie("compare_differs", chosen, choose_differences),
         )
         of_b = view if b is None else b
@@ -98,7 +98,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             key="swap",
             on_click=swap,
             args=(selection, shown, shown.other if b is None else b.selection, there),
-            help="Picks B, and compares it with what was A.",
+            help="Selects B and compares it with what was A.",
         )
     if "sentence" in chosen:
         sentences = st.columns([2, 1]) if shown.second or shown.b.second else [st.container()]

@@ -55,8 +55,8 @@ def zoom_buttons(comparison: Comparison, around: int | None, *, key: str) -> Non
     nearer = max(FEWEST_ZOOMED, min(math.ceil(shown / 2), MOST_BLOCKS))  # single cells at once
     farther = None if 2 * shown >= longest else 2 * shown
     steps = (
-        ("Zoom in", nearer, shown <= FEWEST_ZOOMED, "Shows fewer cells, larger, around the picked pair."),
-        ("Zoom out", farther, shown == longest, "Shows more cells around the picked pair."),
+        ("Zoom in", nearer, shown <= FEWEST_ZOOMED, "Shows fewer cells, larger, around the selected pair."),
+        ("Zoom out", farther, shown == longest, "Shows more cells around the selected pair."),
         ("All cells", None, shown == longest, "Shows the whole matrices."),
     )
     with st.container(horizontal=True, key=f"{key}_zoom"):
@@ -79,13 +79,13 @@ def zoom_note(comparison: Comparison, around: int | None) -> str:
     said = []
     if length is not None:
         said.append(
-            f"Shown are {shown[0]} of {shape[0]} queries and {shown[1]} of {shape[1]} keys, around the picked pair; a "
+            f"Shown are {shown[0]} of {shape[0]} queries and {shown[1]} of {shape[1]} keys, around the selected pair; a "
             "click on a cell moves there."
         )
     n_query, n_key = (block_length(size) for size in shown)
     if max(n_query, n_key) > 1:
         said.append(
-            f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which a click picks."
+            f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which a click selects."
         )
     return " ".join(said)
 

@@ -11,7 +11,7 @@ from attnviz.heads import STATISTICS
 from ui.components.head_grid import head_grid
 from ui.page.view import hidden_note
 from ui.sections.heads.screen import PICTURES, Screen, pick, within
-from ui.words.findings import MARKS
+from ui.words.findings import ATTENDS, MARKS
 from ui.words.literal import literal
 from ui.work import cache
 
@@ -21,8 +21,10 @@ def finding(screen: Screen) -> str:
     if screen.shown == PICTURES:
         n_labelled = int(np.any(list(screen.labels.values()), axis=0).sum())
         counts = sorted(((int(bears.sum()), label) for label, bears in screen.labels.items()), reverse=True)
-        listed = ", ".join(f"{count} {label}" for count, label in counts if count)
-        said = f"{n_labelled} of {np.prod(screen.shape)} heads bear a label"
+        listed = ", ".join(
+            f"{count} attend{'s' * (count == 1)} {ATTENDS[label]}" for count, label in counts if count
+        )
+        said = f"{n_labelled} of {np.prod(screen.shape)} heads match a known pattern"
         return f"{said}: {listed}" if listed else said
     numbers = screen.numbers[screen.shown]
     order = heads.ranked(numbers)[: np.isfinite(numbers).sum()]
@@ -62,7 +64,7 @@ def grid(screen: Screen) -> None:
     ]
     head_grid(
         [[text(layer, head) for head in of_layer] for layer in layers],
-        name="All heads, layers down and heads across; pick one",
+        name="All heads, layers down and heads across; select one",
         picked=selection.place,
         on_pick=pick,
         theme=view.theme,
@@ -81,9 +83,7 @@ def notes(screen: Screen) -> None:
         own = "the largest of all heads" if selection.all_heads.common_scale else "its own largest"
         said.append(f"Each picture goes from 0 to {own}.")
         if max(len(view.queries), len(view.keys)) > MOST_PIXELS:
-            said.append(
-                "A pixel is the largest cell of its block of neighbours, so that nothing strong disappears."
-            )
+            said.append("Each pixel is the largest value in its block.")
     else:
         one = STATISTICS[screen.shown]
         said.append(f"{one.help} Source: {one.source}.")

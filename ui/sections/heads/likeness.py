@@ -16,7 +16,7 @@ N_NEAREST = 8
 def nearest(screen: Screen) -> None:
     """The heads most like the picked one, each a click away."""
     selection = screen.view.selection
-    st.markdown(f"**Most like {selection.place.words}**")
+    st.markdown(f"**Most similar to {selection.place.words}**")
     with st.spinner("Comparing all heads …", show_time=True):
         divergences = cache.divergences(screen.cells)
     found = divergences.nearest(*selection.place, N_NEAREST)
@@ -30,15 +30,14 @@ def nearest(screen: Screen) -> None:
             )
             for layer, head, divergence in found
         ],
-        name="Heads most like the picked one; pick one",
+        name="Heads most similar to the selected one; select one",
         on_pick=lambda row: pick(*found[row][:2]),
         theme=screen.view.theme,
         key="nearest_heads",
     )
     n_rows, n_queries = divergences.n_rows, divergences.n_queries
     st.caption(
-        f"{linked('Jensen–Shannon divergence', 'Jensen–Shannon divergence')} of their rows: 0 for heads that do the same, 1 for heads that look at no key "
-        "in common."
+        f"{linked('Jensen–Shannon divergence', 'Jensen–Shannon divergence')} of their rows: distance 0 = identical, 1 = no shared keys."
         + (f" Of {n_queries:,} rows {n_rows:,} are compared, evenly spaced." if n_rows < n_queries else "")
     )
 
@@ -46,7 +45,7 @@ def nearest(screen: Screen) -> None:
 def head_map(screen: Screen) -> None:
     """All heads as points, near for those that are alike."""
     selection = screen.view.selection
-    st.markdown("**Heads that do the same lie near each other**")
+    st.markdown("**Similar heads are close together**")
     with st.spinner("Laying out the heads …", show_time=True):
         points = cache.head_map(screen.cells)
     chart(
@@ -62,5 +61,5 @@ def head_map(screen: Screen) -> None:
         on_pick=lambda place: pick(*(int(one) for one in place)),
     )
     st.caption(
-        "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6); a click picks a head."
+        "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6); a click selects a head."
     )

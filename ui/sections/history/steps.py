@@ -102,10 +102,10 @@ def pictures(view: View, steps: dict[StepName, Step], key: int) -> None:
                 theme=view.theme,
             ),
             key="history_weights",
-            alt="Weights of the picked query on every key, a row for each way; the table below has the largest",
+            alt="Weights of the selected query on every key, a row for each way; the table below has the largest",
         )
         st.caption(
-            "The weight of each key for the picked query, the oldest way at the top, all to one scale."
+            "The weight of each key for the selected query, the oldest way at the top, all to one scale."
         )
     with right:
         chart(
@@ -120,7 +120,7 @@ def pictures(view: View, steps: dict[StepName, Step], key: int) -> None:
             key="history_contexts",
             alt="The context vector that each way makes of the values, a row for each way",
         )
-        st.caption("What each way hands on: the mean of the values under those weights.")
+        st.caption("The context vector of each way: the mean of the values under those weights.")
 
 
 def ways(steps: dict[StepName, Step]) -> None:

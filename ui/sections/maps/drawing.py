@@ -53,7 +53,7 @@ def draw(view: View, work: Job) -> None:
     map_grid(
         maps,
         order=best_first(maps, work, view),
-        name="Maps of all heads; pick one to enter it",
+        name="Maps of all heads; select one to open it",
         picked=view.selection.place,
         on_pick=enter,
         theme=view.theme,
@@ -95,7 +95,7 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     if n_faint := sum(one.faint and not one.is_old for one in maps):
         said.append(f"Dimmed maps mislead, {n_faint} here: their number cannot be told from chance.")
     if any(one.is_old for one in maps):
-        said.append("Grey maps are those from before; each stays until its next one is made.")
+        said.append("Grey maps are the previous ones; each stays until the next is ready.")
     like = view.selection.maps.aligned_with
     if like is not None:
         said.append(f"All are aligned with the map of {like.words}.")

@@ -83,7 +83,7 @@ def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:
     if [len(of_layer) for of_layer in before] == [len(of_layer) for of_layer in maps]:
         maps = [
             [
-                replace(old, number="", text=f"{new.text}; the one before is shown", is_old=True)
+                replace(old, number="", text=f"{new.text}; the previous one is shown", is_old=True)
                 if new.points is None and old.points is not None
                 else new
                 for old, new in zip(*of_layer, strict=True)

@@ -39,14 +39,14 @@ def controls(view: View) -> None:
                 format_func=lambda position: label_at(keys.labels[position], position),
                 options=range(len(keys)),
             ),
-            placeholder="Pick tokens",
+            placeholder="Select tokens",
         )
         st.button(
-            "Undo what was painted",
+            "Undo painted cells",
             disabled=not view.selection.masking.painted,
             on_click=lambda: state.change(painted=()),
             key="unpaint",
-            help="Puts every cell back to what the mask says.",
+            help="Resets every cell to the mask.",
         )
 
 
@@ -65,7 +65,7 @@ def mask_name(view: View) -> MaskName:
 def mask_title(view: View) -> str:
     """What stands above whatever is under the mask."""
     painted = (
-        " and what is painted" if view.selection.masking.painted or view.selection.masking.hidden_keys else ""
+        " and painted cells" if view.selection.masking.painted or view.selection.masking.hidden_keys else ""
     )
     return f"Mask: {MASK_NAMES[mask_name(view)].lower()}{painted}"
 

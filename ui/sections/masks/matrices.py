@@ -58,11 +58,11 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
             on_click=paint,
             args=(view.query, key),
             key="paint",
-            help="Takes this cell out of the masked matrix, or puts it back, as a click on a cell of the model's own does.",
+            help="Masks this cell, or allows it again, as a click on a cell of the model's own matrix does.",
         )
     said = (
         "Tokens are the nodes of a graph and weights its edges: along each a value passes from key to query (Veličković et "
-        f"al. 2017, arXiv:1710.10903). {n_seen:,} of {n_all:,} cells, or edges, are left. Click a cell of the model's own matrix to forbid it, or to allow it again."
+        f"al. 2017, arXiv:1710.10903). {n_seen:,} of {n_all:,} cells, or edges, are left. Click a cell of the model's own matrix to mask it, or to allow it again."
     )
     if empty := int((~masked.allowed.any(axis=1)).sum()):
         said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."

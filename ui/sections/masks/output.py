@@ -25,7 +25,7 @@ def output(view: View, allowed: np.ndarray) -> None:
     """What the mask does inside the model's own forward pass."""
     st.subheader("What it does to the output")
     if view.selection.bundle:
-        st.info("A bundle holds no model to run again; its sentence can be computed by leaving the bundle.")
+        st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
         return
     where = view.selection.masking.applied_in
     changed = cache.masked_trace(
@@ -46,7 +46,7 @@ def turned(view: View, changed: Trace) -> None:
     change, where = cosine_change(before, after), view.selection.masking.applied_in
     tokens = Axis.of(view.trace.target_tokens or view.trace.tokens)
     st.markdown(
-        "No cell that this model looks at is forbidden, so nothing changes. Forbid one, or pick another mask."
+        "No cell that this model attends to is masked, so nothing changes. Mask one, or select another attention mask."
         if np.array_equal(before, after)
         else f"The model has read the sentence again with the mask in {where}. The last hidden state of a token turns by "
         f"{change.mean():.3f} on average (1 − cosine: 0 is no change, 1 a right angle), most for "

@@ -28,7 +28,7 @@ def predictions(view: View, changed: Trace, title: str) -> None:
         st.markdown(
             f"{literal(source.model)} has no masked-language head, the part that turns a vector back into tokens; with "
             "a model that has one, such as bert-base-uncased or another listed in ATTNVIZ_MODELS, the five likeliest "
-            "tokens stand here, before and under the mask."
+            "tokens are shown here, before and under the mask."
         )
         return
     token = literal(name(Axis.of(view.trace.tokens), position))
@@ -39,7 +39,7 @@ def predictions(view: View, changed: Trace, title: str) -> None:
             f"The model's masked-language head makes a probability for every token that may stand at {token}."
         )
         if position not in _masked(view):
-            said += " The model sees that token here; mask it with its chip above, and it has to guess."
+            said += " The model sees that token here; mask it with its chip above, and it has to predict it."
     st.markdown(f"{said} The five likeliest:")
     for column, heading, found, key in zip(
         st.columns(2, gap="medium"),

@@ -15,7 +15,7 @@ CORNER = 12  # rows and columns of the matrix of a shift that are drawn
 
 def shifted(view: View, sines: np.ndarray) -> None:
     """One matrix that moves every position on by as much."""
-    st.subheader("A shift is a turn")
+    st.subheader("A shift is a rotation")
     k = min(view.selection.shift, len(sines) - 1)
     with st.columns(3)[0]:
         st.number_input(**widgets.field("shift", view.selection.but(shift=k), max_value=len(sines) - 1))

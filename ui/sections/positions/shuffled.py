@@ -16,14 +16,14 @@ def shuffled(view: View) -> None:
     """The same words in another order."""
     st.subheader("The words shuffled")
     if view.selection.bundle:
-        st.info("A bundle holds no model to run again; its sentence can be computed by leaving the bundle.")
+        st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
         return
     with st.columns(3)[0]:
         st.number_input(
             **widgets.field(
                 "seed",
-                help="Another seed is another order; the same seed the same.",
-                label="Seed of the order",
+                help="Another seed gives another order; the same seed gives the same.",
+                label="Random seed of the order",
             )
         )
     found = cache.shuffled(view.selection.source, view.selection.seed)

@@ -87,8 +87,8 @@ def controls(view: View, products: Products) -> Chosen:
         st.number_input(
             **widgets.field(
                 "seed",
-                help="Another seed draws other random vectors; the same seed the same.",
-                label="Seed of the random vectors",
+                help="Another seed draws other random vectors; the same seed draws the same.",
+                label="Random seed of the vectors",
             )
         )
     return Chosen(view=view, products=products, scale=scale, d_k=d_k)

@@ -63,7 +63,7 @@ def draw_map(view: View, projection: Projection, picked: tuple[int, int]) -> Non
         key="space_map",
         alt=f"Map of the {len(projection.points):,} vectors of this head: {note}",
         on_pick=pick,
-        name="Map of queries and keys; arrow keys walk through the points, Enter picks one",
+        name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
     )
     st.caption(literal(note))
     label_room("space_map", note="" if hides_labels(drawn) else written.WITHOUT_ROOM, theme=view.theme)
@@ -84,7 +84,7 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
         shares = list(CONTOURS)
         said.append(
             f"On the dotted circles a key has {', '.join(shares[:-1])} or {shares[-1]} of the weight that the map gives "
-            "to the nearest key of the picked query."
+            "to the nearest key of the selected query."
         )
     if selection.unit == "words" or view.hides_special or selection.sentences != "all":
         said.append("The map is of single tokens, and of all of them.")
