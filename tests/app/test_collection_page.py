@@ -29,7 +29,7 @@ LINES = "The old door creaked.\n\nShe opened the <b>Door</b> for $5 and $6.\nWhy
 
 
 def open_lines(lines=LINES, **params):
-    """The page for somebody who has pasted these lines."""
+    """The page of a visitor who has pasted these lines."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     for name, value in ({"joint_sentences": "own"} | params).items():
         at.query_params[name] = str(value)

@@ -70,7 +70,7 @@ def test_is_explained_and_can_be_made_once_more(
     there = tmp_path / "there"
     monkeypatch.setattr(where, Failing(what, there, error))
     monkeypatch.setattr("ui.sections.collection.lines.bundled", lambda: "A door.\nIt opens.")
-    others = {"space": space, "joint_space": space}  # everybody shares a job, and with it its error
+    others = {"space": space, "joint_space": space}  # visitors share a job, and with it its error
     at = open_page(page, text=text, method="pca", **others)
     run_until(at, errors)
     [found] = errors(at)

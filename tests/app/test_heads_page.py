@@ -108,7 +108,7 @@ def test_labels_follow_their_thresholds(on_cls):
         marked = np.array([["C" in mark for mark in row] for row in cells(at, "mark")])
         np.testing.assert_array_equal(marked, on_cls > delimiter)
         assert f"{marked.sum()} [CLS]" in title(at)
-    assert cells(open_page(PAGE), "mark")[0, 2] == "←"  # the diagonal that everybody sees
+    assert cells(open_page(PAGE), "mark")[0, 2] == "←"  # its diagonal is plain to see
 
 
 def test_heads_without_the_label_are_dimmed_and_not_listed(on_cls):

@@ -133,7 +133,7 @@ def test_everybody_shares_the_maps_and_other_settings_are_other_maps():
 
 
 def test_cancel_keeps_what_is_made():
-    at = open_page(PAGE, method="tsne", text="a new text that nobody has asked the maps of before", seed=3)
+    at = open_page(PAGE, method="tsne", text="a new text whose maps are not there yet", seed=3)
     at.button(key="maps_act").click().run()
     assert_no_exception(at)
     assert at.button(key="maps_act").label == "Go on"

@@ -27,7 +27,7 @@ NAME = "tiny/bert"
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A Hub on loopback that has `NAME`, which the operator offers and nobody has downloaded."""
+    """A Hub on loopback that has `NAME`, which the operator offers and which is not downloaded."""
     folder = tmp_path / "checkpoint"
     folder.mkdir()
     monkeypatch.setenv("ATTNVIZ_MODELS", NAME)

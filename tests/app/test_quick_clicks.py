@@ -87,4 +87,4 @@ def test_what_a_page_is_filled_with_reaches_a_browser_that_missed_its_first_draw
             [at.selectbox(key="field_method").proto.set_value, at.text_area(key="field_text").proto.set_value]
         )
         at.run()
-    assert sent == [[True, True], [True, False], [False, False]]  # once where somebody may be typing
+    assert sent == [[True, True], [True, False], [False, False]]  # once where a text may be being typed

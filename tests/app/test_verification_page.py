@@ -115,7 +115,7 @@ def test_every_preset_passes(page):
     assert not page.get("progress")
 
     page.number_input(key="field_head").set_value(4).run()
-    assert any(one.value == said for one in page.markdown)  # it stays while something else is looked at
+    assert any(one.value == said for one in page.markdown)  # it stays while another head is shown
 
 
 def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
@@ -133,7 +133,7 @@ def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
     monkeypatch.setattr(verification, "verify", failing)
     st.cache_resource.clear()
     page.button(key="verify_presets").click().run()
-    st.cache_resource.clear()  # nobody else gets these reports
+    st.cache_resource.clear()  # no other test gets these reports
 
     assert_no_exception(page)
     assert any(one.value == f"**0 of {len(PRESETS)} passed.**" for one in page.markdown)

@@ -105,7 +105,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def fresh_server(tmp_path: Path, visitors: "Visitors") -> Iterator[str]:
-    """A server that nobody has visited. Its visitors leave before it ends."""
+    """A server without earlier visitors. Its visitors leave before it ends."""
     with running_server(tmp_path / "log.txt") as address:
         yield address
         visitors.leave()
@@ -123,7 +123,7 @@ class Visitors:
     """People with a browser, each with a window of their own; all are watched.
 
     Windows are handed from test to test, for in a new one Chromium compiles Streamlit anew, which takes longer
-    than most tests; one that is `alone` is new, and nobody uses it afterwards.
+    than most tests; one that is `alone` is new, and is not used again.
     """
 
     def __init__(self, browser: Browser, free: list[Page]) -> None:
@@ -172,7 +172,7 @@ class Visitors:
         self._alone.clear()
 
     def _cleared(self, page: Page) -> Page:
-        """The window as if nobody had used it, on a page without a script of the same server."""
+        """The window as if it were new, on a page without a script of the same server."""
         for other in page.context.pages:
             if other != page:
                 other.close()

@@ -135,7 +135,7 @@ def test_a_click_keeps_a_query_and_picks_it_everywhere(page, server):
     expect(token(page, "query", 8)).to_have_attribute("aria-pressed", "true")
     expect(picture(page).locator("[aria-pressed=true]")).to_have_count(1)
 
-    token(page, "key", 0).hover()  # others can still be looked at
+    token(page, "key", 0).hover()  # others can still be hovered over
     expect(said(page)).to_contain_text("key [CLS]·0 ← ")
     page.mouse.move(5, 5)
     expect(said(page)).to_contain_text("query opened·8 → ")

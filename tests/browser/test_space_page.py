@@ -26,7 +26,7 @@ def wait_for_map(page: Page) -> None:
 
 
 def said(page: Page) -> Locator:
-    """The line under the map that says which point is looked at."""
+    """The line under the map that names the point with the focus."""
     return page.locator(".point_clicks[data-walks=true]")
 
 

@@ -307,7 +307,7 @@ class TestImport:
 
 
 def is_documented(thing: object) -> bool:
-    """Whether somebody wrote a docstring; dataclasses make up one of their own, their signature."""
+    """Whether a docstring was written; dataclasses generate one, their signature."""
     written = (getattr(thing, "__doc__", None) or "").strip()
     return bool(written) and not written.startswith(f"{getattr(thing, '__name__', '')}(")
 

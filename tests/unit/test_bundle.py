@@ -264,7 +264,7 @@ class TestPage:
         assert rows["score bias"] == ["not compared", "", "", "", "It <has> none."]
 
     def test_of_other_numbers_than_the_models_does_not_say_that_they_match(self, door):
-        """Somebody changes queries and values, and leaves the verdict as it was."""
+        """Queries and values are changed, and the verdict is left as it was."""
         layers = tuple(
             replace(one, query=2 * one.query, value=-one.value) for one in door.trace.layers["encoder"]
         )

@@ -1,4 +1,4 @@
-"""A bundle against the model: whatever somebody changes in the file, the comparison sees it."""
+"""A bundle against the model: whatever is changed in the file, the comparison finds it."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def random(array):
 
 
 def opened(bundle):
-    """The bundle as somebody else gets it: with weights that follow from its queries and keys, or it is refused."""
+    """The bundle as another machine gets it: with weights that follow from its queries and keys, or it is refused."""
     words = {"queries": Axis.of(bundle.trace.tokens), "keys": Axis.of(bundle.trace.tokens)}
     return read_bundle(write_bundle(replace(bundle, **words)))
 

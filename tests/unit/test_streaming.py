@@ -37,7 +37,7 @@ def test_with_a_mask_and_a_bias(vectors, tile):
     random = np.random.default_rng(3)
     allowed = random.random((N_HEAD, N_QUERY, N_KEY)) < 0.4
     allowed[0, 2] = False  # a row that sees nothing
-    allowed[1, :, 4:8] = False  # a tile that nobody sees
+    allowed[1, :, 4:8] = False  # a tile that no query sees
     allowed[2, :, :9] = False  # tiles before anything is seen
     bias = random.normal(size=(1, N_QUERY, N_KEY))
     found = streaming_attention(

@@ -52,12 +52,12 @@ class Text:
     def can_hold(self, value: Any) -> bool:
         """Whether a field can hold a value that a widget sends.
 
-        It cannot hold the label of an option, which Streamlit 1.67 gives as it is when the option is no longer there.
+        It cannot hold the label of an option: Streamlit 1.67 passes that on when the option is no longer there.
         """
         return True
 
     def widget(self) -> dict[str, Any]:
-        """What a widget of Streamlit is told of the field: its label and help, and its options or range."""
+        """Arguments of its widget: label and help, and options or range."""
         return {"label": self.title, "help": self.help or None}
 
     @property

@@ -15,7 +15,7 @@ def field(
     take: Callable[..., None] = state.change,
     **different: Any,
 ) -> dict[str, Any]:
-    """All that a widget for a field of the selection is told: its declaration, its value, and what it changes.
+    """Arguments of a widget for a field of the selection: its declaration, its value and its callback.
 
     Args:
         name: of the field, as in a link.

@@ -144,7 +144,7 @@ def was_asked(digest: str) -> bool:
 def obstacle(digest: str) -> str:
     """Why an opened bundle cannot be compared with a model here, in a sentence; empty while nothing is known against it.
 
-    The SHA-256 of the weights here, which takes a second for 500 MB, is looked at only once it was asked for.
+    The SHA-256 of the weights here, which takes a second for 500 MB, is computed only once the comparison was asked for.
     """
     bundle = opened(digest)
     if bundle is None:

@@ -18,7 +18,7 @@ from ui.words.literal import literal
 
 @dataclass(slots=True)
 class _Download:
-    """One download, shared by everybody who waits for it."""
+    """One download, shared by all visitors who wait for it."""
 
     name: str
     done: int = 0

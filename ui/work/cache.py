@@ -1,4 +1,4 @@
-"""attnviz's calls, remembered: everybody who looks at the same text shares one trace.
+"""attnviz's calls, cached: all visitors with the same text share one trace.
 
 Arguments are plain values. Results are read-only records, shared and not copied.
 """
@@ -55,7 +55,7 @@ Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The cells of all heads that are looked at: of which text and measure, and which rows and columns."""
+    """The cells of all heads that are shown: of which text and measure, and which rows and columns."""
 
     source: Source
     kind: Kind

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 
 class _Stopped(BaseException):
-    """Nobody waits for this call any more; not an Exception, so that no library takes it for one of its own."""
+    """No visitor waits for this call any more; not an Exception, so that no library takes it for one of its own."""
 
 
 def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:

@@ -27,7 +27,7 @@ def token_flow(
 ) -> None:
     """Draws the lines; ``on_keep`` is called with "query" or "key" and the position of a token that is kept.
 
-    Called with an empty string when it is let go.
+    Called with an empty string when it is cleared.
 
     Args:
         heads: short and long name of each of the flow's matrices, such as ("3.1", "Layer 3, head 1").

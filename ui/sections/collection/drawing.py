@@ -1,4 +1,4 @@
-"""The joint map with what stands out in it, what it is made from, and the points as CSV."""
+"""The joint map with what is highlighted in it, what it is made from, and the points as CSV."""
 
 from functools import partial
 

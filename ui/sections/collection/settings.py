@@ -10,7 +10,7 @@ _TINT_NAMES = {"token": "Frequent tokens", "norm": "Length of vector", "special"
 
 
 def controls(view: View) -> None:
-    """How the map is made and coloured, and the token that stands out."""
+    """How the map is made and coloured, and the token that is highlighted."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         lines.own_lines()
         joint_map.method()

@@ -108,7 +108,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
 
 
 def field_of_b(name: str, shown: Selection, **different: Any) -> dict[str, Any]:
-    """What a widget for a field of B is told; changing it chooses all of B that is shown."""
+    """Arguments of a widget for a field of B; changing it chooses all of B that is shown."""
     return widgets.field(name, shown, partial(choose, shown), **different)
 
 

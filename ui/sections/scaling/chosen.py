@@ -19,7 +19,7 @@ from ui.words.literal import literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What is looked at: a row of the picked head, under a scale."""
+    """What is shown: a row of the picked head, under a scale."""
 
     view: View
     products: Products
