@@ -12,7 +12,7 @@ from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName, weig
 from attnviz.figures.thumbnails import colours_at
 from ui.components import register
 
-_mount = register("head_grid")
+_mount = register("head_grid", "svg", "grid")
 _LEGEND_STEPS = 17
 _HALF_DARK = 0.55
 """Share of the scale from which on text in the background's colour is read more easily, in both themes."""

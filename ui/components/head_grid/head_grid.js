@@ -5,7 +5,6 @@
 //
 // Streamlit calls the function below for every message. Pictures come in messages of their own.
 
-const SVG = "http://www.w3.org/2000/svg";
 const GAP = 3, LEFT = 44, TOP = 40, RIGHT = 4, LEGEND = 34; // px
 const ROOMY = 46; // px a cell needs for a mark above its number in the middle
 const SMALLEST = 32, LARGEST = 76; // px a cell is wide and high
@@ -13,16 +12,6 @@ const FAINT = 0.2; // opacity
 const SHARE_OF_WINDOW = 0.76; // what the grid takes of the window's height at most
 
 const pictures = (window.attnvizPictures ??= new Map()); // grid -> its newest pictures
-
-function put(drawn, attributes, ...children) {
-  for (const [attribute, value] of Object.entries(attributes)) drawn.setAttribute(attribute, value);
-  drawn.append(...children);
-  return drawn;
-}
-
-function draw(name, attributes, ...children) {
-  return put(document.createElementNS(SVG, name), attributes, ...children);
-}
 
 function sideOfCell(data, width) {
   const [nLayers, nHeads] = [data.cells.length, data.cells[0].length];
@@ -55,7 +44,10 @@ function drawCell(data, layer, head, side, picture) {
   }
   return draw(
     "g",
-    { role: "gridcell", "aria-selected": isPicked, "aria-label": cell.text, "data-layer": layer, "data-head": head },
+    {
+      ...{ role: "gridcell", "aria-selected": isPicked, "aria-label": cell.text, tabindex: -1 },
+      ...{ "data-at": layer * data.cells[0].length + head, "data-layer": layer, "data-head": head },
+    },
     draw("g", { opacity: cell.dimmed ? FAINT : 1 }, ...parts),
     draw("rect", {
       ...{ class: "edge", fill: "none", x: x - 0.5, y: y - 0.5, width: side + 1, height: side + 1 },
@@ -118,17 +110,8 @@ function drawGrid(data, width, images) {
     width: LEFT + nHeads * (side + GAP) - GAP + RIGHT,
     height: TOP + nLayers * (side + GAP) + (data.legend ? LEGEND : 0),
   };
-  return draw(
-    "svg",
-    {
-      ...size,
-      ...{ xmlns: SVG, viewBox: `0 0 ${size.width} ${size.height}`, role: "grid", "aria-label": data.name },
-      ...{ "font-family": data.font, "font-size": data.fontSize },
-    },
-    drawAxes(data, side),
-    ...rows,
-    ...(data.legend ? [drawLegend(data, size.height - LEGEND)] : [])
-  );
+  const legend = data.legend ? [drawLegend(data, size.height - LEGEND)] : [];
+  return drawSheet(data, size, drawAxes(data, side), ...rows, ...legend);
 }
 
 function size(encoded) {
@@ -146,40 +129,11 @@ function keep({ grid, version, pictures: encoded }) {
 }
 
 export default function (component) {
-  const { data, parentElement, setTriggerValue } = component;
+  const { data, parentElement } = component;
   const root = parentElement.querySelector(".head_grid");
   root.stopListening?.();
   if (data.pictures) return keep(data);
 
-  const [nLayers, nHeads] = [data.cells.length, data.cells[0].length];
-  let scroller = root.querySelector(".scroller");
-  if (!scroller) {
-    scroller = document.createElement("div");
-    scroller.className = "scroller";
-    const said = document.createElement("div");
-    said.className = "said";
-    said.setAttribute("aria-live", "polite");
-    root.replaceChildren(scroller, said);
-  }
-  const said = root.querySelector(".said");
-  for (const [name, value] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, value);
-
-  const cellAt = (layer, head) => scroller.querySelector(`[data-layer="${layer}"][data-head="${head}"]`);
-  const placeOf = (node) => {
-    const cell = node?.closest?.("[role=gridcell]");
-    return cell ? [Number(cell.dataset.layer), Number(cell.dataset.head)] : null;
-  };
-  const say = (place) => {
-    const [layer, head] = place ?? data.picked;
-    said.textContent = data.cells[layer]?.[head]?.text ?? "";
-  };
-  const focused = () => placeOf((parentElement.activeElement ?? document.activeElement)?.closest?.(".scroller *"));
-
-  // One cell is in the order of the Tab key; the arrow keys take that place along.
-  const stop = (layer, head) => {
-    scroller.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
-    cellAt(layer, head)?.setAttribute("tabindex", 0);
-  };
   // Made once and moved from one drawing to the next, so that no picture is decoded again.
   const images = () => {
     const sent = data.version && pictures.get(data.grid);
@@ -191,66 +145,15 @@ export default function (component) {
     }
     return root.drawn.of;
   };
-  const redraw = () => {
-    const before = scroller.contains(parentElement.activeElement ?? document.activeElement) ? focused() : null;
-    const left = scroller.scrollLeft;
-    scroller.replaceChildren(drawGrid(data, scroller.clientWidth, images()));
-    for (const cell of scroller.querySelectorAll("[role=gridcell]")) cell.setAttribute("tabindex", -1);
-    scroller.scrollLeft = left;
-    const [layer, head] = before ?? data.picked;
-    stop(Math.min(layer, nLayers - 1), Math.min(head, nHeads - 1));
-    if (before) cellAt(...before)?.focus({ preventScroll: true });
-    say(before);
-  };
-
-  const click = (event) => {
-    const place = placeOf(event.target);
-    if (place) setTriggerValue("pick", place);
-  };
-  const press = (event) => {
-    const place = placeOf(event.target);
-    if (!place) return;
-    let [layer, head] = place;
-    if (event.key === "Enter" || event.key === " ") setTriggerValue("pick", place);
-    else if (event.key === "ArrowUp") layer = Math.max(0, layer - 1);
-    else if (event.key === "ArrowDown") layer = Math.min(nLayers - 1, layer + 1);
-    else if (event.key === "ArrowLeft") head = Math.max(0, head - 1);
-    else if (event.key === "ArrowRight") head = Math.min(nHeads - 1, head + 1);
-    else if (event.key === "Home") head = 0;
-    else if (event.key === "End") head = nHeads - 1;
-    else return;
-    event.preventDefault();
-    stop(layer, head);
-    cellAt(layer, head).focus();
-  };
-  const enter = (event) => say(placeOf(event.target));
-  const leave = () => say(focused());
-  const arrived = (event) => {
-    if (event.detail === data.grid) redraw();
-  };
-
-  const heard = { click, keydown: press, mouseover: enter, focusin: enter, mouseleave: leave, focusout: leave };
-  for (const [name, listener] of Object.entries(heard)) scroller.addEventListener(name, listener);
-  window.addEventListener("attnviz-pictures", arrived);
-  let width = 0;
-  const resized = new ResizeObserver(() => {
-    if (scroller.clientWidth !== width) {
-      width = scroller.clientWidth;
-      redraw();
-    }
+  const columns = data.cells[0].length;
+  root.stopListening = runGrid(component, root, {
+    columns,
+    pickedAt: data.picked[0] * columns + data.picked[1],
+    texts: data.cells.flat().map(({ text }) => text),
+    places: data.cells.flatMap((row, layer) => row.map((_, head) => [layer, head])),
+    drawInto: (scroller) => scroller.replaceChildren(drawGrid(data, scroller.clientWidth, images())),
+    news: "attnviz-pictures",
+    followsPicked: true,
   });
-  redraw();
-  width = scroller.clientWidth;
-  const picked = cellAt(...data.picked)?.getBoundingClientRect();
-  const shown = scroller.getBoundingClientRect();
-  if (picked && (picked.right > shown.right || picked.left < shown.left)) {
-    scroller.scrollLeft += picked.left - shown.left - width / 2; // the grid alone scrolls, never the page
-  }
-  resized.observe(scroller);
-  root.stopListening = () => {
-    for (const [name, listener] of Object.entries(heard)) scroller.removeEventListener(name, listener);
-    window.removeEventListener("attnviz-pictures", arrived);
-    resized.disconnect();
-  };
   return root.stopListening;
 }

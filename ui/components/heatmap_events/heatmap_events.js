@@ -2,7 +2,6 @@
 // below it says what the cell under the pointer holds, or the picked cell when there is none.
 // Streamlit itself reports no clicks on heatmap cells. A matrix of small cells gets buttons to zoom, too.
 
-const SEARCH_MS = 50;
 const FEWEST_CELLS = 8; // of a side, as far as the buttons zoom in
 
 function number(value, digits) {
@@ -21,7 +20,7 @@ function describe(data, row, column, shown) {
 
 /** What is shown of a matrix: its rows and its columns, each from one place to another. */
 function shownPart(chart) {
-  const { xaxis, yaxis } = chart._fullLayout;
+  const { xaxis, yaxis } = chart.layout;
   return [yaxis, xaxis].map(({ range }) => [...range].sort((one, other) => one - other));
 }
 
@@ -65,9 +64,10 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
     const moved = byTouch ? "Drag to move." : "Drag with Shift to move.";
     hint.textContent = isAll ? (byTouch ? "" : "Or drag over cells.") : moved;
     // An overview is laid over the cells while they are smaller than a pixel.
-    const { xaxis, images } = chart._fullLayout;
-    const isOverview = Math.abs(xaxis.l2p(1) - xaxis.l2p(0)) < 1;
-    if (images?.length && images[0].visible !== isOverview) {
+    const { images } = chart.layout;
+    const axes = axesOf(chart);
+    const isOverview = axes !== null && Math.abs(axes.x(1) - axes.x(0)) < 1;
+    if (images?.length && (images[0].visible ?? true) !== isOverview) {
       Plotly.relayout(chart, { "images[0].visible": isOverview, "annotations[0].visible": isOverview });
     }
   };
@@ -89,14 +89,9 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
     if (JSON.stringify(shownPart(chart)) !== JSON.stringify(line.kept?.part)) restore();
   };
   restore();
-  chart.on("plotly_react", react);
-  chart.on("plotly_afterplot", look);
-  chart.on("plotly_relayout", keep);
-  return () => {
-    chart.removeListener?.("plotly_react", react);
-    chart.removeListener?.("plotly_afterplot", look);
-    chart.removeListener?.("plotly_relayout", keep);
-  };
+  const heard = { plotly_react: react, plotly_afterplot: look, plotly_relayout: keep };
+  hear(chart, heard);
+  return () => unhear(chart, heard);
 }
 
 function zoomBar(line) {
@@ -123,7 +118,6 @@ export default function (component) {
   const bar = parentElement.querySelector(".zoom") ?? zoomBar(line);
   bar.hidden = !data.zooms;
 
-  let chart = null;
   let endZoom = null;
   const hover = (event) => {
     const point = event.points[0];
@@ -137,27 +131,15 @@ export default function (component) {
     const [row, column] = event.points[0].pointNumber;
     setTriggerValue("pick", [data.queryPositions[row], data.keyPositions[column]]);
   };
-  const attach = () => {
-    const found = document.querySelector(`.st-key-${data.chart} .js-plotly-plot:has(.xtick)`); // is drawn
-    if (found === chart || !found?.on) return;
-    detach();
-    chart = found;
-    chart.on("plotly_hover", hover);
-    chart.on("plotly_unhover", unhover);
-    chart.on("plotly_click", click);
+  const heard = { plotly_hover: hover, plotly_unhover: unhover, plotly_click: click };
+  const attach = (chart) => {
+    hear(chart, heard);
     if (data.zooms) endZoom = zoomable(chart, data, line, bar.children);
   };
-  const detach = () => {
-    chart?.removeListener?.("plotly_hover", hover);
-    chart?.removeListener?.("plotly_unhover", unhover);
-    chart?.removeListener?.("plotly_click", click);
+  const detach = (chart) => {
+    unhear(chart, heard);
     endZoom?.();
   };
-  attach();
-  const search = setInterval(attach, SEARCH_MS); // Streamlit may draw the chart later, or anew
-  line.stopListening = () => {
-    clearInterval(search);
-    detach();
-  };
+  line.stopListening = watchChart(data.chart, ".xtick", attach, detach);
   return line.stopListening;
 }

@@ -2,7 +2,6 @@
 // the points are closer to each other, and labels as large as before. Labels at the ends of lines stay, and are moved
 // into the chart.
 
-const SEARCH_MS = 50;
 const MOST_COVERED = 0.1; // of a label, as in attnviz/figures/projection.py
 const MOST_CUT = 1; // px
 
@@ -14,15 +13,20 @@ function covered(one, other) {
   return area / Math.min(one.width * one.height, other.width * other.height);
 }
 
+/** The point that a label names. Plotly 4.2 has no public way from a drawn label to its point; d3 notes it there. */
+function pointOf(label) {
+  return label.parentNode.__data__;
+}
+
 /** Hides what has no room; whether there was any. */
 function makeRoom(chart) {
-  const lines = chart._fullData.filter(({ mode, x }) => mode === "lines" && x);
+  const lines = chart.data.filter(({ mode, x }) => mode === "lines" && x);
   const ends = new Set(lines.flatMap(({ x, y }) => Array.from(x, (one, at) => `${one} ${y[at]}`)));
   const written = [...chart.querySelectorAll(".textpoint text")].filter(({ textContent }) => textContent);
   for (const label of written) label.style.translate = "none";
   const frame = chart.getBoundingClientRect();
   const labels = written.map((label) => {
-    const { x, y } = label.parentNode.__data__; // the point
+    const { x, y } = pointOf(label);
     const box = label.getBoundingClientRect();
     const inwards = Math.max(frame.left - box.left, 0) + Math.min(frame.right - box.right, 0);
     return { label, box, inwards, isEnd: ends.has(`${x} ${y}`) };
@@ -47,23 +51,15 @@ export default function ({ data, parentElement }) {
   line.stopListening?.(); // Streamlit calls this again with every new map
   line.style.color = data.colour;
 
-  let chart = null;
-  const look = () => {
-    line.textContent = makeRoom(chart) ? data.note : "";
-  };
-  const attach = () => {
-    const found = document.querySelector(`.st-key-${data.chart} .js-plotly-plot:has(.cartesianlayer)`);
-    if (found === chart || !found?.on) return;
-    chart?.removeListener?.("plotly_afterplot", look);
-    chart = found;
-    chart.on("plotly_afterplot", look);
+  let look = null;
+  const attach = (chart) => {
+    look = () => {
+      line.textContent = makeRoom(chart) ? data.note : "";
+    };
+    hear(chart, { plotly_afterplot: look });
     look();
   };
-  attach();
-  const search = setInterval(attach, SEARCH_MS); // Streamlit may draw the chart later, or anew
-  line.stopListening = () => {
-    clearInterval(search);
-    chart?.removeListener?.("plotly_afterplot", look);
-  };
+  const detach = (chart) => unhear(chart, { plotly_afterplot: look });
+  line.stopListening = watchChart(data.chart, ".cartesianlayer .plot", attach, detach);
   return line.stopListening;
 }

@@ -8,20 +8,12 @@
 //
 // Streamlit calls the function below for every message. Points come in messages of their own, one a layer.
 
-const SVG = "http://www.w3.org/2000/svg";
 const GAP = 4, LEFT = 44, TOP = 40, RIGHT = 4, NAME = 17, WITHIN = 7; // px
 const SMALLEST = 64, LARGEST = 170; // px a map is wide and high
 const FAINT = 0.3; // opacity
 const RADII = [[64, 2.2], [256, 1.6], [Infinity, 1.1]]; // px of a point, up to so many points
 
 const maps = (window.attnvizMaps ??= new Map()); // grid -> layer -> points of each head
-
-function draw(name, attributes, ...children) {
-  const drawn = document.createElementNS(SVG, name);
-  for (const [attribute, value] of Object.entries(attributes)) drawn.setAttribute(attribute, value);
-  drawn.append(...children);
-  return drawn;
-}
 
 function sideOfMap(data, width) {
   const side = (width - LEFT - RIGHT) / data.columns - GAP;
@@ -78,7 +70,7 @@ function drawCell(data, at, points, side) {
   return draw(
     "g",
     {
-      ...{ role: "gridcell", "aria-selected": isPicked, "aria-label": cell.text, "data-at": at },
+      ...{ role: "gridcell", "aria-selected": isPicked, "aria-label": cell.text, "data-at": at, tabindex: -1 },
       ...{ "data-layer": layer, "data-head": head },
     },
     draw("rect", { x, y, width: side, height: side + NAME, fill: colours.background }),
@@ -120,66 +112,24 @@ function keep({ grid, layer, points }) {
 }
 
 export default function (component) {
-  const { data, parentElement, setTriggerValue } = component;
+  const { data, parentElement } = component;
   const root = parentElement.querySelector(".map_grid");
   root.stopListening?.();
   if (data.points) return keep(data);
 
-  let scroller = root.querySelector(".scroller");
-  if (!scroller) {
-    scroller = document.createElement("div");
-    scroller.className = "scroller";
-    const said = document.createElement("div");
-    said.className = "said";
-    said.setAttribute("aria-live", "polite");
-    root.replaceChildren(scroller, said);
-  }
-  const said = root.querySelector(".said");
-  for (const [name, value] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, value);
-
   const { columns, cells } = data;
   const nRows = Math.ceil(cells.length / columns);
-  const pickedAt = Math.max(0, cells.findIndex(({ place }) => String(place) === String(data.picked)));
-  const cellAt = (at) => scroller.querySelector(`[data-at="${at}"]`);
-  const atOf = (node) => {
-    const cell = node?.closest?.("[role=gridcell]");
-    return cell ? Number(cell.dataset.at) : null;
-  };
-  const active = () => parentElement.activeElement ?? document.activeElement;
-  const focused = () => (scroller.contains(active()) ? atOf(active()) : null);
-  const say = (at) => {
-    said.textContent = cells[at ?? pickedAt]?.text ?? "";
-  };
   const pointsOf = ([layer, head]) => maps.get(data.grid)?.get(layer)?.[head] ?? "";
 
-  // One map is in the order of the Tab key; the arrow keys take that place along.
-  const stop = (at) => {
-    scroller.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
-    cellAt(at)?.setAttribute("tabindex", 0);
-  };
   // Only what has changed is drawn again: maps come one after another, and there may be very many points.
-  const redraw = () => {
+  const drawInto = (scroller) => {
     const side = sideOfMap(data, scroller.clientWidth);
     const shape = JSON.stringify([side, columns, cells.length, data.axes, data.name, data.colours, data.font]);
-    const before = focused();
     if (root.shape !== shape) {
       const [right, bottom] = cornerOf({ ...data, columns }, nRows * columns - 1, side);
       const size = { width: right + side + RIGHT, height: bottom + NAME + side + GAP };
-      const left = scroller.scrollLeft;
       const rows = Array.from({ length: nRows }, () => draw("g", { role: "row" }));
-      scroller.replaceChildren(
-        draw(
-          "svg",
-          {
-            ...size,
-            ...{ xmlns: SVG, viewBox: `0 0 ${size.width} ${size.height}`, role: "grid", "aria-label": data.name },
-            ...{ "font-family": data.font, "font-size": data.fontSize },
-          },
-          drawAxes(data, side),
-          ...rows
-        )
-      );
-      scroller.scrollLeft = left;
+      scroller.replaceChildren(drawSheet(data, size, drawAxes(data, side), ...rows));
       [root.shape, root.rows, root.drawn] = [shape, rows, []];
     }
     cells.forEach((cell, at) => {
@@ -194,59 +144,18 @@ export default function (component) {
       if (root.drawn[at] === content) return;
       root.drawn[at] = content;
       const made = drawCell(data, at, points, side);
-      made.setAttribute("tabindex", -1);
-      const old = cellAt(at);
+      const old = scroller.querySelector(`[data-at="${at}"]`);
       if (old) old.replaceWith(made);
       else root.rows[Math.floor(at / columns)].append(made);
     });
-    stop(before ?? pickedAt);
-    if (before !== null && focused() === null) cellAt(before)?.focus({ preventScroll: true });
-    say(before);
   };
-
-  const click = (event) => {
-    const at = atOf(event.target);
-    if (at !== null) setTriggerValue("pick", cells[at].place);
-  };
-  const press = (event) => {
-    let at = atOf(event.target);
-    if (at === null) return;
-    const first = at - (at % columns);
-    if (event.key === "Enter" || event.key === " ") setTriggerValue("pick", cells[at].place);
-    else if (event.key === "ArrowUp") at -= at >= columns ? columns : 0;
-    else if (event.key === "ArrowDown") at += at + columns < cells.length ? columns : 0;
-    else if (event.key === "ArrowLeft") at = Math.max(first, at - 1);
-    else if (event.key === "ArrowRight") at = Math.min(first + columns - 1, cells.length - 1, at + 1);
-    else if (event.key === "Home") at = first;
-    else if (event.key === "End") at = Math.min(first + columns, cells.length) - 1;
-    else return;
-    event.preventDefault();
-    stop(at);
-    cellAt(at).focus();
-  };
-  const enter = (event) => say(atOf(event.target));
-  const leave = () => say(focused());
-  const arrived = (event) => {
-    if (event.detail === data.grid) redraw();
-  };
-
-  const heard = { click, keydown: press, mouseover: enter, focusin: enter, mouseleave: leave, focusout: leave };
-  for (const [name, listener] of Object.entries(heard)) scroller.addEventListener(name, listener);
-  window.addEventListener("attnviz-maps", arrived);
-  let width = 0;
-  const resized = new ResizeObserver(() => {
-    if (scroller.clientWidth !== width) {
-      width = scroller.clientWidth;
-      redraw();
-    }
+  root.stopListening = runGrid(component, root, {
+    columns,
+    pickedAt: Math.max(0, cells.findIndex(({ place }) => String(place) === String(data.picked))),
+    texts: cells.map(({ text }) => text),
+    places: cells.map(({ place }) => place),
+    drawInto,
+    news: "attnviz-maps",
   });
-  redraw();
-  width = scroller.clientWidth;
-  resized.observe(scroller);
-  root.stopListening = () => {
-    for (const [name, listener] of Object.entries(heard)) scroller.removeEventListener(name, listener);
-    window.removeEventListener("attnviz-maps", arrived);
-    resized.disconnect();
-  };
   return root.stopListening;
 }

@@ -12,7 +12,7 @@ from attnviz.figures.theme import THEMES, ThemeName
 from attnviz.records import Role
 from ui.components import register
 
-_mount = register("map_links")
+_mount = register("map_links", "svg", "charts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,10 @@
 // Marks the picked point of a chart that st.plotly_chart draws, with lines to its partners, in an SVG over the chart
 // that follows its zoom; and reports the custom data of a point that is clicked. Labels are text nodes only.
 
-const SVG = "http://www.w3.org/2000/svg";
-const SEARCH_MS = 50;
 const WIDEST = 7; // px, for a weight of 1
 const LETTER = 7.4; // px a letter takes at 12 px
 const LINE = 15; // px
 const FONT = '"Source Code", "Source Code VF", "Source Code Pro", ui-monospace, monospace';
-
-function drawn(name, attributes, parent) {
-  const made = document.createElementNS(SVG, name);
-  for (const [one, value] of Object.entries(attributes)) made.setAttribute(one, value);
-  parent.append(made);
-  return made;
-}
 
 /** The first of eight places around a point where a label covers none of the boxes, or the last. */
 function placed([x, y], label, boxes) {
@@ -30,20 +21,19 @@ function placed([x, y], label, boxes) {
 
 function overlay(chart, { picked, links, colours }) {
   const ground = chart.querySelector(".svg-container");
-  if (!ground || !chart._fullLayout?.xaxis) return;
+  const axes = ground && axesOf(chart, ground);
+  if (!axes) return;
   ground.querySelector(".links")?.remove();
   if (!picked) return;
-  const { xaxis, yaxis } = chart._fullLayout;
-  const svg = document.createElementNS(SVG, "svg");
-  const size = { class: "links", width: xaxis._length, height: yaxis._length, "aria-hidden": "true" };
-  for (const [one, value] of Object.entries(size)) svg.setAttribute(one, value);
-  svg.style.cssText = `position:absolute;left:${xaxis._offset}px;top:${yaxis._offset}px;overflow:hidden;pointer-events:none`;
-  const at = (mark) => [xaxis.l2p(mark.x), yaxis.l2p(mark.y)];
+  const svg = draw("svg", { class: "links", width: axes.width, height: axes.height, "aria-hidden": "true" });
+  svg.style.cssText = `position:absolute;left:${axes.left}px;top:${axes.top}px;overflow:hidden;pointer-events:none`;
+  const at = (mark) => [axes.x(mark.x), axes.y(mark.y)];
   const [fromX, fromY] = at(picked);
   for (const one of links) {
     const [x2, y2] = at(one);
     const width = Math.max(1.5, WIDEST * one.weight);
-    drawn("line", { x1: fromX, y1: fromY, x2, y2, stroke: colours.picked, "stroke-width": width, "stroke-opacity": 0.75 }, svg);
+    const stroke = { stroke: colours.picked, "stroke-width": width, "stroke-opacity": 0.75 };
+    svg.append(draw("line", { x1: fromX, y1: fromY, x2, y2, ...stroke }));
   }
   const boxes = [picked, ...links].map((one) => ({ x: at(one)[0], y: at(one)[1], width: 14 }));
   for (const [number, one] of [picked, ...links].entries()) {
@@ -54,15 +44,15 @@ function overlay(chart, { picked, links, colours }) {
         ? `M${cx - reach},${cy} l${reach},${-reach} ${reach},${reach} ${-reach},${reach}z`
         : `M${cx - reach},${cy} a${reach},${reach} 0 1 1 ${2 * reach},0 a${reach},${reach} 0 1 1 ${-2 * reach},0z`;
     const fill = number ? colours[one.role] : "none";
-    drawn("path", { d: outline, fill, stroke: colours.picked, "stroke-width": number ? 1.5 : 3 }, svg);
+    svg.append(draw("path", { d: outline, fill, stroke: colours.picked, "stroke-width": number ? 1.5 : 3 }));
     const box = placed([cx, cy], one.label, boxes);
-    const text = drawn("text", { x: box.x, y: box.y, "text-anchor": "middle", "dominant-baseline": "central" }, svg);
-    const look = { fill: colours[one.role], stroke: colours.background, "stroke-width": 4, "paint-order": "stroke" };
-    for (const [name, value] of Object.entries(look)) text.setAttribute(name, value);
-    text.setAttribute("font-family", FONT);
-    text.setAttribute("font-size", 12);
-    text.setAttribute("font-weight", number ? 400 : 700);
+    const text = draw("text", {
+      ...{ x: box.x, y: box.y, "text-anchor": "middle", "dominant-baseline": "central", "font-family": FONT },
+      ...{ "font-size": 12, "font-weight": number ? 400 : 700, "paint-order": "stroke", "stroke-width": 4 },
+      ...{ fill: colours[one.role], stroke: colours.background },
+    });
     text.textContent = one.label;
+    svg.append(text);
   }
   ground.append(svg);
 }
@@ -72,34 +62,21 @@ export default function (component) {
   const root = parentElement.querySelector(".map_links");
   root.stopListening?.();
 
-  let chart = null;
   const click = (event) => {
     const { customdata } = event.points[0];
     if (customdata !== undefined) setTriggerValue("pick", Array.from(customdata));
   };
-  const draw = () => overlay(chart, data);
-  const leave = () => {
-    chart?.removeListener?.("plotly_click", click);
-    chart?.removeListener?.("plotly_afterplot", draw);
-    chart?.removeListener?.("plotly_relayout", draw);
-  };
-  const attach = () => {
-    const found = [...document.querySelectorAll(`.st-key-${data.chart} .js-plotly-plot`)].at(-1);
-    if (found === chart || !found?.on) return;
-    leave();
-    chart = found;
+  let redraw = null;
+  const attach = (chart) => {
     chart.dataset.linked = ""; // a click is heard from now on
-    chart.on("plotly_click", click);
-    chart.on("plotly_afterplot", draw);
-    chart.on("plotly_relayout", draw);
+    redraw = () => overlay(chart, data);
+    hear(chart, { plotly_click: click, plotly_afterplot: redraw, plotly_relayout: redraw });
     if (matchMedia("(pointer: coarse)").matches) Plotly.relayout(chart, { dragmode: false }); // a finger scrolls the page
-    draw();
+    redraw();
   };
-  attach();
-  const search = setInterval(attach, SEARCH_MS); // Streamlit may draw the chart later, or anew
-  root.stopListening = () => {
-    clearInterval(search);
-    leave();
+  const detach = (chart) => {
+    unhear(chart, { plotly_click: click, plotly_afterplot: redraw, plotly_relayout: redraw });
   };
+  root.stopListening = watchChart(data.chart, ".cartesianlayer .plot", attach, detach);
   return root.stopListening;
 }

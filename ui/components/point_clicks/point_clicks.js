@@ -1,9 +1,8 @@
 // Listens to a chart that st.plotly_chart draws and reports the custom data of the point that is clicked. A chart
-// with a name can be walked through by key; a line below it says which point is looked at. What a turned map of
+// with a name can be walked through by key; a line below it names the point with the focus. What a turned map of
 // three axes is seen from stays the same when Streamlit makes the chart anew.
 
-const SEARCH_MS = 50;
-const HINT = "Click a point, or walk through the points with the arrow keys; Enter picks.";
+const HINT = "Click a point, or walk through the points with the arrow keys; Enter selects.";
 
 /** The text of a point: Plotly's hover text has entities in the place of what it would read as markup. */
 function plain(hovertext) {
@@ -20,7 +19,6 @@ export default function (component) {
   if (data.name && !line.textContent) line.textContent = HINT;
 
   let chart = null;
-  let isDue = false; // whether the chart is to have the focus
   const report = (customdata) => {
     if (customdata !== undefined) setTriggerValue("click", Array.from(customdata));
   };
@@ -35,6 +33,7 @@ export default function (component) {
   const unhover = () => {
     if (data.name) line.textContent = HINT;
   };
+  const isFlat = () => chart.data.every(({ type }) => type !== "scatter3d");
   const kinds = () => chart.data.map((trace, curve) => ({ trace, curve })).filter(({ trace }) => trace.customdata);
 
   /** Looks at the point that the walk has reached. Where it is, [kind, number], and whether the chart keeps the focus
@@ -42,7 +41,7 @@ export default function (component) {
   const look = () => {
     const [kind, number] = line.at;
     const { trace, curve } = kinds()[kind];
-    if (chart._fullLayout.xaxis && trace.type !== "scatter3d") {
+    if (isFlat()) {
       Plotly.Fx.hover(chart, [{ curveNumber: curve, pointNumber: number }]);
     }
     say(trace, number);
@@ -88,62 +87,44 @@ export default function (component) {
   };
   const leave = (event) => {
     if (event.relatedTarget) line.isKept = false;
-    if (chart._fullLayout.xaxis) Plotly.Fx.unhover(chart);
+    if (isFlat()) Plotly.Fx.unhover(chart);
     line.textContent = HINT;
   };
-  const turned = () => {
-    line.camera = chart._fullLayout.scene?._scene?.getCamera();
+  const turned = (change) => {
+    if (change["scene.camera"]) line.camera = change["scene.camera"];
   };
 
-  const attach = () => {
-    const found = document.querySelector(`.st-key-${data.chart} .js-plotly-plot`);
-    if (found === chart || !found?.on) return;
-    detach();
+  const heard = { plotly_click: click, plotly_relayout: turned };
+  const heardOfWalks = { plotly_hover: hover, plotly_unhover: unhover };
+  /** Gives the chart the focus that the one before it had. That one may still be there, and have it for a moment
+   * longer, and a chart that is not shown yet cannot take it: so it is tried with every frame until it has it. */
+  const takeFocus = (at) => {
+    const focused = document.activeElement;
+    const isFree = focused === document.body || focused?.getAttribute("aria-label") === data.name;
+    if (chart !== at || !isFree) return;
+    chart.focus({ preventScroll: true });
+    if (document.activeElement !== chart) requestAnimationFrame(() => takeFocus(at));
+    else if (line.at) look();
+  };
+  const attach = (found) => {
     chart = found;
-    chart.on("plotly_click", click);
-    if (chart._fullLayout?.scene) {
-      if (line.camera) Plotly.relayout(chart, { "scene.camera": line.camera });
-      chart.on("plotly_relayout", turned);
-    }
+    hear(chart, heard);
+    if (line.camera && !isFlat()) Plotly.relayout(chart, { "scene.camera": line.camera });
     if (!data.name) return;
     chart.tabIndex = 0;
     chart.setAttribute("role", "group");
     chart.setAttribute("aria-label", data.name);
-    chart.on("plotly_hover", hover);
-    chart.on("plotly_unhover", unhover);
+    hear(chart, heardOfWalks);
     chart.addEventListener("keydown", press);
     chart.addEventListener("blur", leave);
-    isDue = line.isKept;
+    if (line.isKept) takeFocus(chart);
   };
-  /** Gives the chart the focus that the one before it had. That one may still be there, and have it for a moment
-   * longer, and a chart that is not shown yet cannot take it. */
-  const takeFocus = () => {
-    const focused = document.activeElement;
-    isDue = focused === document.body || focused?.getAttribute("aria-label") === data.name;
-    if (!isDue) return;
-    chart.focus({ preventScroll: true });
-    if (document.activeElement !== chart) return;
-    isDue = false;
-    if (line.at) look();
+  const detach = (before) => {
+    unhear(before, { ...heard, ...heardOfWalks });
+    before.removeEventListener("keydown", press);
+    before.removeEventListener("blur", leave);
+    chart = null;
   };
-  const detach = () => {
-    if (!chart) return;
-    chart.removeListener?.("plotly_click", click);
-    chart.removeListener?.("plotly_hover", hover);
-    chart.removeListener?.("plotly_unhover", unhover);
-    chart.removeListener?.("plotly_relayout", turned);
-    chart.removeEventListener("keydown", press);
-    chart.removeEventListener("blur", leave);
-  };
-  const tick = () => {
-    attach();
-    if (isDue) takeFocus();
-  };
-  tick();
-  const search = setInterval(tick, SEARCH_MS); // Streamlit may draw the chart later, or anew
-  line.stopListening = () => {
-    clearInterval(search);
-    detach();
-  };
+  line.stopListening = watchChart(data.chart, ".main-svg", attach, detach);
   return line.stopListening;
 }
