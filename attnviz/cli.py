@@ -148,7 +148,8 @@ def _strongest_link(pattern: AttentionPattern) -> tuple[int, int]:
 
 def _write(bundle: "Bundle", out: Path) -> None:
     """Writes the zip, or its files into the folder; only what attnviz wrote is written over."""
-    from attnviz.bundle.reading import is_provenance, read_bundle
+    from attnviz.bundle.document import is_provenance
+    from attnviz.bundle.reading import read_bundle
     from attnviz.bundle.writing import PROVENANCE, bundle_files, write_bundle
 
     if out.suffix == ".zip":

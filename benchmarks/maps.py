@@ -66,7 +66,7 @@ class Row:
         lost = "" if np.isnan(self.divergence) else f"  {self.divergence:.3f} nats lost"
         return (
             f"{self.method:18} {self.space:9} {self.metric:10} {1e3 * self.seconds:7.0f} ms  "
-            f"{self.correlation:+6.2f}  {100 * self.nearest:5.1f} %  {self.trustworthiness:5.2f}{lost}"
+            f"{self.correlation:+6.2f}  {100 * self.nearest:5.1f}%  {self.trustworthiness:5.2f}{lost}"
         )
 
 

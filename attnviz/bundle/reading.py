@@ -4,50 +4,38 @@ One concept: from bytes to a Bundle, or to a clear refusal. Sizes, names, types 
 anything is made of them; nothing is executed or written to disk.
 """
 
-import json
-import re
 import struct
 import zipfile
 import zlib
-from typing import Any, get_args
 
 import numpy as np
 
 from attnviz.bundle.archive import open_zip, read_arrays, read_entry
-from attnviz.bundle.refusal import DAMAGED, require
-from attnviz.bundle.values import (
-    boolean,
-    float32_or_nan,
-    integer,
-    list_of,
-    named_words,
-    object_of,
-    one_of,
-    real,
-    section_of,
-    text_of,
+from attnviz.bundle.document import (
+    AttentionPart,
+    Document,
+    RecordedCheck,
+    Span,
+    Table,
+    TokensPart,
+    Verdict,
+    read_document,
 )
+from attnviz.bundle.refusal import DAMAGED, require
 from attnviz.bundle.writing import (
-    FORMAT,
     LARGEST_BUNDLE,
     MATRIX,
-    MOST_TOKENS,
     NUMBERS,
     PAGE,
     PROVENANCE,
-    VERSION,
     Bundle,
     check_sizes,
 )
 from attnviz.errors import AttnvizError, BundleError
-from attnviz.figures.heatmap import Shown
-from attnviz.figures.theme import Colour, ThemeName
 from attnviz.maths.rounding import dot_bound
-from attnviz.model.tokenization import CHARACTER_LIMIT
 from attnviz.model.tolerances import UNITS
 from attnviz.model.trace import Trace
 from attnviz.records import (
-    KINDS,
     WEIGHTS,
     Axis,
     Check,
@@ -58,6 +46,7 @@ from attnviz.records import (
     VerificationReport,
 )
 
+_LARGEST_SCALE = 1e6
 _LARGEST_ENTRIES = {PROVENANCE: 16_000_000, PAGE: 64_000_000, MATRIX: 64_000_000, NUMBERS: LARGEST_BUNDLE}
 
 
@@ -81,7 +70,7 @@ def read_bundle(data: bytes) -> Bundle:
                     entry.file_size <= _LARGEST_ENTRIES[entry.filename], f"its {entry.filename} is too large."
                 )
             document, numbers = read_entry(archive, PROVENANCE), read_entry(archive, NUMBERS)
-        return _bundle(_parse(document), numbers)
+        return _bundle(read_document(document), numbers)
     except BundleError:
         raise
     except (
@@ -104,49 +93,16 @@ def read_bundle(data: bytes) -> Bundle:
         raise BundleError(DAMAGED.format("its zip cannot be read.")) from error
 
 
-def is_provenance(content: bytes) -> bool:
-    """Whether this is the provenance of a bundle, of whatever version."""
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.get("format") == FORMAT
-
-
-def _parse(document: bytes) -> dict[str, Any]:
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no number of JSON")
-
-    require(is_provenance(document), f"its {PROVENANCE} is of another kind.")
-    parsed = json.loads(document, parse_constant=refuse)
-    version = parsed.get("version")
-    if version != VERSION:
-        raise BundleError(
-            f"This bundle has version {str(version)[:20]} of the format; this attnviz reads version {VERSION}. "
-            "Open it with the attnviz that wrote it."
-        )
-    checked: dict[str, Any] = parsed
-    return checked
-
-
-def _bundle(document: dict[str, Any], numbers: bytes) -> Bundle:
-    model, view, verdict = (section_of(document, name) for name in ("model", "view", "verification"))
+def _bundle(document: Document, numbers: bytes) -> Bundle:
+    model, view = document.model, document.view
     provenance = Provenance(
-        model=text_of(model["name"]),
-        revision=text_of(model["revision"]),
-        dtype=text_of(model["dtype"]),
-        versions=named_words(model["versions"]),
+        model=model.name, revision=model.revision, dtype=model.dtype, versions=model.versions
     )
-    digests = named_words(model["weights_sha256"])
-    require(all(re.fullmatch("[0-9a-f]{64}", one) for one in digests.values()), "a SHA-256 in it is none.")
-    tokens = _tokens(section_of(document, "tokens"))
-    target = None if document["target_tokens"] is None else _tokens(section_of(document, "target_tokens"))
+    tokens = _tokens(document.tokens)
+    target = None if document.target_tokens is None else _tokens(document.target_tokens)
     arrays = read_arrays(numbers)
     shared = arrays.pop("weights"), arrays.pop("last_hidden_state")
-    layers = {
-        one_of(kind, KINDS): _layers(one_of(kind, KINDS), object_of(section), arrays)
-        for kind, section in section_of(document, "attention").items()
-    }
+    layers = {kind: _layers(kind, part, arrays) for kind, part in document.attention.items()}
     require(bool(layers) and not arrays, f"its {NUMBERS} holds other arrays than a bundle.")
     if target is None:
         require(len(layers) == 1 and "cross" not in layers, "it lacks the text of the decoder.")
@@ -161,23 +117,24 @@ def _bundle(document: dict[str, Any], numbers: bytes) -> Bundle:
         len(shared[1]) == len(tokens if target is None else target), "its last_hidden_state has other tokens."
     )
     check_sizes(trace)
-    kind = one_of(view["kind"], tuple(layers))
+    require(view.kind in layers, "it shows attention that it does not hold.")
+    kind = view.kind
     bundle = Bundle(
         trace=trace,
-        report=_report(verdict, trace),
+        report=_report(document.verification, trace),
         kind=kind,
-        layer=integer(view["layer"], trace.n_layers(kind) - 1),
-        head=integer(view["head"], trace.n_heads(kind) - 1),
-        queries=_axis(view["queries"], trace.query_tokens(kind)),
-        keys=_axis(view["keys"], trace.key_tokens(kind)),
-        renormalised=boolean(view["renormalised"]),
-        query=integer(view["query"], len(trace.query_tokens(kind)) - 1),
-        key=integer(view["key"], len(trace.key_tokens(kind)) - 1),
-        show=one_of(view["show"], get_args(Shown)),
-        colour=one_of(view["colour"], get_args(Colour)),
-        theme=one_of(view["theme"], get_args(ThemeName)),
-        settings=named_words(view["settings"], CHARACTER_LIMIT),
-        weights_sha256=digests,
+        layer=_below(view.layer, trace.n_layers(kind)),
+        head=_below(view.head, trace.n_heads(kind)),
+        queries=_axis(view.queries, trace.query_tokens(kind)),
+        keys=_axis(view.keys, trace.key_tokens(kind)),
+        renormalised=view.renormalised,
+        query=_below(view.query, len(trace.query_tokens(kind))),
+        key=_below(view.key, len(trace.key_tokens(kind))),
+        show=view.show,
+        colour=view.colour,
+        theme=view.theme,
+        settings=view.settings,
+        weights_sha256=model.weights_sha256,
     )
     weights = trace.weights(bundle.layer, bundle.head, kind)
     require(
@@ -188,6 +145,12 @@ def _bundle(document: dict[str, Any], numbers: bytes) -> Bundle:
     )
     _ = bundle.pattern  # raises where the measure is not to be had
     return bundle
+
+
+def _below(number: int, count: int) -> int:
+    """A number that is one of so many."""
+    require(number < count, "it shows a place that is not in it.")
+    return number
 
 
 def _rounding(bundle: Bundle) -> float:
@@ -204,7 +167,7 @@ def _rounding(bundle: Bundle) -> float:
     return scores / 2 + 2 * dot_bound(call.key.shape[1] + 8)
 
 
-def _layers(kind: Kind, section: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[LayerAttention, ...]:
+def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> tuple[LayerAttention, ...]:
     """The layers of one kind; the arrays that they take are taken out."""
 
     def stacked(name: str, n_axes: int, *, optional: bool = False) -> np.ndarray | None:
@@ -222,9 +185,11 @@ def _layers(kind: Kind, section: dict[str, Any], arrays: dict[str, np.ndarray]) 
         require(
             products.shape == (n_layer, n_head, n_head, key.shape[2]), "its value_products have other axes."
         )
-    scales = list_of(section["scale"], n_layer)
-    masks = _by_layer(allowed, list_of(section["allowed"], n_layer))
-    biases = _by_layer(bias, list_of(section["bias"], n_layer))
+    require(
+        len(part.scale) == n_layer and max(part.scale) <= _LARGEST_SCALE,
+        "a scale in it is missing or too large.",
+    )
+    masks, biases = _by_layer(allowed, part.allowed, n_layer), _by_layer(bias, part.bias, n_layer)
     return tuple(
         LayerAttention(
             kind=kind,
@@ -232,7 +197,7 @@ def _layers(kind: Kind, section: dict[str, Any], arrays: dict[str, np.ndarray]) 
             query=query[layer],
             key=key[layer],
             value=value[layer],
-            scale=real(scales[layer], 0.0, 1e6),
+            scale=part.scale[layer],
             allowed=masks[layer],
             bias=biases[layer],
             value_products=None if products is None else products[layer],
@@ -241,14 +206,15 @@ def _layers(kind: Kind, section: dict[str, Any], arrays: dict[str, np.ndarray]) 
     )
 
 
-def _by_layer(matrices: np.ndarray | None, numbers: list[Any]) -> list[np.ndarray | None]:
+def _by_layer(
+    matrices: np.ndarray | None, numbers: list[int | None], n_layer: int
+) -> list[np.ndarray | None]:
     """For each layer the matrix of its number, or None; every matrix belongs to one."""
     n_matrix = 0 if matrices is None else len(matrices)
-    for number in numbers:
-        require(
-            number is None or (type(number) is int and 0 <= number < n_matrix), "a mask in it is missing."
-        )
-    require(set(numbers) - {None} == set(range(n_matrix)), "a mask in it belongs to no layer.")
+    require(
+        len(numbers) == n_layer and set(numbers) - {None} == set(range(n_matrix)),
+        "a mask in it is missing, or belongs to no layer.",
+    )
     return [None if matrices is None or number is None else matrices[number] for number in numbers]
 
 
@@ -258,78 +224,71 @@ def _shaped(array: np.ndarray, name: str, n_axes: int) -> np.ndarray:
     return array
 
 
-def _tokens(section: dict[str, Any]) -> Tokens:
-    n_token = len(list_of(section["ids"]))
-    require(1 <= n_token <= MOST_TOKENS, f"it has {n_token:,} tokens.")
-    pair, unknown = section["text_pair"], section["unknown_id"]
-    largest = np.iinfo(np.int64).max
+def _tokens(part: TokensPart) -> Tokens:
+    n_token = len(part.ids)
+    lists = part.labels, part.is_special, part.segment, part.word
+    require(all(len(one) == n_token for one in lists), "its tokens are not as many everywhere.")
+    require(all(position < n_token for position in part.masked), "a masked token in it is missing.")
     return Tokens(
-        text=text_of(section["text"], CHARACTER_LIMIT),
-        text_pair=None if pair is None else text_of(pair, CHARACTER_LIMIT),
-        ids=np.array([integer(one, largest) for one in section["ids"]], dtype=np.int64),
-        labels=tuple(text_of(one) for one in list_of(section["labels"], n_token)),
-        is_special=np.array([boolean(one) for one in list_of(section["is_special"], n_token)]),
-        segment=np.array([integer(one, 1) for one in list_of(section["segment"], n_token)], dtype=np.int64),
-        word=np.array(
-            [integer(one, largest, -1) for one in list_of(section["word"], n_token)], dtype=np.int64
-        ),
-        unknown_id=None if unknown is None else integer(unknown, largest),
-        n_cut=tuple(integer(one, largest) for one in list_of(section["n_cut"])[:2]),
-        masked={
-            integer(int(position), n_token - 1): label
-            for position, label in named_words(section["masked"], most=MOST_TOKENS).items()
-        },
+        text=part.text,
+        text_pair=part.text_pair,
+        ids=np.array(part.ids, dtype=np.int64),
+        labels=tuple(part.labels),
+        is_special=np.array(part.is_special),
+        segment=np.array(part.segment, dtype=np.int64),
+        word=np.array(part.word, dtype=np.int64),
+        unknown_id=part.unknown_id,
+        n_cut=tuple(part.n_cut),
+        masked=part.masked,
     )
 
 
-def _axis(spans: object, tokens: Tokens) -> Axis:
-    pairs = [[integer(edge, len(tokens)) for edge in list_of(one, 2)] for one in list_of(spans)]
-    require(bool(pairs), "its matrix is empty.")
-    return Axis(tokens=tokens, spans=np.array(pairs, dtype=np.int64))
+def _axis(spans: list[Span], tokens: Tokens) -> Axis:
+    require(all(edge <= len(tokens) for one in spans for edge in one), "its matrix goes beyond its tokens.")
+    return Axis(tokens=tokens, spans=np.array(spans, dtype=np.int64))
 
 
-def _report(section: dict[str, Any], trace: Trace) -> VerificationReport:
+def _report(verdict: Verdict, trace: Trace) -> VerificationReport:
     """The verdict that is recorded: checks that attnviz makes, on axes of this trace."""
-    recorded = list_of(section["checks"])
-    require(len(recorded) <= len(UNITS), "its verdict has other checks than attnviz makes.")
-    checks = tuple(_check(object_of(one), trace) for one in recorded)
+    checks = tuple(_check(one, trace) for one in verdict.checks)
     names = [one.name for one in checks]
     require(len(set(names)) == len(names) and WEIGHTS in names, "its verdict has other checks.")
-    not_compared = named_words(section["not_compared"])
-    require(not_compared.keys() <= UNITS.keys() - set(names), "its verdict has no such check to leave out.")
-    report = VerificationReport(checks=checks, not_compared=not_compared, provenance=trace.provenance)
-    require(section["passed"] is report.passed, "its verdict is not that of its numbers.")
+    left_out = verdict.not_compared
+    require(left_out.keys() <= UNITS.keys() - set(names), "its verdict has no such check to leave out.")
+    report = VerificationReport(checks=checks, not_compared=left_out, provenance=trace.provenance)
+    require(verdict.passed is report.passed, "its verdict is not that of its numbers.")
     return report
 
 
-def _check(section: dict[str, Any], trace: Trace) -> Check:
-    name = one_of(section["name"], tuple(UNITS))
-    require(section["unit"] == UNITS[name], "a check in it has another unit.")
-    tolerances = _tables(section["tolerances"], name, trace)
+def _check(recorded: RecordedCheck, trace: Trace) -> Check:
+    name = recorded.name
+    require(
+        UNITS.get(name) == recorded.unit, "a check in it is none that attnviz makes, or has another unit."
+    )
+    tolerances = _tables(recorded.tolerances, name, trace)
     require(all(bool((table >= 0).all()) for table in tolerances.values()), "a tolerance in it is no number.")
     return Check(
         name=name,
-        differences=_tables(section["differences"], name, trace),
+        differences=_tables(recorded.differences, name, trace),
         tolerances=tolerances,
-        unit=UNITS[name],
-        reason=text_of(section["reason"]),
+        unit=recorded.unit,
+        reason=recorded.reason,
     )
 
 
-def _tables(value: object, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
+def _tables(found: Table, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
     """Numbers by kind of attention, of every layer and head or of all together; NaN where there is none."""
-    found = object_of(value)
     kinds = [kind for kind in trace.kinds if kind in found]
     is_known = bool(kinds) and len(kinds) == len(found) and (name != WEIGHTS or kinds == list(trace.kinds))
     require(is_known, "its verdict is on other attention than it holds.")
     tables: dict[Kind, np.ndarray] = {}
     for kind in kinds:
-        rows = [[float32_or_nan(one) for one in list_of(row)] for row in list_of(found[kind])]
+        rows = found[kind]
         whole = trace.n_layers(kind), trace.n_heads(kind)
         lengths = {len(row) for row in rows}
         fits = len(rows) in (1, whole[0]) and lengths <= {1, whole[1]} and len(lengths) == 1
         if name == WEIGHTS:
             fits = len(rows) == whole[0] and lengths == {whole[1]}
         require(fits, "its verdict is on other layers or heads than it holds.")
-        tables[kind] = np.array(rows, dtype=np.float32)
+        tables[kind] = np.array(rows, dtype=np.float32)  # None becomes NaN
     return tables

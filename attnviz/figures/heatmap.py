@@ -255,7 +255,10 @@ def _with_lost(labels: list[str], pattern: AttentionPattern) -> list[str]:
     """The queries; behind each the share of its weight that lies on keys which are not shown."""
     if not pattern.hidden_weight.any() or pattern.measure == "norms":
         return labels
-    return [f"{label} −{100 * lost:.0f} %" for label, lost in zip(labels, pattern.hidden_weight, strict=True)]
+    return [
+        f"{label}, {100 * lost:.0f}% hidden"
+        for label, lost in zip(labels, pattern.hidden_weight, strict=True)
+    ]
 
 
 def _gap(n_token: int) -> int:

@@ -235,15 +235,15 @@ def power_text(number: float) -> str:
 
 
 def share_text(weight: float) -> str:
-    """A weight in words: "47.5 %"; "under 0.1 %" for what would read as nothing."""
+    """A weight in words: "47.5%"; "under 0.1%" for what would read as nothing."""
     if 0 < weight < 0.0005:
-        return "under 0.1\N{NO-BREAK SPACE}%"
-    return f"{100 * weight:.1f}\N{NO-BREAK SPACE}%"
+        return "under 0.1%"
+    return f"{100 * weight:.1f}%"
 
 
 def percent_text(share: float) -> str:
-    """A share in whole percent: "83 %"; here as above no line ends before the sign."""
-    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
+    """A share in whole percent: "83%"; here as above no line ends before the sign."""
+    return f"{100 * share:.0f}%"
 
 
 def weight_text(weight: float) -> str:

@@ -13,7 +13,7 @@ from attnviz.records import AllHeads, Axis, Head, Record
 from attnviz.records.table import entry_names, table_csv
 
 MOST_LINES = 2000
-"""Lines that are drawn at most, whatever the text: about what 100 tokens have at a share of 70 %. A browser
+"""Lines that are drawn at most, whatever the text: about what 100 tokens have at a share of 70%. A browser
 draws them in a tenth of a second; more would be one grey surface."""
 
 

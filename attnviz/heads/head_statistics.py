@@ -117,7 +117,7 @@ STATISTICS: Mapping[str, Statistic] = {
         Statistic(
             name="top_tenth",
             title="Weight in the strongest tenth",
-            help="The share of all weight that lies in the strongest 10 % of the cells: 1 for a few bright "
+            help="The share of all weight that lies in the strongest 10% of the cells: 1 for a few bright "
             "cells, near 0.1 for an even matrix.",
             unit="share",
             source="defined here",

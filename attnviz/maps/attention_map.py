@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from scipy.linalg import eigh
 
 RATE = 0.1
-"""Largest move of a coordinate in a step, nearly. 0.05 and 0.2 end at the same divergence within 2 %."""
+"""Largest move of a coordinate in a step, nearly. 0.05 and 0.2 end at the same divergence within 2%."""
 _PRIOR = 1e-3
 """Price of a squared coordinate, in nats: a Gaussian prior with standard deviation sqrt(1 / 2e-3) = 22.
 

@@ -16,8 +16,8 @@ NEIGHBOURS = 5
 _AT_MOST_ONE_IN_TWENTY = 1.73
 """Standard deviations of Spearman's correlation beyond which at most one order of any number of keys in twenty lies.
 
-The normal quantile of 1/20 is 1.645, beyond which 5.1 to 5.5 % lie for 6, 7 and 9 to 12 keys. Beyond 1.73 it is at most
-4.4 %: all orders of up to 9 keys were counted, 400,000 of each more drawn.
+The normal quantile of 1/20 is 1.645, beyond which 5.1 to 5.5% lie for 6, 7 and 9 to 12 keys. Beyond 1.73 it is at most
+4.4%: all orders of up to 9 keys were counted, 400,000 of each more drawn.
 """
 
 
@@ -66,7 +66,7 @@ def chance_correlation(*scores: Float[np.ndarray, "_query _key"]) -> float:
     1 / sqrt(n - 1), Kendall 1948, "Rank Correlation Methods", chapter 5. The standard deviation of a mean is at most the
     mean of the standard deviations, which it reaches where all queries order the keys alike. Of 38,400 attention maps
     of the embedded model (5, 9, 11 and 29 tokens) whose keys were shuffled, 0.5 to 1.3 % fell below, of a single head
-    4.5 % at most.
+    4.5% at most.
     """
     n_seen = np.concatenate([np.isfinite(one).sum(axis=1) for one in scores])
     n_seen = n_seen[n_seen >= 2]

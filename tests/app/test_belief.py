@@ -45,7 +45,7 @@ def written(found: Faithfulness, labels) -> list[str]:
     return [
         f"{found.order_correlation:+.2f}",
         f"{labels[found.worst_query]} {found.worst_correlation:+.2f}",
-        f"{100 * found.nearest_agreement:.0f}\u00a0%",
+        f"{100 * found.nearest_agreement:.0f}%",
     ]
 
 
@@ -80,7 +80,7 @@ class TestPanel:
 
     def test_the_lift_keeps_every_order(self):
         at = open_page(PAGE, **DOOR, method="pca", space="lifted")
-        assert [cells[1] for cells in list(table(at).values())[:3]][0::2] == ["-1.00", "100\u00a0%"]
+        assert [cells[1] for cells in list(table(at).values())[:3]][0::2] == ["-1.00", "100%"]
 
     def test_a_token_is_shown_as_it_is(self):
         at = open_page(PAGE, text="<b>$x$</b> & <b>*y*</b> over", method="pca")
@@ -164,12 +164,12 @@ class TestVerdict:
             "correlation of distance and score is −0.10 (−1 is perfect); at most one shuffled map in twenty goes below "
             "−0.50." in said(projection(-0.1))
         )
-        assert "the nearest has the largest weight for 83\u00a0% of the queries." in said(
+        assert "the nearest has the largest weight for 83% of the queries." in said(
             projection(-0.8, nearest=0.83)
         )
-        assert "for only 33\u00a0% of the queries" in said(projection(-0.8, nearest=0.33))
-        assert "for only 33\u00a0% of the queries" in said(projection(-0.6, nearest=0.33))
-        assert "largest weight for 67\u00a0%" in said(projection(-0.6, nearest=0.67))
+        assert "for only 33% of the queries" in said(projection(-0.8, nearest=0.33))
+        assert "for only 33% of the queries" in said(projection(-0.6, nearest=0.33))
+        assert "largest weight for 67%" in said(projection(-0.6, nearest=0.67))
 
     def test_a_query_that_is_served_badly_is_left_out_by_name(self):
         assert "Leave out the query “*it*”: its distances say little (−0.20)." in said(
@@ -214,9 +214,9 @@ class TestImplied:
         assert cells["first"]["zmax"] == cells["second"]["zmax"]
         elsewhere = np.abs(of_map - model).sum(axis=1) / 2
         [words] = [one.value for one in at.markdown if "attention on other keys" in one.value]
-        assert f"{100 * elsewhere.mean():.1f}\u00a0%" in words
+        assert f"{100 * elsewhere.mean():.1f}%" in words
         assert unescaped(words).endswith(
-            f"most of “{door_trace.tokens.labels[elsewhere.argmax()]}”, {100 * elsewhere.max():.1f}\u00a0%.**"
+            f"most of “{door_trace.tokens.labels[elsewhere.argmax()]}”, {100 * elsewhere.max():.1f}%.**"
         )
 
     def test_rows_and_columns_are_those_that_are_chosen(self, embedded):

@@ -27,10 +27,10 @@ def test_the_numbers_are_the_models(text, embedded):
     shown = numbers(figure(at, "claim_diagonal")["data"][0]["x"])
     np.testing.assert_allclose(shown, itself, atol=1e-6)
     [words] = [one for one in said(at) if "attend most to themselves" in one]
-    assert f"the query's own token for {100 * itself.mean():.1f}\u00a0%" in words
+    assert f"the query's own token for {100 * itself.mean():.1f}%" in words
     special = trace.tokens.is_special
     is_special = [special[w.argmax(axis=1)] & (w.argmax(axis=1) != np.arange(len(w))) for w in weights]
-    assert "a special token]" in words and f"for {100 * np.mean(is_special):.1f}\u00a0%" in words
+    assert "a special token]" in words and f"for {100 * np.mean(is_special):.1f}%" in words
     assert sum(shares(words)) == pytest.approx(100, abs=0.2)  # each rounded to 0.1
     if text == DOOR:
         assert "no mask hides a cell, and a softmax gives every one a weight above 0" in " ".join(said(at))
@@ -42,7 +42,7 @@ def test_the_numbers_are_the_models(text, embedded):
 
 def shares(words: str) -> list[float]:
     """The percentages of a sentence."""
-    return [float(one) for one in re.findall(r"(\d+\.\d)\u00a0%", words)]
+    return [float(one) for one in re.findall(r"(\d+\.\d)%", words)]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
@@ -55,7 +55,7 @@ def test_a_causal_mask_is_not_taken_for_what_heads_do(name, checkpoint, monkeypa
     assert "lets only one of two tokens see the other" in words
     assert "symmetric either" not in words and "nan" not in words
     assert "without a mask" not in words
-    assert f"the mask hides {100 * 55 / 121:.1f}\u00a0% of the cells, whose weight is 0" in words
+    assert f"the mask hides {100 * 55 / 121:.1f}% of the cells, whose weight is 0" in words
     [counted] = [one for one in said(at) if "attend most to themselves" in one]
     assert "special token" not in counted  # these tokenizers add none
     assert sum(shares(counted)) == pytest.approx(100, abs=0.2)

@@ -66,7 +66,7 @@ def test_points_are_the_joint_map_s(few, mapped):
     np.testing.assert_allclose(found, mapped.points[: few.n_tokens], atol=1e-4)
     found = np.column_stack([numbers(keys["x"]), numbers(keys["y"])])
     np.testing.assert_allclose(found, mapped.points[few.n_tokens :], atol=1e-4)
-    share = f"{100 * mapped.in_map.nearest_agreement:.0f}\u00a0%"
+    share = f"{100 * mapped.in_map.nearest_agreement:.0f}%"
     assert markdown(at)[0] == (
         f"Layer 3, head 1, 3 sentences: the nearest key of the sentence is the strongest for {share} of the queries"
     )
@@ -101,7 +101,7 @@ def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
     np.testing.assert_allclose(found, mapped.points[rows], atol=1e-3)
     np.testing.assert_allclose([one["weight"] for one in links["links"]], weights[order], atol=1e-4)
     [said] = [one for one in markdown(at) if one.startswith("Sentence 3, line 4: query “it” gives to ")]
-    assert f"“{labels[order[0]]}” {100 * weights[order[0]]:.1f}\u00a0%" in said
+    assert f"“{labels[order[0]]}” {100 * weights[order[0]]:.1f}%" in said
     there = next(one.proto for one in at.main.get("page_link") if one.proto.label == "Open in Attention")
     assert "text=Why+was+it+closed%3F" in there.query_string
     assert f"query=3&key={order[0]}" in there.query_string

@@ -56,13 +56,12 @@ def weights_of(trace, rows: slice, columns: slice) -> np.ndarray:
 class TestThePair:
     def test_the_door_sentence_finds_its_head(self, page, door_trace):
         assert (
-            finding(page)
-            == "Layer 3, head 1 gives most from “it” to “door”: 47.5\u00a0%, the first of 72 heads."
+            finding(page) == "Layer 3, head 1 gives most from “it” to “door”: 47.5%, the first of 72 heads."
         )
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
         order = np.argsort(-weights, axis=None)[:9]
         expected = [
-            (f"Layer {one // 12}, head {one % 12}", f"{100 * weights.flat[one]:.1f}\u00a0%") for one in order
+            (f"Layer {one // 12}, head {one % 12}", f"{100 * weights.flat[one]:.1f}%") for one in order
         ]
         assert heads_listed(page) == expected
         assert marked(page, "best_heads") == ["Layer 3, head 1"]
@@ -75,20 +74,20 @@ class TestThePair:
         expected = [[f"{one:.3f}".removeprefix("0") for one in row] for row in weights]
         assert grid_labels(page) == expected
         said = component(page, "head_grid")["cells"][5][7]["text"]
-        assert said == "Layer 5, head 7: 35.6\u00a0% from “it” to “door”, rank 2 of 72"
+        assert said == "Layer 5, head 7: 35.6% from “it” to “door”, rank 2 of 72"
 
     def test_a_head_that_is_not_the_first_says_its_rank_and_who_is(self):
         at = open_page(PAGE, layer=5, head=11, query=7, key=5)
         assert finding(at) == (
-            "Layer 5, head 11 gives 33.1\u00a0% from “it” to “door”, rank 3 of 72 heads; "
-            "layer 3, head 1 gives most, 47.5\u00a0%."
+            "Layer 5, head 11 gives 33.1% from “it” to “door”, rank 3 of 72 heads; "
+            "layer 3, head 1 gives most, 47.5%."
         )
 
     def test_phrases_are_averaged_over_queries_and_summed_over_keys(self, embedded):
         at = open_page(PAGE, text=PHRASES, layer=2, head=8, query=3, query_to=5, key=7, key_to=8)
         weights = weights_of(embedded.trace(PHRASES), slice(3, 6), slice(7, 9))
         assert finding(at).startswith("Layer 2, head 8 gives ")
-        assert f"{100 * weights[2, 8]:.1f}\u00a0%" in finding(at)
+        assert f"{100 * weights[2, 8]:.1f}%" in finding(at)
         assert "from “watching the un” to “##dden doorstep”" in finding(at)
         assert grid_labels(at)[2][8] == f"{weights[2, 8]:.3f}".removeprefix("0")
         assert "the mean over its queries of the sum over its keys" in captions(at)
@@ -97,7 +96,7 @@ class TestThePair:
         at = open_page(PAGE, text=PHRASES, layer=2, head=8, unit="words", query=3, query_to=6, key=8)
         weights = weights_of(embedded.trace(PHRASES), slice(3, 8), slice(8, 9))
         assert "from “watching the untrodden” to “doorstep”" in finding(at)
-        assert f"{100 * weights[2, 8]:.1f}\u00a0%" in finding(at)
+        assert f"{100 * weights[2, 8]:.1f}%" in finding(at)
         assert at.selectbox(key="field_query_to").value == 5
         assert "untrodden·5" in at.selectbox(key="field_key").options
 
@@ -143,7 +142,7 @@ class TestThePair:
 
     def test_rollout_has_no_heads_and_that_is_said(self):
         at = open_page(PAGE, show="rollout", query=7, key=5)
-        assert heads_listed(at)[0] == ("Layer 3, head 1", "47.5\u00a0%")
+        assert heads_listed(at)[0] == ("Layer 3, head 1", "47.5%")
         assert "Rollout is of all heads together; here are the weights of each." in captions(at)
 
 

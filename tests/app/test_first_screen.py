@@ -48,7 +48,7 @@ def verdict(at):
 
 def test_it_shows_the_door_example(first_screen):
     assert finding(first_screen) == (
-        "Layer 3, head 1: “it” gives 47.5\u00a0% of its attention to “door”; most, 48.4\u00a0%, goes to “[CLS]”."
+        "Layer 3, head 1: “it” gives 47.5% of its attention to “door”; most, 48.4%, goes to “[CLS]”."
     )
     assert picked(first_screen) == [7]
     assert errors(first_screen) == notices(first_screen) == []
@@ -171,8 +171,8 @@ def test_hidden_special_tokens_leave_the_other_weights_as_they_are(first_screen,
     np.testing.assert_array_equal(matrix(first_screen), weights[1:-1, 1:-1])
     lost = weights[1:-1, [0, -1]].sum(axis=1)
     labels = figure(first_screen, "matrix")["data"][0]["y"]
-    assert labels[6] == f"it·7 −{100 * lost[6]:.0f} %"
-    assert f"{100 * lost.mean():.1f}\u00a0% on average." in first_screen.caption[0].value
+    assert labels[6] == f"it·7, {100 * lost[6]:.0f}% hidden"
+    assert f"{100 * lost.mean():.1f}% on average." in first_screen.caption[0].value
     assert "rows sum to 1" not in first_screen.caption[0].value
 
 
@@ -302,7 +302,7 @@ def test_a_matrix_that_cannot_be_drawn_leaves_the_menu_and_the_link(monkeypatch)
 
 def test_pictures_have_words_for_those_who_do_not_see_them(first_screen):
     alts = [one.proto.alt for one in first_screen.get("plotly_chart")]
-    assert "“it” gives 47.5\u00a0% of its attention to “door”" in alts[0]
+    assert "“it” gives 47.5% of its attention to “door”" in alts[0]
     assert all(alts)
     assert not any("\\" in alt for alt in alts)  # Markdown's escapes would be read out
 

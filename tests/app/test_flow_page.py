@@ -75,10 +75,10 @@ def test_the_lines_are_the_head_s_weights(door_trace):
     assert data["queries"]["labels"] == data["keys"]["labels"] == list(door_trace.tokens.labels)
     assert (data["largest"], data["kept"]) == (1.0, None)
     assert data["queries"]["picked"] == 7
-    assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5\u00a0% of its attention to “door”")
+    assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5% of its attention to “door”")
     held = 100 * sum(weights[one] for one in kept) / weights.sum()
-    assert f"{len(kept)} lines, {held:.1f}\u00a0% of the weight." in caption(at)
-    assert "the strongest keys that hold 70\u00a0% of its row" in caption(at)
+    assert f"{len(kept)} lines, {held:.1f}% of the weight." in caption(at)
+    assert "the strongest keys that hold 70% of its row" in caption(at)
 
 
 def test_a_threshold_by_weight(door_trace):
@@ -86,7 +86,7 @@ def test_a_threshold_by_weight(door_trace):
     weights = door_trace.weights(3, 1)
     expected = {("3.1", int(i), int(j)): weights[i, j] for i, j in np.argwhere(weights >= 0.125)}
     assert_same_weights(lines(at), expected)
-    assert "Lines under 12.5\u00a0% are not drawn" in caption(at)
+    assert "Lines under 12.5% are not drawn" in caption(at)
     assert shown(at)["weakest"] == "12.5"
 
 
@@ -94,7 +94,7 @@ def test_the_share_is_moved_by_its_slider(door_trace):
     at = open_page(PAGE, **DOOR)
     at.slider(key="field_share").set_value(100).run()
     assert len(lines(at)) == (door_trace.weights(3, 1) > 0).sum() == 121
-    assert "121 lines, 100.0\u00a0% of the weight." in caption(at)
+    assert "121 lines, 100.0% of the weight." in caption(at)
     assert "Hoover" not in caption(at)
     assert shown(at)["share"] == "100"
     at.button_group(key="field_threshold").set_value("weight").run()
@@ -258,9 +258,8 @@ class TestRowsAndColumns:
         at = open_page(PAGE, **DOOR, special="hidden", share=100)
         assert {query for _, query, _ in lines(at)} == set(range(1, 10))
         assert {key for _, _, key in lines(at)} == set(range(1, 10))
-        assert (
-            "81 lines, 100.0\u00a0% of the weight between these tokens. Special tokens are hidden."
-            in caption(at)
+        assert "81 lines, 100.0% of the weight between these tokens. Special tokens are hidden." in caption(
+            at
         )
 
 
@@ -284,7 +283,7 @@ class TestLongText:
 
     def test_the_caption_says_what_they_hold(self, long_page, embedded):
         said = re.search(
-            r"The 2,000 strongest lines, ([\d.]+)\u00a0% of the weight; ([\d,]+) weaker", caption(long_page)
+            r"The 2,000 strongest lines, ([\d.]+)% of the weight; ([\d,]+) weaker", caption(long_page)
         )
         assert float(said[1]) == pytest.approx(100 * sum(lines(long_page).values()) / 512, abs=0.1)
         weights = embedded.trace(LONG, cut=True).weights(3, 1).astype(np.float64)

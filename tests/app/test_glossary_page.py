@@ -34,7 +34,7 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
     for said in (
         f"Here: {len(trace.tokens)} in this text.",
         f"“{one}” and “{other}”: {scores[query, key]:.3f}.",
-        f"“{one}” and “{other}”: {100 * weights[query, key]:.1f}\u00a0%.",
+        f"“{one}” and “{other}”: {100 * weights[query, key]:.1f}%.",
         f"the query and key of “{one}” and “{other}”: {cosine:.3f}.",
         f"the row of “{one}”, which sees {len(trace.tokens)} keys: "
         f"{entropy(weights[query], base=len(trace.tokens)):.3f} of ln n.",

@@ -94,8 +94,8 @@ def test_a_number_colours_the_grid(on_cls):
     np.testing.assert_allclose(labels.astype(float), on_cls, atol=0.0006)
     most, least = (np.unravel_index(place, (6, 12)) for place in (on_cls.argmax(), on_cls.argmin()))
     assert title(at) == (
-        f"Weight on [CLS]: most in layer {most[0]}, head {most[1]}, {100 * on_cls.max():.1f}\u00a0%; "
-        f"least in layer {least[0]}, head {least[1]}, {100 * on_cls.min():.1f}\u00a0%"
+        f"Weight on [CLS]: most in layer {most[0]}, head {most[1]}, {100 * on_cls.max():.1f}%; "
+        f"least in layer {least[0]}, head {least[1]}, {100 * on_cls.min():.1f}%"
     )
     assert cells(at, "fill")[most] == component(at, "head_grid")["legend"]["steps"][-1]
     assert "Clark et al. 2019 (arXiv:1906.04341), section 3.2" in captions(at)

@@ -32,7 +32,7 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
     np.testing.assert_allclose(found["2017: scaled dot product"], scaled, atol=1e-6)
     np.testing.assert_allclose(found["2015: dot product, no matrix at all"], dot, atol=2e-5)
     np.testing.assert_allclose(found["2014: one fixed vector"], 1 / n, atol=1e-7)
-    said = f"{100 * scaled[key]:.1f}\u00a0% of its attention by scaled dot products; {100 * dot[key]:.1f}\u00a0% without"
+    said = f"{100 * scaled[key]:.1f}% of its attention by scaled dot products; {100 * dot[key]:.1f}% without"
     assert said in words(at)
     assert "Recomputed here: the last row. Largest difference from the trace's weights" in words(at)
     assert "Checked" not in words(at)
@@ -42,7 +42,7 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
         for one in (0, 2 * n * 1024 + n * n * 32, n * 1024 + n * n * 32, n * n * 32, n * 32 + n * n * 32)
     ]
     assert table["to learn"].tolist() == ["0", "2,080", "1,024", "0", "0"]
-    assert table.loc["fixed vector", "changes for the next query"] == "0.0\u00a0%"
+    assert table.loc["fixed vector", "changes for the next query"] == "0.0%"
     contexts = numbers(figure(at, "history_contexts")["data"][0]["z"])
     np.testing.assert_allclose(contexts[-1], trace.output(layer, head)[query], atol=1e-5)
 

@@ -138,7 +138,7 @@ class TestDownload:
         assert len(errors(at)) == 1
         assert errors(at)[0].startswith(f"{NAME} was not downloaded: http://127.0.0.1:9 cannot be reached")
         assert errors(at)[0].endswith("Check the connection, then try again.")
-        assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5\u00a0%")
+        assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5%")
         assert at.button(key="start_download")  # it can be tried again
 
     def test_it_goes_on_after_a_lost_connection(self, hub):

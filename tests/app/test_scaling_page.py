@@ -22,7 +22,7 @@ def said(at) -> str:
 def lines(at) -> dict[str, tuple[float, ...]]:
     """Scale, entropy, largest weight and norm of each line of numbers, by its name."""
     found = re.findall(
-        r"\*\*([\w’ ]+), scale ([\d.]+):\*\* entropy ([\d.]+) of ln n, largest weight ([\d.]+)\u00a0%, norm of the Jacobian "
+        r"\*\*([\w’ ]+), scale ([\d.]+):\*\* entropy ([\d.]+) of ln n, largest weight ([\d.]+)%, norm of the Jacobian "
         r"([^\n]+)",
         said(at),
     )

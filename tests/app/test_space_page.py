@@ -78,7 +78,7 @@ def test_first_visit(door_trace):
     assert note(at).startswith(
         "Attention map, 1000 iterations, seed 0. On the dotted circles a key has ½, 1/10"
     )
-    assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5\u00a0% of its attention to “door”")
+    assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5% of its attention to “door”")
     assert at.selectbox(key="field_space").disabled
     strongest = np.argsort(-door_trace.weights(3, 1)[7])[:5]
     ends = [[expected.points[7].tolist(), expected.points[11 + key].tolist()] for key in strongest]
@@ -175,7 +175,7 @@ class TestPicking:
         assert lines(at) == [[expected[16].tolist(), expected[query].tolist()] for query in strongest]
         most = 100 * weights[strongest[0], 5]
         assert finding(at).endswith(
-            f"Of all queries “opened” gives “door” most of its attention, {most:.1f}\u00a0%."
+            f"Of all queries “opened” gives “door” most of its attention, {most:.1f}%."
         )
         column = figure(at, "matrix")["layout"]["shapes"][0]
         assert (column["x0"], column["x1"], column["y0"], column["y1"]) == (4.5, 5.5, -0.5, 10.5)

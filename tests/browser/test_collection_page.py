@@ -172,11 +172,11 @@ def test_the_map_before_stays_until_the_next_is_there_and_can_be_cancelled(page,
     expect_sentences(page, 206)
     page.get_by_role("radio", name="t-SNE").or_(page.get_by_role("button", name="t-SNE")).first.click()
     page.get_by_role("button", name="Cancel").click()
-    expect(page.get_by_text("The map was not laid out to its end.")).to_be_visible()
+    expect(page.get_by_text("The layout of the map was stopped.")).to_be_visible()
     expect(page.locator(".st-key-collection_map[data-stale=false] .gl-canvas-context")).to_be_visible()
     expect(page.get_by_text(re.compile("^PCA: 5,782 points of 2,891 tokens"))).to_be_visible()
     page.get_by_role("radio", name="PCA").or_(page.get_by_role("button", name="PCA")).first.click()
-    expect(page.get_by_text("The map was not laid out to its end.")).to_have_count(0)
+    expect(page.get_by_text("The layout of the map was stopped.")).to_have_count(0)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "SVG"])

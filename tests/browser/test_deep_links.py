@@ -1,4 +1,4 @@
-"""A link that is the very first visit after the server's start, when nothing has run yet."""
+"""Links, one of them the very first visit after the server's start, when nothing has run yet."""
 
 import re
 
@@ -23,8 +23,8 @@ def names(page):
     return [re.sub(r"^\w+\n", "", one).strip() for one in menu(page)]  # the icon's name comes first
 
 
-def test_a_link_to_the_first_screen(fresh_server, page):
-    open_screen(page, fresh_server, text="The old door creaked.", layer=4, head=2, query=3, special="hidden")
+def test_a_link_to_the_first_screen(server, page):
+    open_screen(page, server, text="The old door creaked.", layer=4, head=2, query=3, special="hidden")
 
     expect(finding(page)).to_contain_text("Layer 4, head 2: “door” gives")
     expect(sentence(page)).to_have_value("The old door creaked.")
@@ -35,7 +35,7 @@ def test_a_link_to_the_first_screen(fresh_server, page):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_link_to_the_verification_page(fresh_server, page):
+def test_a_link_that_is_the_first_visit_to_a_server(fresh_server, page):
     open_screen(page, fresh_server, "verification", text="The old door creaked.", layer=4, head=2, query=3)
 
     expect(page.get_by_text("The row of “door” (token 3) in layer 4, head 2")).to_be_visible()

@@ -35,10 +35,10 @@ def field(page: Page, label: str) -> Locator:
     return page.get_by_role("combobox", name=label)
 
 
-def test_a_link_that_is_the_first_visit(fresh_server, page):
-    open_find(page, fresh_server, query=7, key=5, layer=5, head=7)
+def test_a_link(server, page):
+    open_find(page, server, query=7, key=5, layer=5, head=7)
     expect(said(page)).to_contain_text(
-        "from “it” to “door”, rank 2 of 72 heads; layer 3, head 1 gives most, 47.5 %."
+        "from “it” to “door”, rank 2 of 72 heads; layer 3, head 1 gives most, 47.5%."
     )
     expect(page).to_have_title("Find the head · attnviz")
 
@@ -47,7 +47,7 @@ def test_a_click_on_a_head_picks_it_everywhere(page, server):
     open_find(page, server)
     rows(page, "best_heads").nth(1).click()
     wait_for_link(page, layer=5, head=7)
-    expect(said(page)).to_contain_text("Layer 5, head 7 gives 35.6 % from “it” to “door”, rank 2")
+    expect(said(page)).to_contain_text("Layer 5, head 7 gives 35.6% from “it” to “door”, rank 2")
     expect(pressed(page, "best_heads")).to_have_count(1)
     expect(page.get_by_text("Strongest pairs of layer 5, head 7")).to_be_visible()
 

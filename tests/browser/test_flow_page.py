@@ -375,10 +375,10 @@ def test_tokens_are_shown_as_they_are(page, server):
     assert picture(page).locator("b").count() == 0
 
 
-def test_a_link_as_the_first_visit(fresh_server, page):
-    open_flow(page, fresh_server, **PLACE, lines_of="query", heads="3.5")
+def test_a_link(server, page):
+    open_flow(page, server, **PLACE, lines_of="query", heads="3.5")
     expect(said(page)).to_contain_text("query it·7 → 3.1: [CLS]·0 .484, door·5 .475; 3.5: ")
-    expect(page.get_by_text(re.compile("^Layer 3, head 1: “it” gives 47.5\u00a0%"))).to_be_visible()
+    expect(page.get_by_text(re.compile("^Layer 3, head 1: “it” gives 47.5%"))).to_be_visible()
     assert page.title() == "Token flow · attnviz"
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)

@@ -59,8 +59,8 @@ def drawn_pixels(page):
     }))""")
 
 
-def test_a_link_that_is_the_first_visit(fresh_server, page):
-    open_heads(page, fresh_server, text=OLD_DOOR, layer=4, head=2)
+def test_a_link(server, page):
+    open_heads(page, server, text=OLD_DOOR, layer=4, head=2)
     pixels = np.array(drawn_pixels(page))
     assert pixels.shape == (72, 4)
     assert (pixels[:, :2] == 7).all()  # [CLS] the old door creaked . [SEP]

@@ -80,7 +80,9 @@ def zoom(page, name="Zoom in"):
 
 # The picture is the same in every window, but not in every theme.
 @pytest.mark.parametrize(("width", "colours"), [(400, "light"), (1400, "dark")])
-def test_the_overview_shows_the_strongest_cell_of_every_block(visitors, server, width, colours):
+def test_the_overview_shows_the_strongest_cell_of_every_block_and_labels_have_room(
+    visitors, server, width, colours
+):
     page = visitors(width=width, colours=colours)
     open_screen(page, server, text=LONG, cut=1)
     expect(overview_words(page)).to_have_text(
@@ -100,11 +102,6 @@ def test_the_overview_shows_the_strongest_cell_of_every_block(visitors, server, 
     width_of_page = page.evaluate("document.scrollingElement.scrollWidth")
     assert width_of_page <= width
 
-
-@pytest.mark.parametrize("width", [400, 1400])
-def test_labels_do_not_lie_on_each_other(visitors, server, width):
-    page = visitors(width=width)
-    open_screen(page, server, text=LONG, cut=1)
     assert_labels_do_not_lie_on_each_other(page)
     for step in range(3):
         zoom(page).click()
@@ -123,8 +120,15 @@ def assert_labels_do_not_lie_on_each_other(page):
             assert apart >= 0.75 * height  # a line's height, less what no letter uses
 
 
-def test_hover_gives_the_exact_weight_of_one_cell_while_all_are_shown(page, server):
+def test_the_way_from_all_cells_to_one_and_to_another_text(page, server):
     open_screen(page, server, text=LONG, cut=1)
+    assert_hover_gives_the_exact_weight_of_one_cell(page)
+    assert_a_box_is_zoomed_to_and_a_double_click_shows_all(page)
+    assert_a_chart_that_hears_of_a_change_last_stays_zoomed(page)
+    assert_another_text_is_shown_whole(page)
+
+
+def assert_hover_gives_the_exact_weight_of_one_cell(page):
     hover_cell(page, 301, 299)
     expect(hover_label(page)).to_contain_text("weight 0.")
     said = re.fullmatch(r"query \S+·(\d+)key \S+·(\d+)weight (\d\.\d{4})", hover_label(page).text_content())
@@ -136,8 +140,7 @@ def test_hover_gives_the_exact_weight_of_one_cell_while_all_are_shown(page, serv
         assert float(found[3]) == pytest.approx(cells(page)[row][column], abs=5.1e-5)
 
 
-def test_a_box_is_zoomed_to_and_a_double_click_shows_all(page, server):
-    open_screen(page, server, text=LONG, cut=1)
+def assert_a_box_is_zoomed_to_and_a_double_click_shows_all(page):
     box = plot(page, "matrix").locator(".nsewdrag").first.bounding_box()
     page.mouse.move(box["x"] + 60, box["y"] + 60)
     page.mouse.down()
@@ -189,8 +192,7 @@ def test_the_zoom_stays_while_the_tokens_do(page, server):
     expect(zoom(page, "Zoom out")).to_be_disabled()
 
 
-def test_a_chart_that_hears_of_a_change_last_stays_zoomed(page, server):
-    open_screen(page, server, text=LONG, cut=1)
+def assert_a_chart_that_hears_of_a_change_last_stays_zoomed(page):
     zoom(page).click()
     wait_for_part(page, "xaxis.range[1] - xaxis.range[0] < 257")
     part = shown_part(page)
@@ -204,9 +206,7 @@ def test_a_chart_that_hears_of_a_change_last_stays_zoomed(page, server):
     np.testing.assert_allclose(shown_part(page), part, atol=0.1)
 
 
-def test_another_text_is_shown_whole(page, server):
-    open_screen(page, server, text=LONG, cut=1)
-    zoom(page).click()
+def assert_another_text_is_shown_whole(page):
     expect(zoom(page, "Zoom out")).to_be_enabled()
     page.get_by_role("textbox", name="Sentence", exact=True).fill(LONG[300:1300])
     page.get_by_role("button", name="Show attention").click()

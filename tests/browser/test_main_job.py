@@ -36,7 +36,7 @@ from tests.browser.screen import (
 def test_the_first_screen_shows_the_door_example(page, server):
     open_screen(page, server)
 
-    expect(finding(page)).to_contain_text("“it” gives 47.5 % of its attention to “door”")
+    expect(finding(page)).to_contain_text("“it” gives 47.5% of its attention to “door”")
     expect(chips(page)).to_have_count(11)
     expect(chip(page, 7)).to_have_attribute("aria-pressed", "true")
     assert picked_chips(page) == [7]  # and no other

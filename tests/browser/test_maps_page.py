@@ -32,9 +32,8 @@ def wait_until_all_are_there(page, n_map=72):
     wait_until_idle(page)
 
 
-def test_maps_come_one_after_another_and_are_those_of_the_link(fresh_server, page):
-    """Also the first visit of all: nothing has run yet, no process is there."""
-    open_maps(page, fresh_server, text="The old door creaked.", layer=2, head=7, query=3, method="tsne")
+def test_maps_come_one_after_another_and_are_those_of_the_link(server, page):
+    open_maps(page, server, text="The old door creaked.", layer=2, head=7, query=3, method="tsne")
     expect(grid(page).locator(".queries").first).to_be_attached(timeout=LOAD_MS)
     wait_until_all_are_there(page)
     expect(cell(page, 2, 7)).to_have_attribute("aria-selected", "true")

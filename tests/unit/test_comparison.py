@@ -54,7 +54,7 @@ def test_alignments_by_hand(first, second, pairs):
 
 
 def test_words_that_occur_often_are_aligned_too():
-    # difflib's "autojunk" would drop words that make up more than 1 % of 200 and more
+    # difflib's "autojunk" would drop words that make up more than 1% of 200 and more
     many = " ".join(["the", "door"] * 150)
     assert align(axis(many), axis(f"old {many}")).pairs.tolist() == [[-1, 0]] + [
         [n, n + 1] for n in range(300)

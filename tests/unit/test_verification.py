@@ -91,7 +91,7 @@ WRONG = {
     "queries and keys swapped, which transposes the scores": lambda trace: with_layer(
         trace, 3, query=trace.attention(3).key, key=trace.attention(3).query
     ),
-    "scale off by 1 %": lambda trace: with_layer(trace, 3, scale=1.01 * trace.attention(3).scale),
+    "scale off by 1%": lambda trace: with_layer(trace, 3, scale=1.01 * trace.attention(3).scale),
     "scale forgotten": lambda trace: with_layer(trace, 0, scale=1.0),
     "last key masked": lambda trace: with_layer(
         trace, 5, allowed=np.arange(len(trace.tokens))[None, None] < len(trace.tokens) - 1

@@ -103,7 +103,7 @@ def key_finding(pattern: AttentionPattern, key: int) -> str:
 
 
 def amount(pattern: AttentionPattern, row: int, column: int) -> str:
-    """A cell's number in words: a share of attention as "47.5 %", a norm-based weight as "1.47"."""
+    """A cell's number in words: a share of attention as "47.5%", a norm-based weight as "1.47"."""
     return number_text(float(pattern.weights[row, column]), pattern.measure)
 
 
@@ -124,7 +124,7 @@ def group_name(axis: Axis, span: tuple[int, int]) -> str:
 
 
 def number_text(number: float, measure: Measure) -> str:
-    """A weight in words: "47.5 %", or "1.47" for a norm-based one."""
+    """A weight in words: "47.5%", or "1.47" for a norm-based one."""
     return f"{number:.3g}" if measure == "norms" else share_text(number)
 
 

@@ -60,6 +60,6 @@ export default function ({ data, parentElement }) {
     look();
   };
   const detach = (chart) => unhear(chart, { plotly_afterplot: look });
-  line.stopListening = watchChart(data.chart, ".cartesianlayer .plot", attach, detach);
+  line.stopListening = watchChart(data.chart, ".nsewdrag", attach, detach);
   return line.stopListening;
 }

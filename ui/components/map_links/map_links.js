@@ -77,6 +77,6 @@ export default function (component) {
   const detach = (chart) => {
     unhear(chart, { plotly_click: click, plotly_afterplot: redraw, plotly_relayout: redraw });
   };
-  root.stopListening = watchChart(data.chart, ".cartesianlayer .plot", attach, detach);
+  root.stopListening = watchChart(data.chart, ".nsewdrag", attach, detach);
   return root.stopListening;
 }

@@ -50,7 +50,7 @@ def note(flow: Flow, view: View, largest: float) -> str:
     else:
         said = f"{len(flow):,} line{'s' * (len(flow) != 1)}, {held}."
     if selection.flow.threshold == "weight":
-        said += f" Lines under {selection.flow.weakest:g}\N{NO-BREAK SPACE}%{of_what} are not drawn."
+        said += f" Lines under {selection.flow.weakest:g}%{of_what} are not drawn."
     elif selection.flow.share < 100:
         said += (
             f" For each query the strongest keys that hold {percent_text(selection.flow.share / 100)} of its row are drawn "

@@ -36,7 +36,7 @@ def controls(view: View, heads: list[Head | AllHeads]) -> None:
     )
     with right.container(horizontal=True, vertical_alignment="bottom"):
         if selection.flow.threshold == "share":
-            st.slider(**widgets.field("share", format="%d\xa0%%"))
+            st.slider(**widgets.field("share", format="%d%%"))
         else:
             st.number_input(**widgets.field("weakest"))
         with st.popover("More", icon=":material/tune:", key="flow_more"):

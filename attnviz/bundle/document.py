@@ -1,0 +1,143 @@
+"""The form of a bundle's provenance.json: what each value is, in which range, and how many there are.
+
+One concept: from bytes of JSON to a Document of the right types, or a refusal that says where it differs. What several
+values have to be together is checked by `attnviz.bundle.reading`.
+"""
+
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from attnviz.bundle.refusal import DAMAGED, require
+from attnviz.bundle.writing import FORMAT, LARGEST_NUMBER, MOST_TOKENS, PROVENANCE, VERSION
+from attnviz.errors import BundleError
+from attnviz.figures.heatmap import Shown
+from attnviz.figures.theme import Colour, ThemeName
+from attnviz.model.tokenization import CHARACTER_LIMIT
+from attnviz.model.tolerances import UNITS
+from attnviz.records import Kind
+
+Words = Annotated[str, Meta(max_length=1000)]
+LongText = Annotated[str, Meta(max_length=CHARACTER_LIMIT)]
+Named = Annotated[dict[Words, Words], Meta(max_length=64)]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Count = Annotated[int, Meta(ge=0, le=np.iinfo(np.int64).max)]
+Number = Annotated[float, Meta(ge=0, le=float(np.finfo(np.float32).max))]
+Table = dict[Kind, list[list[Number | None]]]
+"""By kind of attention, numbers of every layer and head; null where there is none."""
+Span = Annotated[list[Count], Meta(min_length=2, max_length=2)]
+
+
+class Source(Struct, frozen=True):
+    """Whose numbers they are."""
+
+    name: Words
+    revision: Words
+    dtype: Words
+    weights_sha256: Annotated[dict[Words, Digest], Meta(max_length=64)]
+    versions: Named
+
+
+class View(Struct, frozen=True):
+    """What was on screen."""
+
+    kind: Kind
+    layer: Count
+    head: Count
+    queries: Annotated[list[Span], Meta(min_length=1)]
+    keys: Annotated[list[Span], Meta(min_length=1)]
+    renormalised: bool
+    query: Count
+    key: Count
+    show: Shown
+    colour: Colour
+    theme: ThemeName
+    settings: Annotated[dict[Words, LongText], Meta(max_length=64)]
+
+
+class RecordedCheck(Struct, frozen=True):
+    """A comparison with the model, as recorded."""
+
+    name: Words
+    unit: Words
+    reason: Words
+    differences: Table
+    tolerances: Table
+
+
+class Verdict(Struct, frozen=True):
+    """All comparisons, as recorded."""
+
+    passed: bool
+    checks: Annotated[list[RecordedCheck], Meta(max_length=len(UNITS))]
+    not_compared: Named
+
+
+class TokensPart(Struct, frozen=True):
+    """A text and its tokens."""
+
+    text: LongText
+    text_pair: LongText | None
+    ids: Annotated[list[Count], Meta(min_length=1, max_length=MOST_TOKENS)]
+    labels: list[Words]
+    is_special: list[bool]
+    segment: list[Annotated[int, Meta(ge=0, le=1)]]
+    word: list[Annotated[int, Meta(ge=-1, le=np.iinfo(np.int64).max)]]
+    unknown_id: Count | None
+    n_cut: Annotated[list[Count], Meta(max_length=2)]
+    masked: Annotated[dict[Count, Words], Meta(max_length=MOST_TOKENS)]
+    """Position of each token that the mask token replaces, and its label."""
+
+
+class AttentionPart(Struct, frozen=True):
+    """By layer: the scale, and the number of its mask and of its bias among the arrays."""
+
+    scale: list[Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]]
+    allowed: list[Count | None]
+    bias: list[Count | None]
+
+
+class Document(Struct, frozen=True):
+    """All of a bundle but its arrays."""
+
+    model: Source
+    view: View
+    verification: Verdict
+    tokens: TokensPart
+    target_tokens: TokensPart | None
+    attention: dict[Kind, AttentionPart]
+
+
+class _Head(Struct, frozen=True):
+    format: str
+    version: object = None
+
+
+def is_provenance(content: bytes) -> bool:
+    """Whether this is the provenance of a bundle, of whatever version."""
+    try:
+        return msgspec.json.decode(content, type=_Head).format == FORMAT
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+
+
+def read_document(content: bytes) -> Document:
+    """The provenance.json of a bundle.
+
+    Raises:
+        BundleError: it is of another kind or version, or a value in it is not what it should be; the message says where.
+    """
+    require(is_provenance(content), f"its {PROVENANCE} is of another kind.")
+    version = msgspec.json.decode(content, type=_Head).version
+    if version != VERSION:
+        raise BundleError(
+            f"This bundle has version {str(version)[:20]} of the format; this attnviz reads version {VERSION}. "
+            "Open it with the attnviz that wrote it."
+        )
+    try:
+        return msgspec.json.decode(content, type=Document)
+    except msgspec.MsgspecError as error:
+        found = f"its {PROVENANCE} has another form: {error}."
+        raise BundleError(DAMAGED.format(found)) from error
