@@ -6,12 +6,9 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import finding, link, open_screen, picked_chips, sentence
+from ui.page.navigation import PAGES
 
-PAGES = [
-    *("Attention", "All heads", "Find the head", "Token flow", "Compare", "Query-key space", "All maps"),
-    *("Step by step", "Scaling", "Kinds", "Positions", "Claims", "Cost", "History"),
-    *("Many sentences", "Glossary", "Verification"),
-]
+NAMES = [name for _, name, _ in PAGES]
 
 
 def menu(page):
@@ -30,7 +27,7 @@ def test_a_link_to_the_first_screen(server, page):
     expect(sentence(page)).to_have_value("The old door creaked.")
     assert picked_chips(page) == [3]
     assert link(page)["special"] == "hidden"
-    assert names(page) == PAGES
+    assert names(page) == NAMES
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.get_by_role("dialog")).to_have_count(0)
 
@@ -40,7 +37,7 @@ def test_a_link_that_is_the_first_visit_to_a_server(fresh_server, page):
 
     expect(page.get_by_text("The row of “door” (token 3) in layer 4, head 2")).to_be_visible()
     expect(sentence(page)).to_have_value("The old door creaked.")
-    assert names(page) == PAGES
+    assert names(page) == NAMES
     assert page.title() == "Verification · attnviz"
     expect(page.get_by_text("Page not found")).to_have_count(0)
     expect(page.get_by_role("dialog")).to_have_count(0)
