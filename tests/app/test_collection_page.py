@@ -180,7 +180,7 @@ def test_lines_without_any_token_are_an_error():
 
 def test_a_pick_that_is_not_there_is_said():
     at = open_lines(joint_sentence=77)
-    assert "The token that the link picks is not among these sentences." in captions(at)
+    assert "The token that the link selects is not among these sentences." in captions(at)
     assert component(at, "collection_map_links")["picked"] is None
 
 

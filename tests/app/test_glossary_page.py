@@ -38,7 +38,7 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
         f"the query and key of “{one}” and “{other}”: {cosine:.3f}.",
         f"the row of “{one}”, which sees {len(trace.tokens)} keys: "
         f"{entropy(weights[query], base=len(trace.tokens)):.3f} of ln n.",
-        f"{len(trace.tokens)} × 32 numbers; “{one}” is picked.",
+        f"{len(trace.tokens)} × 32 numbers; “{one}” is selected.",
         "384 numbers for each token.",
     ):
         assert said in here(at)

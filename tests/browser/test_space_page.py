@@ -12,7 +12,7 @@ from tests.browser.screen import DOOR, click_cell, finding, link, plot, wait_for
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
 LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
 MAP = ".st-key-space_map .js-plotly-plot"
-HINT = "Click a point, or walk through the points with the arrow keys; Enter picks."
+HINT = "Click a point, or walk through the points with the arrow keys; Enter selects."
 
 
 def open_space(page: Page, server: str, **params: object) -> None:
