@@ -84,7 +84,7 @@ def test_pointing_at_a_query_shows_its_lines_alone_with_their_numbers(page, serv
     n_all = sum(len(strongest(row)) for row in weights)
     assert drawn(page) == n_all
     assert numbers(page) == {}
-    expect(said(page)).to_contain_text("Point at a token")
+    expect(said(page)).to_contain_text("Hover over a token")
 
     token(page, "query", 8).hover()
     expect(said(page)).to_contain_text("query opened·8 → ")
@@ -95,7 +95,7 @@ def test_pointing_at_a_query_shows_its_lines_alone_with_their_numbers(page, serv
         expect(said(page)).to_contain_text(f"·{key} {number}")
 
     page.mouse.move(5, 5)
-    expect(said(page)).to_contain_text("Point at a token")
+    expect(said(page)).to_contain_text("Hover over a token")
     assert drawn(page) == n_all
 
 
@@ -142,7 +142,7 @@ def test_a_click_keeps_a_query_and_picks_it_everywhere(page, server):
 
     token(page, "query", 8).click()
     page.mouse.move(5, 5)
-    expect(said(page)).to_contain_text("Point at a token")
+    expect(said(page)).to_contain_text("Hover over a token")
     page.wait_for_url(lambda url: "lines_of" not in url)
     assert link(page)["query"] == "8"  # it stays the picked one
 
@@ -196,7 +196,7 @@ def test_a_tap_keeps_and_lets_go(visitors, server):
     wait_for_link(page, lines_of="query")
     wait_until_idle(page)  # or the token that is tapped may be one that has just been drawn anew
     tap()
-    expect(said(page)).to_contain_text("Point at a token")  # nothing is left hovered
+    expect(said(page)).to_contain_text("Hover over a token")  # nothing is left hovered
 
 
 class TestKeyboard:
@@ -231,7 +231,7 @@ class TestKeyboard:
         expect(page.get_by_text(re.compile("“door” gives"))).to_be_visible()
         expect(token(page, "query", 5)).to_be_focused()  # through the new drawing
         page.keyboard.press("Escape")
-        expect(said(page)).to_contain_text("Point at a token")
+        expect(said(page)).to_contain_text("Hover over a token")
         page.wait_for_url(lambda url: "lines_of" not in url)
         expect(token(page, "query", 5)).to_be_focused()
 
