@@ -55,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"attnviz {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
-    verify = commands.add_parser("verify", help="lay attnviz's attention for a text beside the model's own")
-    export = commands.add_parser("export", help="write one head's matrix with all that it comes from")
+    verify = commands.add_parser("verify", help="compare attnviz's attention for a text with the model's own")
+    export = commands.add_parser("export", help="write one head's matrix with its provenance")
     for command in (verify, export):
         command.add_argument("text", help="what the model reads")
         command.add_argument("--second", metavar="TEXT", help="second sentence of a pair")

@@ -108,7 +108,7 @@ def _check_axes(found: Trace, expected: Trace) -> None:
     if ours != theirs:
         different = next(name for name in theirs | ours if theirs.get(name) != ours.get(name))
         raise VerificationError(
-            f"The bundle cannot be laid beside {expected.provenance.model}: {different}, "
+            f"The bundle cannot be compared with {expected.provenance.model}: {different}, "
             f"{ours.get(different, 'none')} in the bundle and {theirs.get(different, 'none')} for its text here. Leave the "
             "bundle to see what the model computes."
         )

@@ -48,7 +48,7 @@ STATISTICS: Mapping[str, Statistic] = {
         Statistic(
             name="distance",
             title="Distance",
-            help="How far a head looks: the mean distance of query and key, counted by weight.",
+            help="How far away a head attends: the mean distance of query and key, weighted by attention.",
             unit="distance",
             source="Vig and Belinkov 2019 (arXiv:1906.04284), mean distance spanned by attention",
         ),
@@ -109,8 +109,8 @@ STATISTICS: Mapping[str, Statistic] = {
         Statistic(
             name="asymmetry",
             title="Asymmetry",
-            help="Whether two tokens look at each other: 0 when each gives the other the same weight, 1 when one "
-            "looks and the other never looks back (sum of |W − Wᵀ| divided by the sum of W + Wᵀ).",
+            help="Whether two tokens attend to each other: 0 when each gives the other the same weight, 1 when one "
+            "attends and the other never attends back (sum of |W − Wᵀ| divided by the sum of W + Wᵀ).",
             unit="share",
             source="defined here",
         ),

@@ -134,7 +134,7 @@ def resolve(name: str) -> Offer:
 
 _BERT_OFFER = Offer(
     name=BERT,
-    description="12 layers, 12 heads; the model that articles about attention use",
+    description="12 layers, 12 heads; the model that most articles about attention use",
     repository="google-bert/bert-base-uncased",
     # The newest commit of the repository in November 2026, and the files of it that are downloaded.
     revision="86b5e0934494bd15c9632b12f734a8a67f723594",
@@ -147,7 +147,7 @@ def _embedded() -> Offer:
 
     return Offer(
         name=EMBEDDED,
-        description="6 layers, 12 heads; comes with attnviz",
+        description="6 layers, 12 heads; bundled with attnviz",
         folder=get_model_path(),
     )
 

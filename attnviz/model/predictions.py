@@ -42,7 +42,7 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
     """
     if model.head is None:
         raise UnsupportedArchitectureError(
-            f"What {model.name} would put at token {position} was asked for; its checkpoint has no language head. "
+            f"What {model.name} predicts at token {position} was asked for; its checkpoint has no language head. "
             "Pick a model that has one, such as bert-base-uncased."
         )
     check_index("token", position, len(trace.last_hidden_state), "this text")

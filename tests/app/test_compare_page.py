@@ -309,8 +309,9 @@ def test_long_texts_are_zoomed_to_single_cells_around_the_picked_pair(embedded):
     rows, columns = (slice(one, one + length) for one in first)
     np.testing.assert_array_equal(cells(at, "first"), weights[rows, columns])
     np.testing.assert_array_equal(cells(at, "second"), whole.weights(3, 2)[rows, columns])
-    assert f"Shown are {length} of {n} queries and {length} of {n} keys, around the selected pair" in captions(
-        at
+    assert (
+        f"Shown are {length} of {n} queries and {length} of {n} keys, around the selected pair"
+        in captions(at)
     )
     assert "block" not in captions(at)
     while not at.button(key="compare_zoom_in").disabled:

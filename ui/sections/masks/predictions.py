@@ -19,7 +19,7 @@ def predictions(view: View, changed: Trace, title: str) -> None:
         changed: the trace under the mask.
         title: what that mask is called.
     """
-    st.subheader("What the model would fill in")
+    st.subheader("What the model predicts")
     source = view.selection.source
     position = _place(view)
     before = cache.predictions(source, view.trace, position)
