@@ -13,7 +13,7 @@ from transformers.utils import logging
 import attnviz
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.records import Check
-from tests import tiny
+from tests import tiny, tiny_refused
 
 README = Path(__file__).parents[1] / "README.md"
 START, END = "<!-- families: make families -->", "<!-- end of families -->"
@@ -31,7 +31,7 @@ def main() -> None:
 def lines() -> Iterator[str]:
     """The section, line by line."""
     rows = [_supported(family) for family in tiny.TEXT_FAMILIES.values()]
-    refused = {name: _reason(family) for name, family in sorted(tiny.UNSUPPORTED_FAMILIES.items())}
+    refused = {name: _reason(family) for name, family in sorted(tiny_refused.UNSUPPORTED_FAMILIES.items())}
     yield f"{len(rows)} families verified, {len(refused)} refused."
     yield ""
     yield "| family | compared | closest to its tolerance | difference | tolerance |"

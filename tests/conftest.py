@@ -12,7 +12,7 @@ import attnviz
 from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
-from tests import memory, tiny
+from tests import memory, tiny, tiny_refused
 
 logging.disable_progress_bar()
 
@@ -45,7 +45,7 @@ def door_trace(embedded: Model) -> Trace:
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Folder of a family's tiny checkpoint, written when first asked for."""
-    families = tiny.TEXT_FAMILIES | tiny.UNSUPPORTED_FAMILIES
+    families = tiny.TEXT_FAMILIES | tiny_refused.UNSUPPORTED_FAMILIES
     root = tmp_path_factory.mktemp("checkpoints")
     return cache(lambda name: tiny.save(families[name], root / name))
 

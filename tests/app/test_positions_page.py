@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.maths.positions import shift
-from tests import tiny
+from tests import tiny, tiny_tokenizers
 from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
 
 PAGE = "pages/positions.py"
@@ -113,7 +113,7 @@ def test_fixed_sines_and_cosines_are_not_called_learned(checkpoint, tmp_path, mo
     for part in (network.encoder, network.decoder):
         part.embed_positions.weight.data.copy_(part.embed_positions.create_weight())
     network.save_pretrained(tmp_path / "marian")
-    tiny.tokenizer("t5").save_pretrained(tmp_path / "marian")
+    tiny_tokenizers.tokenizer("t5").save_pretrained(tmp_path / "marian")
     for folder, is_learned in ((tmp_path / "marian", False), (checkpoint("bart"), True)):
         monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
         at = open_page(PAGE, model=folder.name, text="the cat sat", second="a door")

@@ -8,7 +8,7 @@ import pytest
 from transformers import AutoModel
 
 from attnviz.model.trace import Trace
-from tests import tiny
+from tests import tiny, tiny_tokenizers
 from tests.app.screen import (
     assert_no_exception,
     chips,
@@ -94,7 +94,7 @@ class TestWordsOfATokenizerThatSplitsNothing:
         assert "18 self" not in said
 
     def test_where_nothing_tells_them_they_are_not_offered(self, llama):
-        at = llama(text="".join(tiny.SPACELESS[:3]), unit="words")
+        at = llama(text="".join(tiny_tokenizers.SPACELESS[:3]), unit="words")
         [field] = [one for one in at.button_group if one.key == "field_unit"]
         assert field.disabled
         assert field.value == "tokens"
@@ -107,7 +107,7 @@ class TestWordsOfATokenizerThatSplitsNothing:
         assert "Pieces of a word" not in captions(at)
 
     def test_of_another_text_they_are_offered_again(self, llama):
-        at = llama(text="".join(tiny.SPACELESS[:3]))
+        at = llama(text="".join(tiny_tokenizers.SPACELESS[:3]))
         type_text(at, "the zebra sat")
         [field] = [one for one in at.button_group if one.key == "field_unit"]
         assert not field.disabled

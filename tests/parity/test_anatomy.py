@@ -8,7 +8,7 @@ import torch
 
 import attnviz
 from attnviz.model.anatomy import anatomy
-from tests import tiny
+from tests import tiny, tiny_tokenizers
 
 TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
 TOLERANCE = 1e-4  # float32: sums of up to 30 products of values of about 10; a wrong head or axis is off by 1
@@ -212,7 +212,7 @@ def test_rms_norm_with_a_weight_of_its_own(tmp_path, name, less):
         )
         network.get_submodule(path).weight.copy_(drawn)
     network.save_pretrained(tmp_path)
-    tiny.tokenizer(family.tokenizer).save_pretrained(tmp_path)
+    tiny_tokenizers.tokenizer(family.tokenizer).save_pretrained(tmp_path)
     model = attnviz.load_model(str(tmp_path))
     found = anatomy(model, trace_of(model, family), 0)
     np.testing.assert_allclose(found.norm.weight, drawn.numpy() + less, atol=1e-6)  # float32

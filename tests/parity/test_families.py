@@ -20,7 +20,7 @@ from attnviz.model.capture import record_forward
 from attnviz.model.families import REASONS
 from attnviz.model.trace import Trace
 from attnviz.records import KINDS
-from tests import tiny
+from tests import tiny, tiny_refused
 
 # float32 (unit roundoff 6e-8). Scores of the tiny models reach 30, which costs 2e-6, and the
 # roundings of up to 7 layers add up; a wrong formula is off by 1e-1.
@@ -299,7 +299,7 @@ def test_t5_s_positions_are_a_bias_that_every_layer_shares(ours):
     assert not np.allclose(bias[0, 1, 2], bias[0, 2, 1])  # and it tells left from right
 
 
-@pytest.mark.parametrize("family", tiny.UNSUPPORTED_FAMILIES.values(), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", tiny_refused.UNSUPPORTED_FAMILIES.values(), ids=lambda family: family.name)
 class TestRefused:
     def test_with_a_reason(self, family, checkpoint):
         with pytest.raises(attnviz.UnsupportedArchitectureError, match=family.reason) as refused:
@@ -318,7 +318,7 @@ class TestRefused:
 
 
 def test_every_reason_is_tested():
-    assert set(REASONS) <= set(tiny.UNSUPPORTED_FAMILIES)
+    assert set(REASONS) <= set(tiny_refused.UNSUPPORTED_FAMILIES)
 
 
 def test_a_vision_model_is_recorded_too():

@@ -18,7 +18,7 @@ from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
 from attnviz.model.anatomy import anatomy
 from attnviz.model.checkpoint import load_tokenizer
 from attnviz.model.loading import find_device
-from tests import tiny
+from tests import tiny, tiny_refused
 from tests.hub import save_tiny_bert
 
 
@@ -151,7 +151,7 @@ def test_a_name_that_is_nothing():
 
 
 def test_a_family_that_does_not_take_our_attention(tmp_path):
-    family = next(iter(tiny.UNSUPPORTED_FAMILIES.values()))
+    family = next(iter(tiny_refused.UNSUPPORTED_FAMILIES.values()))
     tiny.save(family, tmp_path)
     with pytest.raises(UnsupportedArchitectureError):
         attnviz.load_model(str(tmp_path))
@@ -194,7 +194,7 @@ def test_a_limit_that_is_none_in_other_words_is_none(limit, tmp_path):
 def test_a_family_that_lists_its_own_attentions_is_refused_though_it_is_not_known(tmp_path, monkeypatch):
     """transformers says only KeyError: 'attnviz'."""
     monkeypatch.setattr("attnviz.model.checkpoint.refuse_unsupported", lambda name, config: None)
-    tiny.save(tiny.UNSUPPORTED_FAMILIES["gptj"], tmp_path)
+    tiny.save(tiny_refused.UNSUPPORTED_FAMILIES["gptj"], tmp_path)
     with pytest.raises(UnsupportedArchitectureError, match="does not let its attention be replaced"):
         attnviz.load_model(str(tmp_path))
 
@@ -202,7 +202,7 @@ def test_a_family_that_lists_its_own_attentions_is_refused_though_it_is_not_know
 def test_a_refusal_names_the_model_and_no_folder(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
-    tiny.save(tiny.UNSUPPORTED_FAMILIES["deberta-v2"], folder)
+    tiny.save(tiny_refused.UNSUPPORTED_FAMILIES["deberta-v2"], folder)
     assert refusal(folder).startswith(
         "mine is of the family deberta-v2, which attnviz cannot show: its scores"
     )

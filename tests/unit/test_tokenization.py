@@ -6,10 +6,10 @@ import pytest
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, TextTooLongError
 from attnviz.model.tokenization import CHARACTER_LIMIT, _is_apart, _words, has_words, remarks, tokenize
 from attnviz.records import Tokens
-from tests import tiny
+from tests import tiny_tokenizers
 
-BERT = tiny.tokenizer("bert")
-BYTES = tiny.tokenizer("bytes")
+BERT = tiny_tokenizers.tokenizer("bert")
+BYTES = tiny_tokenizers.tokenizer("bytes")
 
 
 def read(text: str, text_pair: str | None = None, *, tokenizer=BERT, max_tokens=None, cut=False) -> Tokens:
@@ -46,7 +46,7 @@ class TestPairs:
         assert (tokens.text, tokens.text_pair, tokens.n_cut) == ("the cat", "it sat on it", (0, 0))
 
     def test_a_family_without_segment_ids_is_treated_alike(self):
-        tokens = read("the cat", "it sat", tokenizer=tiny.tokenizer("roberta"))
+        tokens = read("the cat", "it sat", tokenizer=tiny_tokenizers.tokenizer("roberta"))
         assert tokens.labels == ("<s>", "the", "cat", "</s>", "</s>", "it", "sat", "</s>")
         assert tokens.segment.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
 
@@ -184,7 +184,7 @@ class TestWords:
     @staticmethod
     def words(text: str, name: str, text_pair: str | None = None) -> list[str]:
         """The words, with a bar between their tokens; a token of no known word stands alone in brackets."""
-        tokens = read(text, text_pair, tokenizer=tiny.tokenizer(name))
+        tokens = read(text, text_pair, tokenizer=tiny_tokenizers.tokenizer(name))
         found: dict[tuple[int, int, int], list[str]] = {}
         for position in np.flatnonzero(~tokens.is_special):
             word = int(tokens.word[position])
@@ -195,7 +195,7 @@ class TestWords:
 
     def test_without_a_split_beforehand_they_end_at_spaces(self):
         """Llama 2's tokenizer says that the whole text is one word."""
-        tokenizer = tiny.tokenizer("sentencepiece")
+        tokenizer = tiny_tokenizers.tokenizer("sentencepiece")
         encoding = tokenizer("the cat sat on the zebra.")
         assert set(encoding.word_ids()) == {None, 0}
         assert self.words("the cat sat on the zebra.", "sentencepiece") == [
@@ -210,7 +210,7 @@ class TestWords:
         assert words[-1].replace("|", "").replace("<unk>", "").endswith("cat")
 
     def test_of_a_pair_each_text_has_its_own(self):
-        tokens = read("the cat", "on the mat", tokenizer=tiny.tokenizer("sentencepiece"))
+        tokens = read("the cat", "on the mat", tokenizer=tiny_tokenizers.tokenizer("sentencepiece"))
         assert tokens.word[~tokens.is_special].tolist() == [0, 1, 0, 1, 2]
         assert tokens.segment[~tokens.is_special].tolist() == [0, 0, 1, 1, 1]
 
@@ -228,12 +228,12 @@ class TestWords:
     @pytest.mark.parametrize("name", ["sentencepiece", "unigram", "bytes"])
     @pytest.mark.parametrize("text", ["\u4e2d\u6587\u5b57", "\u306e\u306e", "\u0e01\u0e01\u0e01"], ids=ascii)
     def test_in_a_script_without_spaces_no_rule_tells_them(self, text, name):
-        tokens = read(text, tokenizer=tiny.tokenizer(name))
+        tokens = read(text, tokenizer=tiny_tokenizers.tokenizer(name))
         assert (tokens.word == -1).all()
         assert not has_words(tokens)
 
     def test_beside_other_words_only_theirs_are_not_known(self):
-        tokens = read("the \u4e2d\u6587 cat", tokenizer=tiny.tokenizer("sentencepiece"))
+        tokens = read("the \u4e2d\u6587 cat", tokenizer=tiny_tokenizers.tokenizer("sentencepiece"))
         assert tokens.word[~tokens.is_special].tolist() == [0, -1, -1, -1, 1]
         assert has_words(tokens)
 
@@ -255,7 +255,7 @@ class TestWords:
 
     def test_no_offsets_and_one_word_tell_nothing(self):
         """As a normaliser may leave it: every token from nowhere."""
-        tokenizer = tiny.tokenizer("sentencepiece")
+        tokenizer = tiny_tokenizers.tokenizer("sentencepiece")
         encoding = tokenizer("the cat", return_special_tokens_mask=True)
 
         class Nowhere:

@@ -15,12 +15,11 @@ from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, offers
 from attnviz.records import KINDS, Head, Unit
 from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, written
+from ui.choice.map_settings import JointMapSettings, MapSettings
 from ui.choice.presets import first_screen
 from ui.choice.settings import (
     FlowSettings,
     GridSettings,
-    JointMapSettings,
-    MapSettings,
     MaskSettings,
     PairList,
     PartnerB,

@@ -8,8 +8,8 @@ import streamlit as st
 from attnviz.maps.collection import Collection
 from attnviz.maps.joint_map import JointMap, joint_map
 from ui.choice import widgets
+from ui.choice.map_settings import JointMapSettings
 from ui.choice.selection import Selection
-from ui.choice.settings import JointMapSettings
 from ui.page import waiting
 from ui.page.view import View
 from ui.sections.collection.lines import digest

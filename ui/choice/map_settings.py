@@ -1,0 +1,195 @@
+"""What people choose for a map of one head, and for the joint map of many sentences.
+
+Names in a link are the names of the fields, after the record's ``PREFIX``.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from attnviz.figures import collection as collection_figures
+from attnviz.figures.tint import Tint
+from attnviz.maps import joint_map
+from attnviz.maps.joint_map import JointMethod
+from attnviz.maps.layouts import FEWEST_ITERATIONS, METRICS, MOST_ITERATIONS
+from attnviz.maps.projection import METHODS
+from attnviz.maps.spaces import Space
+from attnviz.records import Head
+from ui.choice.fields import Number, OneHead, Switch, Text, Word
+from ui.words.findings import METHOD_NAMES, SPACE_NAMES, SPACE_WORDS, TINT_NAMES
+
+MapsOrder = Literal["layer", "reliability"]
+"""How the maps of all heads are ordered: by layer and head, or the most reliable first."""
+
+_PERPLEXITY = (
+    "How many neighbours each point takes into account: a low value shows small groups, a high one the whole."
+)
+_SPACES = " ".join(f"{SPACE_NAMES[one]}: {said}" for one, said in SPACE_WORDS.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapSettings:
+    """What a map of one head's queries and keys is made with, and what is drawn on it."""
+
+    PREFIX: ClassVar = ""
+
+    method: Annotated[
+        str,
+        Word(
+            METHODS,
+            names=METHOD_NAMES,
+            title="Method",
+            help="Places the points: the attention map is fitted to the weights themselves; t-SNE and UMAP keep "
+            "neighbours together; PCA and classical MDS keep large distances.",
+        ),
+    ] = "attention"
+    """The first screen's map is always t-SNE."""
+    space: Annotated[
+        Space,
+        Word(
+            names=SPACE_NAMES,
+            title="Vectors",
+            help=f"Feeds these vectors to the method; the attention map is fed the weights instead. {_SPACES}",
+        ),
+    ] = "lifted"
+    """The first screen's map takes the vectors as they are."""
+    dimensions: Annotated[
+        int,
+        Number(
+            2,
+            3,
+            title="Dimensions",
+            help="Lays the points out in the plane, or in space, where you can turn them.",
+        ),
+    ] = 2
+    values: Annotated[
+        bool,
+        Switch(
+            title="Values as a third cloud",
+            help="Adds the value vectors as squares; the attention map, fitted to weights, has no place for them.",
+        ),
+    ] = False
+    aligned_with: Annotated[
+        Head | None, OneHead(help="Rotates and mirrors the map to lie as close to this head's as it can.")
+    ] = None
+    tint: Annotated[
+        Tint,
+        Word(
+            names=TINT_NAMES,
+            title="Coloured by",
+            help="Colours the points by this; their shapes always tell queries, keys and values apart.",
+        ),
+    ] = "role"
+    order: Annotated[
+        MapsOrder,
+        Word(
+            names={"layer": "By layer", "reliability": "Best map first"},
+            title="Order",
+            help="Orders the maps by layer and head, or puts those first whose distances follow the scores best.",
+        ),
+    ] = "layer"
+    largest_first: Annotated[
+        bool,
+        Switch(
+            title="Largest first",
+            help="Orders the dimensions by what they add to the score or take from it, instead of by number.",
+        ),
+    ] = False
+    """Whether the dimensions of the picked pair are ordered by what they add to its score."""
+    metric: Annotated[
+        str,
+        Word(
+            METRICS,
+            title="Distance",
+            help="Cosine compares the directions of the vectors, euclidean also their lengths.",
+        ),
+    ] = "cosine"
+    perplexity: Annotated[float, Number(1, 100, title="Perplexity", help=_PERPLEXITY)] = 5.0
+    iterations: Annotated[
+        int,
+        Number(
+            FEWEST_ITERATIONS,
+            MOST_ITERATIONS,
+            step=250,
+            title="Iterations",
+            help="Largest number of steps of the optimiser; with more, the points settle.",
+        ),
+    ] = 1000
+    neighbours: Annotated[
+        int,
+        Number(
+            2,
+            500,
+            title="Neighbours",
+            help="How many neighbours each point takes into account: few show small groups, many the whole.",
+        ),
+    ] = 15
+    min_dist: Annotated[
+        float,
+        Number(
+            0,
+            1,
+            step=0.05,
+            title="Least distance",
+            help="How close points may be: a low value packs groups, a high one spreads them.",
+        ),
+    ] = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointMapSettings:
+    """The joint map of many sentences.
+
+    It has its own method, vectors and colours, since thousands of points ask for other settings than one sentence does.
+    """
+
+    PREFIX: ClassVar = "joint_"
+
+    sentences: Annotated[
+        str,
+        Word(
+            ("bundled", "own"),
+            help="Maps the bundled sentences, or the visitor's own, which no link holds.",
+        ),
+    ] = "bundled"
+    method: Annotated[
+        JointMethod,
+        Word(
+            names=joint_map.METHOD_NAMES,
+            title="Method",
+            help="Places the points: PCA keeps large distances and is fastest; UMAP and t-SNE keep neighbours and form "
+            "groups.",
+        ),
+    ] = "pca"
+    space: Annotated[
+        Space,
+        Word(
+            names=SPACE_NAMES,
+            title="Vectors",
+            help="Feeds these vectors to the method; each choice keeps the weights within a sentence, as stated below the "
+            "map.",
+        ),
+    ] = "lifted"
+    perplexity: Annotated[float, Number(1, 500, step=5, title="Perplexity", help=_PERPLEXITY)] = 30.0
+    tint: Annotated[
+        str,
+        Word(
+            collection_figures.TINTS,
+            names=lambda one: {
+                "token": "Frequent tokens",
+                "norm": "Length of vector",
+                "special": "Special or not",
+            }.get(one, one.capitalize()),
+            title="Colour by",
+            help="Colours the points by this; their shapes always tell queries and keys apart.",
+        ),
+    ] = "role"
+    search: Annotated[
+        str,
+        Text(
+            title="Find a token",
+            help="Highlights every token or word that is exactly this, in upper or lower case.",
+        ),
+    ] = ""
+    sentence: Annotated[int | None, Number(help="Selects a token of this sentence.")] = None
+    token: Annotated[int, Number(help="Position of that token in its sentence.")] = 0
+    side: Annotated[str, Word(("query", "key"), help="Selects its query or its key.")] = "query"
