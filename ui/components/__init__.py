@@ -1,9 +1,11 @@
-"""What Streamlit and Plotly cannot do themselves, each with its script and style beside it; what several share is in shared/."""
+"""What Streamlit and Plotly cannot do themselves, each with its script and style beside it."""
 
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
+
+from attnviz.figures.theme import THEMES, ThemeName
 
 _HERE = Path(__file__).parent
 
@@ -12,17 +14,25 @@ def register(name: str, *shared: str) -> Any:
     """The mounting command of the component whose .js and .css are in the folder of this name.
 
     Args:
-        shared: names of files in shared/ that its script and style go on from.
+        shared: files of the folder ``shared`` that its own rest on, without their endings.
     """
-    files = [*(_HERE / "shared" / one for one in shared), _HERE / name / name]
     return st.components.v2.component(
         f"attnviz_{name}",
         html=f'<div class="{name}"></div>',
-        css=_joined(files, ".css"),
-        js=_joined(files, ".js"),
+        css=_joined(name, shared, "css"),
+        js=_joined(name, shared, "js"),
     )
 
 
-def _joined(files: list[Path], suffix: str) -> str:
-    paths = [one.with_suffix(suffix) for one in files]
-    return "\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
+def colours(theme: ThemeName, *names: str) -> dict[str, str]:
+    """Colours of these names, for a script and its style."""
+    return {name: getattr(THEMES[theme], name) for name in names}
+
+
+def _joined(name: str, shared: tuple[str, ...], ending: str) -> str:
+    """One text, since a script that Streamlit takes as a text can import no other."""
+    files = [_HERE / "shared" / f"{one}.{ending}" for one in shared]
+    if ending == "css":
+        files = [file for file in files if file.exists()]  # not all that is shared has a look
+    own = _HERE / name / f"{name}.{ending}"
+    return "\n".join(file.read_text(encoding="utf-8") for file in [*files, own])

@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float
 
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName, weight_text
 from attnviz.figures.thumbnails import colours_at
-from ui.components import register
+from ui.components import colours, register
 
-_mount = register("head_grid", "svg", "grid")
+_mount = register("head_grid", "svg", "html", "grid")
 _LEGEND_STEPS = 17
 _HALF_DARK = 0.55
 """Share of the scale from which on text in the background's colour is read more easily, in both themes."""
@@ -47,7 +47,6 @@ def head_grid(
         height: most that the grid takes, px, while its cells stay large enough to be hit.
         key: of the component; one for each grid on a page.
     """
-    palette = THEMES[theme]
     n_layer, n_head = len(texts), len(texts[0])
 
     def take() -> None:
@@ -74,7 +73,7 @@ def head_grid(
         "height": height,
         "font": FONT,
         "fontSize": SMALL_FONT_SIZE,
-        "colours": {one: getattr(palette, one) for one in ("background", "text", "quiet", "edge", "picked")},
+        "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
     }
     with st.container(gap=None):
         if pictures is not None:

@@ -1,11 +1,8 @@
-// All heads as one SVG: layers down, heads across. A click, Enter or the space bar picks a head; arrow keys move
-// between heads; a line below says what there is to say about the head under the pointer or the focus.
-// Colours and fonts are attributes and not styles, so that the SVG can be saved as it is.
-// Texts are set as text nodes only.
+// All heads as one SVG: layers down, heads across, each a picture or a coloured square. Rests on svg, html and grid.
 //
 // Streamlit calls the function below for every message. Pictures come in messages of their own.
 
-const GAP = 3, LEFT = 44, TOP = 40, RIGHT = 4, LEGEND = 34; // px
+const GAP = 3, LEGEND = 34; // px
 const ROOMY = 46; // px a cell needs for a mark above its number in the middle
 const SMALLEST = 32, LARGEST = 76; // px a cell is wide and high
 const FAINT = 0.2; // opacity
@@ -20,9 +17,8 @@ function sideOfCell(data, width) {
   return Math.floor(Math.max(SMALLEST, Math.min(LARGEST, side)));
 }
 
-function drawCell(data, layer, head, side, picture) {
+function drawHead(data, layer, head, side, picture) {
   const cell = data.cells[layer][head];
-  const isPicked = layer === data.picked[0] && head === data.picked[1];
   const [x, y] = [LEFT + head * (side + GAP), TOP + layer * (side + GAP)];
   const { colours } = data;
   const parts = [draw("rect", { x, y, width: side, height: side, fill: cell.fill ?? colours.background })];
@@ -42,42 +38,9 @@ function drawCell(data, layer, head, side, picture) {
     const place = { x: x + side - width / 2, y: y + 12, "text-anchor": "middle", fill: colours.text };
     parts.push(draw("rect", corner), draw("text", { ...place, "font-weight": 600 }, cell.mark));
   }
-  return draw(
-    "g",
-    {
-      ...{ role: "gridcell", "aria-selected": isPicked, "aria-label": cell.text, tabindex: -1 },
-      ...{ "data-at": layer * data.cells[0].length + head, "data-layer": layer, "data-head": head },
-    },
-    draw("g", { opacity: cell.dimmed ? FAINT : 1 }, ...parts),
-    draw("rect", {
-      ...{ class: "edge", fill: "none", x: x - 0.5, y: y - 0.5, width: side + 1, height: side + 1 },
-      ...{ stroke: isPicked ? colours.picked : colours.edge, "stroke-width": isPicked ? 3 : 1 },
-    })
-  );
-}
-
-function drawAxes(data, side) {
-  const { text, quiet } = data.colours;
-  const [nLayers, nHeads] = [data.cells.length, data.cells[0].length];
-  const middle = (start, count) => start + (count * (side + GAP) - GAP) / 2;
-  const layers = middle(TOP, nLayers);
-  const titles = [
-    draw("text", { x: middle(LEFT, nHeads), y: 14, "text-anchor": "middle", fill: quiet }, "head"),
-    draw(
-      "text",
-      { x: 14, y: layers, "text-anchor": "middle", fill: quiet, transform: `rotate(-90 14 ${layers})` },
-      "layer"
-    ),
-  ];
-  for (let head = 0; head < nHeads; head++) {
-    const x = LEFT + head * (side + GAP) + side / 2;
-    titles.push(draw("text", { x, y: TOP - 8, "text-anchor": "middle", fill: text }, String(head)));
-  }
-  for (let layer = 0; layer < nLayers; layer++) {
-    const y = TOP + layer * (side + GAP) + side / 2 + 4;
-    titles.push(draw("text", { x: LEFT - 8, y, "text-anchor": "end", fill: text }, String(layer)));
-  }
-  return draw("g", { "aria-hidden": true }, ...titles);
+  const shown = { place: [layer, head], text: cell.text };
+  const at = layer * data.cells[0].length + head;
+  return drawCell(data, at, shown, { x, y, side }, draw("g", { opacity: cell.dimmed ? FAINT : 1 }, ...parts));
 }
 
 function drawLegend(data, top) {
@@ -104,14 +67,14 @@ function drawGrid(data, width, images) {
   const side = sideOfCell(data, width);
   const [nLayers, nHeads] = [data.cells.length, data.cells[0].length];
   const rows = data.cells.map((row, layer) =>
-    draw("g", { role: "row" }, ...row.map((_, head) => drawCell(data, layer, head, side, images[layer]?.[head])))
+    draw("g", { role: "row" }, ...row.map((_, head) => drawHead(data, layer, head, side, images[layer]?.[head])))
   );
   const size = {
     width: LEFT + nHeads * (side + GAP) - GAP + RIGHT,
     height: TOP + nLayers * (side + GAP) + (data.legend ? LEGEND : 0),
   };
   const legend = data.legend ? [drawLegend(data, size.height - LEGEND)] : [];
-  return drawSheet(data, size, drawAxes(data, side), ...rows, ...legend);
+  return drawSheet(data, size, drawAxes(data.colours, [nLayers, nHeads], { side, gap: GAP }), ...rows, ...legend);
 }
 
 function size(encoded) {
@@ -125,15 +88,25 @@ function keep({ grid, version, pictures: encoded }) {
     row.map((one) => ({ ...size(one), href: `data:image/png;base64,${one}` }))
   );
   pictures.set(grid, { version, of });
-  window.dispatchEvent(new CustomEvent("attnviz-pictures", { detail: grid }));
+  tellGrid(grid);
+}
+
+/** Brings the picked cell into sight: scrolls the grid alone, never the page. */
+function reveal(scroller) {
+  const picked = scroller.querySelector("[aria-selected=true]")?.getBoundingClientRect();
+  const shown = scroller.getBoundingClientRect();
+  if (picked && (picked.right > shown.right || picked.left < shown.left)) {
+    scroller.scrollLeft += picked.left - shown.left - scroller.clientWidth / 2;
+  }
 }
 
 export default function (component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".head_grid");
-  root.stopListening?.();
   if (data.pictures) return keep(data);
 
+  const columns = data.cells[0].length;
+  const cells = data.cells.flatMap((row, layer) => row.map(({ text }, head) => ({ place: [layer, head], text })));
   // Made once and moved from one drawing to the next, so that no picture is decoded again.
   const images = () => {
     const sent = data.version && pictures.get(data.grid);
@@ -145,15 +118,11 @@ export default function (component) {
     }
     return root.drawn.of;
   };
-  const columns = data.cells[0].length;
-  root.stopListening = runGrid(component, root, {
-    columns,
-    pickedAt: data.picked[0] * columns + data.picked[1],
-    texts: data.cells.flat().map(({ text }) => text),
-    places: data.cells.flatMap((row, layer) => row.map((_, head) => [layer, head])),
-    drawInto: (scroller) => scroller.replaceChildren(drawGrid(data, scroller.clientWidth, images())),
-    news: "attnviz-pictures",
-    followsPicked: true,
+  const end = showGrid(component, root, { columns, cells }, (scroller) => {
+    const left = scroller.scrollLeft;
+    scroller.replaceChildren(drawGrid(data, scroller.clientWidth, images()));
+    scroller.scrollLeft = left;
   });
-  return root.stopListening;
+  reveal(root.querySelector(".scroller"));
+  return end;
 }

@@ -10,7 +10,7 @@ from attnviz.figures.theme import THEMES, ThemeName, label_at
 from attnviz.records import AttentionPattern, Axis
 from ui.components import register
 
-_mount = register("heatmap_events", "charts")
+_mount = register("heatmap_events", "html", "readout", "chart", "chart_insides")
 
 
 def heatmap_events(

@@ -1,6 +1,7 @@
 // Listens to the heatmap that st.plotly_chart draws: a click picks query and key, and a line of text
 // below it says what the cell under the pointer holds, or the picked cell when there is none.
 // Streamlit itself reports no clicks on heatmap cells. A matrix of small cells gets buttons to zoom, too.
+// Rests on html, readout, chart and chart_insides.
 
 const FEWEST_CELLS = 8; // of a side, as far as the buttons zoom in
 
@@ -20,7 +21,7 @@ function describe(data, row, column, shown) {
 
 /** What is shown of a matrix: its rows and its columns, each from one place to another. */
 function shownPart(chart) {
-  const { xaxis, yaxis } = chart.layout;
+  const { xaxis, yaxis } = chart.layout; // Plotly writes the ranges it has chosen into it
   return [yaxis, xaxis].map(({ range }) => [...range].sort((one, other) => one - other));
 }
 
@@ -65,8 +66,8 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
     hint.textContent = isAll ? (byTouch ? "" : "Or drag over cells.") : moved;
     // An overview is laid over the cells while they are smaller than a pixel.
     const { images } = chart.layout;
-    const axes = axesOf(chart);
-    const isOverview = axes !== null && Math.abs(axes.x(1) - axes.x(0)) < 1;
+    const { x } = plotArea(chart);
+    const isOverview = Math.abs(x(1) - x(0)) < 1;
     if (images?.length && (images[0].visible ?? true) !== isOverview) {
       Plotly.relayout(chart, { "images[0].visible": isOverview, "annotations[0].visible": isOverview });
     }
@@ -89,21 +90,12 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
     if (JSON.stringify(shownPart(chart)) !== JSON.stringify(line.kept?.part)) restore();
   };
   restore();
-  const heard = { plotly_react: react, plotly_afterplot: look, plotly_relayout: keep };
-  hear(chart, heard);
-  return () => unhear(chart, heard);
+  return listen(chart, { plotly_react: react, plotly_afterplot: look, plotly_relayout: keep });
 }
 
 function zoomBar(line) {
-  const bar = document.createElement("div");
-  bar.className = "zoom";
-  for (const text of ["Zoom in", "Zoom out", "All cells"]) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = text;
-    bar.append(button);
-  }
-  bar.append(document.createElement("span"));
+  const buttons = ["Zoom in", "Zoom out", "All cells"].map((text) => makeButton("", text));
+  const bar = make("div", "zoom", ...buttons, make("span"));
   line.before(bar);
   return bar;
 }
@@ -111,14 +103,12 @@ function zoomBar(line) {
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const line = parentElement.querySelector(".heatmap_events");
-  line.stopListening?.(); // to what it was told before: Streamlit calls this again with every new matrix
   line.style.color = data.colour;
-  line.setAttribute("aria-live", "polite");
+  showAsReadout(line);
   line.textContent = data.picked;
   const bar = parentElement.querySelector(".zoom") ?? zoomBar(line);
   bar.hidden = !data.zooms;
 
-  let endZoom = null;
   const hover = (event) => {
     const point = event.points[0];
     const [row, column] = point.pointNumber;
@@ -131,15 +121,10 @@ export default function (component) {
     const [row, column] = event.points[0].pointNumber;
     setTriggerValue("pick", [data.queryPositions[row], data.keyPositions[column]]);
   };
-  const heard = { plotly_hover: hover, plotly_unhover: unhover, plotly_click: click };
-  const attach = (chart) => {
-    hear(chart, heard);
-    if (data.zooms) endZoom = zoomable(chart, data, line, bar.children);
-  };
-  const detach = (chart) => {
-    unhear(chart, heard);
-    endZoom?.();
-  };
-  line.stopListening = watchChart(data.chart, ".xtick", attach, detach);
-  return line.stopListening;
+  const drawn = () => chartsOf(data.chart, ".xtick")[0];
+  return followChart(line, drawn, (chart) => {
+    const ends = [listen(chart, { plotly_hover: hover, plotly_unhover: unhover, plotly_click: click })];
+    if (data.zooms) ends.push(zoomable(chart, data, line, bar.children));
+    return () => ends.forEach((end) => end());
+  });
 }

@@ -3,7 +3,7 @@
 from attnviz.figures.theme import THEMES, ThemeName
 from ui.components import register
 
-_mount = register("label_room", "charts")
+_mount = register("label_room", "chart", "chart_insides")
 
 
 def label_room(chart: str, *, note: str, theme: ThemeName) -> None:

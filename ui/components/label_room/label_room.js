@@ -1,6 +1,6 @@
 // Hides labels of a map that lie on others or leave the chart. Maps are laid out for a wide window; in a narrow one
 // the points are closer to each other, and labels as large as before. Labels at the ends of lines stay, and are moved
-// into the chart.
+// into the chart. Rests on chart and chart_insides.
 
 const MOST_COVERED = 0.1; // of a label, as in attnviz/figures/projection.py
 const MOST_CUT = 1; // px
@@ -13,14 +13,9 @@ function covered(one, other) {
   return area / Math.min(one.width * one.height, other.width * other.height);
 }
 
-/** The point that a label names. Plotly 4.2 has no public way from a drawn label to its point; d3 notes it there. */
-function pointOf(label) {
-  return label.parentNode.__data__;
-}
-
 /** Hides what has no room; whether there was any. */
 function makeRoom(chart) {
-  const lines = chart.data.filter(({ mode, x }) => mode === "lines" && x);
+  const lines = tracesOf(chart).filter(({ mode, x }) => mode === "lines" && x);
   const ends = new Set(lines.flatMap(({ x, y }) => Array.from(x, (one, at) => `${one} ${y[at]}`)));
   const written = [...chart.querySelectorAll(".textpoint text")].filter(({ textContent }) => textContent);
   for (const label of written) label.style.translate = "none";
@@ -48,18 +43,14 @@ function makeRoom(chart) {
 
 export default function ({ data, parentElement }) {
   const line = parentElement.querySelector(".label_room");
-  line.stopListening?.(); // Streamlit calls this again with every new map
   line.style.color = data.colour;
 
-  let look = null;
-  const attach = (chart) => {
-    look = () => {
+  const drawn = () => chartsOf(data.chart, ".cartesianlayer")[0];
+  return followChart(line, drawn, (chart) => {
+    const look = () => {
       line.textContent = makeRoom(chart) ? data.note : "";
     };
-    hear(chart, { plotly_afterplot: look });
     look();
-  };
-  const detach = (chart) => unhear(chart, { plotly_afterplot: look });
-  line.stopListening = watchChart(data.chart, ".nsewdrag", attach, detach);
-  return line.stopListening;
+    return listen(chart, { plotly_afterplot: look });
+  });
 }

@@ -8,10 +8,10 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName
-from ui.components import register
+from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
+from ui.components import colours, register
 
-_mount = register("map_grid", "svg", "grid")
+_mount = register("map_grid", "svg", "html", "grid")
 _FINEST = 255
 """Steps from one side of a map to the other: a third of a pixel on a large screen, and a byte each."""
 
@@ -55,7 +55,6 @@ def map_grid(
             heads across.
         name: what the grid shows, for those who do not see it.
     """
-    palette = THEMES[theme]
     n_layer, n_head = len(maps), len(maps[0])
 
     def take() -> None:
@@ -82,10 +81,7 @@ def map_grid(
                 "picked": picked,
                 "font": FONT,
                 "fontSize": SMALL_FONT_SIZE,
-                "colours": {
-                    one: getattr(palette, one)
-                    for one in ("background", "text", "quiet", "edge", "picked", "query", "key")
-                },
+                "colours": colours(theme, "background", "text", "quiet", "edge", "picked", "query", "key"),
             },
             on_pick_change=take,
         )

@@ -1,14 +1,10 @@
-// The maps of all heads as one SVG. A click, Enter or the space bar picks a head; arrow keys move between maps; a
-// line below says what there is to say about the map under the pointer or the focus. Each map is two paths, one of
-// all queries and one of all keys, so that a thousand points a map are as easily drawn as ten.
-// Colours and fonts are attributes and not styles, so that the SVG can be saved as it is.
-// Texts are set as text nodes only.
-//
-// A map that stands for one still to come is grey.
+// The maps of all heads as one SVG. Each map is two paths, one of all queries and one of all keys, so that a thousand
+// points a map are as easily drawn as ten. A map that stands for one still to come is grey.
+// Rests on svg, html and grid.
 //
 // Streamlit calls the function below for every message. Points come in messages of their own, one a layer.
 
-const GAP = 4, LEFT = 44, TOP = 40, RIGHT = 4, NAME = 17, WITHIN = 7; // px
+const GAP = 4, NAME = 17, WITHIN = 7; // px
 const SMALLEST = 64, LARGEST = 170; // px a map is wide and high
 const FAINT = 0.3; // opacity
 const RADII = [[64, 2.2], [256, 1.6], [Infinity, 1.1]]; // px of a point, up to so many points
@@ -60,61 +56,39 @@ function drawPoints(data, cell, points, side, [left, top]) {
   ];
 }
 
-function drawCell(data, at, points, side) {
+function drawMap(data, at, points, side) {
   const cell = data.cells[at], { colours } = data;
   const [layer, head] = cell.place;
-  const isPicked = layer === data.picked[0] && head === data.picked[1];
   const [x, y] = cornerOf(data, at, side);
   const name = { y: y + 12, fill: cell.faint || cell.isOld || !points ? colours.quiet : colours.text };
   const parts = points ? drawPoints(data, cell, points, side, [x, y]) : [];
-  return draw(
-    "g",
-    {
-      ...{ role: "gridcell", "aria-selected": isPicked, "aria-label": cell.text, "data-at": at, tabindex: -1 },
-      ...{ "data-layer": layer, "data-head": head },
-    },
+  return drawCell(
+    ...[data, at, cell, { x, y: y + NAME, side }],
     draw("rect", { x, y, width: side, height: side + NAME, fill: colours.background }),
-    draw("text", { ...name, x: x + 1, "font-weight": isPicked ? 700 : 400 }, `${layer}.${head}`),
+    draw("text", { ...name, x: x + 1, "font-weight": isPicked(data, cell.place) ? 700 : 400 }, `${layer}.${head}`),
     draw("text", { ...name, x: x + side - 1, "text-anchor": "end" }, cell.number),
-    draw("g", { class: "map", opacity: cell.faint || cell.isOld ? FAINT : 1 }, ...parts),
-    draw("rect", {
-      ...{ class: "edge", fill: "none", x: x - 0.5, y: y + NAME - 0.5, width: side + 1, height: side + 1 },
-      ...{ stroke: isPicked ? colours.picked : colours.edge, "stroke-width": isPicked ? 3 : 1 },
-    })
+    draw("g", { class: "map", opacity: cell.faint || cell.isOld ? FAINT : 1 }, ...parts)
   );
 }
 
-function drawAxes(data, side) {
-  if (!data.axes) return draw("g", {});
-  const { text, quiet } = data.colours;
-  const nLayers = data.cells.length / data.columns;
-  const across = LEFT + (data.columns * (side + GAP) - GAP) / 2;
-  const down = TOP + (nLayers * (side + NAME + GAP) - GAP) / 2;
-  const titles = [
-    draw("text", { x: across, y: 14, "text-anchor": "middle", fill: quiet }, "head"),
-    draw("text", { x: 14, y: down, "text-anchor": "middle", fill: quiet, transform: `rotate(-90 14 ${down})` }, "layer"),
-  ];
-  for (let head = 0; head < data.columns; head++) {
-    const x = LEFT + head * (side + GAP) + side / 2;
-    titles.push(draw("text", { x, y: TOP - 8, "text-anchor": "middle", fill: text }, String(head)));
-  }
-  for (let layer = 0; layer < nLayers; layer++) {
-    const y = TOP + layer * (side + NAME + GAP) + NAME + side / 2 + 4;
-    titles.push(draw("text", { x: LEFT - 8, y, "text-anchor": "end", fill: text }, String(layer)));
-  }
-  return draw("g", { "aria-hidden": true }, ...titles);
+function drawGround(data, nRows, side, rows) {
+  const [right, bottom] = cornerOf(data, nRows * data.columns - 1, side);
+  const size = { width: right + side + RIGHT, height: bottom + NAME + side + GAP };
+  const axes = data.axes
+    ? drawAxes(data.colours, [nRows, data.columns], { side, gap: GAP, name: NAME })
+    : draw("g", {});
+  return drawSheet(data, size, axes, ...rows);
 }
 
 function keep({ grid, layer, points }) {
   if (!maps.has(grid)) maps.set(grid, new Map());
   maps.get(grid).set(layer, points);
-  window.dispatchEvent(new CustomEvent("attnviz-maps", { detail: grid }));
+  tellGrid(grid);
 }
 
 export default function (component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".map_grid");
-  root.stopListening?.();
   if (data.points) return keep(data);
 
   const { columns, cells } = data;
@@ -122,14 +96,14 @@ export default function (component) {
   const pointsOf = ([layer, head]) => maps.get(data.grid)?.get(layer)?.[head] ?? "";
 
   // Only what has changed is drawn again: maps come one after another, and there may be very many points.
-  const drawInto = (scroller) => {
+  return showGrid(component, root, { columns, cells }, (scroller) => {
     const side = sideOfMap(data, scroller.clientWidth);
     const shape = JSON.stringify([side, columns, cells.length, data.axes, data.name, data.colours, data.font]);
     if (root.shape !== shape) {
-      const [right, bottom] = cornerOf({ ...data, columns }, nRows * columns - 1, side);
-      const size = { width: right + side + RIGHT, height: bottom + NAME + side + GAP };
+      const left = scroller.scrollLeft;
       const rows = Array.from({ length: nRows }, () => draw("g", { role: "row" }));
-      scroller.replaceChildren(drawSheet(data, size, drawAxes(data, side), ...rows));
+      scroller.replaceChildren(drawGround(data, nRows, side, rows));
+      scroller.scrollLeft = left;
       [root.shape, root.rows, root.drawn] = [shape, rows, []];
     }
     cells.forEach((cell, at) => {
@@ -139,23 +113,14 @@ export default function (component) {
         if (root.drawn[at]) return;
         points = "";
       }
-      const isPicked = String(cell.place) === String(data.picked);
-      const content = JSON.stringify([cell, points, isPicked]);
+      const content = JSON.stringify([cell, points, isPicked(data, cell.place)]);
       if (root.drawn[at] === content) return;
       root.drawn[at] = content;
-      const made = drawCell(data, at, points, side);
-      const old = scroller.querySelector(`[data-at="${at}"]`);
+      const row = root.rows[Math.floor(at / columns)];
+      const made = drawMap(data, at, points, side);
+      const old = row.children[at % columns];
       if (old) old.replaceWith(made);
-      else root.rows[Math.floor(at / columns)].append(made);
+      else row.append(made);
     });
-  };
-  root.stopListening = runGrid(component, root, {
-    columns,
-    pickedAt: Math.max(0, cells.findIndex(({ place }) => String(place) === String(data.picked))),
-    texts: cells.map(({ text }) => text),
-    places: cells.map(({ place }) => place),
-    drawInto,
-    news: "attnviz-maps",
   });
-  return root.stopListening;
 }

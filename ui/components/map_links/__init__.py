@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 
 import streamlit as st
 
-from attnviz.figures.theme import THEMES, ThemeName
+from attnviz.figures.theme import ThemeName
 from attnviz.records import Role
-from ui.components import register
+from ui.components import colours, register
 
-_mount = register("map_links", "svg", "charts")
+_mount = register("map_links", "svg", "chart", "chart_insides")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,6 @@ def map_links(
         links: where they end.
     """
     key = f"{chart}_links"
-    palette = THEMES[theme]
 
     def take() -> None:
         role, token = st.session_state[key].pick
@@ -55,7 +54,7 @@ def map_links(
             "chart": chart,
             "picked": picked and asdict(picked),
             "links": [asdict(one) for one in links],
-            "colours": {one: getattr(palette, one) for one in ("background", "picked", "query", "key")},
+            "colours": colours(theme, "background", "picked", "query", "key"),
         },
         on_pick_change=take,
     )

@@ -1,5 +1,5 @@
 // Marks the picked point of a chart that st.plotly_chart draws, with lines to its partners, in an SVG over the chart
-// that follows its zoom; and reports the custom data of a point that is clicked. Labels are text nodes only.
+// that follows its zoom; and reports the custom data of a point that is clicked. Rests on svg, chart and chart_insides.
 
 const WIDEST = 7; // px, for a weight of 1
 const LETTER = 7.4; // px a letter takes at 12 px
@@ -21,19 +21,19 @@ function placed([x, y], label, boxes) {
 
 function overlay(chart, { picked, links, colours }) {
   const ground = chart.querySelector(".svg-container");
-  const axes = ground && axesOf(chart, ground);
-  if (!axes) return;
+  const area = plotArea(chart);
+  if (!ground || !area) return;
   ground.querySelector(".links")?.remove();
   if (!picked) return;
-  const svg = draw("svg", { class: "links", width: axes.width, height: axes.height, "aria-hidden": "true" });
-  svg.style.cssText = `position:absolute;left:${axes.left}px;top:${axes.top}px;overflow:hidden;pointer-events:none`;
-  const at = (mark) => [axes.x(mark.x), axes.y(mark.y)];
+  const { left, top, width, height } = area;
+  const svg = draw("svg", { class: "links", width, height, "aria-hidden": "true" });
+  svg.style.cssText = `position:absolute;left:${left}px;top:${top}px;overflow:hidden;pointer-events:none`;
+  const at = (mark) => [area.x(mark.x), area.y(mark.y)];
   const [fromX, fromY] = at(picked);
   for (const one of links) {
     const [x2, y2] = at(one);
-    const width = Math.max(1.5, WIDEST * one.weight);
-    const stroke = { stroke: colours.picked, "stroke-width": width, "stroke-opacity": 0.75 };
-    svg.append(draw("line", { x1: fromX, y1: fromY, x2, y2, ...stroke }));
+    const look = { stroke: colours.picked, "stroke-width": Math.max(1.5, WIDEST * one.weight), "stroke-opacity": 0.75 };
+    svg.append(draw("line", { x1: fromX, y1: fromY, x2, y2, ...look }));
   }
   const boxes = [picked, ...links].map((one) => ({ x: at(one)[0], y: at(one)[1], width: 14 }));
   for (const [number, one] of [picked, ...links].entries()) {
@@ -44,15 +44,15 @@ function overlay(chart, { picked, links, colours }) {
         ? `M${cx - reach},${cy} l${reach},${-reach} ${reach},${reach} ${-reach},${reach}z`
         : `M${cx - reach},${cy} a${reach},${reach} 0 1 1 ${2 * reach},0 a${reach},${reach} 0 1 1 ${-2 * reach},0z`;
     const fill = number ? colours[one.role] : "none";
-    svg.append(draw("path", { d: outline, fill, stroke: colours.picked, "stroke-width": number ? 1.5 : 3 }));
-    const box = placed([cx, cy], one.label, boxes);
-    const text = draw("text", {
-      ...{ x: box.x, y: box.y, "text-anchor": "middle", "dominant-baseline": "central", "font-family": FONT },
-      ...{ "font-size": 12, "font-weight": number ? 400 : 700, "paint-order": "stroke", "stroke-width": 4 },
-      ...{ fill: colours[one.role], stroke: colours.background },
-    });
-    text.textContent = one.label;
-    svg.append(text);
+    const { x, y } = placed([cx, cy], one.label, boxes);
+    const look = {
+      ...{ fill: colours[one.role], stroke: colours.background, "stroke-width": 4, "paint-order": "stroke" },
+      ...{ "font-family": FONT, "font-size": 12, "font-weight": number ? 400 : 700 },
+    };
+    svg.append(
+      draw("path", { d: outline, fill, stroke: colours.picked, "stroke-width": number ? 1.5 : 3 }),
+      draw("text", { x, y, "text-anchor": "middle", "dominant-baseline": "central", ...look }, one.label)
+    );
   }
   ground.append(svg);
 }
@@ -60,23 +60,17 @@ function overlay(chart, { picked, links, colours }) {
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const root = parentElement.querySelector(".map_links");
-  root.stopListening?.();
-
   const click = (event) => {
     const { customdata } = event.points[0];
     if (customdata !== undefined) setTriggerValue("pick", Array.from(customdata));
   };
-  let redraw = null;
-  const attach = (chart) => {
+  const newest = () => [...chartsOf(data.chart)].at(-1);
+  return followChart(root, newest, (chart) => {
+    const lay = () => overlay(chart, data);
+    const end = listen(chart, { plotly_click: click, plotly_afterplot: lay, plotly_relayout: lay });
     chart.dataset.linked = ""; // a click is heard from now on
-    redraw = () => overlay(chart, data);
-    hear(chart, { plotly_click: click, plotly_afterplot: redraw, plotly_relayout: redraw });
     if (matchMedia("(pointer: coarse)").matches) Plotly.relayout(chart, { dragmode: false }); // a finger scrolls the page
-    redraw();
-  };
-  const detach = (chart) => {
-    unhear(chart, { plotly_click: click, plotly_afterplot: redraw, plotly_relayout: redraw });
-  };
-  root.stopListening = watchChart(data.chart, ".nsewdrag", attach, detach);
-  return root.stopListening;
+    lay();
+    return end;
+  });
 }

@@ -7,7 +7,7 @@ import streamlit as st
 
 from ui.components import register
 
-_mount = register("point_clicks", "charts")
+_mount = register("point_clicks", "readout", "chart")
 
 
 def point_clicks(chart: str, on_click: Callable[[Any], None], *, name: str = "") -> None:

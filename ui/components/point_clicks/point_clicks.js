@@ -1,6 +1,6 @@
 // Listens to a chart that st.plotly_chart draws and reports the custom data of the point that is clicked. A chart
-// with a name can be walked through by key; a line below it names the point with the focus. What a turned map of
-// three axes is seen from stays the same when Streamlit makes the chart anew.
+// with a name can be walked through by key; a line below it says which point is looked at. What a turned map of
+// three axes is seen from stays the same when Streamlit makes the chart anew. Rests on readout and chart.
 
 const HINT = "Click a point, or walk through the points with the arrow keys; Enter selects.";
 
@@ -10,15 +10,20 @@ function plain(hovertext) {
   return page.body.textContent;
 }
 
+/** Whether it has three axes; Plotly cannot be told to point at something in such a one. */
+function isTurned(chart) {
+  return chart.data.some(({ type }) => type === "scatter3d");
+}
+
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const line = parentElement.querySelector(".point_clicks");
-  line.stopListening?.();
   line.dataset.walks = Boolean(data.name);
-  line.setAttribute("aria-live", "polite");
+  showAsReadout(line);
   if (data.name && !line.textContent) line.textContent = HINT;
 
   let chart = null;
+  let endWait = null; // for a chart that is to have the focus
   const report = (customdata) => {
     if (customdata !== undefined) setTriggerValue("click", Array.from(customdata));
   };
@@ -33,7 +38,6 @@ export default function (component) {
   const unhover = () => {
     if (data.name) line.textContent = HINT;
   };
-  const isFlat = () => chart.data.every(({ type }) => type !== "scatter3d");
   const kinds = () => chart.data.map((trace, curve) => ({ trace, curve })).filter(({ trace }) => trace.customdata);
 
   /** Looks at the point that the walk has reached. Where it is, [kind, number], and whether the chart keeps the focus
@@ -41,9 +45,7 @@ export default function (component) {
   const look = () => {
     const [kind, number] = line.at;
     const { trace, curve } = kinds()[kind];
-    if (isFlat()) {
-      Plotly.Fx.hover(chart, [{ curveNumber: curve, pointNumber: number }]);
-    }
+    if (!isTurned(chart)) Plotly.Fx.hover(chart, [{ curveNumber: curve, pointNumber: number }]);
     say(trace, number);
   };
   const press = (event) => {
@@ -87,44 +89,52 @@ export default function (component) {
   };
   const leave = (event) => {
     if (event.relatedTarget) line.isKept = false;
-    if (isFlat()) Plotly.Fx.unhover(chart);
+    if (!isTurned(chart)) Plotly.Fx.unhover(chart);
     line.textContent = HINT;
   };
   const turned = (change) => {
-    if (change["scene.camera"]) line.camera = change["scene.camera"];
+    line.camera = change["scene.camera"] ?? line.camera;
   };
 
-  const heard = { plotly_click: click, plotly_relayout: turned };
-  const heardOfWalks = { plotly_hover: hover, plotly_unhover: unhover };
+  const stopWaiting = () => {
+    endWait?.();
+    endWait = null;
+  };
   /** Gives the chart the focus that the one before it had. That one may still be there, and have it for a moment
-   * longer, and a chart that is not shown yet cannot take it: so it is tried with every frame until it has it. */
-  const takeFocus = (at) => {
+   * longer, and a chart that is not shown yet cannot take it. */
+  const takeFocus = () => {
     const focused = document.activeElement;
-    const isFree = focused === document.body || focused?.getAttribute("aria-label") === data.name;
-    if (chart !== at || !isFree) return;
+    if (focused !== document.body && focused?.getAttribute("aria-label") !== data.name) return stopWaiting();
     chart.focus({ preventScroll: true });
-    if (document.activeElement !== chart) requestAnimationFrame(() => takeFocus(at));
-    else if (line.at) look();
+    if (document.activeElement !== chart) return;
+    stopWaiting();
+    if (line.at) look();
   };
-  const attach = (found) => {
+
+  const drawn = () => chartsOf(data.chart)[0];
+  return followChart(line, drawn, (found) => {
     chart = found;
-    hear(chart, heard);
-    if (line.camera && !isFlat()) Plotly.relayout(chart, { "scene.camera": line.camera });
-    if (!data.name) return;
-    chart.tabIndex = 0;
-    chart.setAttribute("role", "group");
-    chart.setAttribute("aria-label", data.name);
-    hear(chart, heardOfWalks);
-    chart.addEventListener("keydown", press);
-    chart.addEventListener("blur", leave);
-    if (line.isKept) takeFocus(chart);
-  };
-  const detach = (before) => {
-    unhear(before, { ...heard, ...heardOfWalks });
-    before.removeEventListener("keydown", press);
-    before.removeEventListener("blur", leave);
-    chart = null;
-  };
-  line.stopListening = watchChart(data.chart, ".main-svg", attach, detach);
-  return line.stopListening;
+    const ends = [stopWaiting, listen(chart, { plotly_click: click })];
+    if (isTurned(chart)) {
+      if (line.camera) Plotly.relayout(chart, { "scene.camera": line.camera });
+      ends.push(listen(chart, { plotly_relayout: turned }));
+    }
+    if (data.name) {
+      chart.tabIndex = 0;
+      chart.setAttribute("role", "group");
+      chart.setAttribute("aria-label", data.name);
+      ends.push(listen(chart, { plotly_hover: hover, plotly_unhover: unhover }));
+      chart.addEventListener("keydown", press);
+      chart.addEventListener("blur", leave);
+      ends.push(() => {
+        chart.removeEventListener("keydown", press);
+        chart.removeEventListener("blur", leave);
+      });
+      if (line.isKept) {
+        endWait = watchPage(line, takeFocus);
+        takeFocus();
+      }
+    }
+    return () => ends.forEach((end) => end());
+  });
 }

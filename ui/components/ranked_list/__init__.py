@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 
 import streamlit as st
 
-from attnviz.figures.theme import THEMES, ThemeName
-from ui.components import register
+from attnviz.figures.theme import ThemeName
+from ui.components import colours, register
 
-_mount = register("ranked_list")
+_mount = register("ranked_list", "html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,6 @@ def ranked_list(
         name: what is ranked, for those who do not see it.
         key: of the component; one for each list on a page.
     """
-    palette = THEMES[theme]
 
     def take() -> None:
         row = st.session_state[key].pick
@@ -46,10 +45,7 @@ def ranked_list(
         data={
             "name": name,
             "rows": [asdict(row) for row in rows],
-            "colours": {
-                one: getattr(palette, one)
-                for one in ("text", "quiet", "edge", "query", "key", "picked", "strong")
-            },
+            "colours": colours(theme, "text", "quiet", "edge", "query", "key", "picked", "strong"),
         },
         on_pick_change=take,
     )

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from attnviz.figures.theme import THEMES, ThemeName
-from ui.components import register
+from attnviz.figures.theme import ThemeName
+from ui.components import colours, register
 
-_mount = register("save_picture")
+_mount = register("save_picture", "svg", "html")
 
 
 def save_picture(figures: Mapping[str, str], *, stem: str, python: str, link: bool, theme: ThemeName) -> None:
@@ -16,7 +16,6 @@ def save_picture(figures: Mapping[str, str], *, stem: str, python: str, link: bo
         stem: what the names of saved files begin with.
         link: whether the address leads back to this screen.
     """
-    palette = THEMES[theme]
     _mount(
         key="save_picture",
         data={
@@ -24,12 +23,6 @@ def save_picture(figures: Mapping[str, str], *, stem: str, python: str, link: bo
             "stem": stem,
             "python": python,
             "link": link,
-            "colours": {
-                "background": palette.background,
-                "text": palette.text,
-                "quiet": palette.quiet,
-                "edge": palette.edge,
-                "picked": palette.picked,
-            },
+            "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
         },
     )

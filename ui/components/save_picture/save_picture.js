@@ -1,8 +1,7 @@
 // Saves the pictures on the page as SVG and PNG. A picture is whatever SVGs an element shows, laid on the page's
 // background where they are on screen: plotly draws several on top of each other, a component one in its shadow.
-// Copies the address and the lines of Python. Texts are set as text nodes only.
+// Copies the address and the lines of Python. Rests on svg and html.
 
-const SVG = "http://www.w3.org/2000/svg";
 const SMALLEST = 40; // px; smaller ones are icons
 const SCALE = 2; // of a PNG
 const POINTS = ".gl-canvas-context, .gl-canvas-focus"; // plotly's WebGL, which goes along as pixels
@@ -18,9 +17,7 @@ function shownSvgs(element) {
 
 function copyOf(element) {
   if (!element.matches(POINTS)) return element.cloneNode(true);
-  const pixels = document.createElementNS(SVG, "image");
-  pixels.setAttribute("href", element.toDataURL());
-  return pixels;
+  return draw("image", { href: element.toDataURL() });
 }
 
 function picture(key, background) {
@@ -31,19 +28,14 @@ function picture(key, background) {
   const edge = (side, most) => most(...shown.map(({ box }) => box[side]));
   const [left, top] = [edge("left", Math.min), edge("top", Math.min)];
   const [width, height] = [Math.ceil(edge("right", Math.max) - left), Math.ceil(edge("bottom", Math.max) - top)];
-  const whole = document.createElementNS(SVG, "svg");
-  const size = { width, height, viewBox: `0 0 ${width} ${height}` };
-  for (const [name, value] of Object.entries(size)) whole.setAttribute(name, value);
-  const ground = document.createElementNS(SVG, "rect");
-  for (const [name, value] of Object.entries({ width, height, fill: background })) ground.setAttribute(name, value);
-  whole.append(ground);
+  const ground = draw("rect", { width, height, fill: background });
+  const whole = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, ground);
   for (const { element, box } of shown) {
     const copy = copyOf(element);
     const [images, copied] = [element, copy].map((one) => one.querySelectorAll("image"));
     images.forEach((image, at) => copied[at].setAttribute("image-rendering", getComputedStyle(image).imageRendering));
     for (const part of copy.querySelectorAll(NOT_SEEN)) part.remove();
-    const place = { x: box.left - left, y: box.top - top, width: box.width, height: box.height };
-    for (const [name, value] of Object.entries(place)) copy.setAttribute(name, value);
+    put(copy, { x: box.left - left, y: box.top - top, width: box.width, height: box.height });
     copy.removeAttribute("style"); // its place in the page
     whole.append(copy);
   }
@@ -81,23 +73,18 @@ async function copy(text) {
 }
 
 function button(label, title, act) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = label;
+  const made = makeButton("", label, act);
   made.title = title;
-  made.addEventListener("click", act);
   return made;
 }
 
 export default function (component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".save_picture");
-  for (const [name, value] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, value);
+  setColours(root, data.colours);
   const focused = root.getRootNode().activeElement?.title;
 
-  const said = document.createElement("div");
-  said.className = "said";
-  said.setAttribute("aria-live", "polite");
+  const said = makeSaid();
   const say = async (words, act) => {
     try {
       said.textContent = (await act()) ?? words;
@@ -108,10 +95,7 @@ export default function (component) {
 
   const parts = [];
   for (const { key, name } of data.figures) {
-    const label = document.createElement("span");
-    label.className = "name";
-    label.textContent = name;
-    parts.push(label);
+    parts.push(make("span", "name", name));
     for (const kind of ["PNG", "SVG"]) {
       const file = `${data.stem}-${key}.${kind.toLowerCase()}`;
       const act = async () => {
@@ -124,20 +108,15 @@ export default function (component) {
       parts.push(button(kind, `${name} ${title}`, () => say(`Saved as ${file}.`, act)));
     }
   }
-  const copies = document.createElement("div");
-  copies.className = "copies";
   const link = button(
     "Copy link",
     data.link ? "The address of this screen" : "No address leads back to this screen",
     () => say("Link copied.", () => copy(location.href))
   );
   link.disabled = !data.link;
-  copies.append(
-    link,
-    button("Copy as Python", "The lines of attnviz that draw this matrix", () =>
-      say("Python copied.", () => copy(data.python))
-    )
+  const python = button("Copy as Python", "The lines of attnviz that draw this matrix", () =>
+    say("Python copied.", () => copy(data.python))
   );
-  root.replaceChildren(...parts, copies, said);
+  root.replaceChildren(...parts, make("div", "copies", link, python), said);
   if (focused) [...root.querySelectorAll("button")].find((one) => one.title === focused)?.focus();
 }

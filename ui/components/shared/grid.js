@@ -1,65 +1,115 @@
-/** The part of a grid that scrolls, and the line below it that says what a cell holds; made when first asked for. */
-function partsOf(root) {
-  if (!root.querySelector(".scroller")) {
-    const scroller = document.createElement("div");
-    scroller.className = "scroller";
-    const said = document.createElement("div");
-    said.className = "said";
-    said.setAttribute("aria-live", "polite");
-    root.replaceChildren(scroller, said);
-  }
-  return { scroller: root.querySelector(".scroller"), said: root.querySelector(".said") };
+// A grid of cells, one of each head, as one SVG. A click, Enter or the space bar picks a head; arrow keys move between
+// cells; a line below says what there is to say about the cell under the pointer or the focus.
+// Colours and fonts are attributes and not styles, so that the SVG can be saved as it is.
+//
+// Large parts of a grid come in messages of their own; `tellGrid` says that one has come.
+
+const LEFT = 44, TOP = 40, RIGHT = 4; // px around the cells
+const ARRIVED = "attnviz-grid";
+
+function tellGrid(grid) {
+  window.dispatchEvent(new CustomEvent(ARRIVED, { detail: grid }));
 }
 
-/**
- * Lets cells be picked by pointer and key, and says below what the cell under the pointer or the focus holds. One cell is
- * in the order of the Tab key; the arrow keys move that place. `data-at` of a cell is its number, row by row.
- *
- * texts: of each cell; places: what is reported of each; drawInto: draws all cells; news: the event after which they are
- * drawn again. Returns what ends it.
- */
-function runGrid(component, root, { columns, pickedAt, texts, places, drawInto, news, followsPicked }) {
-  const { data, parentElement, setTriggerValue } = component;
-  const { scroller, said } = partsOf(root);
-  const count = texts.length;
-  for (const [name, value] of Object.entries(data.colours)) root.style.setProperty(`--${name}`, value);
+function isPicked(data, place) {
+  return String(place) === String(data.picked);
+}
 
+/** The whole SVG. */
+function drawSheet(data, { width, height }, ...children) {
+  const attributes = {
+    ...{ width, height, xmlns: SVG, viewBox: `0 0 ${width} ${height}`, role: "grid", "aria-label": data.name },
+    ...{ "font-family": data.font, "font-size": data.fontSize },
+  };
+  return draw("svg", attributes, ...children);
+}
+
+/** Numbers of layers and heads, for cells of this side, with a gap between them and a name's height over each. */
+function drawAxes({ text, quiet }, [nLayers, nHeads], { side, gap, name = 0 }) {
+  const [wide, high] = [side + gap, name + side + gap];
+  const [across, down] = [LEFT + (nHeads * wide - gap) / 2, TOP + (nLayers * high - gap) / 2];
+  const title = { "text-anchor": "middle", fill: quiet };
+  const titles = [
+    draw("text", { x: across, y: 14, ...title }, "head"),
+    draw("text", { x: 14, y: down, ...title, transform: `rotate(-90 14 ${down})` }, "layer"),
+  ];
+  for (let head = 0; head < nHeads; head++) {
+    const x = LEFT + head * wide + side / 2;
+    titles.push(draw("text", { x, y: TOP - 8, "text-anchor": "middle", fill: text }, String(head)));
+  }
+  for (let layer = 0; layer < nLayers; layer++) {
+    const y = TOP + layer * high + name + side / 2 + 4;
+    titles.push(draw("text", { x: LEFT - 8, y, "text-anchor": "end", fill: text }, String(layer)));
+  }
+  return draw("g", { "aria-hidden": true }, ...titles);
+}
+
+/** A cell with what is in it and an edge around it. */
+function drawCell(data, at, { place, text }, { x, y, side }, ...parts) {
+  const { picked, edge } = data.colours;
+  const [layer, head] = place;
+  const isMarked = isPicked(data, place);
+  return draw(
+    "g",
+    {
+      ...{ role: "gridcell", "aria-selected": isMarked, "aria-label": text, tabindex: -1 },
+      ...{ "data-at": at, "data-layer": layer, "data-head": head },
+    },
+    ...parts,
+    draw("rect", {
+      ...{ class: "edge", fill: "none", x: x - 0.5, y: y - 0.5, width: side + 1, height: side + 1 },
+      ...{ stroke: isMarked ? picked : edge, "stroke-width": isMarked ? 3 : 1 },
+    })
+  );
+}
+
+/** Shows a grid and listens to it. `cells`, row by row, have a place and a text; `drawIn` draws them in what scrolls.
+ * Streamlit calls a component again with every message, so what listened before ends here. */
+function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cells }, drawIn) {
+  root.stopListening?.();
+  if (!root.querySelector(".scroller")) root.replaceChildren(make("div", "scroller"), makeSaid());
+  const [scroller, said] = root.children;
+  setColours(root, data.colours);
+
+  const pickedAt = Math.max(0, cells.findIndex(({ place }) => isPicked(data, place)));
   const cellAt = (at) => scroller.querySelector(`[data-at="${at}"]`);
   const atOf = (node) => {
-    const cell = node?.closest?.("[role=gridcell]");
+    const cell = node.closest("[role=gridcell]");
     return cell ? Number(cell.dataset.at) : null;
   };
-  const active = () => parentElement.activeElement ?? document.activeElement;
-  const focused = () => (scroller.contains(active()) ? atOf(active()) : null);
-  const say = (at) => {
-    said.textContent = texts[at ?? pickedAt] ?? "";
+  const focused = () => {
+    const active = activeIn(parentElement);
+    return scroller.contains(active) ? atOf(active) : null;
   };
+  const say = (at) => {
+    said.textContent = cells[at ?? pickedAt]?.text ?? "";
+  };
+
+  // One cell is in the order of the Tab key; the arrow keys take that place along.
   const stop = (at) => {
     scroller.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
     cellAt(at)?.setAttribute("tabindex", 0);
   };
   const redraw = () => {
     const before = focused();
-    const left = scroller.scrollLeft;
-    drawInto(scroller);
-    scroller.scrollLeft = left;
-    stop(Math.min(before ?? pickedAt, count - 1));
+    drawIn(scroller);
+    stop(Math.min(before ?? pickedAt, cells.length - 1));
     if (before !== null && focused() === null) cellAt(before)?.focus({ preventScroll: true });
     say(before);
   };
 
   const click = (event) => {
     const at = atOf(event.target);
-    if (at !== null) setTriggerValue("pick", places[at]);
+    if (at !== null) setTriggerValue("pick", cells[at].place);
   };
   const press = (event) => {
     let at = atOf(event.target);
     if (at === null) return;
     const first = at - (at % columns);
-    const last = Math.min(first + columns, count) - 1;
-    if (event.key === "Enter" || event.key === " ") setTriggerValue("pick", places[at]);
+    const last = Math.min(first + columns, cells.length) - 1;
+    if (event.key === "Enter" || event.key === " ") setTriggerValue("pick", cells[at].place);
     else if (event.key === "ArrowUp") at -= at >= columns ? columns : 0;
-    else if (event.key === "ArrowDown") at += at + columns < count ? columns : 0;
+    else if (event.key === "ArrowDown") at += at + columns < cells.length ? columns : 0;
     else if (event.key === "ArrowLeft") at = Math.max(first, at - 1);
     else if (event.key === "ArrowRight") at = Math.min(last, at + 1);
     else if (event.key === "Home") at = first;
@@ -77,27 +127,19 @@ function runGrid(component, root, { columns, pickedAt, texts, places, drawInto, 
 
   const heard = { click, keydown: press, mouseover: enter, focusin: enter, mouseleave: leave, focusout: leave };
   for (const [name, listener] of Object.entries(heard)) scroller.addEventListener(name, listener);
-  window.addEventListener(news, arrived);
-  let width = 0;
-  const resized = new ResizeObserver(() => {
-    if (scroller.clientWidth !== width) {
-      width = scroller.clientWidth;
-      redraw();
-    }
-  });
+  window.addEventListener(ARRIVED, arrived);
   redraw();
-  width = scroller.clientWidth;
-  if (followsPicked) {
-    const picked = cellAt(pickedAt)?.getBoundingClientRect();
-    const shown = scroller.getBoundingClientRect();
-    if (picked && (picked.right > shown.right || picked.left < shown.left)) {
-      scroller.scrollLeft += picked.left - shown.left - width / 2; // the grid alone scrolls, never the page
-    }
-  }
+  let width = scroller.clientWidth;
+  const resized = new ResizeObserver(() => {
+    if (scroller.clientWidth === width) return;
+    width = scroller.clientWidth;
+    redraw();
+  });
   resized.observe(scroller);
-  return () => {
+  root.stopListening = () => {
     for (const [name, listener] of Object.entries(heard)) scroller.removeEventListener(name, listener);
-    window.removeEventListener(news, arrived);
+    window.removeEventListener(ARRIVED, arrived);
     resized.disconnect();
   };
+  return root.stopListening;
 }

@@ -1,3 +1,5 @@
+// Pieces of SVG. What they say are text nodes, so that a token can never become markup.
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function put(drawn, attributes, ...children) {
@@ -8,17 +10,4 @@ function put(drawn, attributes, ...children) {
 
 function draw(name, attributes, ...children) {
   return put(document.createElementNS(SVG, name), attributes, ...children);
-}
-
-/** A drawing that can be saved as it is: its fonts are attributes, and it says its size. */
-function drawSheet(data, size, ...children) {
-  return draw(
-    "svg",
-    {
-      ...size,
-      ...{ xmlns: SVG, viewBox: `0 0 ${size.width} ${size.height}`, role: "grid", "aria-label": data.name },
-      ...{ "font-family": data.font, "font-size": data.fontSize },
-    },
-    ...children
-  );
 }

@@ -8,9 +8,9 @@ import streamlit as st
 from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName, label_at
 from attnviz.heads.flow import Flow
 from attnviz.records import Axis
-from ui.components import register
+from ui.components import colours, register
 
-_mount = register("token_flow")
+_mount = register("token_flow", "svg", "html")
 
 
 def token_flow(
@@ -67,15 +67,7 @@ def token_flow(
             "largest": largest,
             "kept": kept,
             "font": TOKEN_FONT,
-            "colours": {
-                "background": palette.background,
-                "text": palette.text,
-                "quiet": palette.quiet,
-                "edge": palette.edge,
-                "query": palette.query,
-                "key": palette.key,
-                "picked": palette.picked,
-            },
+            "colours": colours(theme, "background", "text", "quiet", "edge", "query", "key", "picked"),
         },
         on_keep_change=take,
     )

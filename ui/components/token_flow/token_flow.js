@@ -1,9 +1,8 @@
 // Two columns of tokens, queries left and keys right, joined by lines; one inline SVG. Pointing at a token,
 // or moving the focus to it, shows its lines alone with their numbers; a click or Enter keeps it, Escape
 // lets go. All of this happens here: the server hears only of what is kept.
-// Texts are set as text nodes only. The look is in attributes, so that the SVG can be saved as it is.
+// The look is in attributes, so that the SVG can be saved as it is. Rests on svg and html.
 
-const SVG = "http://www.w3.org/2000/svg";
 const TEXT = 13; // px, as are all sizes
 const LEAST_GAP = 15; // between the lines of two labels that can both be read
 const [ONE_LOOK, LONGEST] = [560, 960]; // height of rows that are all seen at once; before labels are left out
@@ -13,13 +12,6 @@ const PAD = 8;
 const NUMBER = 42; // width of a number
 const MOST_SAID = 6;
 const DASHES = ["none", "12 5", "3 4", "14 4 3 4"];
-
-function draw(name, attributes, ...children) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
 
 function numberText(weight) {
   if (weight >= 0.9995) return weight.toPrecision(3);
@@ -38,13 +30,9 @@ function shortened(label, room) {
 class Flow {
   constructor(root) {
     this.root = root;
-    this.said = document.createElement("div");
-    this.said.className = "said";
-    this.said.setAttribute("aria-live", "polite");
+    this.said = makeSaid();
     this.svg = draw("svg", { role: "group", tabindex: -1 }); // Chromium would stop at it, since it listens to the focus
-    this.scroll = document.createElement("div");
-    this.scroll.className = "scroll";
-    this.scroll.append(this.svg);
+    this.scroll = make("div", "scroll", this.svg);
     root.replaceChildren(this.said, this.scroll);
     this.hidden = new Set(); // matrices switched off in the legend
     this.hovered = this.focused = this.kept = this.sent = null; // tokens are [side, position]
@@ -125,9 +113,8 @@ class Flow {
     const legend = this.legend();
     this.top = legend.height + ROW_HEAD;
     const height = this.top + count * this.pitch + PAD;
-    for (const [name, value] of Object.entries({ width: this.width, height, viewBox: `0 0 ${this.width} ${height}`, "font-family": data.font, "font-size": TEXT })) {
-      this.svg.setAttribute(name, value);
-    }
+    const size = { width: this.width, height, viewBox: `0 0 ${this.width} ${height}` };
+    put(this.svg, { ...size, "font-family": data.font, "font-size": TEXT });
     this.all = draw("g", { fill: "none", "pointer-events": "none" });
     this.alone = draw("g", { "pointer-events": "none" });
     this.frames = draw("g", { fill: "none", stroke: colours.picked, "pointer-events": "none" });

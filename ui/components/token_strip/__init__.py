@@ -6,11 +6,11 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from attnviz.figures.theme import THEMES, ThemeName, share_text
+from attnviz.figures.theme import ThemeName, share_text
 from attnviz.records import Tokens
-from ui.components import register
+from ui.components import colours, register
 
-_mount = register("token_strip")
+_mount = register("token_strip", "html")
 
 
 def token_strip(
@@ -32,7 +32,6 @@ def token_strip(
         weights: weight of the picked query on each token, drawn as a bar in its chip; None where the
             tokens are not the keys.
     """
-    palette = THEMES[theme]
     continues_word = tokens.continues_word
 
     def take(trigger: str, call: Callable[[int], None]) -> None:
@@ -61,16 +60,9 @@ def token_strip(
                 }
                 for position, label in enumerate(tokens.labels)
             ],
-            "colours": {
-                "background": palette.background,
-                "text": palette.text,
-                "quiet": palette.quiet,
-                "edge": palette.edge,
-                "query": palette.query,
-                "key": palette.key,
-                "picked": palette.picked,
-                "failed": palette.failed,
-            },
+            "colours": colours(
+                theme, "background", "text", "quiet", "edge", "query", "key", "picked", "failed"
+            ),
         },
         on_pick_change=lambda: take("pick", on_pick),
         on_mask_change=lambda: take("mask", on_mask),

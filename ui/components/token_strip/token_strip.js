@@ -1,52 +1,30 @@
 // Tokens as a strip of chips. Clicking one, or pressing Enter on it, picks it as the query.
-// Texts are set as text nodes only, so a token can never become markup.
+// Rests on html.
 
 function maskButton(token, mask, apply) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "mask";
-  button.textContent = token.was ? "unmask" : "mask";
+  const button = makeButton("mask", token.was ? "unmask" : "mask", () => apply(token.position));
   button.title = token.was
     ? `Bring “${token.was}” back.`
     : `Put ${mask} in the place of “${token.label}” and compute everything anew.`;
   button.setAttribute("aria-label", button.title);
   button.dataset.masks = token.position;
-  button.addEventListener("click", () => apply(token.position));
   return button;
 }
 
 function chip(token, pick) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "chip";
-  button.classList.toggle("special", token.special);
-  button.classList.toggle("joined", token.joined);
-  button.classList.toggle("query", token.query);
-  button.classList.toggle("key", token.key);
+  const button = makeButton("chip", "", () => pick(token.position));
+  for (const kind of ["special", "joined", "query", "key"]) button.classList.toggle(kind, token[kind]);
   button.setAttribute("aria-pressed", String(token.query));
   button.setAttribute("aria-label", `token ${token.position}: ${token.label}, ${token.share} of the query's attention`);
   button.title = `${token.label}: ${token.share} of the picked query's attention. Click to pick it as the query.`;
   if (token.was) button.title += ` It stands for “${token.was}”.`;
   button.dataset.position = token.position;
 
-  const index = document.createElement("span");
-  index.className = "index";
-  index.textContent = token.position;
-  const label = document.createElement("bdi");
-  label.className = "label";
-  label.textContent = token.label;
-  const weight = document.createElement("span");
-  weight.className = "weight";
+  const label = make("bdi", "label", token.label);
+  if (token.was) label.append(" ", make("s", "was", token.was));
+  const weight = make("span", "weight");
   weight.style.width = `${100 * token.weight}%`;
-
-  if (token.was) {
-    const was = document.createElement("s");
-    was.className = "was";
-    was.textContent = token.was;
-    label.append(" ", was);
-  }
-  button.append(index, label, weight);
-  button.addEventListener("click", () => pick(token.position));
+  button.append(make("span", "index", token.position), label, weight);
   return button;
 }
 
@@ -55,10 +33,8 @@ export default function (component) {
   const strip = parentElement.querySelector(".token_strip");
   strip.setAttribute("role", "group");
   strip.setAttribute("aria-label", data.name);
-  for (const [name, value] of Object.entries(data.colours)) {
-    strip.style.setProperty(`--${name}`, value);
-  }
-  const active = parentElement.activeElement ?? document.activeElement;
+  setColours(strip, data.colours);
+  const active = activeIn(parentElement);
   const { position: focused, masks } = strip.contains(active) ? active.dataset : {};
   const parts = [];
   for (const token of data.tokens) {
@@ -66,12 +42,7 @@ export default function (component) {
     if (token.maskable && token.query) {
       parts.push(maskButton(token, data.mask, (position) => setTriggerValue("mask", position)));
     }
-    if (token.cut) {
-      const mark = document.createElement("span");
-      mark.className = "cut";
-      mark.textContent = token.cut;
-      parts.push(mark);
-    }
+    if (token.cut) parts.push(make("span", "cut", token.cut));
   }
   strip.replaceChildren(...parts);
   const picked = strip.querySelector(".query");

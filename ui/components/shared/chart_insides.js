@@ -1,0 +1,22 @@
+// What Plotly 4.2 says in no public field or event. No other script reads what it keeps to itself.
+
+/** Where the plot lies in the chart, and where numbers lie in the plot, px: layout has margins and ranges as they are
+ * asked for, not as they come out. */
+function plotArea(chart) {
+  const { xaxis, yaxis } = chart._fullLayout ?? {};
+  if (!xaxis) return null;
+  return {
+    ...{ left: xaxis._offset, top: yaxis._offset, width: xaxis._length, height: yaxis._length },
+    ...{ x: (number) => xaxis.l2p(number), y: (number) => yaxis.l2p(number) },
+  };
+}
+
+/** Traces with arrays of numbers: chart.data has them as they were sent, which is in base64. */
+function tracesOf(chart) {
+  return chart._fullData;
+}
+
+/** The point that a label stands beside: a label has no number of its point, and a point without a text no label. */
+function pointOf(label) {
+  return label.parentNode.__data__;
+}

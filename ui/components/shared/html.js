@@ -1,0 +1,32 @@
+// Pieces of HTML. What they say are text nodes, so that a token can never become markup.
+
+function make(tag, className, ...children) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.append(...children);
+  return made;
+}
+
+function makeButton(className, text, click = null) {
+  const button = make("button", className, text);
+  button.type = "button";
+  button.addEventListener("click", click);
+  return button;
+}
+
+/** A line that says what is pointed at, or what came of a click; it is read out when it changes. */
+function makeSaid() {
+  const said = make("div", "said");
+  said.setAttribute("aria-live", "polite");
+  return said;
+}
+
+/** Gives the style sheet these colours by name. */
+function setColours(root, colours) {
+  for (const [name, value] of Object.entries(colours)) root.style.setProperty(`--${name}`, value);
+}
+
+/** What has the focus inside a component; its root is not the document's. */
+function activeIn(parentElement) {
+  return parentElement.activeElement ?? document.activeElement;
+}
