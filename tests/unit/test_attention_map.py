@@ -119,7 +119,7 @@ class TestFit:
         assert found < np.mean([lost(weights, allowed) for weights in heads])
 
     def test_ends_when_steps_gain_nothing_any_more(self, door_trace: Trace, monkeypatch) -> None:
-        heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(door_trace.n_heads())]
+        heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(0, 12, 4)]
         allowed = everything(*heads[0].shape)
         shares: list[float] = []  # that were told, of all heads
         found = [lost(weights, allowed, iterations=2000, progress=shares.append) for weights in heads]

@@ -91,7 +91,7 @@ def test_hiding_special_tokens_says_what_each_row_lost(door_trace: Trace, renorm
     if renormalised:
         expected = expected / (1 - lost)[:, None]
     np.testing.assert_allclose(cells.z, expected, rtol=1e-5)
-    assert cells.y[6] == f"it·7 −{100 * lost[6]:.0f}%"
+    assert cells.y[6] == f"it·7, {100 * lost[6]:.0f}% hidden"
     assert cells.x[4] == "door·5"
 
 

@@ -2,7 +2,7 @@
 
 import math
 import unicodedata
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -138,7 +138,10 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
 
 def assert_as_by_cell(trace: Trace, kind, queries: Axis, keys: Axis, measure: Measure = "weights") -> None:
     found = heads.statistics(trace, kind, queries, keys, measure=measure)
-    for layer, head in np.ndindex(trace.n_layers(kind), trace.n_heads(kind)):
+    layers = sorted(
+        {0, trace.n_layers(kind) // 2, trace.n_layers(kind) - 1}
+    )  # each cell is worked out in Python
+    for layer, head in product(layers, range(trace.n_heads(kind))):
         whole = trace.pattern(layer, head, kind, measure=measure)
         expected = by_cell(whole.arranged(queries, keys), whole)
         for name in heads.STATISTICS:
