@@ -16,7 +16,7 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run check test app chromium browser bench families links clean
+.PHONY: help install run check test quick app chromium browser bench families links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -33,11 +33,14 @@ check: $(INSTALLED_DEV) ## Formatting, lint and types
 	$(BIN)/mypy
 
 # Two workers with two threads each take longer than with one each.
-test app browser: export OMP_NUM_THREADS ?= 1
+test quick app browser: export OMP_NUM_THREADS ?= 1
 
 test: check chromium ## Everything: check, the examples in docstrings and docs, and all tests
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
 	$(BIN)/python -m pytest tests -n 2 --dist worksteal
+
+quick: check ## The fast tests alone, in about a minute
+	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" -n 2 --dist worksteal
 
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
 	$(BIN)/python -m pytest tests/app

@@ -3,6 +3,7 @@
 from unittest import mock
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,8 @@ from hypothesis.extra import numpy as hnp
 from attnviz.maths import blocks
 from attnviz.maths.attention import attention_output, attention_scores, attention_weights, softmax
 from attnviz.maths.masks import causal_mask
+
+pytestmark = pytest.mark.slow
 
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("attnviz")

@@ -14,6 +14,8 @@ from attnviz.bundle.writing import NUMBERS, PROVENANCE, Bundle, write_bundle
 from attnviz.errors import BundleError
 from attnviz.records import Axis
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(
     max_examples=60,
     deadline=None,

@@ -17,6 +17,8 @@ import pytest
 import attnviz
 from attnviz import errors
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 # From the ground up. A part imports from itself and from the floors beneath, never from its neighbours or from above,

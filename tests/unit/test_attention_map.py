@@ -7,6 +7,8 @@ from scipy.special import rel_entr, softmax
 from attnviz.maps.attention_map import divergence, fit, implied_weights, objective
 from attnviz.model.trace import Trace
 
+pytestmark = pytest.mark.slow
+
 N_QUERY, N_KEY = 5, 7
 
 

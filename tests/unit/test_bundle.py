@@ -21,6 +21,8 @@ from attnviz.errors import BundleError
 from attnviz.records import Axis
 from attnviz.records.table import matrix_csv
 
+pytestmark = pytest.mark.slow
+
 WEIGHTS_AT = 7  # of the checks of a BERT: after tokens, labels, queries, keys, values, scale and mask
 FLOAT32 = 1e-6  # of sums of a few dozen numbers up to 1
 OF_NORMS = 5e-5  # of float32 sums of 384 products, of heads that may cancel each other

@@ -12,6 +12,8 @@ from attnviz.bundle.writing import Bundle, write_bundle
 from attnviz.errors import VerificationError
 from attnviz.records import Axis
 
+pytestmark = pytest.mark.slow
+
 
 def bundle_of(model, trace, **changes):
     kind = trace.kinds[-1]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 UNIT, PARITY = "tests/unit/test_attention.py", "tests/parity/test_families.py"
 SELECTED = "test_attention or (TestLadder and gpt2)"

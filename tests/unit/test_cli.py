@@ -15,6 +15,8 @@ import attnviz.model.verification
 from attnviz.cli import main
 from tests.hub import LoopbackHub, save_tiny_bert
 
+pytestmark = pytest.mark.slow
+
 TEXT = "I was watching the door when it opened."
 
 

@@ -12,6 +12,8 @@ from attnviz.figures.theme import LIGHT
 from attnviz.maps.collection import bundled, collect, decoded
 from attnviz.maps.joint_map import joint_map
 
+pytestmark = pytest.mark.slow
+
 LINES = "The old door creaked.\n\nShe opened the Door slowly, unbelievably slowly.\nWhy?\n"
 
 

@@ -15,6 +15,8 @@ from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Measure
 from tests import hand_made
 
+pytestmark = pytest.mark.slow
+
 LABELS = ("[CLS]", "cat", ",", "cat", "[SEP]")
 N = len(LABELS)
 

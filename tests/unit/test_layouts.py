@@ -9,6 +9,8 @@ from sklearn.datasets import make_blobs
 from attnviz.maps import layouts
 from attnviz.maps.layouts import LAYOUTS, METRICS, Layout, aligned, lay_out, limits, principal_components
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS = {
     "tsne": {"perplexity": 5.0, "iterations": 300},
     "umap": {"neighbours": 5, "min_dist": 0.1},

@@ -10,6 +10,8 @@ from attnviz.bundle.reading import read_bundle
 from tests.app.screen import component as component_of
 from tests.app.screen import figure, numbers, open_page
 
+pytestmark = pytest.mark.slow
+
 
 def lines_of(at):
     return component_of(at, "save_picture")["python"]

@@ -18,6 +18,8 @@ from attnviz.model.verification import reference_weights
 from attnviz.records import AttentionPattern, LayerAttention
 from tests import tiny
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [
     *("tokens", "labels", "queries", "keys", "values", "scale", "attention mask", "attention weights"),
     *("norm-based weights", "head outputs", "output after W_O", "last hidden state"),
