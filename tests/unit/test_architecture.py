@@ -291,11 +291,6 @@ class TestImport:
         monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
         assert printed("import ui, os; print(os.environ['GOMP_SPINCOUNT'])") == "10000"
 
-    def test_of_a_page_spares_the_garbage_collector_what_stays(self):
-        counted = printed("import gc, ui.page.frame; print(gc.get_freeze_count(), len(gc.get_objects()))")
-        spared, looked_through = map(int, counted.split())
-        assert spared > 10 * looked_through
-
     def test_of_streamlit_does_not_collect_garbage_after_every_run(self):
         """A full collection holds up all visitors; the name of the option is Streamlit's and may change."""
         assert (
