@@ -154,9 +154,8 @@ def test_a_line_of_a_megabyte(page, server):
     expect(page.get_by_text("Line 1 is longer than 512 tokens, and cut there.")).to_be_visible()
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_hostile_lines_do_nothing(visitors, server, colours):
-    page = visitors(colours=colours)
+def test_hostile_lines_do_nothing(visitors, server):
+    page = visitors()
     opened(page, server, HOSTILE, joint_search="door", joint_tint="token")
     assert page.title() == "Many sentences · attnviz"
     expect(page.get_by_test_id("stMain").locator("img[src=x], b, .katex")).to_have_count(0)

@@ -321,9 +321,8 @@ def overlapping(page: Page, side: str) -> list[list[float]]:
     return [[one, other] for one, other in pairwise(boxes) if other[0] < one[1] - 4]
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_on_a_phone_nothing_leaves_the_window_and_long_tokens_are_shortened(visitors, server, colours):
-    page = visitors(width=400, height=800, colours=colours)
+def test_on_a_phone_nothing_leaves_the_window_and_long_tokens_are_shortened(visitors, server):
+    page = visitors(width=400, height=800, colours="dark")
     text = "Donaudampfschifffahrtsgesellschaft is a long word."
     open_flow(page, server, text=text, unit="words", layer=3, head=1)
     assert page.get_by_test_id("stMain").evaluate("one => one.scrollWidth <= one.clientWidth")

@@ -4,7 +4,6 @@ import re
 from urllib.parse import urlencode
 
 import numpy as np
-import pytest
 from playwright.sync_api import expect
 
 from tests.app.hostile import TEXT
@@ -182,9 +181,8 @@ def test_512_tokens(page, server):
     expect_picked(page, 0, 3)
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_hostile_tokens_do_nothing(visitors, server, colours):
-    page = visitors(colours=colours)
+def test_hostile_tokens_do_nothing(visitors, server):
+    page = visitors()
     open_heads(page, server, model="hostile", layer=1, head=0, text=TEXT)
     assert page.title() == "All heads · attnviz"
     expect(page.get_by_test_id("stMain").locator("img[src=x], b, .katex")).to_have_count(0)

@@ -3,7 +3,6 @@
 import re
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LOAD_MS
@@ -192,9 +191,8 @@ def test_map_matrix_and_verdict_are_above_the_fold(page, server):
     assert cells["y"] + cells["height"] <= 900
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_on_a_phone_nothing_leaves_the_window(visitors, server, colours):
-    page = visitors(width=400, height=800, colours=colours)
+def test_on_a_phone_nothing_leaves_the_window(visitors, server):
+    page = visitors(width=400, height=800, colours="dark")
     open_space(page, server, **PLACE)
     assert page.get_by_test_id("stMain").evaluate("one => one.scrollWidth <= one.clientWidth")
     box = plot(page, "space_map").bounding_box()
