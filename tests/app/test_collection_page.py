@@ -190,7 +190,7 @@ def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped():
     cancel = [one for one in at.button if one.label == "Cancel"]
     if cancel:  # a fast machine may have it already
         cancel[0].click().run()
-        assert "The map was not laid out to its end." in captions(at)
+        assert "The layout of the map was stopped." in captions(at)
         assert not any(one.running for one in jobs._workers._jobs)
         assert "PCA: " in captions(at)
         at.button(key="map_act").click().run()

@@ -14,7 +14,7 @@ LONG = 120.0
 LONG_TEXT = (
     "the river flooded an old market; nobody there was surprised. " * 10
 )  # no longer made with the page
-UNKNOWN = "for a reason that attnviz does not know"
+UNKNOWN = "Something went wrong"
 
 
 def run_until(at, condition):

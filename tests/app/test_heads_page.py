@@ -107,7 +107,7 @@ def test_labels_follow_their_thresholds(on_cls):
         at = open_page(PAGE, delimiter=delimiter)
         marked = np.array([["C" in mark for mark in row] for row in cells(at, "mark")])
         np.testing.assert_array_equal(marked, on_cls > delimiter)
-        assert f"{marked.sum()} [CLS]" in title(at)
+        assert f"{marked.sum()} attend mostly to [CLS]" in title(at)
     assert cells(open_page(PAGE), "mark")[0, 2] == "←"  # its diagonal is plain to see
 
 

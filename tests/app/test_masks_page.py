@@ -51,7 +51,7 @@ def test_what_it_does_is_another_forward_pass(where, place, embedded, door_trace
 
 
 def test_a_mask_that_forbids_nothing_says_so(checkpoint, monkeypatch):
-    said = "No cell that this model looks at is forbidden"
+    said = "No cell that this model attends to is masked"
     at = open_page(PAGE, text=DOOR, mask="none")
     assert any(said in one.value for one in at.markdown)
     assert numbers(figure(at, "mask_effect")["data"][0]["y"]).max() < 1e-9  # float64: 1 less a cosine

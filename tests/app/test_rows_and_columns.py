@@ -45,7 +45,7 @@ class TestWords:
         whole = matrix(tokens)
         np.testing.assert_allclose(matrix(words)[1, 1], whole[1:6, 1:6].sum(axis=1).mean(), rtol=1e-5)
         np.testing.assert_allclose(matrix(words).sum(axis=1), 1.0, rtol=1e-5)
-        assert "Pieces of a word are one row and one column" in captions(words)
+        assert "Word pieces are merged" in captions(words)
 
     def test_a_picked_piece_picks_its_word(self):
         at = open_page(text=PIECES, layer=1, head=2, unit="words", query=3, key=6)
@@ -111,7 +111,7 @@ class TestWordsOfATokenizerThatSplitsNothing:
         type_text(at, "the zebra sat")
         [field] = [one for one in at.button_group if one.key == "field_unit"]
         assert not field.disabled
-        assert field.help.startswith("Joins the pieces of a word")
+        assert field.help.startswith("Merges word pieces")
 
 
 class TestSentences:
@@ -189,7 +189,7 @@ class TestMasking:
 
     def test_before_and_after_are_a_click_apart(self):
         at = open_page(masked=5)
-        [link] = [one for one in at.main.get("page_link") if "before it was masked" in one.proto.label]
+        [link] = [one for one in at.main.get("page_link") if "unmasked text" in one.proto.label]
         assert link.proto.page == "compare"
         there = open_page("pages/compare.py", **dict(parse_qsl(link.proto.query_string)))
         assert_no_exception(there)

@@ -221,7 +221,7 @@ class TestOpening:
         np.testing.assert_array_equal(matrix(opened), door_trace.weights(4, 7))
         opened.switch_page("pages/verification.py").run()
         opened.switch_page("app.py").run()
-        assert any("Shown as recorded in a bundle" in one for one in captions(opened))
+        assert any("From a bundle, as recorded" in one for one in captions(opened))
 
     @pytest.mark.parametrize("way", ["sentence", "example", "button"])
     def test_is_left(self, way, opened):
@@ -235,7 +235,7 @@ class TestOpening:
         else:
             opened.button(key="leave_bundle").click().run()
         assert_no_exception(opened)
-        assert not any("Shown as recorded in a bundle" in one for one in captions(opened))
+        assert not any("From a bundle, as recorded" in one for one in captions(opened))
         assert "bundle" not in shown(opened)
         said = ["The bundle is closed: the model on this machine computes what is shown."]
         assert notices(opened) == ([] if way == "button" else said)
