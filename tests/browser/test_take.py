@@ -192,7 +192,7 @@ class TestBundle:
         open_screen(other, server, text="Something else.")
         open_bundle(other, path)
         wait_for_link(other, layer=4, head=7)
-        expect(other.get_by_text("Shown as recorded in a bundle")).to_be_visible()
+        expect(other.get_by_text("From a bundle, as recorded")).to_be_visible()
         recorded = other.get_by_text("Recorded when the bundle was made").filter(visible=True).first
         expect(recorded).to_be_visible()
         assert recorded.evaluate("label => label.scrollWidth <= label.clientWidth")
@@ -220,7 +220,7 @@ class TestBundle:
         path, _ = bundle
         page.keyboard.press("Escape")
         open_bundle(page, path)
-        expect(page.get_by_text("Shown as recorded in a bundle")).to_be_visible()
+        expect(page.get_by_text("From a bundle, as recorded")).to_be_visible()
         page.keyboard.press("Escape")
         page.get_by_role("button", name=re.compile("mask", re.I)).first.click()
         expect(page.get_by_text("The bundle is left")).to_be_visible()
