@@ -32,21 +32,26 @@ check: $(INSTALLED_DEV) ## Formatting, lint and types
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
+SPREAD := -n 2 --dist worksteal
+# Pages are tried as they are served: shapes and types are checked where functions are tried, which takes twice as long.
+AS_SERVED := --jaxtyping-packages=
+
 # Two workers with two threads each take longer than with one each.
 test quick app browser: export OMP_NUM_THREADS ?= 1
 
 test: check chromium ## Everything: check, the examples in docstrings and docs, and all tests
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
-	$(BIN)/python -m pytest tests -n 2 --dist worksteal
+	$(BIN)/python -m pytest tests/unit tests/parity tests/property $(SPREAD)
+	$(BIN)/python -m pytest tests/app tests/browser $(AS_SERVED) $(SPREAD)
 
 quick: check ## The fast tests alone, in about a minute
-	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" -n 2 --dist worksteal
+	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" $(SPREAD)
 
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
-	$(BIN)/python -m pytest tests/app
+	$(BIN)/python -m pytest tests/app $(AS_SERVED)
 
 browser: chromium ## Only the tests in a real Chromium
-	$(BIN)/python -m pytest tests/browser -n 2 --dist worksteal
+	$(BIN)/python -m pytest tests/browser $(AS_SERVED) $(SPREAD)
 
 chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
 	@$(BIN)/python tests/browser/find_chromium.py
