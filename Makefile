@@ -33,7 +33,7 @@ check: $(INSTALLED_DEV) ## Formatting, lint and types
 	$(BIN)/mypy
 
 SPREAD := -n 2 --dist worksteal
-# Pages are tried as they are served: shapes and types are checked where functions are tried, which takes twice as long.
+# Pages are tried as they are served: shapes and types are checked where functions are tried, which takes two thirds longer.
 AS_SERVED := --jaxtyping-packages=
 
 # Two workers with two threads each take longer than with one each.

@@ -289,7 +289,7 @@ class TestLongText:
         open_flow(page, server, text=LONG, cut=1, layer=3, head=1, query=155)
         assert drawn(page) == MOST_LINES
         expect(
-            page.get_by_text(re.compile(r"The 2,000 strongest lines, \d+\.\d\u00a0% of the weight"))
+            page.get_by_text(re.compile(r"The 2,000 strongest lines, \d+\.\d% of the weight"))
         ).to_be_visible()
         expect(picture(page).locator("[data-side=query]")).to_have_count(512)
         for side in ("query", "key"):
