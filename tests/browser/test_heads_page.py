@@ -39,7 +39,7 @@ def expect_picked(page, layer, head):
     wait_for_link(page, layer=layer, head=head)
     expect(page.get_by_role("spinbutton", name="Layer")).to_have_value(str(layer))
     expect(page.get_by_role("spinbutton", name="Head")).to_have_value(str(head))
-    expect(page.get_by_text(f"Most like layer {layer}, head {head}")).to_be_visible()
+    expect(page.get_by_text(f"Most similar to layer {layer}, head {head}")).to_be_visible()
     expect(grid(page).locator("[aria-selected=true]")).to_have_count(1)
     expect(cell(page, layer, head)).to_have_attribute("aria-selected", "true")
     wait_until_idle(page)

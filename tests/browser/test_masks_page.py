@@ -31,7 +31,7 @@ def test_a_cell_is_painted_with_the_keyboard_on_a_phone(visitors, server):
     wait_until_idle(page)
     key.focus()
     page.keyboard.press("Tab")
-    button = page.get_by_role("button", name="Forbid “opened” → “watching”")
+    button = page.get_by_role("button", name="Mask “opened” → “watching”")
     expect(button).to_be_focused()
     page.keyboard.press("Enter")
     wait_for_link(page, painted="8.3")

@@ -53,7 +53,7 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
         pick_key(view, key)
         query_name, key_name = name(own.queries, view.query), name(own.keys, key)
         st.button(
-            literal(f"{'Forbid' if allowed[view.query, key] else 'Allow'} {query_name} → {key_name}"),
+            literal(f"{'Mask' if allowed[view.query, key] else 'Allow'} {query_name} → {key_name}"),
             icon=":material/edit_off:" if allowed[view.query, key] else ":material/edit:",
             on_click=paint,
             args=(view.query, key),
