@@ -49,17 +49,26 @@ def test_the_first_screen_shows_the_door_example(page, server):
     assert page.title() == "Attention · attnviz"
 
 
+IS_CUT = """shown => {
+    for (let node = shown; node && node.tagName !== "A"; node = node.parentElement)
+        if (node.scrollWidth > node.clientWidth && getComputedStyle(node).display !== "inline") return true;
+    return false;
+}"""
+
+
 @pytest.mark.parametrize("width", [1400, 400])
 def test_the_verdict_is_not_cut(server, page, width):
     page.set_viewport_size({"width": width, "height": 900})
     open_screen(page, server)
-    is_cut = """shown => {
-        for (let node = shown; node && node.tagName !== "A"; node = node.parentElement)
-            if (node.scrollWidth > node.clientWidth && getComputedStyle(node).display !== "inline") return true;
-        return false;
-    }"""
     expect(verdict(page)).to_contain_text("10⁻⁷")
-    assert not verdict(page).evaluate(is_cut)
+    assert not verdict(page).evaluate(IS_CUT)
+
+
+def test_nor_is_it_in_the_sidebar(server, page):
+    open_screen(page, server, "find")
+    shown = page.get_by_test_id("stSidebar").get_by_text("weights within").first
+    expect(shown).to_contain_text("10⁻⁷")
+    assert not shown.evaluate(IS_CUT)
 
 
 def test_everything_of_the_main_job_is_above_the_fold(page, server):

@@ -61,7 +61,7 @@ def in_sidebar(selection: Selection) -> None:
 
     The last thing that a page calls: the check takes as long as reading the text did.
     """
-    with st.sidebar, errors.explained(key="cut_verified"):
+    with st.sidebar, st.container(key="sidebar_verdict"), errors.explained(key="cut_verified"):
         show(selection)
 
 
