@@ -71,7 +71,7 @@ def test_a_click_on_a_pair_or_a_chip_asks_about_it(page, server):
 
 def test_the_keyboard_alone_is_enough(page, server):
     open_find(page, server)
-    field(page, "Key: the token it attends to").focus()
+    field(page, "Key, attended to").focus()
     page.keyboard.type("watching")
     page.keyboard.press("Enter")
     wait_for_link(page, key=3)
@@ -131,7 +131,7 @@ def test_tokens_that_look_like_markup_are_text(page, server):
 
 def test_512_tokens_are_found_by_typing(page, server):
     open_find(page, server, text=LONG, cut=1, query=7, key=5)
-    field(page, "Query: the token that attends").focus()
+    field(page, "Query, which attends").focus()
     page.keyboard.type("river·403")
     page.keyboard.press("Enter")
     wait_for_link(page, query=403)
