@@ -176,7 +176,7 @@ def test_512_tokens(page, server):
     assert pixels.shape == (72, 4)
     assert (pixels[:, :2] == 64).all()
     assert (pixels[:, 2] == 0x0A).all()
-    expect(page.get_by_text("A pixel is the largest cell of its block")).to_be_visible()
+    expect(page.get_by_text("Each pixel is the largest value in its block")).to_be_visible()
     cell(page, 0, 3).click()
     expect_picked(page, 0, 3)
 
