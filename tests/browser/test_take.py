@@ -216,14 +216,14 @@ class TestBundle:
         wait_until_drawn(other)
         assert screen(other)["cells"] == before["cells"]
 
-    def test_masking_leaves_it(self, bundle, page):
+    def test_masking_closes_it(self, bundle, page):
         path, _ = bundle
         page.keyboard.press("Escape")
         open_bundle(page, path)
         expect(page.get_by_text("From a bundle, as recorded")).to_be_visible()
         page.keyboard.press("Escape")
         page.get_by_role("button", name=re.compile("mask", re.I)).first.click()
-        expect(page.get_by_text("The bundle is left")).to_be_visible()
+        expect(page.get_by_text("The bundle is closed")).to_be_visible()
         expect(chip(page, 8)).to_contain_text("[MASK]")
         assert "bundle" not in link(page)
 
