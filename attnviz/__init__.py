@@ -1,7 +1,7 @@
 """attnviz: the attention of a transformer for your own sentence, checked against the model.
 
-The public names stand in ``__init__.pyi``, once for people, type checkers and Python. They are loaded when first used,
-so that importing attnviz brings in neither torch nor transformers.
+The public names are listed once, in ``__init__.pyi``, for people, type checkers and Python. They are loaded on first
+use, so importing attnviz imports neither torch nor transformers.
 
 >>> import attnviz
 >>> model = attnviz.load_model("all-MiniLM-L6-v2")

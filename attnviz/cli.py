@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from attnviz.bundle.writing import Bundle
 
 PASSED, FAILED, ERROR, INTERRUPTED = 0, 1, 2, 130
-"""Exit codes; 130 is the shell's own for Ctrl-C."""
+"""Exit codes; 130 is what shells use for Ctrl-C."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of the command with these arguments (those of the process when None).
 
-    0 when all is well, 1 when a verification does not pass, 2 for an error, which is one line on stderr.
+    0 on success, 1 when a verification does not pass, 2 for an error, which is printed as one line on stderr.
 
     Raises:
-        SystemExit: argparse's own way out of ``--help``, ``--version`` and arguments it does not know.
+        SystemExit: from argparse, for ``--help``, ``--version`` and arguments it does not know.
     """
     arguments = _parser().parse_args(argv)
     try:
@@ -51,7 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="attnviz", description="The attention of a BERT, checked.")
+    parser = argparse.ArgumentParser(
+        prog="attnviz", description="Show the attention of BERT models and verify it."
+    )
     parser.add_argument("--version", action="version", version=f"attnviz {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
@@ -127,27 +129,27 @@ def _export(arguments: argparse.Namespace) -> int:
         _write(bundle, arguments.out)
     except OSError as error:
         raise BundleError(
-            f"{arguments.out} cannot be written: {error.strerror}. Name another place."
+            f"{arguments.out} cannot be written: {error.strerror}. Give another path."
         ) from None
     print(arguments.out)
     if not report.passed:
-        print("attnviz: the numbers are not the model's own; see provenance.json", file=sys.stderr)
+        print("attnviz: the numbers do not match the model's; see provenance.json", file=sys.stderr)
     return PASSED if report.passed else FAILED
 
 
 def _strongest_link(pattern: AttentionPattern) -> tuple[int, int]:
-    """The query and the key that are picked: two tokens of the text, special ones and a token itself aside."""
+    """The selected query and key: the largest weight between two different tokens that are not special."""
     weights = pattern.weights.copy()
     if pattern.kind != "cross":
         np.fill_diagonal(weights, -1)
-    weights[:, pattern.keys.is_special] -= 2  # even then there is a strongest
+    weights[:, pattern.keys.is_special] -= 2  # not masked: a text may have no other pair
     weights[pattern.queries.is_special, :] -= 2
     query, key = np.unravel_index(weights.argmax(), weights.shape)
     return int(query), int(key)
 
 
 def _write(bundle: "Bundle", out: Path) -> None:
-    """Writes the zip, or its files into the folder; only what attnviz wrote is written over."""
+    """Writes the zip, or its files into the folder; only files that attnviz wrote are overwritten."""
     from attnviz.bundle.document import is_provenance
     from attnviz.bundle.reading import read_bundle
     from attnviz.bundle.writing import PROVENANCE, bundle_files, write_bundle
@@ -157,7 +159,9 @@ def _write(bundle: "Bundle", out: Path) -> None:
             try:
                 read_bundle(out.read_bytes())
             except BundleError:
-                raise BundleError(f"{out} is there already and is no bundle. Name another file.") from None
+                raise BundleError(
+                    f"{out} already exists and is not a bundle. Give another file name."
+                ) from None
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_bytes(write_bundle(bundle))
         return
@@ -165,7 +169,7 @@ def _write(bundle: "Bundle", out: Path) -> None:
     there = [name for name in files if (out / name).exists()]
     provenance = out / PROVENANCE
     if there and not (provenance.is_file() and is_provenance(provenance.read_bytes())):
-        raise BundleError(f"{out} has a {there[0]} that is not of attnviz. Name another folder.")
+        raise BundleError(f"{out} has a {there[0]} that attnviz did not write. Give another folder.")
     out.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (out / name).write_bytes(content)

@@ -3,19 +3,19 @@
     AttnvizError
     ├── EmptyTextError               (also ValueError)  nothing to read
     ├── TextTooLongError             (also ValueError)  more than the model reads
-    ├── InvalidTextError             (also ValueError)  characters that are not characters
+    ├── InvalidTextError             (also ValueError)  lone surrogates
     ├── SelectionError               (also IndexError)  no such layer, head, query, key or kind
     ├── ModelNotAvailableError                          unknown, not on disk, damaged or unsafe
-    ├── DownloadError                                   the Hub could not be reached or broke off
-    ├── UnsupportedArchitectureError                    the family does not take our attention
+    ├── DownloadError                                   the Hub could not be reached, or the connection was lost
+    ├── UnsupportedArchitectureError                    the family cannot run on attnviz's attention
     ├── CaptureError                                    a forward pass was not recorded as expected
     ├── ShapeError                   (also ValueError)  arrays that do not fit each other
-    ├── VerificationError                               ours cannot be laid beside the model's
+    ├── VerificationError                               no numbers of the model to compare with
     ├── ProjectionError              (also ValueError)  a map that cannot be drawn as asked
-    └── BundleError                  (also ValueError)  a file that is no bundle, or a view that fits in none
+    └── BundleError                  (also ValueError)  a file that is not a bundle, or a view that is too large for one
 
-Every message says what was asked, what was found and what to do next, in words that a person on a
-screen can use; the numbers in it are attributes too.
+Every message says what was asked, what was found and what to do next, in words for the app's users;
+the numbers in it are attributes too.
 """
 
 
@@ -38,11 +38,11 @@ class TextTooLongError(AttnvizError, ValueError):
 
 
 class InvalidTextError(AttnvizError, ValueError):
-    """The text holds something that is no Unicode character, such as a lone surrogate."""
+    """The text contains a code point that is not a Unicode character, such as a lone surrogate."""
 
 
 class SelectionError(AttnvizError, IndexError):
-    """A layer, head, query, key or kind was asked for that the trace does not have."""
+    """The trace does not have the layer, head, query, key or kind that was asked for."""
 
 
 class ModelNotAvailableError(AttnvizError):
@@ -50,20 +50,20 @@ class ModelNotAvailableError(AttnvizError):
 
 
 class DownloadError(AttnvizError):
-    """A download did not come to its end; what has arrived is kept and taken up again."""
+    """A download did not finish; what has arrived is kept, and the next download resumes from it."""
 
 
 class UnsupportedArchitectureError(AttnvizError):
-    """The model's family does not let its attention be replaced, or adds a term attnviz does not know."""
+    """The model's family does not let its attention be replaced, or adds a term that attnviz does not know."""
 
     def __init__(self, message: str, *, reason: str | None = None) -> None:
         super().__init__(message)
         self.reason = reason
-        """What the family does, as in "it caps its scores"; None where that is not known."""
+        """Why the family is refused, as in "it caps its scores"; None where the reason is not known."""
 
 
 class CaptureError(AttnvizError):
-    """A forward pass did not pass through attnviz's attention once for each layer."""
+    """A forward pass did not call attnviz's attention exactly once for each layer."""
 
 
 class ShapeError(AttnvizError, ValueError):
@@ -71,7 +71,7 @@ class ShapeError(AttnvizError, ValueError):
 
 
 class VerificationError(AttnvizError):
-    """The model's own attention could not be had, or has other axes than ours."""
+    """The model's own attention is not available, or has other axes than attnviz's."""
 
 
 class ProjectionError(AttnvizError, ValueError):

@@ -1,1 +1,1 @@
-"""A view of a trace in a file: written, read without trust, compared with the model."""
+"""A view of a trace in a file: writing it, reading untrusted files, comparing them with the model."""

@@ -1,7 +1,7 @@
-"""A bundle against the model: the same weights on this machine read its text again.
+"""A bundle compared with the model: the same weights on this machine run on its text again.
 
-One concept: is what a file holds what the model computes? A file's own verdict cannot say so, since whoever changes the
-numbers can change the verdict.
+One concept: does the file hold the numbers that the model computes? The verdict in the file cannot prove it, since
+whoever changes the numbers can change the verdict.
 """
 
 from dataclasses import replace
@@ -32,13 +32,13 @@ _PRODUCTS = (
 def compare_bundle(bundle: Bundle, model: "Model") -> VerificationReport:
     """Every number of a bundle compared with the model's own, after the model has read its text again.
 
-    As `attnviz.verify`, whose reference runs on the tokens that the model's tokenizer makes of the text, whatever tokens
-    the bundle holds; with what a file can hold besides: words, segments and special tokens, what was cut and masked, and
-    what norm-based weights of all heads together are made of.
+    Like `attnviz.verify`, with the reference run on the tokens that the model's tokenizer makes of the text, whatever
+    tokens the bundle holds. Also compared is what else a file can hold: words, segments and special tokens, what was cut
+    and masked, and the dot products behind norm-based weights of all heads together.
 
     Raises:
-        VerificationError: the model has other weights than the bundle was made with, by their SHA-256; or it makes other
-            tokens, layers or heads of the text, so that numbers cannot be laid side by side.
+        VerificationError: the SHA-256 of the model's weights is not the one in the bundle; or the text gives other
+            tokens, layers or heads here, so that the numbers cannot be compared.
     """
     check_weights(bundle, model)
     found = bundle.trace
@@ -98,7 +98,7 @@ def _read_again(bundle: Bundle, model: "Model") -> Trace:
         )
     except AttnvizError as error:
         raise VerificationError(
-            f"{model.name} cannot read the text of this bundle as the bundle says it did: {error}"
+            f"{model.name} cannot read the text of this bundle with the settings that the bundle records: {error}"
         ) from error
 
 
@@ -109,13 +109,13 @@ def _check_axes(found: Trace, expected: Trace) -> None:
         different = next(name for name in theirs | ours if theirs.get(name) != ours.get(name))
         raise VerificationError(
             f"The bundle cannot be compared with {expected.provenance.model}: {different}, "
-            f"{ours.get(different, 'none')} in the bundle and {theirs.get(different, 'none')} for its text here. Leave the "
+            f"{ours.get(different, 'none')} in the bundle and {theirs.get(different, 'none')} for its text here. Close the "
             "bundle to see what the model computes."
         )
 
 
 def _axes(trace: Trace) -> dict[str, object]:
-    """What two traces of one text share, by name."""
+    """The properties that two traces of one text share, by name."""
     texts = {"tokens": trace.tokens, "tokens of the decoder": trace.target_tokens}
     found: dict[str, object] = {name: len(one) for name, one in texts.items() if one is not None}
     for kind in trace.kinds:
@@ -133,7 +133,7 @@ def _axes(trace: Trace) -> dict[str, object]:
 
 
 def _wrong_tokens(found: Trace, expected: Trace) -> dict[Kind, Float[np.ndarray, "1 1"]]:
-    """How many tokens are not those of the text in anything but their labels."""
+    """The number of tokens that differ from those of the text; labels are not compared here."""
     count = _wrong(found.tokens, expected.tokens)
     if found.target_tokens is not None and expected.target_tokens is not None:
         count += _wrong(found.target_tokens, expected.target_tokens)
@@ -151,7 +151,7 @@ def _wrong(found: Tokens, expected: Tokens) -> int:
 
 
 def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
-    """The check of norm-based weights with those of all heads together: the worse of the two for every head."""
+    """The check of norm-based weights, with those of all heads together added: for every head the worse of the two."""
     differences, tolerances = dict(check.differences), dict(check.tolerances)
     for kind in check.differences:
         pairs = [_products(trace, model, kind, layer) for layer in range(trace.n_layers(kind))]
@@ -167,7 +167,7 @@ def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
 def _products(
     trace: Trace, model: "Model", kind: Kind, layer: int
 ) -> tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]]:
-    """For each head how far dot products with every head are from those of the model's W_O, and how far they may be.
+    """For each head the largest difference of its dot products with every head from those of the model's W_O, and its tolerance.
 
     Both as shares of the longest vectors' product. A dot product of v W_O and u W_O, as float32 computes it, is within
     ``gamma`` of ``2 d_value + d_model`` roundings times |v| |W_O| |u| |W_O| of the exact one, twice for two of them.

@@ -1,7 +1,7 @@
 """The form of a bundle's provenance.json: what each value is, in which range, and how many there are.
 
-One concept: from bytes of JSON to a Document of the right types, or a refusal that says where it differs. What several
-values have to be together is checked by `attnviz.bundle.reading`.
+One concept: bytes of JSON to a Document of the right types, or an error that says where it differs. Whether several
+values agree is checked by `attnviz.bundle.reading`.
 """
 
 from typing import Annotated
@@ -31,7 +31,7 @@ Span = Annotated[list[Count], Meta(min_length=2, max_length=2)]
 
 
 class Source(Struct, frozen=True):
-    """Whose numbers they are."""
+    """The model, its weights and the libraries that the numbers come from."""
 
     name: Words
     revision: Words
@@ -116,7 +116,7 @@ class _Head(Struct, frozen=True):
 
 
 def is_provenance(content: bytes) -> bool:
-    """Whether this is the provenance of a bundle, of whatever version."""
+    """Whether this is the provenance of a bundle of any version."""
     try:
         return msgspec.json.decode(content, type=_Head).format == FORMAT
     except (msgspec.MsgspecError, RecursionError):
@@ -127,17 +127,17 @@ def read_document(content: bytes) -> Document:
     """The provenance.json of a bundle.
 
     Raises:
-        BundleError: it is of another kind or version, or a value in it is not what it should be; the message says where.
+        BundleError: it is of another kind or version, or has an invalid value; the message says where.
     """
-    require(is_provenance(content), f"its {PROVENANCE} is of another kind.")
+    require(is_provenance(content), f"its {PROVENANCE} is not that of a bundle.")
     version = msgspec.json.decode(content, type=_Head).version
     if version != VERSION:
         raise BundleError(
             f"This bundle has version {str(version)[:20]} of the format; this attnviz reads version {VERSION}. "
-            "Open it with the attnviz that wrote it."
+            "Open it with the version of attnviz that wrote it."
         )
     try:
         return msgspec.json.decode(content, type=Document)
     except msgspec.MsgspecError as error:
-        found = f"its {PROVENANCE} has another form: {error}."
+        found = f"its {PROVENANCE} is not valid: {error}."
         raise BundleError(DAMAGED.format(found)) from error

@@ -1,7 +1,7 @@
-"""Reading a bundle, which may come from anywhere: nothing in it is trusted.
+"""Reading a bundle from an untrusted source.
 
-One concept: from bytes to a Bundle, or to a clear refusal. Sizes, names, types and shapes are checked before
-anything is made of them; nothing is executed or written to disk.
+One concept: bytes to a Bundle, or a clear error. Sizes, names, types and shapes are checked before any array is
+built; nothing is executed or written to disk.
 """
 
 import struct
@@ -53,15 +53,15 @@ _LARGEST_ENTRIES = {PROVENANCE: 16_000_000, PAGE: 64_000_000, MATRIX: 64_000_000
 def read_bundle(data: bytes) -> Bundle:
     """The bundle in a zip that `write_bundle` wrote.
 
-    Nothing in it is trusted, executed or written to disk; what its page and its CSV say is not read at all.
+    Nothing in it is trusted, executed or written to disk; its page and its CSV are not read at all.
 
     Raises:
         BundleError: any other file, a damaged one, or one of another version.
     """
     if len(data) > LARGEST_BUNDLE:
         raise BundleError(
-            f"This file has {len(data) / 1e6:,.0f} MB; a bundle has at most {LARGEST_BUNDLE / 1e6:,.0f} MB. "
-            "Pick another file."
+            f"This file is {len(data) / 1e6:,.0f} MB; a bundle is at most {LARGEST_BUNDLE / 1e6:,.0f} MB. "
+            "Select another file."
         )
     try:
         with open_zip(data, list(_LARGEST_ENTRIES)) as archive:
@@ -82,7 +82,7 @@ def read_bundle(data: bytes) -> Bundle:
         IndexError,
         RecursionError,
     ) as error:
-        raise BundleError(DAMAGED.format("its contents do not fit each other.")) from error
+        raise BundleError(DAMAGED.format("its contents are inconsistent.")) from error
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -103,9 +103,9 @@ def _bundle(document: Document, numbers: bytes) -> Bundle:
     arrays = read_arrays(numbers)
     shared = arrays.pop("weights"), arrays.pop("last_hidden_state")
     layers = {kind: _layers(kind, part, arrays) for kind, part in document.attention.items()}
-    require(bool(layers) and not arrays, f"its {NUMBERS} holds other arrays than a bundle.")
+    require(bool(layers) and not arrays, f"the arrays of its {NUMBERS} are not those of a bundle.")
     if target is None:
-        require(len(layers) == 1 and "cross" not in layers, "it lacks the text of the decoder.")
+        require(len(layers) == 1 and "cross" not in layers, "the decoder's text is missing.")
     trace = Trace(
         tokens=tokens,
         target_tokens=target,
@@ -114,10 +114,11 @@ def _bundle(document: Document, numbers: bytes) -> Bundle:
         provenance=provenance,
     )
     require(
-        len(shared[1]) == len(tokens if target is None else target), "its last_hidden_state has other tokens."
+        len(shared[1]) == len(tokens if target is None else target),
+        "its last_hidden_state is not one vector per token.",
     )
     check_sizes(trace)
-    require(view.kind in layers, "it shows attention that it does not hold.")
+    require(view.kind in layers, "its view is of attention that it does not contain.")
     kind = view.kind
     bundle = Bundle(
         trace=trace,
@@ -141,23 +142,23 @@ def _bundle(document: Document, numbers: bytes) -> Bundle:
         shared[0].dtype == np.float32
         and shared[0].shape == weights.shape
         and bool((np.abs(shared[0] - weights) <= _rounding(bundle)).all()),
-        "its weights are not those of its queries and keys.",
+        "its weights do not follow from its queries and keys.",
     )
-    _ = bundle.pattern  # raises where the measure is not to be had
+    _ = bundle.pattern  # raises where the measure is not available
     return bundle
 
 
 def _below(number: int, count: int) -> int:
-    """A number that is one of so many."""
-    require(number < count, "it shows a place that is not in it.")
+    """The index, which must be less than the count."""
+    require(number < count, "its view is of a layer, head, query or key that it does not contain.")
     return number
 
 
 def _rounding(bundle: Bundle) -> float:
-    """How far weights of the shown head may be apart that two machines make of the same queries and keys.
+    """The tolerance between weights of the shown head that two machines compute from the same queries and keys.
 
-    Half of what roundings can move a score by, at most scale |q| |k| and the bias, and those of the softmax: see
-    `attnviz.model.tolerances`.
+    Half the rounding error of a score, which is at most scale |q| |k| plus the bias, and the rounding error of the
+    softmax: see `attnviz.model.tolerances`.
     """
     call = bundle.trace.attention(bundle.layer, bundle.kind)
     place = bundle.layer, bundle.head, bundle.kind
@@ -168,7 +169,7 @@ def _rounding(bundle: Bundle) -> float:
 
 
 def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> tuple[LayerAttention, ...]:
-    """The layers of one kind; the arrays that they take are taken out."""
+    """The layers of one kind; their arrays are removed from ``arrays``."""
 
     def stacked(name: str, n_axes: int, *, optional: bool = False) -> np.ndarray | None:
         found = arrays.pop(f"{kind}.{name}", None)
@@ -180,10 +181,11 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
     allowed, bias = stacked("allowed", 4, optional=True), stacked("bias", 4, optional=True)
     assert query is not None and key is not None and value is not None
     n_layer, n_head = query.shape[:2]
-    require(len(key) == len(value) == n_layer, "its layers are not as many everywhere.")
+    require(len(key) == len(value) == n_layer, "its arrays differ in their number of layers.")
     if products is not None:
         require(
-            products.shape == (n_layer, n_head, n_head, key.shape[2]), "its value_products have other axes."
+            products.shape == (n_layer, n_head, n_head, key.shape[2]),
+            "its value_products have the wrong shape.",
         )
     require(
         len(part.scale) == n_layer and max(part.scale) <= _LARGEST_SCALE,
@@ -209,7 +211,7 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
 def _by_layer(
     matrices: np.ndarray | None, numbers: list[int | None], n_layer: int
 ) -> list[np.ndarray | None]:
-    """For each layer the matrix of its number, or None; every matrix belongs to one."""
+    """For each layer the matrix that its number names, or None; every matrix must belong to a layer."""
     n_matrix = 0 if matrices is None else len(matrices)
     require(
         len(numbers) == n_layer and set(numbers) - {None} == set(range(n_matrix)),
@@ -220,14 +222,17 @@ def _by_layer(
 
 def _shaped(array: np.ndarray, name: str, n_axes: int) -> np.ndarray:
     dtype = np.bool_ if name == "allowed" else np.float32
-    require(array.ndim == n_axes and array.dtype == dtype, f"{name} has other axes or another type.")
+    require(
+        array.ndim == n_axes and array.dtype == dtype,
+        f"{name} has the wrong number of axes or the wrong type.",
+    )
     return array
 
 
 def _tokens(part: TokensPart) -> Tokens:
     n_token = len(part.ids)
     lists = part.labels, part.is_special, part.segment, part.word
-    require(all(len(one) == n_token for one in lists), "its tokens are not as many everywhere.")
+    require(all(len(one) == n_token for one in lists), "its lists of tokens differ in length.")
     require(all(position < n_token for position in part.masked), "a masked token in it is missing.")
     return Tokens(
         text=part.text,
@@ -244,29 +249,40 @@ def _tokens(part: TokensPart) -> Tokens:
 
 
 def _axis(spans: list[Span], tokens: Tokens) -> Axis:
-    require(all(edge <= len(tokens) for one in spans for edge in one), "its matrix goes beyond its tokens.")
+    require(
+        all(edge <= len(tokens) for one in spans for edge in one),
+        "its matrix has positions beyond its tokens.",
+    )
     return Axis(tokens=tokens, spans=np.array(spans, dtype=np.int64))
 
 
 def _report(verdict: Verdict, trace: Trace) -> VerificationReport:
-    """The verdict that is recorded: checks that attnviz makes, on axes of this trace."""
+    """The recorded verdict, which must consist of attnviz's own checks on the axes of this trace."""
     checks = tuple(_check(one, trace) for one in verdict.checks)
     names = [one.name for one in checks]
-    require(len(set(names)) == len(names) and WEIGHTS in names, "its verdict has other checks.")
+    require(
+        len(set(names)) == len(names) and WEIGHTS in names,
+        "its verdict has a check twice, or none of the attention weights.",
+    )
     left_out = verdict.not_compared
-    require(left_out.keys() <= UNITS.keys() - set(names), "its verdict has no such check to leave out.")
+    require(
+        left_out.keys() <= UNITS.keys() - set(names),
+        "its verdict leaves out a check that attnviz does not make, or that is recorded.",
+    )
     report = VerificationReport(checks=checks, not_compared=left_out, provenance=trace.provenance)
-    require(verdict.passed is report.passed, "its verdict is not that of its numbers.")
+    require(verdict.passed is report.passed, "its verdict does not follow from its numbers.")
     return report
 
 
 def _check(recorded: RecordedCheck, trace: Trace) -> Check:
     name = recorded.name
     require(
-        UNITS.get(name) == recorded.unit, "a check in it is none that attnviz makes, or has another unit."
+        UNITS.get(name) == recorded.unit, "it has a check that attnviz does not make, or one in another unit."
     )
     tolerances = _tables(recorded.tolerances, name, trace)
-    require(all(bool((table >= 0).all()) for table in tolerances.values()), "a tolerance in it is no number.")
+    require(
+        all(bool((table >= 0).all()) for table in tolerances.values()), "a tolerance in it is not a number."
+    )
     return Check(
         name=name,
         differences=_tables(recorded.differences, name, trace),
@@ -280,7 +296,7 @@ def _tables(found: Table, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
     """Numbers by kind of attention, of every layer and head or of all together; NaN where there is none."""
     kinds = [kind for kind in trace.kinds if kind in found]
     is_known = bool(kinds) and len(kinds) == len(found) and (name != WEIGHTS or kinds == list(trace.kinds))
-    require(is_known, "its verdict is on other attention than it holds.")
+    require(is_known, "its verdict is not on the kinds of attention that it contains.")
     tables: dict[Kind, np.ndarray] = {}
     for kind in kinds:
         rows = found[kind]
@@ -289,6 +305,6 @@ def _tables(found: Table, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
         fits = len(rows) in (1, whole[0]) and lengths <= {1, whole[1]} and len(lengths) == 1
         if name == WEIGHTS:
             fits = len(rows) == whole[0] and lengths == {whole[1]}
-        require(fits, "its verdict is on other layers or heads than it holds.")
+        require(fits, "its verdict is not on the layers and heads that it contains.")
         tables[kind] = np.array(rows, dtype=np.float32)  # None becomes NaN
     return tables

@@ -1,8 +1,10 @@
-"""The refusal of a file that is no bundle: what was found in it, and what to do next."""
+"""The error for a file that is not a bundle: what was found in it, and what to do next."""
 
 from attnviz.errors import BundleError
 
-DAMAGED = "This file is not a bundle of attnviz, or it is damaged: {} Export it again, or pick another file."
+DAMAGED = (
+    "This file is not a bundle of attnviz, or it is damaged: {} Export it again, or select another file."
+)
 
 
 def require(holds: bool, found: str) -> None:

@@ -1,7 +1,7 @@
 """A bundle: one view of a trace in a zip, for people and programs, which attnviz opens again.
 
-One concept: what is in the file, and writing it. It holds a page of HTML, the matrix as CSV, everything the
-trace is rebuilt from as NPZ, and a JSON with where it all comes from. The same view gives the same bytes.
+One concept: the contents of the file, and writing it. It holds a page of HTML, the matrix as CSV, the arrays that
+the trace is rebuilt from as NPZ, and the provenance as JSON. The same view gives the same bytes.
 `attnviz.bundle.reading` reads it.
 """
 
@@ -32,7 +32,7 @@ from attnviz.records import (
 from attnviz.records.table import matrix_csv
 
 VERSION = 2
-"""Version of the format; a file of another one is refused. 1 recorded three checks; 2 records all of them."""
+"""Version of the format; files of other versions are refused. 1 recorded three checks; 2 records all of them."""
 
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
 
@@ -41,12 +41,12 @@ LARGEST_BUNDLE = 160_000_000
 MOST_TOKENS = 1024
 """The longest text that the app shows; one head's matrix of it takes 4 MB."""
 MOST_HEADS = 2048
-"""In all layers of a kind; GPT-2 XL, the largest of its time, has 48 x 25."""
+"""In all layers of a kind together; GPT-2 XL has 48 x 25."""
 LARGEST_NUMBER = 1e12
-"""A score is a sum of at most 10^4 products; below this, neither it nor a squared length leaves float32."""
+"""A score is a sum of at most 10^4 products; below this limit neither a score nor a squared length overflows float32."""
 
 ARRAY_NAMES = ("query", "key", "value", "value_products", "allowed", "bias")
-"""What the NPZ holds of each kind of attention, where there is such a thing."""
+"""Arrays of each kind of attention in the NPZ, as far as the kind has them."""
 FORMAT = "attnviz bundle"
 
 
@@ -56,7 +56,7 @@ class Bundle(Record):
 
     trace: Trace
     report: VerificationReport
-    """The verdict when the trace was computed. Read from a file it is what the file says, and no more; see
+    """The verdict when the trace was computed. In a bundle that was read it is only what the file claims; see
     `attnviz.compare_bundle`."""
     kind: Kind
     layer: int
@@ -66,16 +66,16 @@ class Bundle(Record):
     keys: Axis
     """Columns of the matrix."""
     renormalised: bool = False
-    """Whether rows are divided by what the shown keys have of their weight."""
+    """Whether each row is divided by the sum of its weights on the shown keys."""
     query: int
-    """Position of the picked query."""
+    """Position of the selected query."""
     key: int
-    """Position of the picked key."""
+    """Position of the selected key."""
     show: Shown = "weights"
     colour: Colour = "linear"
     theme: ThemeName = "light"
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The other choices of the view by name, as a link of the app writes them, such as the seed of its map."""
+    """The other choices of the view by name, as a link of the app writes them, such as the random seed of its map."""
     weights_sha256: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each file of the model's weights, by name; see `attnviz.Model.weights_sha256`."""
 
@@ -156,13 +156,16 @@ def _facts(bundle: Bundle) -> list[tuple[str, str]]:
         ("Model", f"{source.model}, revision {source.revision}, {source.dtype}"),
         *(("Weights", f"{name}, SHA-256 {digest}") for name, digest in bundle.weights_sha256.items()),
         ("Libraries", ", ".join(f"{name} {number}" for name, number in source.versions.items())),
-        ("Cells", bundle.show + (", rows divided by what is shown" if bundle.renormalised else "")),
+        (
+            "Cells",
+            bundle.show + (", rows divided by their sum over the shown keys" if bundle.renormalised else ""),
+        ),
         ("Recorded", _recorded(bundle)),
     ]
 
 
 def _recorded(bundle: Bundle) -> str:
-    """What the verdict of a bundle says, as something that a page without the model can only repeat."""
+    """The recorded verdict in a sentence; a page without the model cannot check it."""
     version = bundle.trace.provenance.versions.get("attnviz", "of an unknown version")
     n_check, n_passed = len(bundle.report.checks), len(bundle.report.checks) - len(bundle.report.failed)
     return (
@@ -209,7 +212,7 @@ def _report_document(report: VerificationReport) -> dict[str, Any]:
     for check in report.checks:
         if not all(np.isfinite(table).all() for table in check.tolerances.values()):
             raise BundleError(
-                f"The tolerance of {check.name} is not finite, so a bundle cannot record the verdict. Pick another text."
+                f"The tolerance of {check.name} is not finite, so a bundle cannot record the verdict. Use another text."
             )
     return {
         "passed": report.passed,
@@ -261,7 +264,7 @@ def _attention_document(calls: Sequence[LayerAttention]) -> dict[str, Any]:
 
 
 def _numbering(matrices: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray], list[int | None]]:
-    """The matrices that differ, and for each layer the number of its own."""
+    """The distinct matrices, and for each layer the number of its matrix."""
     distinct: list[np.ndarray] = []
     numbers: list[int | None] = []
     for matrix in matrices:
@@ -316,7 +319,7 @@ def check_sizes(trace: Trace) -> None:
         n_heads = trace.n_layers(kind) * trace.n_heads(kind)
         if n_heads > MOST_HEADS:
             raise BundleError(
-                f"{trace.provenance.model} has {n_heads:,} heads; a bundle holds at most {MOST_HEADS:,}. Pick a "
+                f"{trace.provenance.model} has {n_heads:,} heads; a bundle holds at most {MOST_HEADS:,}. Select a "
                 "smaller model."
             )
 
@@ -327,7 +330,7 @@ def check_numbers(name: str, array: np.ndarray) -> None:
         largest = max(float(array.max()), -float(array.min()))
         if not largest <= LARGEST_NUMBER:
             raise BundleError(
-                f"{name} holds numbers that are not finite or too large. Pick another model or text."
+                f"{name} holds numbers that are not finite or too large. Select another model or text."
             )
 
 

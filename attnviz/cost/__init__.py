@@ -1,1 +1,1 @@
-"""What attention costs, counted and measured, and attention tile by tile."""
+"""The cost of attention, counted and measured, and attention tile by tile."""

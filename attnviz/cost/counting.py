@@ -1,4 +1,4 @@
-"""What attention costs, counted: cells, bytes and multiplications, for any number of tokens.
+"""The cost of attention, counted: cells, bytes and multiplications, for any number of tokens.
 
 One concept: the cost of the attention of one layer. Whole numbers, exact; no torch, no numpy.
 """
@@ -10,7 +10,7 @@ from attnviz.model.trace import Trace
 from attnviz.records import Kind
 
 Way = Literal["whole", "window", "streaming"]
-"""The whole matrix at once; the cells of a sliding window alone; all cells, but some keys at a time."""
+"""The whole matrix at once; only the cells of a sliding window; all cells, some keys at a time."""
 Quantity = Literal["cells", "bytes", "multiplications"]
 
 TILE = 64
@@ -20,15 +20,15 @@ TILE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What the cost of a layer's attention depends on, beside the number of tokens."""
+    """The sizes that the cost of a layer's attention depends on, besides the number of tokens."""
 
     n_head: int
     d_head: int
-    """Numbers of a query and of a key."""
+    """Dimension of a query and of a key."""
     d_value: int
-    """Numbers of a value."""
+    """Dimension of a value."""
     number_bytes: int
-    """Bytes of a number: 4 for float32, in which all models run here."""
+    """Bytes of a number: 4 for float32, which all models run in here."""
     reach: int
     """Tokens that a sliding window reaches to each side, or back where it is causal."""
     causal: bool
@@ -52,14 +52,14 @@ class Layer:
         )
 
     def cost(self, quantity: Quantity, way: Way, n_query: int, n_key: int) -> int:
-        """What so many queries and keys cost in all heads together.
+        """The cost of this many queries and keys in all heads together.
 
-        ``cells`` are the weights that are held at once. ``bytes`` are theirs, and of streaming also those of each
+        ``cells`` are the weights that are held at once. ``bytes`` is their memory, for streaming also that of each
         row's running maximum and sum; queries, keys, values and output are needed in every way and not counted.
         ``multiplications`` are those of q . k and of weights times values, for every cell that is computed; the
-        softmax and the projections, which grow with n alone, are not counted.
+        softmax and the projections, which grow linearly with n, are not counted.
 
-        A causal mask changes nothing of the whole matrix, whose forbidden cells are computed all the same.
+        A causal mask does not change the cost of the whole matrix, whose masked cells are computed too.
 
         Args:
             way: for ``window`` queries and keys must be equally many.

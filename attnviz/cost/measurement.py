@@ -1,6 +1,6 @@
-"""What attention costs, measured: seconds and bytes of attnviz's own functions, for texts twice as long each time.
+"""The cost of attention, measured: seconds and bytes of attnviz's own functions, for texts of doubling length.
 
-One concept: a series of measurements that ends where the machine does.
+One concept: a series of measurements that stops at the machine's limits.
 """
 
 import os
@@ -32,14 +32,14 @@ METHODS: dict[Method, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 }
 
 SECONDS = 20.0
-"""What a series may take: short enough to be waited for, long enough for 16,000 tokens on a laptop."""
+"""Time limit of a series: short enough to wait for, long enough for 16,000 tokens on a laptop."""
 SHARE_OF_MEMORY = 0.25
-"""Of what is free: other people's texts need the rest."""
+"""Share of the free memory: other people's texts need the rest."""
 MOST_BYTES = 1_000_000_000
 FEWEST_TOKENS = 64
 _REPEATS = 3
 _Pair = tuple[float | int, float | int]
-_LONG = 1.0  # s of runs after which there are no further ones
+_LONG = 1.0  # seconds of runs after which no further run starts
 _CGROUP_FILES = (  # limit and use of a container's memory: cgroup v2, and v1
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
@@ -48,14 +48,14 @@ _CGROUP_FILES = (  # limit and use of a container's memory: cgroup v2, and v1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What one way of computing one head took for so many tokens."""
+    """Time and memory of one method for one head at one number of tokens."""
 
     method: Method
     n_token: int
     seconds: float
-    """The shortest of three runs; of fewer where they take longer than a second together."""
+    """The shortest of three runs; of fewer where together they take longer than a second."""
     n_bytes: int
-    """Most memory at a time, beside the queries, keys and values: see `peak_bytes`."""
+    """Peak memory, without the queries, keys and values: see `peak_bytes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +67,9 @@ class Stop:
     """The first number of tokens that was not measured."""
     reason: Literal["memory", "time"]
     expected: float | int
-    """Bytes or seconds that it would have taken."""
+    """Bytes or seconds that the next run was expected to take."""
     granted: float | int
-    """Those that there were."""
+    """Bytes or seconds that were available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +92,14 @@ def measure(
 ) -> Series:
     """Time and memory of one head's attention in three ways, for 64 tokens, 128 and so on.
 
-    Queries, keys and values are random, with unit variance and the same every time: no text is as long. A method
-    ends before a run that would take more memory than is granted, or more time than is left; twice the tokens are
-    expected to take four times as long and as much memory for the whole matrix, twice as much for the others.
+    Queries, keys and values are random with unit variance and the same every time, since no text is that long. A
+    method ends before a run that would take more memory than is granted, or more time than is left; twice the tokens
+    are expected to take four times the time, and four times the memory for the whole matrix, twice for the others.
 
     Args:
-        seconds: what all of it may take.
-        n_bytes: what a run may take; None for `granted_bytes`.
-        progress: is told the share of the time that is used.
+        seconds: time limit of the whole series.
+        n_bytes: memory limit of a run; None for `granted_bytes`.
+        progress: called with the share of the time that is used.
     """
     granted = granted_bytes() if n_bytes is None else n_bytes
     began = time.perf_counter()
@@ -138,18 +138,17 @@ def measure(
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
-    """Most memory that torch held at a time for what was made during a call.
+    """Peak memory that torch held for tensors made during a call.
 
-    Counted from torch's own record of every piece of memory that a tensor is given and that is given back, so that
-    it is exact and the same every time: tracemalloc does not see torch's memory, and the process's own peak holds
-    whatever ran before. Memory that a library takes past torch's allocator, as BLAS does for packing blocks, is
-    not in it.
+    Counted from torch's own record of allocations and frees, so that it is exact and the same every time:
+    tracemalloc does not see torch's memory, and the peak of the process includes whatever ran before. Memory that a
+    library allocates outside torch, as BLAS does for packing blocks, is not counted.
 
     Source: torch 2.13, ``torch.autograd.profiler.profile(profile_memory=True)``.
     """
     with profile(profile_memory=True) as profiler:
         result = call()
-    del result  # until here, or it would count as given back
+    del result  # kept until here, or it would count as freed
     held = peak = 0
     assert profiler.kineto_results is not None
     for event in profiler.kineto_results.events():
@@ -162,8 +161,8 @@ def peak_bytes(call: Callable[[], object]) -> int:
 def granted_bytes() -> int:
     """Bytes that a run may take: `SHARE_OF_MEMORY` of what is free now, at most `MOST_BYTES`.
 
-    Free is what the system has and, in a container, what its limit leaves. Where the system does not say (Windows),
-    a quarter of `MOST_BYTES`.
+    Free memory is what the system reports and, in a container, what its limit leaves. Where the system reports none
+    (Windows), a quarter of `MOST_BYTES`.
     """
     free = MOST_BYTES
     with suppress(AttributeError, ValueError, OSError):
@@ -175,7 +174,7 @@ def granted_bytes() -> int:
 
 
 def _stop(method: Method, n_token: int, *, memory: _Pair, time: _Pair) -> Stop | None:
-    """Why a method must not be measured for so many tokens; None where it may. Pairs are expected and granted."""
+    """Why a method must not be measured for this many tokens; None where it may. Pairs are (expected, granted)."""
     reasons: dict[Literal["memory", "time"], _Pair] = {"memory": memory, "time": time}
     for reason, (expected, granted) in reasons.items():
         if expected > granted:
@@ -190,7 +189,7 @@ def _vectors(n_token: int, d_head: int, d_value: int) -> tuple[Tensor, Tensor, T
 
 
 def _measured(method: Method, vectors: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Measurement]:
-    """The output of a method, and what it took: first its memory, which warms up, then its time."""
+    """The output of a method with its memory and its time; memory is measured first, as a warm-up."""
     run = METHODS[method]
     with torch.inference_mode():
         n_bytes = peak_bytes(lambda: run(*vectors))

@@ -1,6 +1,6 @@
-"""Attention tile by tile, without ever holding the matrix: the softmax that FlashAttention streams.
+"""Attention tile by tile, without ever holding the matrix: the online softmax of FlashAttention.
 
-One concept: the running maximum, sum and output of each row, brought up to date with every tile of keys.
+One concept: the running maximum, sum and output of each row, updated with every tile of keys.
 
 Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax" (arXiv:1805.02867), algorithm 3,
 and Dao et al. 2022, FlashAttention (arXiv:2205.14135), algorithm 1, here with all queries at once and the output
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stream:
-    """What is known of every row after the keys from 0 up to ``stop``."""
+    """The state of every row after the keys from 0 up to ``stop``."""
 
     start: int
     """First key of the tile that was read last."""
     stop: int
-    """The key after its last."""
+    """The key after the last of that tile."""
     scores: Float[Tensor, "*batch query tile"]
-    """Of that tile; minus infinity where a key is not allowed."""
+    """Scores of that tile; minus infinity where a key is not allowed."""
     maximum: Float[Tensor, "*batch query"]
     """Largest score so far; minus infinity while no key was allowed."""
     total: Float[Tensor, "*batch query"]
@@ -54,11 +54,11 @@ def stream_attention(
 ) -> Iterator[Stream]:
     """The state of every row after each tile of keys; the last one's output is the attention's.
 
-    Old sums are of exponentials below an old maximum; when a tile brings a larger one, they are multiplied by
-    exp(old maximum - new maximum), and nothing read before is needed again.
+    Sums so far are relative to the maximum so far; when a tile has a larger maximum, they are multiplied by
+    exp(old maximum - new maximum), so that no earlier key has to be read again.
 
     Args:
-        tile: keys that are read at a time, at least 1; the last tile may be smaller.
+        tile: number of keys read at a time, at least 1; the last tile may be smaller.
     """
     *batch, n_query, _ = query.shape
     n_key = key.shape[-2]
@@ -75,7 +75,7 @@ def stream_attention(
             bias=None if bias is None else bias[..., columns],
         )
         larger = torch.maximum(maximum, scores.amax(dim=-1))
-        level = larger.masked_fill(larger == -torch.inf, 0.0)  # minus infinity less itself would be NaN
+        level = larger.masked_fill(larger == -torch.inf, 0.0)  # minus infinity minus itself would be NaN
         shrink = torch.exp(maximum - level)
         exponentials = torch.exp(scores - level.unsqueeze(-1))
         total = total * shrink + exponentials.sum(dim=-1)

@@ -1,1 +1,1 @@
-"""What changes the answer: masks, the order of the words, the scale of the scores, earlier kinds of attention."""
+"""What changes the output: masks, word order, the scale of the scores, earlier kinds of attention."""

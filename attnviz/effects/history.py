@@ -1,7 +1,7 @@
-"""The road to scaled dot products: five ways to make one vector for a query of many values, as they were published.
+"""The history of scaled dot-product attention: five published ways to combine many values into one vector per query.
 
-One concept: a Step of that road, run on the query, keys and values of a head. The vectors are a transformer's; the
-networks that the early ways belonged to had other vectors, but the formulas take any.
+One concept: a Step of that history, run on the query, keys and values of a head. The vectors are a transformer's; the
+networks of the earlier papers had other vectors, but the formulas apply to any.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ StepName = Literal["fixed", "additive", "general", "dot", "scaled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step(Record):
-    """What one way makes of a query, the keys and the values."""
+    """The result of one way for a query, the keys and the values."""
 
     name: StepName
     scores: Float[np.ndarray, " key"] | None
@@ -35,7 +35,7 @@ class Step(Record):
     other_weights: Float[np.ndarray, " key"]
     """The weights of another query of the same text."""
     n_parameters: int
-    """Numbers that scoring would have to learn, beside what makes the queries, keys and values."""
+    """Learned parameters of the score, besides those that make the queries, keys and values."""
     n_multiplications: int
     """For the scores of all queries with all keys; tanh, softmax and the weighted mean are not counted."""
 
@@ -53,8 +53,8 @@ def road(
     - ``dot``: q . k, the same equation.
     - ``scaled``: q . k / sqrt(d_head), Vaswani et al. 2017 (arXiv:1706.03762), equation 1.
 
-    W, U and v would be learned; here they are random, of variance 1 / rows so that scores stay of the size of their
-    terms, and the same for the same seed. W and U lead to d_head numbers.
+    W, U and v would be learned; here they are random with variance 1 / rows, so that scores are about as large as
+    their terms, and the same for the same random seed. W and U map to d_head dimensions.
 
     Args:
         other: position of the query whose weights are compared.

@@ -1,4 +1,4 @@
-"""What a mask does: to one head with the same queries, keys and values, and to the model's output.
+"""The effect of a mask on one head with the same queries, keys and values, and on the model's output.
 
 One concept: the effect of a mask.
 """

@@ -1,4 +1,4 @@
-"""Which keys a query may see, by the names that kinds of attention have.
+"""Which keys a query may see, by the usual names of attention masks.
 
 One concept: a mask for one text, as the numpy array that an `attnviz.model.interventions.Intervention` takes.
 """
@@ -33,10 +33,10 @@ def make_mask(
         name: "none", every key; "causal", the query's own token and earlier ones; "window", tokens at most
             ``reach`` away; "sentences", tokens of the same sentence of a pair.
         hidden: positions of keys that no query may see.
-        flipped: cells, query and key, that are allowed if they were not and forbidden if they were.
+        flipped: cells (query, key) that change from allowed to masked or from masked to allowed.
 
     Raises:
-        SelectionError: no such mask, or a position that is not there.
+        SelectionError: no such mask, or a position outside the text.
     """
     n_query, n_key = len(queries), len(keys)
     match name:
@@ -51,7 +51,7 @@ def make_mask(
             allowed = segment_mask(*segments).numpy()
         case _:
             raise SelectionError(
-                f"Mask {name!r} was asked for; there are {', '.join(MASKS)}. Pick one of those."
+                f"Mask {name!r} was asked for; there are {', '.join(MASKS)}. Select one of those."
             )
     hidden, flipped = list(hidden), list(flipped)
     outside: list[object] = [key for key in hidden if not 0 <= key < n_key]
@@ -59,7 +59,7 @@ def make_mask(
     if outside:
         raise SelectionError(
             f"The mask names {outside[0]}; this text has {n_query} queries and {n_key} keys, counted from 0. "
-            "Pick one of those."
+            "Select one of those."
         )
     allowed[:, hidden] = False
     for cell in flipped:

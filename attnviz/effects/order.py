@@ -1,6 +1,6 @@
-"""Does the model know the order of the words? The same tokens in another order, with and without position vectors.
+"""Does the model depend on word order? The same tokens in another order, with and without position vectors.
 
-One concept: a shuffle, and how far every token's last hidden state is from what it was.
+One concept: a shuffle, and the distance of every token's last hidden state from the one in the original order.
 """
 
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ class Shuffle(Record):
     """The tokens of a text in another order; special tokens keep their places."""
 
     order: Int[np.ndarray, " token"]
-    """Position in the text of the token that stands at each place now."""
+    """Position in the text of the token that is now at each place."""
     with_positions: Float[np.ndarray, " token"]
     """1 - cosine of each token's last hidden state in the text and in the new order, by its position in the text."""
     without_positions: Float[np.ndarray, " token"]
-    """The same when no position vectors are added: 0 to rounding, unless a causal mask tells before from after."""
+    """The same without position vectors: 0 up to rounding, unless the model has a causal mask."""
 
 
 def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
-    """What happens to every token of a text when the words change places; the same for the same seed.
+    """How every token of a text changes when the words are shuffled; the same for the same random seed.
 
     Raises:
         UnsupportedArchitectureError: the family has no table of positions, or reads two texts.
@@ -68,9 +68,9 @@ def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
 def without_positions(model: "Model") -> nn.Module:
     """The same network, in which no position vector is added to any token; parameters are shared.
 
-    Giving every token the position 0 would not do: the embedded model's vector for it is five times as long as the
-    others and drowns the tokens, and transformers 5.23.0 takes position ids that are all 0 for texts of one token
-    each, packed into one row, and hides them from each other.
+    Giving every token position 0 would not work: the bundled model's vector for position 0 is five times as long as
+    the others and drowns the tokens, and transformers 5.23.0 takes position ids that are all 0 for packed texts of one
+    token each, and masks them from each other.
 
     Raises:
         UnsupportedArchitectureError: the family has no table of positions, or reads two texts.
@@ -84,8 +84,8 @@ def without_positions(model: "Model") -> nn.Module:
             else "adds no position vectors that could be left out"
         )
         raise UnsupportedArchitectureError(
-            "The words shuffled, with and without position vectors, were asked for; "
-            f"{type(network).__name__} {why}. Pick a model such as BERT."
+            "A shuffle of the words, with and without position vectors, was asked for; "
+            f"{type(network).__name__} {why}. Select a model such as BERT."
         )
     found[0].register_forward_hook(lambda _, __, output: torch.zeros_like(output))
     return network

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 RANDOM_VECTORS = 256
-"""Random queries, and random keys at least: their 65,536 products have the variance they should have to a few
-percent."""
+"""Number of random queries, and the least number of random keys: the variance of their 65,536 products is within a
+few percent of d_k."""
 LARGEST_D_K = 1024
-"""Dimensions of random vectors at most; the heads of most models have 32 to 128."""
+"""Most dimensions of random vectors; the heads of most models have 32 to 128."""
 SCALES = tuple(2.0 ** (half / 2) for half in range(-16, 9))
-"""Scales that are tried, from 1/256 to 16 in steps of the square root of 2: of the powers of 2 every 1 / sqrt(d_k) is
-among them."""
+"""Scales that are tried, from 1/256 to 16 in steps of the square root of 2, which include 1 / sqrt(d_k) for every
+power of 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Products(Record):
-    """The dot products of one head before they are scaled, and what becomes of them."""
+    """The dot products of one head before they are scaled, with the bias and the mask that follow."""
 
     products: Float32[np.ndarray, "query key"]
     """q . k, whether or not the query may see the key."""
@@ -43,7 +43,7 @@ class Products(Record):
 
     @property
     def seen(self) -> Float32[np.ndarray, " pair"]:
-        """The products of all pairs that may see each other."""
+        """The products of all pairs that the mask allows."""
         return np.asarray(self.products[self.allowed])
 
     def scores(self, scale: float) -> Float64[np.ndarray, "query key"]:
@@ -54,7 +54,7 @@ class Products(Record):
     def row(
         self, query: int, scale: float | Float64[np.ndarray, "*scale 1"]
     ) -> Float64[np.ndarray, "*scale seen"]:
-        """Scores of one query under a scale, or under each of several: of the keys it may see, and no others."""
+        """Scores of one query under one scale or each of several, of the keys it may see only."""
         seen = self.allowed[query]
         scores = scale * self.products[query, seen].astype(np.float64) + self.bias[query, seen]
         return np.asarray(scores)
@@ -62,10 +62,10 @@ class Products(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sharpness(Record):
-    """How near to one-hot rows of weights are, and how much they answer when the scores move."""
+    """How close to one-hot rows of weights are, and how sensitive they are to the scores."""
 
     entropy: Float64[np.ndarray, "*row"]
-    """As a share of ln n, the largest of n keys: 1 for equal weights, 0 when one key has everything or is the only one."""
+    """As a share of ln n, the maximum for n keys: 1 for equal weights, 0 when one key has all weight or is the only one."""
     largest: Float64[np.ndarray, "*row"]
     """The largest weight."""
     jacobian: Float64[np.ndarray, "*row"]
@@ -82,10 +82,10 @@ class Sharpness(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exponentials(Record):
-    """A softmax written out in numbers of one size: what overflows is infinite, and inf / inf is not a number."""
+    """The steps of a softmax in one floating-point type: overflow gives infinity, and inf / inf is not a number."""
 
     scores: Shaped[np.ndarray, " key"]
-    """As they go into the exponential."""
+    """The arguments of the exponential."""
     exponentials: Shaped[np.ndarray, " key"]
     total: np.floating
     """Sum of the exponentials."""
@@ -114,7 +114,7 @@ def random_products(d_k: int, *, n_key: int = 0, seed: int = 0) -> Float32[np.nd
     Their variance is d_k: the mean of the sum of d_k products of two independent numbers of variance 1.
 
     Args:
-        n_key: keys that are needed; there are `RANDOM_VECTORS` at least.
+        n_key: number of keys needed; at least `RANDOM_VECTORS` are made.
 
     Source: Vaswani et al. 2017 (arXiv:1706.03762), footnote 4; the components are normal here.
     """
@@ -129,8 +129,8 @@ def sharpness(scores: Float64[np.ndarray, "*row key"]) -> Sharpness:
 
     The Jacobian of w = softmax(s) is diag(w) - w w^T, since dw_i / ds_j = w_i ([i = j] - w_j) by the quotient rule
     (Martins and Astudillo 2016, arXiv:1602.02068, section 2.5). So the square of its Frobenius norm is the sum over i
-    of w_i^2 ((1 - w_i)^2 + sum over j other than i of w_j^2); of the largest weight 1 - w is taken as the sum of the
-    others, or nothing would be left of it in a row that is nearly one-hot.
+    of w_i^2 ((1 - w_i)^2 + sum over j other than i of w_j^2). For the largest weight, 1 - w is computed as the sum of
+    the others, since the subtraction would round to 0 in a row that is nearly one-hot.
     """
     weights = softmax(scores, axis=-1)
     nats = np.asarray(entr(weights).sum(axis=-1))
@@ -159,12 +159,12 @@ def largest_argument(dtype: type[np.floating]) -> float:
 def exponentials(
     scores: Float[np.ndarray, " key"], dtype: type[np.floating], *, subtract: bool
 ) -> Exponentials:
-    """The softmax of one row with every step in numbers of this type.
+    """The softmax of one row with every step computed in this type.
 
     Args:
-        subtract: whether the largest score is taken off first, which cancels in the division.
+        subtract: whether the largest score is subtracted first, which cancels in the division.
     """
-    with np.errstate(all="ignore"):  # what overflows is the point
+    with np.errstate(all="ignore"):  # overflow is what is shown
         given = scores.astype(dtype)
         given = given - given.max() if subtract else given
         raised = np.exp(given)

@@ -1,4 +1,4 @@
-"""Records to plotly figures. numpy and plotly only, never torch."""
+"""Plotly figures of records. Uses numpy and plotly, never torch."""
 
 from attnviz.figures.comparison import draw_comparison
 from attnviz.figures.heatmap import draw_heatmap, draw_pattern

@@ -1,4 +1,4 @@
-"""One number of every head as a point, layer by layer: where most heads are, and where the picked one is."""
+"""One number of every head as a point, layer by layer: where most heads are, and where the selected head is."""
 
 import numpy as np
 from jaxtyping import Float
@@ -7,8 +7,8 @@ from plotly import graph_objects as go
 from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout
 
 _ROW = 26  # px a layer
-_MARGIN = 0.02  # of the axis, beyond its ends
-_SPREAD = 0.6  # of a layer's row that its heads take
+_MARGIN = 0.02  # share of the axis, beyond its ends
+_SPREAD = 0.6  # share of a layer's row that its heads take
 
 
 def draw_heads(
@@ -22,8 +22,8 @@ def draw_heads(
     """A point for each head: its number from left to right, its layer from the first at the bottom.
 
     Args:
-        what: what the number is, written under the axis.
-        picked: layer and head that is marked.
+        what: name of the number, written under the axis.
+        picked: layer and head of the selected head, which is marked.
         span: ends of the axis.
     """
     palette = THEMES[theme]
@@ -36,7 +36,7 @@ def draw_heads(
         x=numbers.ravel(),
         y=layers
         + (heads / max(n_head - 1, 1) - 0.5)
-        * _SPREAD,  # side by side, or equal numbers would hide each other
+        * _SPREAD,  # side by side, so that equal numbers do not hide each other
         mode="markers",
         marker={
             "size": np.where(is_picked, 13, 9),

@@ -24,7 +24,7 @@ from attnviz.records import Tokens
 
 HEIGHT = 620
 TINTS = ("role", "token", "position", "sentence", "norm", "special")
-"""What points can be coloured by."""
+"""Properties that points can be coloured by."""
 _BAR_TITLES = {"position": "position", "sentence": "sentence", "norm": "length of the vector"}
 _SYMBOLS = {"query": "circle", "key": "diamond"}
 _SIZE, _SIZE_OF_MANY, _MANY = 6, 4, 8_000  # px, px, points
@@ -57,12 +57,12 @@ def draw_collection(
     Args:
         points: all queries first, then all keys.
         tokens: of each sentence.
-        texts: what is said of each token under the pointer; see `hover_texts`.
+        texts: hover text of each token; see `hover_texts`.
         tint: one of `TINTS`.
         lengths: of each vector, in the order of the points; for the tint "norm".
         shown: True for tokens that are drawn; None for all.
-        found: numbers of tokens that stand out, while all others fade; None for none.
-        theme: for which background.
+        found: numbers of tokens that are highlighted while all others are dimmed; None for no highlight.
+        theme: light or dark background.
     """
     palette = THEMES[theme]
     n_token = len(points) // 2
@@ -150,7 +150,7 @@ def draw_collection(
 
 
 def _mark(name: str, symbol: str, colour: str) -> go.Scattergl:
-    """A trace without points, for the legend: the marks of the others would be as faint as their points."""
+    """A trace without points, for the legend: marks of the traces with points would be dimmed like their points."""
     return go.Scattergl(
         x=[None],
         y=[None],
@@ -163,10 +163,7 @@ def _mark(name: str, symbol: str, colour: str) -> go.Scattergl:
 
 
 def hover_texts(tokens: Sequence[Tokens]) -> list[str]:
-    """What is said of each token under the pointer: itself with its position, and what stands around it.
-
-    Safe for plotly.
-    """
+    """Hover text of each token: the token with its position, and the tokens around it; safe for plotly."""
     said = []
     for sentence, one in enumerate(tokens):
         for position, label in enumerate(one.labels):
@@ -183,7 +180,7 @@ def hover_texts(tokens: Sequence[Tokens]) -> list[str]:
 def _numbers(
     tint: str, tokens: Sequence[Tokens], lengths: Float[np.ndarray, " point"] | None
 ) -> Float[np.ndarray, " point"] | None:
-    """The number of each point, for a tint that is one."""
+    """The number of each point, for a tint that is a number; None for other tints."""
     n_of = [len(one) for one in tokens]
     if tint == "norm":
         return lengths
@@ -197,7 +194,7 @@ def _numbers(
 
 
 def _groups(tint: str, tokens: Sequence[Tokens], palette: Theme) -> Iterator[_Group]:
-    """The groups of a tint that has some, each token in one of them."""
+    """The groups of a tint, with every token in one of them; none for a tint without groups."""
     if tint == "token":
         labels = np.array([label for one in tokens for label in one.labels], dtype=object)
         groups = [
@@ -212,5 +209,5 @@ def _groups(tint: str, tokens: Sequence[Tokens], palette: Theme) -> Iterator[_Gr
         yield from groups
     elif tint == "special":
         is_special = np.concatenate([one.is_special for one in tokens])
-        yield _Group("special", palette.picked, is_special)
-        yield _Group("of the text", palette.quiet, ~is_special)
+        yield _Group("special token", palette.picked, is_special)
+        yield _Group("token of the text", palette.quiet, ~is_special)

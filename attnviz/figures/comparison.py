@@ -25,10 +25,10 @@ from attnviz.heads.comparison import Alignment, Comparison
 Part = Literal["first", "second", "difference"]
 
 MOST_BLOCKS = 128
-"""Longest side in cells; about what three figures side by side have pixels for. Longer sides are drawn in blocks."""
+"""Longest side in cells, about the pixels of three figures side by side. Longer sides are drawn in blocks."""
 
 MOST_CHANGES = 10
-"""Largest changes that are marked, and listed beside the figures."""
+"""Number of largest changes that are marked, and listed beside the figures."""
 
 _HEIGHT = 360  # px; three figures side by side are little wider than this
 _HATCHES = 40  # lines across a side, at most one a cell
@@ -44,14 +44,14 @@ def draw_comparison(
 ) -> go.Figure:
     """The first matrix, the second, or their difference (second minus first) on the common axes.
 
-    Both matrices have the same colours for the same numbers. Cells that a matrix does not have are hatched; those
-    whose key may not be seen stay empty. In the difference the largest changes carry a triangle, up where the
-    number grows. Sides longer than `MOST_BLOCKS` are drawn in blocks, each with its largest number.
+    Both matrices have the same colours for the same numbers. Cells that a matrix does not have are hatched; masked
+    cells stay empty. In the difference, the largest changes are marked with a triangle that points up where the number
+    grows. Sides longer than `MOST_BLOCKS` are drawn in blocks, each with its largest number.
 
     Args:
         picked: positions of the query and key, among the first pattern's tokens, whose row and cell are outlined.
-        around: entries a side of the part that is drawn, around the picked pair; None for all. The colours stay
-            those of the whole.
+        around: entries per side of the part that is drawn, around the selected pair; None for all. The colour scale
+            stays that of the whole matrix.
     """
     palette = THEMES[theme]
     furthest = _furthest_of(comparison, part)
@@ -75,9 +75,7 @@ def draw_comparison(
         **_values(comparison, part, furthest, palette),
     )
     axes = matrix_axes(palette)
-    axes["xaxis"] |= {
-        "range": [-0.5, len(x) - 0.5]
-    }  # or the triangles would have room of their own around them
+    axes["xaxis"] |= {"range": [-0.5, len(x) - 0.5]}  # so that the triangles do not widen the axes
     axes["yaxis"] |= {"range": [len(y) - 0.5, -0.5], "autorange": False}
     layout = base_layout(
         palette,
@@ -96,9 +94,9 @@ def draw_comparison(
 def entry_labels(alignment: Alignment) -> list[str]:
     """The entries of a common axis in words, each with the position of its first token in A.
 
-    "door·5" where B has the same, "door→window·5" where it has another in its place, "door·−5" where it has
-    none; and "window·+5" for what only B has, with its position there. What follows the last dot is never
-    the same twice.
+    "door·5" where B has the same entry, "door→window·5" where B has another in its place, "door·−5" where B has
+    none; and "window·+5" for an entry that only B has, with its position there. The part after the last dot is
+    unique.
     """
     here, there = (
         [
@@ -121,7 +119,7 @@ def entry_labels(alignment: Alignment) -> list[str]:
 
 
 def block_length(n_entries: int) -> int:
-    """How many entries of a side share one row or column of the picture; 1 where there is room for all."""
+    """Number of entries of a side that share a row or column of the picture; 1 where there is room for all."""
     return max(1, math.ceil(n_entries / MOST_BLOCKS))
 
 
@@ -138,7 +136,7 @@ def _cells(comparison: Comparison, part: Part) -> Float[np.ndarray, "query key"]
 def _strongest(
     cells: Float[np.ndarray, "query key"],
 ) -> tuple[Int[np.ndarray, "row column"], Int[np.ndarray, "row column"]]:
-    """Query and key of the number in each block that is furthest from 0, so that nothing strong disappears."""
+    """Query and key of the number in each block that is furthest from 0, so that no large number disappears."""
     n_query, n_key = (block_length(n_entries) for n_entries in cells.shape)
     sizes = np.nan_to_num(np.abs(cells), nan=-1)
     sizes = np.pad(
@@ -153,13 +151,13 @@ def _strongest(
 
 
 def _part(comparison: Comparison, picked: tuple[int, int] | None, length: int) -> Comparison:
-    """The part around the picked pair; at the beginning of a side whose token is not shown."""
+    """The part around the selected pair; the beginning of a side whose selected token is not shown."""
     query, key = (0, 0) if picked is None else picked
     return comparison.around(comparison.queries.index(query) or 0, comparison.keys.index(key) or 0, length)
 
 
 def _values(comparison: Comparison, part: Part, furthest: float, palette: Theme) -> dict[str, object]:
-    """What the cells hold, their colours, where a click leads, and what hover text says."""
+    """Values of the cells, their colours, their click data and their hover text."""
     number = MEASURE_NAMES[comparison.first.measure]
     cells = _cells(comparison, part)
     query, key = _strongest(cells)
@@ -194,7 +192,7 @@ def _furthest_of(comparison: Comparison, part: Part) -> float:
 
 
 def _furthest(cells: Float[np.ndarray, "query key"]) -> float:
-    """The largest number, whatever its sign; a little more than 0 where all are 0, for a scale to have two ends."""
+    """The largest absolute value; slightly above 0 where all are 0, so that a colour scale has two ends."""
     return max(float(np.fmax.reduce(np.abs(cells), axis=None, initial=0.0)), 1e-9)
 
 
@@ -231,7 +229,7 @@ def _segments(alignment: Alignment) -> Int[np.ndarray, " block"]:
 
 
 def _marks(comparison: Comparison, x: list[str], y: list[str], palette: Theme) -> go.Scatter:
-    """Triangles on the largest changes: the sign by shape, and a place that is found in however small cells."""
+    """Triangles on the largest changes: they show the sign by shape, and are visible however small the cells are."""
     changes = comparison.largest(MOST_CHANGES)
     return go.Scatter(
         x=[x[one.key // block_length(len(comparison.keys))] for one in changes],
@@ -248,7 +246,7 @@ def _marks(comparison: Comparison, x: list[str], y: list[str], palette: Theme) -
 
 
 def _hatches(comparison: Comparison, part: Part, palette: Theme) -> list[dict[str, object]]:
-    """Grey, with slanted lines, over the rows and columns that are not there."""
+    """Grey hatching over the rows and columns that a matrix does not have."""
     rows, columns = _gone(comparison.queries, part), _gone(comparison.keys, part)
     height, width = len(rows), len(columns)
     boxes = [(-0.5, width - 0.5, first - 0.5, stop - 0.5) for first, stop in _stretches(rows)]
@@ -272,7 +270,7 @@ def _frame(box: tuple[float, float, float, float]) -> str:
 
 
 def _gone(alignment: Alignment, part: Part) -> np.ndarray:
-    """True for the rows or columns of the picture of which nothing is there."""
+    """True for the rows or columns of the picture whose entries are all missing."""
     has = _has(alignment, part)
     return ~np.logical_or.reduceat(has, np.arange(0, len(has), block_length(len(has)))) if len(has) else ~has
 
@@ -284,7 +282,7 @@ def _stretches(gone: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _slants(box: tuple[float, float, float, float], step: int) -> str:
-    """An SVG path of the lines x + y = 0, step, 2 step ... as far as they lie within the box."""
+    """An SVG path of the lines x + y = 0, step, 2 step ..., clipped to the box."""
     left, right, top, bottom = box
     lines = []
     for total in range(math.ceil((left + top) / step) * step, math.ceil(right + bottom), step):
@@ -294,7 +292,7 @@ def _slants(box: tuple[float, float, float, float], step: int) -> str:
 
 
 def _outlines(comparison: Comparison, picked: tuple[int, int], colour: str) -> list[dict[str, object]]:
-    """Frames around the row of the picked query and the cell of the picked key, where they are shown."""
+    """Frames around the row of the selected query and the cell of the selected key, where they are shown."""
     query, key = comparison.queries.index(picked[0]), comparison.keys.index(picked[1])
     if query is None:
         return []

@@ -1,4 +1,4 @@
-"""How something grows with the number of tokens, on logarithmic axes: what is counted, and what was measured."""
+"""How a cost grows with the number of tokens, on logarithmic axes: counted as lines, measured as points."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ WAY_NAMES: dict[Way, str] = {
     "window": "Sliding window",
     "streaming": "Streaming",
 }
-"""Ways to compute attention, as they are written in a legend."""
+"""Ways to compute attention, by their names in a legend."""
 
 _NAMES: dict[Unit, dict[int, str]] = {
     "count": {2: "million", 3: "billion", 4: "trillion", 5: "quadrillion", 6: "quintillion"},
     "bytes": {0: "B", 1: "kB", 2: "MB", 3: "GB", 4: "TB", 5: "PB", 6: "EB"},
     "seconds": {-3: "ns", -2: "µs", -1: "ms", 0: "s"},
 }
-"""What is written after a number, by the power of 1,000 that it is divided by."""
+"""The word or unit after a number, by the power of 1,000 that the number is divided by."""
 _DASHES = {"whole": "solid", "rows": "dot", "window": "dashdot", "streaming": "dash"}
 _SYMBOLS = {"whole": "square", "rows": "triangle-up", "window": "diamond", "streaming": "circle"}
-_MOST_TICKS = 8  # decades that are all named; of more, every third
+_MOST_TICKS = 8  # most decades with a tick each; with more, every third has one
 _HEIGHT = 380  # px
 
 
@@ -55,8 +55,8 @@ def draw_growth(
     """Lines and points over the number of tokens, both axes logarithmic.
 
     Args:
-        what: what the upright axis counts.
-        marks: numbers of tokens that are marked by an upright line, by what is written at it.
+        what: title of the vertical axis.
+        marks: numbers of tokens that are marked by a vertical line, by its label.
     """
     palette = THEMES[theme]
     tones = dict(zip(WAY_NAMES, palette.heads, strict=True))
@@ -91,7 +91,7 @@ def draw_growth(
             "showarrow": False,
             "font": {"size": SMALL_FONT_SIZE, "color": palette.picked},
             **{"x": float(np.log10(n_token)), "xanchor": "left", "xshift": 4},
-            **{"yref": "y domain", "y": 1, "yanchor": "top", "yshift": -18 * row},  # below each other
+            **{"yref": "y domain", "y": 1, "yanchor": "top", "yshift": -18 * row},  # labels below each other
         }
         for row, (text, n_token) in enumerate((marks or {}).items())
     ]

@@ -1,4 +1,4 @@
-"""What a mask did to the model's output, token by token."""
+"""The effect of a mask on the model's output, token by token."""
 
 import numpy as np
 from jaxtyping import Float
@@ -25,7 +25,7 @@ def draw_effect(
     picked: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A bar for each token, as high as its last hidden state has turned: 1 - cosine, from 0 to 2."""
+    """A bar for each token: the change of direction of its last hidden state, 1 - cosine, from 0 to 2."""
     palette = THEMES[theme]
     n = len(change)
     bars = go.Bar(

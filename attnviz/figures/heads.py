@@ -1,4 +1,4 @@
-"""A map of all heads: points that lie near each other for heads that do the same."""
+"""A map of all heads: similar heads are close together."""
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -9,11 +9,11 @@ from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layou
 HEIGHT = 460
 _FAINT = 0.2
 _FIRST_TONE = 0.3
-"""Where on the weight scale the lowest layer is; a lower tone would be lost on the background."""
+"""Place of the lowest layer on the weight scale; a paler tone would not be visible on the background."""
 _LABEL = np.array([32.0, 14.0])  # px that a label takes
 _ABOVE = np.array([0.0, 14.0])  # px from a point to the middle of its label
 _POINT = 10.0  # px
-_MAP = np.array([480.0, HEIGHT - 60.0])  # px, about; labels are thinned out for this size
+_MAP = np.array([480.0, HEIGHT - 60.0])  # px, approximate; labels that overlap at this size are hidden
 
 
 def draw_head_map(
@@ -26,13 +26,13 @@ def draw_head_map(
 ) -> go.Figure:
     """Heads as points, numbered "layer.head", in a tone for each layer; the data of a point are its layer and head.
 
-    Labels that would cover another one are left out; what a point is, its hover text says.
+    Overlapping labels are hidden; the hover text of a point names its head.
 
     Args:
         points: head ``layer x n_heads + head`` in row that.
         n_heads: heads of a layer.
-        picked: layer and head whose point is drawn larger, in a frame, with its label.
-        dimmed: True for heads that are drawn faintly, in the order of the points.
+        picked: layer and head of the selected head, whose point is larger, framed and labelled.
+        dimmed: True for heads that are dimmed, in the order of the points.
     """
     palette = THEMES[theme]
     layer, head = np.divmod(np.arange(len(points)), n_heads)
@@ -94,7 +94,7 @@ def _layer_scale(theme: ThemeName) -> list[tuple[float, str]]:
 
 
 def _thinned(points: Float[np.ndarray, "head 2"], order: np.ndarray) -> Bool[np.ndarray, " head"]:
-    """Which labels are drawn, chosen in this order, each where it covers none of those before it."""
+    """True for labels that are drawn: in this order, each that does not overlap one drawn before."""
     scale = float(np.min(_MAP / np.maximum(np.ptp(points, axis=0), 1e-9)))
     centres = points * scale  # px
     is_named = np.zeros(len(points), dtype=bool)

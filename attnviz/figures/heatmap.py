@@ -34,19 +34,19 @@ Shown = Literal["weights", "scores", "norms", "rollout"]
 Special = Literal["shown", "hidden", "renormalised"]
 
 MOST_CELLS_WITH_SCORES = 120_000
-"""Up to this many cells the hover text carries both weight and score. Above, the second number of every
-cell would double the 1.4 MB that 512 x 512 cells take on the wire."""
+"""Up to this many cells the hover text has both weight and score. Above, the second number of every cell
+would double the 1.4 MB that are sent for 512 x 512 cells."""
 
 MOST_COUNTED = 48
-"""Entries a side up to which cells are large enough to be counted and framed. Above, a box can be zoomed to."""
+"""Entries per side up to which cells are large enough for gaps and frames. Above, dragging a box zooms in."""
 
 _DROPPED_BITS = 3
-"""Last bits of each number that are left out above that. plotly writes every slash of base64 as the six characters of
-``\\u002f``, and bits that are 0 make none: 28 kB less at 512 x 512 cells. A number changes by 4.8e-7 of itself at most."""
+"""Last bits of each number that are set to 0 above that: 28 kB less at 512 x 512 cells, since plotly writes a slash in
+base64 as the six characters ``\\u002f`` and zeros have none. The relative change of a number is 4.8e-7 at most."""
 
 _CELL, _LABELS = 26, 140  # px
 _LOWEST, _HIGHEST = 380, 560  # px
-_MARK = 6.0  # px from the middle of the picked cell to its frame, where cells are small
+_MARK = 6.0  # px from the middle of the selected cell to its frame, where cells are small
 
 
 def draw_heatmap(
@@ -65,7 +65,7 @@ def draw_heatmap(
 
     Args:
         show: "weights" after the softmax; "scores" before it: scaled, biased and masked; "norms" or "rollout",
-            see `attnviz.maths.attribution`; rollout is of all heads.
+            see `attnviz.maths.attribution`; rollout always takes all heads.
         colour: "linear", or "logarithmic" over the four decades below the largest weight; scores are
             always linear.
         special: rows and columns of special tokens "shown", "hidden", or "renormalised": hidden, with
@@ -103,12 +103,12 @@ def draw_pattern(
     largest: float | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """The same for a pattern at hand; see `draw_heatmap`.
+    """The same for a given pattern; see `draw_heatmap`.
 
     Args:
-        side: whether the row of the picked query is outlined, or the column of the picked key.
-        largest: what has the strongest tone where not scores are shown, so that two patterns can be laid side by
-            side; None for the largest of this one.
+        side: whether the row of the selected query is outlined, or the column of the selected key.
+        largest: number that has the strongest tone, unless scores are shown, so that two patterns can be compared;
+            None for the largest of this pattern.
     """
     palette = THEMES[theme]
     n_query, n_key = pattern.weights.shape
@@ -117,8 +117,8 @@ def draw_pattern(
     longest = max(n_query, n_key)
     below = (
         6 if longest <= MOST_COUNTED else 14 if longest <= MOST_DOTS else 44
-    )  # px: tick, words of the overview
-    bar = {  # below, where it takes no width from the cells
+    )  # px: ticks and the note of the overview
+    bar = {  # below the matrix, so that the cells keep the whole width
         "orientation": "h",
         "y": 0,
         "yanchor": "top",
@@ -132,7 +132,7 @@ def draw_pattern(
     axes = matrix_axes(palette)
     axes["xaxis"]["labelalias"] = aliases(keys, axis_labels(pattern.keys))
     axes["yaxis"]["labelalias"] = aliases(queries, _with_lost(axis_labels(pattern.queries), pattern))
-    cells = dict(  # as an object of plotly it would be checked twice
+    cells = dict(  # a dict, since plotly would validate an object twice
         type="heatmap",
         x=keys,
         y=queries,
@@ -190,7 +190,7 @@ def matrix_axes(palette: Theme) -> dict[str, dict[str, object]]:
 
 
 def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> go.Scatter:
-    """A trace without points, for its colour bar: plotly's bar of the cells would be linear in the weight."""
+    """A trace without points, for its colour bar: the bar of the cells' own trace would be linear in the weight."""
     highest = math.log10(max(largest, float(np.finfo(np.float32).tiny)))
     lowest = highest - LOG_DECADES
     exponents = range(math.ceil(lowest), math.floor(highest) + 1)
@@ -219,11 +219,11 @@ MEASURE_NAMES: dict[Measure, str] = {
     "norms": "norm-based weight",
     "rollout": "rollout",
 }
-"""What a cell's number is called, by measure."""
+"""The name of a cell's number, by measure."""
 
 
 def _values(pattern: AttentionPattern, show: Shown, largest: float | None) -> dict[str, Any]:
-    """What the cells hold, the ends of their colours, and what hover text says; masked cells stay empty."""
+    """Values of the cells, the ends of their colour scale, and their hover text; masked cells stay empty."""
     nothing = np.float32(np.nan)
     weights = np.where(pattern.allowed, pattern.weights, nothing)
     scores = None if pattern.scores is None else np.where(pattern.allowed, pattern.scores, nothing)
@@ -252,7 +252,7 @@ def _shorter(cells: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query 
 
 
 def _with_lost(labels: list[str], pattern: AttentionPattern) -> list[str]:
-    """The queries; behind each the share of its weight that lies on keys which are not shown."""
+    """Labels of the queries, each with the percentage of its weight that is on hidden keys."""
     if not pattern.hidden_weight.any() or pattern.measure == "norms":
         return labels
     return [
@@ -262,7 +262,7 @@ def _with_lost(labels: list[str], pattern: AttentionPattern) -> list[str]:
 
 
 def _gap(n_token: int) -> int:
-    """Pixels between cells while cells are large enough to be counted."""
+    """Pixels between cells; 0 where cells are too small for a gap."""
     return 1 if n_token <= MOST_COUNTED else 0
 
 
@@ -272,8 +272,8 @@ def segment_borders(
     """Lines where the second text of a pair begins, on both sides of a matrix.
 
     Args:
-        rows: number of the text that each row is of.
-        columns: the same, of each column.
+        rows: number of the text that each row belongs to.
+        columns: the same for each column.
     """
     line = {"type": "line", "line": {"color": colour, "width": 1, "dash": "dot"}}
     x, y = (-0.5, len(columns) - 0.5), (-0.5, len(rows) - 0.5)
@@ -289,7 +289,7 @@ def segment_borders(
 def _outlines(
     pattern: AttentionPattern, picked: tuple[int, int], side: str, colour: str
 ) -> list[dict[str, object]]:
-    """Frames around a whole row or column and around the cell of the picked pair, where they are shown."""
+    """Frames around a whole row or column and around the cell of the selected pair, where they are shown."""
     row, column = pattern.queries.index(picked[0]), pattern.keys.index(picked[1])
     if row is None:
         return []
@@ -308,9 +308,9 @@ def _outlines(
 
 
 def _marks(row: int, column: int | None, colour: str) -> list[dict[str, object]]:
-    """The same where cells are so small that frames would cover them.
+    """The marks of the selected pair where cells are so small that frames would cover them.
 
-    Ticks beside the row and below the column, and a frame around the cell that is as large at any zoom.
+    Ticks beside the row and below the column, and a frame around the cell that has the same size at any zoom.
     """
     tick: dict[str, object] = {"type": "line", "line": {"color": colour, "width": 3}}
     across = {"xref": "x domain", "xsizemode": "pixel", "xanchor": 1, "x0": 2, "x1": 10}

@@ -19,10 +19,10 @@ from attnviz.figures.theme import (
 from attnviz.records import Axis
 
 MOST_NUMBERS = 11
-"""Keys up to which every bar has its number, which on a phone do not touch then; of more, two of each row."""
+"""Most keys for which every bar has its number: on a phone more numbers would touch. Above, two bars of each row do."""
 _MOST_LABELS = 32
 _PANEL, _GAP, _LABELS = 56, 26, 90  # px: bars of a way, its name above them, tokens at the bottom
-_HEADROOM = 1.4  # of the largest bar, for the number on it
+_HEADROOM = 1.4  # of the largest bar, room for the number on it
 
 
 def draw_rows(
@@ -37,8 +37,8 @@ def draw_rows(
 
     Args:
         names: what is written above each row.
-        picked: index of the key whose bars are outlined and have their numbers, as the largest of a row has that is
-            not close by.
+        picked: index of the selected key, whose bars are outlined and have their numbers. The largest bar of a row
+            has its number too, unless it is close by.
     """
     palette = THEMES[theme]
     n_way, n_key = weights.shape
@@ -50,7 +50,7 @@ def draw_rows(
     for way, (row, name) in enumerate(zip(weights, names, strict=True)):
         axis = f"y{way + 1}" if way else "y"
         most = int(row.argmax())
-        apart = abs(most - picked) > n_key / MOST_NUMBERS  # or one number would lie on the other
+        apart = abs(most - picked) > n_key / MOST_NUMBERS  # so that the numbers do not overlap
         numbered = (places == picked) | (apart & (places == most)) | (n_key <= MOST_NUMBERS)
         traces.append(
             go.Bar(
@@ -100,7 +100,7 @@ def draw_rows(
         base_layout(
             palette,
             height=inner + _LABELS,
-            margin={"l": 36, "r": 8, "t": 8, "b": 8},  # the first label hangs over to the left
+            margin={"l": 36, "r": 8, "t": 8, "b": 8},  # the first label extends to the left
             bargap=0.25,
             annotations=titles,
             xaxis={

@@ -1,10 +1,10 @@
-"""Where the labels of a map go: beside their points, not on each other, and left out where there is no room."""
+"""Where the labels of a map go: beside their points, without overlap, and hidden where there is no room."""
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-CHARACTER, LINE = 7.3, 15.0  # px a character of the token font takes at 12 px
-SIDES = {  # where a label's middle lies, in label sizes from its point
+CHARACTER, LINE = 7.3, 15.0  # px, width of a character of the token font at 12 px
+SIDES = {  # offset of a label's middle from its point, in label sizes
     "top center": np.array([0.0, 1.0]),
     "bottom center": np.array([0.0, -1.0]),
     "middle right": np.array([0.6, 0.0]),
@@ -14,18 +14,18 @@ SIDES = {  # where a label's middle lies, in label sizes from its point
     "bottom right": np.array([0.6, -0.9]),
     "bottom left": np.array([-0.6, -0.9]),
 }
-_PASSES = 3  # over all labels
-_MOST_COVERED = 0.1  # of a label that other labels may lie on
+_PASSES = 3  # passes over all labels
+_MOST_COVERED = 0.1  # share of a label that other labels may cover
 
 
 def place_labels(
     points: Float[np.ndarray, "point 2"], texts: list[str], is_named: Bool[np.ndarray, " point"], height: int
 ) -> tuple[list[str], list[str], Float[np.ndarray, "2"], Float[np.ndarray, "2"], Float[np.ndarray, "box 4"]]:
-    """Labels that have room, a side of its point for each, the corners of a map that holds all, and their boxes.
+    """Labels that have room, the side of each label, the corners of a map that holds all labels, and their boxes.
 
-    Sides are chosen one after the other, each where the label covers least of what is there already, and then
-    once more with all others in their places. A label that still lies on another one is left out, unless it is
-    named: where it is hidden the pointer finds it, and where it is drawn neither can be read.
+    Sides are chosen label by label, each with the least overlap with what is placed already, and then again with all
+    others in place. A label that still overlaps another is hidden, unless it is named: overlapping labels cannot be
+    read, but a hidden label is in the hover text.
     """
     scale = (height - 120) / max(float(np.ptp(points, axis=0).max()), 1e-9)  # px; a map is about that wide
     centres = points.astype(np.float64) * scale
@@ -55,7 +55,7 @@ def place_labels(
 
 
 def _crowded(boxes: dict[int, np.ndarray], is_named: Bool[np.ndarray, " point"]) -> list[int]:
-    """Labels to leave out, the one that covers others most first, until the rest can be read."""
+    """Labels to hide, those with the most overlap first, until the rest can be read."""
     numbers, placed = list(boxes), np.array(list(boxes.values()))
     if not numbers:
         return []
@@ -74,6 +74,6 @@ def _crowded(boxes: dict[int, np.ndarray], is_named: Bool[np.ndarray, " point"])
 
 
 def overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) -> float:
-    """Area that a box shares with others."""
+    """Area that a box shares with other boxes."""
     shared = (box[2:] + others[:, 2:]) / 2 - np.abs(box[:2] - others[:, :2])
     return float(shared.clip(min=0).prod(axis=1).sum())

@@ -1,7 +1,7 @@
-"""Matrices as small pictures: what is multiplied with what, with the picked row and column marked.
+"""Matrices as small pictures: the factors of a product, with the selected row and column marked.
 
-One concept: one matrix of signed numbers. The largest of each block stands for it where there are more rows or
-columns than can be seen.
+One concept: one matrix of signed numbers. Where there are more rows or columns than pixels, the largest value in each
+block is drawn.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ from attnviz.figures.theme import (
 )
 
 MOST_CELLS = 96
-"""Rows or columns that are drawn; in a picture 300 px wide a cell is 3 px then."""
+"""Most rows or columns that are drawn: a cell is then 3 px wide in a picture of 300 px."""
 _LONGEST_SIDE = 260  # px
 _SHORTEST_SIDE = 24
 
@@ -37,10 +37,10 @@ def draw_matrix(
     """A matrix on a diverging scale centred at 0, its size written under its title.
 
     Args:
-        title: what it is called, such as "Q".
-        rows, columns: what a row and a column are, such as "token", and the index of the picked one, or of several neighbours.
-        labels: of the rows, shown where there are few enough to be read.
-        theme: colours.
+        title: name of the matrix, such as "Q".
+        rows, columns: what a row and a column are, such as "token", and the index that is selected, or of several neighbours.
+        labels: of the rows, shown where few enough to be readable.
+        theme: light or dark colours.
     """
     palette = THEMES[theme]
     n_row, n_column = cells.shape
@@ -93,7 +93,7 @@ def draw_matrix(
 
 
 def _largest_of_blocks(cells: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Of each block the number that is farthest from 0."""
+    """The number of each block that is farthest from 0."""
     if rows == columns == 1:
         return cells
     n_row, n_column = -(-cells.shape[0] // rows), -(-cells.shape[1] // columns)

@@ -1,7 +1,7 @@
-"""What is laid over a matrix whose cells are smaller than a pixel: a picture of its blocks, and words that say so.
+"""The overview over a matrix whose cells are smaller than a pixel: a picture of its blocks, and a note that says so.
 
-One concept: the overview. A browser draws one cell for each pixel and drops the others; the overview keeps the
-largest of each block. The cells stay below it, for the numbers under the pointer and for whoever zooms in.
+One concept: the overview. A browser draws one cell for each pixel and drops the others; the overview shows the
+largest value in each block. The cells stay below the overview, for hover texts and for zooming in.
 """
 
 from base64 import b64encode
@@ -14,7 +14,7 @@ from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Colour, ThemeName
 from attnviz.figures.thumbnails import block_length, thumbnail
 
 MOST_DOTS = 192
-"""Dots of a side; about the pixels that a matrix has on a phone. Up to as many cells need no overview."""
+"""Most dots per side, about the pixels of a matrix on a phone. A matrix with no more cells needs no overview."""
 
 
 def overview(
@@ -28,9 +28,9 @@ def overview(
     """Image and annotation for the layout of a heatmap; none while the cells are few enough to be seen.
 
     Args:
-        cells: what the heatmap holds, NaN where it is empty.
-        span: numbers at the two ends of the colours.
-        number: what a cell's number is called.
+        cells: values of the heatmap, NaN where a cell is empty.
+        span: numbers at the two ends of the colour scale.
+        number: name of a cell's number.
     """
     n_query, n_key = cells.shape
     rows, columns = (block_length(size, MOST_DOTS) for size in cells.shape)

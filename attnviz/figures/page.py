@@ -1,4 +1,4 @@
-"""A page of HTML that stands alone: a matrix that answers the pointer, and words; plotly.js is inside."""
+"""A self-contained page of HTML: an interactive matrix and text; plotly.js is included."""
 
 from collections.abc import Sequence
 from html import escape
@@ -16,7 +16,7 @@ from attnviz.records import AttentionPattern, Check, VerificationReport
 _CONTENT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
-"""What the page may do: run what is in it. A browser refuses it every address.
+"""The page may run only its own scripts; the browser blocks every connection.
 
 Source: W3C, Content Security Policy Level 3, section 6.1.
 """
@@ -94,14 +94,14 @@ def draw_page(
     colour: Colour = "linear",
     theme: ThemeName = "light",
 ) -> str:
-    """HTML of the matrix, the ranked keys of the picked query where it is a row, facts, and a recorded verdict.
+    """HTML of the matrix, the ranked keys of the selected query where it is a row, facts, and a recorded verdict.
 
-    It opens from disk with no network; texts are shown literally.
+    The page opens from disk with no network; texts are shown literally.
 
     Args:
         facts: names and texts.
-        report: whose checks stand in a table, as what was recorded.
-        picked: positions of the picked query and key.
+        report: the recorded verdict, whose checks are listed in a table.
+        picked: positions of the selected query and key.
     """
     palette = THEMES[theme]
     matrix = draw_pattern(pattern, show=show, colour=colour, picked=picked, theme=theme)
@@ -138,7 +138,7 @@ def draw_page(
 
 
 def _rows(report: VerificationReport) -> list[str]:
-    """A row of the table for each check, at its worst place, and for what could not be compared."""
+    """A row of the table for each check, at its worst place, and for each check that could not be made."""
     cells = [
         (
             check.name,
@@ -155,7 +155,7 @@ def _rows(report: VerificationReport) -> list[str]:
 
 
 def _place(check: Check) -> str:
-    """Where the difference is largest beside its tolerance; empty for one number a text."""
+    """Where the difference is largest relative to its tolerance; empty for a check with a single number."""
     kind, layer, head = check.worst
     n_layer, n_head = check.differences[kind].shape
     if n_layer * n_head == 1 and len(check.differences) == 1:
@@ -165,6 +165,6 @@ def _place(check: Check) -> str:
 
 
 def _as_script(figures: dict[str, go.Figure]) -> str:
-    """The figures as an object of JavaScript; no token in it can end the script."""
+    """The figures as a JavaScript object, escaped so that no token can end the script."""
     pairs = ", ".join(f'"{place}": {to_json(figure)}' for place, figure in figures.items())
     return "{" + pairs.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029") + "}"

@@ -8,18 +8,18 @@ from attnviz.heads.score import Score
 
 _HEIGHT = 470
 _PANELS = {"y": (0.84, 1.0), "y2": (0.61, 0.77), "y3": (0.33, 0.54), "y4": (0.0, 0.26)}
-"""Where each panel lies, bottom and top, in shares of the height."""
+"""Bottom and top of each panel, as shares of the height."""
 _MOST_TICKS = 8
-"""Dimensions that are named on a phone without their names touching."""
+"""Most dimensions whose names fit side by side on a phone."""
 
 
 def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "light") -> go.Figure:
-    """Four panels over the same dimensions: the query, the key, what each dimension adds, and the sum so far.
+    """Four panels over the same dimensions: the query, the key, the contribution of each dimension, and the sum so far.
 
     The sum ends at the score. A bias, where there is one, is added last. Query and key are drawn to one scale.
 
     Args:
-        largest_first: dimensions in the order of the size of what they add, instead of their own.
+        largest_first: whether dimensions are sorted by their absolute contribution instead of by number.
     """
     palette = THEMES[theme]
     n_dimension = len(score.query)
@@ -58,7 +58,7 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
     step = max(1, -(-n_dimension // _MOST_TICKS))
     ticks = [*places[:n_dimension:step], *places[n_dimension:]]
     if len(ticks) > 1 and score.bias and n_dimension - ticks[-2] < step / 2:
-        del ticks[-2]  # it would touch the bias
+        del ticks[-2]  # its label would touch that of the bias
     layout = base_layout(
         palette,
         height=_HEIGHT,
@@ -76,7 +76,7 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
             "automargin": True,
             "tickfont": {"size": SMALL_FONT_SIZE},
             "title": {
-                "text": "dimension, the one that adds or takes most first" if largest_first else "dimension",
+                "text": "dimension, largest contribution first" if largest_first else "dimension",
                 "font": {"color": palette.quiet, "size": SMALL_FONT_SIZE},
                 "standoff": 6,
             },
@@ -125,7 +125,7 @@ def _axis(name: str, palette: Theme, **own: object) -> dict[str, object]:
 
 
 def _title(axis: str, text: str, colour: str) -> dict[str, object]:
-    """What a panel shows, above its left end."""
+    """The title of a panel, above its left end."""
     return {
         "text": text,
         "xref": "paper",

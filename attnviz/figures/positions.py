@@ -1,4 +1,4 @@
-"""Position vectors: how alike any two are, and the way they go through the plane."""
+"""Position vectors: how similar any two are, and their path in the plane."""
 
 import numpy as np
 from jaxtyping import Float
@@ -7,7 +7,7 @@ from plotly import graph_objects as go
 from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Theme, ThemeName, base_layout, difference_scale
 
 MOST_POSITIONS = 128
-"""Rows and columns of a picture; of a longer table evenly spaced positions are drawn."""
+"""Most rows and columns of a picture; of a longer table evenly spaced positions are drawn."""
 _MOST_PAIRS = 192
 
 
@@ -63,7 +63,7 @@ def draw_likeness(
 def draw_path(
     points: Float[np.ndarray, "position 2"], *, n_used: int, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Positions in the plane, joined in their order; those of the text are marked."""
+    """Positions in the plane, connected in their order; the positions of the text are marked."""
     palette = THEMES[theme]
     numbers = np.arange(len(points))
     return go.Figure(
@@ -98,10 +98,10 @@ def draw_path(
 def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName = "light") -> go.Figure:
     """The vectors themselves: a row for each position, a column for each dimension.
 
-    Colours end at the table's `tone_limit`, so that a few large numbers do not make all others look empty.
+    The colour scale ends at the table's `tone_limit`, so that a few large numbers do not make all others look empty.
     """
     palette = THEMES[theme]
-    pairs = spaced(table.shape[1] // 2, _MOST_PAIRS)  # sine and cosine of a wave stay side by side
+    pairs = spaced(table.shape[1] // 2, _MOST_PAIRS)  # keeps sine and cosine of a wave side by side
     rows, columns = spaced(len(table)), np.sort(np.concatenate([2 * pairs, 2 * pairs + 1]))
     cells = table[np.ix_(rows, columns)].astype(np.float32)
     span = tone_limit(table)
@@ -127,12 +127,12 @@ def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName
 
 
 def tone_limit(table: Float[np.ndarray, "position d_model"]) -> float:
-    """The size that 99 of 100 numbers of a table stay within; 1 for a table of zeros."""
+    """The 99th percentile of the absolute numbers of a table; 1 for a table of zeros."""
     return float(np.quantile(np.abs(table), 0.99)) or float(np.abs(table).max(initial=0.0)) or 1.0
 
 
 def spaced(count: int, most: int = MOST_POSITIONS) -> np.ndarray:
-    """All of so many rows, or ``most`` of them evenly spaced, the first and the last among them."""
+    """All rows, or ``most`` of them evenly spaced, including the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 

@@ -1,4 +1,4 @@
-"""Queries, keys and values of one head as points, with lines from the picked one to those it is joined to most."""
+"""Queries, keys and values of one head as points, with lines from the selected point for its largest weights."""
 
 from typing import Any, Literal
 
@@ -23,21 +23,21 @@ Side = Literal["query", "key"]
 
 HEIGHT = 460
 N_LINES = 5
-"""Strongest keys that the picked query is joined to, or strongest queries of the picked key."""
+"""Number of strongest keys with a line from the selected query, or of strongest queries of the selected key."""
 MOST_LABELS = 60
-"""Above this many points labels would cover each other; then only those that a line joins have theirs."""
+"""Above this many points labels would overlap; then only points at the end of a line are labelled."""
 MOST_LABELS_TURNED = 24
-"""The same for a map of three axes, whose labels cannot get out of each other's way."""
+"""The same for a map of three axes, whose labels cannot be moved apart."""
 CONTOURS = {"½": 2.0, "1/10": 10.0, "1/100": 100.0}
-"""Weights that are implied on the circles about the picked query, and by what they divide that of the nearest key."""
+"""Labels of the circles around the selected query, and the factor by which the nearest key's weight is divided there."""
 
 _SYMBOLS: dict[Role, str] = {"query": "circle", "key": "diamond", "value": "square"}
 _PLURALS: dict[Role, str] = {"query": "queries", "key": "keys", "value": "values"}
 _WIDEST_LINE = 8.0  # px, for a weight of 1
-_SIZES = {2: (8, 13), 3: (6, 10)}  # px of a point and of a picked one, by axes
-_MOST_LARGE, _SMALL_SIZE = 200, 5  # points of the usual size at most, and the size of more
+_SIZES = {2: (8, 13), 3: (6, 10)}  # px of a point and of a selected point, by axes
+_MOST_LARGE, _SMALL_SIZE = 200, 5  # most points of the usual size, and the size above that
 _BAR = 44  # px that a colour bar takes below the map
-_ANGLES = np.pi * (0.25 + np.arange(16) / 8)  # of a circle's number on it, in the order they are tried
+_ANGLES = np.pi * (0.25 + np.arange(16) / 8)  # of the label on a circle, in the order in which they are tried
 
 
 def draw_projection(
@@ -53,15 +53,15 @@ def draw_projection(
 ) -> go.Figure:
     """Queries as circles, keys as diamonds, values as squares, and lines whose thickness is the weight.
 
-    A map of three axes can be turned. In the plane, the attention map has circles about the picked query on which
+    A map of three axes can be turned. In the plane, the attention map has circles around the selected query on which
     the weight that the map implies is a half, a tenth and a hundredth of that of the query's nearest key.
 
     Args:
         weights: attention weights of the same head.
         picked: positions of a query and a key.
-        side: whether lines go from the picked query to its `N_LINES` strongest keys, or from the picked key to the
-            queries that give it most.
-        tint: what the points are coloured by.
+        side: whether lines go from the selected query to its `N_LINES` strongest keys, or from the selected key to the
+            queries that give it the largest weights.
+        tint: property that the points are coloured by.
         lengths: of the vectors, for the tint "norm".
         height: px.
     """
@@ -110,7 +110,7 @@ def draw_projection(
 
 
 def hides_labels(figure: go.Figure) -> bool:
-    """Whether points of a map that was drawn have no label until they are pointed at."""
+    """Whether a map that was drawn hides the labels of some points until they are hovered over."""
     return any("" in trace.text for trace in figure.data if trace.text is not None)
 
 
@@ -128,7 +128,7 @@ def _joined(weights: np.ndarray, picked: tuple[int, int] | None, side: Side) -> 
 def _ends(
     projection: Projection, joined: list[tuple[int, int, float]], side: Side
 ) -> list[tuple[list[int], float]]:
-    """The two points of each line, the picked one first, with its weight."""
+    """The two points of each line, the selected one first, with its weight."""
     queries, keys = projection.rows("query"), projection.rows("key")
     step = 1 if side == "query" else -1
     return [([int(queries[query]), int(keys[key])][::step], weight) for query, key, weight in joined]
@@ -151,7 +151,7 @@ def _tokens(projection: Projection, role: Role) -> Tokens:
 
 
 def _named(picked: tuple[int, int] | None, joined: list[tuple[int, int, float]]) -> set[tuple[str, int]]:
-    """The points whose labels matter most: those of the picked tokens and at the ends of their lines."""
+    """The points whose labels matter most: those of the selected tokens and at the ends of their lines."""
     if picked is None:
         return set()
     named: set[tuple[str, int]] = {("query", picked[0]), ("key", picked[1])}
@@ -159,7 +159,7 @@ def _named(picked: tuple[int, int] | None, joined: list[tuple[int, int, float]])
 
 
 def _texts(projection: Projection, named: set[tuple[str, int]]) -> list[str]:
-    """Label of each point: all while they are few, else those that are named."""
+    """Label of each point: all labels while there are few points, otherwise only those in ``named``."""
     n_point, n_axis = projection.points.shape
     all_named = n_point <= (MOST_LABELS if n_axis == 2 else MOST_LABELS_TURNED)
     texts = []
@@ -186,7 +186,7 @@ def _flat_axes(lowest: np.ndarray, highest: np.ndarray) -> dict[str, Any]:
 
 
 def _scene(palette: Theme) -> dict[str, Any]:
-    """Three axes whose walls only help to see the depth: their numbers mean nothing."""
+    """Three axes without numbers, which would mean nothing; their walls show the depth."""
     axis = {
         "title": {"text": ""},
         "showticklabels": False,
@@ -206,7 +206,7 @@ def _contours(
     taken: np.ndarray,
     palette: Theme,
 ) -> dict[str, Any]:
-    """Circles about a query on which the attention map implies equal weights, each with its number.
+    """Circles around a query on which the attention map implies equal weights, each with its number.
 
     The map implies weights in proportion to exp(-d^2); with the nearest key at d_0, that at distance d is the
     share exp(d_0^2 - d^2) of its weight.

@@ -28,7 +28,7 @@ def draw_ranking(
 
     Args:
         query: position of the query's token; it must be among the pattern's rows.
-        picked_key: position of the key whose bar is outlined.
+        picked_key: position of the selected key, whose bar is outlined.
     """
     palette = THEMES[theme]
     index = pattern.queries.index(query)

@@ -1,4 +1,4 @@
-"""How scores are spread, and how sharp a softmax makes them, under any scale."""
+"""The distribution of scores and the sharpness of their softmax, under any scale."""
 
 from collections.abc import Mapping
 
@@ -10,8 +10,8 @@ from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Theme, ThemeName, axi
 
 _MOST_BINS = 61
 _PANELS = {"y": (0.56, 0.95), "y2": (0.0, 0.39)}
-"""Where the histograms before and after the scale lie, bottom and top, in shares of the height."""
-_POWERS = range(-8, 5, 2)  # of two, that the axis of scales names
+"""Bottom and top of the histograms before and after scaling, as shares of the height."""
+_POWERS = range(-8, 5, 2)  # powers of two at the ticks of the axis of scales
 
 
 def draw_spread(
@@ -24,7 +24,7 @@ def draw_spread(
     """Two histograms over one axis: dot products as they are, and times the scale, each with its variance.
 
     Args:
-        expected: variance that the products should have; the normal density of mean 0 with it is drawn too.
+        expected: variance that the products should have; the normal density with this variance and mean 0 is drawn too.
     """
     palette = THEMES[theme]
     traces: list[go.Bar | go.Scatter] = []
@@ -91,9 +91,9 @@ def draw_sharpness(
     """One number of a row of weights over the scale: the model's row, and rows of random vectors, dashed.
 
     Args:
-        what: what the number is, written above.
+        what: name of the number, written above.
         even: the number of a row of equal weights.
-        marks: scales that are marked on the model's row, by what is written there, the last one as the picked one.
+        marks: scales that are marked on the model's row, by their labels; the last is the selected scale.
         random_mark: the scale that is marked on the dashed line.
     """
     palette = THEMES[theme]
@@ -187,7 +187,7 @@ def draw_sharpness(
 
 
 def variance_text(variance: float) -> str:
-    """A variance in four digits, or in whole numbers from 1,000 on."""
+    """A variance with four significant digits, or as a whole number from 1,000 on."""
     return f"{variance:,.0f}" if variance >= 1000 else f"{variance:.4g}"
 
 

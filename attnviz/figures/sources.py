@@ -1,4 +1,4 @@
-"""Where queries, keys and values come from: the texts, the matrices they are multiplied with, and what is made.
+"""Where queries, keys and values come from: the texts, the weight matrices, and their products.
 
 One concept: the sources of one kind of attention, drawn as boxes with their sizes.
 """
@@ -12,7 +12,7 @@ from attnviz.figures.theme import FONT_SIZE, THEMES, ThemeName, base_layout
 from attnviz.records import Kind, Record
 
 LETTERS = {"query": "n", "key": "n", "d_model": "d_model", "d_head": "d_k"}
-"""Sizes of a kind that the model at hand does not have, as the field writes them."""
+"""Letters for the sizes of a kind of attention that the model does not have."""
 _ROW_HEIGHT = 62  # px; a box of two lines
 _BOX = 0.66  # of a row
 _GAP = 0.04  # between two boxes of a row; a column is 1 wide
@@ -49,7 +49,7 @@ def draw_sources(kind: Kind, sizes: Sizes | None = None, *, theme: ThemeName = "
     Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3.2.1 to 3.2.3.
 
     Args:
-        sizes: of the model at hand; None for a kind that it does not have, which is drawn with letters and dashes.
+        sizes: of the model; None for a kind of attention that it does not have, which is drawn with letters and dashes.
     """
     palette = THEMES[theme]
     n_query, n_key, d_model, d_head = (
@@ -138,5 +138,5 @@ def draw_sources(kind: Kind, sizes: Sizes | None = None, *, theme: ThemeName = "
 
 
 def _meeting(start: _Box, end: _Box) -> float:
-    """Where an arrow runs straight down: through the middle of the narrower box."""
+    """The horizontal place of a vertical arrow: the middle of the narrower box."""
     return min(start, end, key=lambda box: box.right - box.left).middle

@@ -1,6 +1,6 @@
 """Every colour and font of attnviz, for the light and the dark theme, and text made safe for plotly.
 
-One concept: how things look. One meaning has one colour everywhere, always doubled by shape or place.
+One concept: the look of figures. A meaning has the same colour everywhere, and a shape or a place besides.
 """
 
 import unicodedata
@@ -21,11 +21,11 @@ FONT = '"Source Sans", "Source Sans 3", "Source Sans Pro", system-ui, sans-serif
 TOKEN_FONT = '"Source Code", "Source Code VF", "Source Code Pro", ui-monospace, monospace'
 FONT_SIZE = 13
 SMALL_FONT_SIZE = 12
-"""Smallest text in a figure, px; still read from the back of a class."""
+"""Smallest text in a figure, px; readable from the back of a classroom."""
 LONGEST_LABEL = 14
-"""Characters of a label on an axis; with more, a single token would take the room of the cells."""
+"""Most characters of a label on an axis; longer labels would take the room of the cells."""
 LONGEST_HOVER = 40
-"""Characters of a label in hover text; with more, the box would leave a phone's window."""
+"""Most characters of a label in hover text; longer ones would not fit on a phone's screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Theme:
     background: str
     text: str
     quiet: str
-    """Axis titles, notes, lines that only help."""
+    """Axis titles, notes and helper lines."""
     query: str
     key: str
     value: str
@@ -50,16 +50,16 @@ class Theme:
     """The weight 1: the far end of the scale that starts at the background."""
     failed: str
     falls: str
-    """The largest difference below 0: the one end of the scale with the background in its middle."""
+    """The largest difference below 0: one end of the scale with the background in its middle."""
     grows: str
-    """The largest difference above 0. Both ends are equally far from the background, and apart for readers with
+    """The largest difference above 0. Both ends are equally far from the background, and distinct for readers with
     any kind of colour blindness."""
     heads: tuple[str, ...]
-    """Heads drawn over each other, the picked one first in the tone of its weights; their dashes tell them apart
-    as well. Any two are 0.1 apart in OKLab at least, for readers with any kind of colour blindness too."""
+    """Heads drawn over each other, the selected head first, in the tone of its weights; dashes distinguish them too.
+    Any two are at least 0.1 apart in OKLab, also for readers with any kind of colour blindness."""
     groups: tuple[str, ...]
-    """Groups of points whose shape says what they are. Paul Tol 2021, "Colour Schemes" (SRON/EPS/TN/09-002), the
-    schemes "muted" and, on the dark background, "light", without those that are near to it."""
+    """Groups of points, whose shape shows their role. Paul Tol 2021, "Colour Schemes" (SRON/EPS/TN/09-002), the
+    scheme "muted" and, on the dark background, "light", without colours close to the background."""
 
 
 LIGHT = Theme(
@@ -98,11 +98,11 @@ THEMES: dict[ThemeName, Theme] = {"light": LIGHT, "dark": DARK}
 
 _SCALE_STEPS = 33
 LOG_DECADES = 4
-"""Decades below the largest weight that a logarithmic scale tells apart."""
+"""Decades below the largest weight that a logarithmic scale covers."""
 
 
 def weight_scale(theme: Theme, *, logarithmic: bool = False) -> list[tuple[float, str]]:
-    """Colour scale from the page's background (0) to a strong tone (1), even to the eye.
+    """Colour scale from the page's background (0) to a strong tone (1), perceptually uniform.
 
     A straight line in OKLab, whose lightness is perceptually uniform. With ``logarithmic`` the tones are
     set at equal ratios of the weight instead of equal steps, over four decades.
@@ -115,7 +115,7 @@ def weight_scale(theme: Theme, *, logarithmic: bool = False) -> list[tuple[float
 
 
 def number_scale(theme: Theme) -> list[tuple[float, str]]:
-    """Colour scale of numbers whose smallest is as much there as the largest: points that must all be seen."""
+    """Colour scale for points, on which the smallest number is as visible as the largest."""
     tones = np.linspace(0.0, 1.0, 9)
     return list(zip(tones.tolist(), _tones(theme.background, theme.strong, 0.4 + 0.6 * tones), strict=True))
 
@@ -169,12 +169,12 @@ def _from_oklab(lab: np.ndarray) -> str:
 
 
 def literal(text: str) -> str:
-    """Text that plotly shows as it is: it would read tags and entities, and `$...$` as LaTeX."""
+    """Text escaped for plotly, which would interpret tags and entities, and `$...$` as LaTeX."""
     return escape(text, quote=False).replace("$", "&#36;")
 
 
 def isolated(text: str) -> str:
-    """Text that leaves the order of what stands beside it alone, should it run from right to left.
+    """Text in isolates, so that right-to-left text does not change the order of the text around it.
 
     Between FSI and PDI: Unicode Standard Annex 9, section 2.4.
     """
@@ -185,12 +185,12 @@ def isolated(text: str) -> str:
 
 
 def label_at(label: str, position: SupportsIndex) -> str:
-    """A token or word with its position, "door·5", so that two equal ones stay two."""
+    """A token or word with its position, "door·5", so that equal tokens have different labels."""
     return f"{isolated(label)}·{position}"
 
 
 def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[str]:
-    """Tokens with their positions, "door·5", so that two equal tokens stay two; safe for plotly."""
+    """Tokens with their positions, "door·5", so that equal tokens have different labels; safe for plotly."""
     return [label_at(literal(tokens.labels[position]), position) for position in positions]
 
 
@@ -206,15 +206,15 @@ def hover_labels(axis: Axis) -> list[str]:
 
 
 def aliases(values: list[str], written: list[str]) -> dict[str, str]:
-    """What the ticks of an axis say in place of its values, where the two differ.
+    """Tick labels of an axis by its values, where the two differ.
 
-    Hover text has the values themselves as ``%{x:c}``: plotly puts the alias in the place of a bare ``%{x}``.
+    Hover text has the values themselves as ``%{x:c}``: plotly replaces a plain ``%{x}`` by the tick label.
     """
     return {value: text for value, text in zip(values, written, strict=True) if value != text}
 
 
 def shortened(text: str, most: int = LONGEST_LABEL) -> str:
-    """Text of at most so many characters: what is too long loses its middle, "antidises…logy"."""
+    """Text of at most ``most`` characters: longer text loses its middle, "antidises…logy"."""
     return text if len(text) <= most else f"{text[: most - 5]}…{text[-4:]}"
 
 
@@ -222,7 +222,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def power_text(number: float) -> str:
-    """A number in powers of ten: "9.2 × 10⁻⁷"; what is near 1, "0" and "not a number" as they are."""
+    """A number in powers of ten, "9.2 × 10⁻⁷"; numbers near 1, 0 and "not a number" without a power."""
     if not np.isfinite(number):
         return "not a number"
     if number == 0:
@@ -235,24 +235,24 @@ def power_text(number: float) -> str:
 
 
 def share_text(weight: float) -> str:
-    """A weight in words: "47.5%"; "under 0.1%" for what would read as nothing."""
+    """A weight for a sentence: "47.5%"; "under 0.1%" for weights that would round to 0."""
     if 0 < weight < 0.0005:
         return "under 0.1%"
     return f"{100 * weight:.1f}%"
 
 
 def percent_text(share: float) -> str:
-    """A share in whole percent: "83%"; here as above no line ends before the sign."""
+    """A share in whole percent: "83%"."""
     return f"{100 * share:.0f}%"
 
 
 def weight_text(weight: float) -> str:
-    """A weight as a label: ".475"; what is above 1, such as a norm-based weight, as "1.47"."""
+    """A weight as a label: ".475"; numbers above 1, such as norm-based weights, as "1.47"."""
     return f"{weight:.3f}".removeprefix("0") if weight < 0.9995 else f"{weight:.3g}"
 
 
 def axis_title(text: str, colour: str) -> dict[str, object]:
-    """The title of an axis, small and close to it."""
+    """The title of an axis, small and close to the axis."""
     return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
 
 
@@ -266,13 +266,13 @@ def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, widt
 
 
 def base_layout(theme: Theme, *, height: int, **own: object) -> dict[str, object]:
-    """What every figure has: transparent background, fonts, margins, a hover box that can be read.
+    """The layout shared by every figure: transparent background, fonts, margins, a readable hover box.
 
-    ``own`` is what this figure has besides. Everything goes to plotly at once: setting an axis of a finished
-    figure takes it 5 ms, and a head is picked often.
+    ``own`` is the rest of the figure's layout. Plotly gets everything at once, since changing an axis of a finished
+    figure takes 5 ms, and every selection of a head draws figures.
     """
     return {
-        "template": go.layout.Template(),  # plotly's own adds 7 kB to every figure
+        "template": go.layout.Template(),  # plotly's default template adds 7 kB to every figure
         "height": height,
         "font": {"family": FONT, "size": FONT_SIZE, "color": theme.text},
         "paper_bgcolor": "rgba(0,0,0,0)",

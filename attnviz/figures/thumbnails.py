@@ -1,7 +1,7 @@
 """A matrix as a small picture, so that all heads of a model fit on one screen.
 
-One concept: cells pooled to few pixels and written as PNG. Pooling keeps the largest cell of each block, never
-the mean, so that nothing strong disappears.
+One concept: cells pooled to few pixels and written as PNG. Pooling keeps the largest value in each block, not the
+mean, so that no large weight disappears.
 """
 
 import math
@@ -14,8 +14,8 @@ from PIL import Image
 from attnviz.figures.theme import LOG_DECADES, THEMES, Colour, ThemeName, weight_scale
 
 MOST_PIXELS = 64
-"""Longest side of a picture. About what a cell of the grid of heads has on screen: a browser that drew a larger
-picture smaller would average its pixels."""
+"""Longest side of a picture, about the size of a cell in the grid of heads: a browser would average the pixels of a
+larger picture."""
 
 _TONES = 256  # entries of a palette
 
@@ -23,7 +23,7 @@ _TONES = 256  # entries of a palette
 def pool(cells: Float[np.ndarray, "query key"], most: int = MOST_PIXELS) -> Float[np.ndarray, "row column"]:
     """The largest cell of each block of a matrix, at most ``most`` blocks a side; small matrices stay as they are.
 
-    Empty cells (NaN) count for nothing; a block of nothing else is empty.
+    Empty cells (NaN) are ignored; a block of only empty cells is empty.
     """
     for axis, size in enumerate(cells.shape):
         cells = np.fmax.reduceat(cells, np.arange(0, size, block_length(size, most)), axis=axis)
@@ -31,7 +31,7 @@ def pool(cells: Float[np.ndarray, "query key"], most: int = MOST_PIXELS) -> Floa
 
 
 def block_length(size: int, most: int) -> int:
-    """How many entries of an axis are pooled to one, so that there are at most ``most``."""
+    """Number of entries of an axis that are pooled to one, so that at most ``most`` are left."""
     return math.ceil(size / most)
 
 
@@ -48,14 +48,14 @@ def thumbnail(
 
     Args:
         most: pixels of its longer side.
-        smallest: number that has the background's tone, as empty cells do.
+        smallest: number that has the background's tone, like empty cells.
         largest: number that has the strongest tone; the matrix's own largest by default.
     """
     pooled = pool(cells, most)
     span = (float(np.nanmax(pooled)) if largest is None else largest) - smallest
     shares = np.nan_to_num((pooled - smallest) / max(span, float(np.finfo(np.float32).tiny)))
     if colour == "logarithmic":
-        with np.errstate(divide="ignore"):  # nothing has the tone 0
+        with np.errstate(divide="ignore"):  # log10(0) becomes tone 0
             shares = 1 + np.log10(shares) / LOG_DECADES
     tones = np.rint(shares.clip(0, 1) * (_TONES - 1)).astype(np.uint8)
     return _png(tones, colours_at(np.linspace(0, 1, _TONES), theme))

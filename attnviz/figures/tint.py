@@ -1,6 +1,6 @@
-"""What the points of a map are coloured by, where it is not their role; their shape says that still.
+"""Colours for the points of a map by a property other than their role, which their shape still shows.
 
-One concept: a Tinting, a colour of each point with the words for it.
+One concept: a Tinting, the colour of each point with its legend.
 """
 
 from collections import Counter
@@ -21,14 +21,14 @@ _OTHERS = "other tokens"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tinting:
-    """Colours of points: of the groups that they belong to, or of a number on a scale."""
+    """Colours of points, by the groups that they belong to or by a number on a scale."""
 
     colours: np.ndarray
     """Of each point: a colour, or a number where there is a scale."""
     groups: dict[str, str]
     """Name of each group and its colour; empty where there is a scale."""
     scale: dict[str, Any]
-    """What plotly needs for colours of numbers; empty where there are groups."""
+    """The plotly settings for colours of numbers; empty where there are groups."""
 
 
 def tinting(
@@ -62,7 +62,7 @@ def tinting(
 
 
 def group(tokens: Tokens, position: int, tint: Tint) -> str:
-    """The group that a token belongs to, as it is written; safe for plotly."""
+    """The name of the group that a token belongs to; safe for plotly."""
     is_special, continued = bool(tokens.is_special[position]), tokens.continues_word
     match tint:
         case "token":

@@ -1,4 +1,4 @@
-"""How far what is shown is from the model's own numbers, for every layer and head."""
+"""How far the shown numbers are from the model's own, for every layer and head."""
 
 import numpy as np
 from plotly import graph_objects as go
@@ -14,10 +14,10 @@ from attnviz.figures.theme import (
 )
 from attnviz.records import Check, Kind
 
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # <sup> would make them 8 px small
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # <sup> would shrink them to 8 px
 _SMALLEST = (
     -5
-)  # the faint end of the colours, 10^-5 of the tolerance; smaller shares, and zero, are drawn as this
+)  # the faint end of the colour scale, 10^-5 of the tolerance; smaller shares and zero have its colour
 _CELL, _REST = 34, 70  # px
 
 
@@ -30,7 +30,8 @@ def draw_errors(
 ) -> go.Figure:
     """Difference of every layer and head as a share of its tolerance, layers down and heads across.
 
-    Colours are logarithmic and end where a difference is its tolerance: a cell of the strongest colour has failed.
+    The colour scale is logarithmic and ends where a difference equals its tolerance: a cell of the strongest colour has
+    failed.
 
     Args:
         kind: kind of attention; None for the check's first.

@@ -1,6 +1,6 @@
-"""All heads of a trace at once: statistics, likeness, who links a pair, comparison, flow, claims.
+"""All heads of a trace at once: statistics, similarity, heads that link a pair, comparison, flow, claims.
 
-Its names stand in ``__init__.pyi``, as those of `attnviz` do.
+The public names are listed in ``__init__.pyi``, as for `attnviz`.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""The cells of all heads of a layer, as the axes on the screen arrange them.
+"""The cells of all heads of a layer, arranged by two axes.
 
-One concept: weights, masks and distances on the same rows and columns. The layers are gone through one by one, so
-that the weights of one layer at a time are held, however many there are.
+One concept: weights, masks and distances on the same rows and columns. Layers are processed one by one, so that only
+the weights of one layer are in memory.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def layer_cells(
     trace: "Trace", kind: Kind | None, queries: Axis, keys: Axis, measure: Measure, *, as_shares: bool = False
 ) -> Iterator[Float[np.ndarray, "head query key"]]:
-    """Cells of each layer, arranged; with ``as_shares`` each row is divided by all that it holds."""
+    """Cells of each layer, arranged; with ``as_shares`` each row is divided by its sum over all keys."""
     for layer in range(trace.n_layers(kind)):
         cells = trace.layer_weights(layer, kind, measure=measure)
         if as_shares and measure != "weights":  # weights are shares already
@@ -30,7 +30,7 @@ def layer_cells(
 def allowed_cells(
     trace: "Trace", layer: int, kind: Kind | None, queries: Axis, keys: Axis
 ) -> Bool[np.ndarray, "#head query key"]:
-    """Which keys a query may see, any token of the one any token of the other."""
+    """True where any token of a query's entry may see any token of a key's entry."""
     allowed = trace.attention(layer, kind).allowed
     if allowed is None:
         return np.ones((1, len(queries), len(keys)), dtype=bool)
@@ -41,7 +41,7 @@ def allowed_cells(
 
 
 def places(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:
-    """Where the entries of two axes of one text stand, counted in entries: hidden ones count too."""
+    """Positions of the entries of two axes of one text, counted in entries, hidden entries included."""
     begins = np.ones(len(queries.tokens), dtype=np.int64)
     for first, stop in np.concatenate([queries.spans, keys.spans]):
         begins[first + 1 : stop] = 0
@@ -57,13 +57,13 @@ def distances(queries: Axis, keys: Axis) -> Float[np.ndarray, "query key"]:
 
 
 def on_both_axes(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " entry"], Int[np.ndarray, " entry"]]:
-    """Rows and columns of the entries that stand on both axes."""
+    """Rows and columns of the entries that are on both axes."""
     _, rows, columns = np.intersect1d(*places(queries, keys), return_indices=True)
     return rows, columns
 
 
 def ratio(above: np.ndarray, below: np.ndarray, *, otherwise: float = np.nan) -> np.ndarray:
-    """A quotient, or something else where the divisor is 0."""
+    """The quotient, or a given value where the divisor is 0."""
     full = np.full(above.shape, otherwise, dtype=np.float32)
     quotient: np.ndarray = np.divide(above, below, out=full, where=below > 0, casting="same_kind")
     return quotient

@@ -1,6 +1,6 @@
-"""What is often said of attention, as numbers of every head for one text: symmetric, diagonal, full, an explanation.
+"""Four common claims about attention, measured in every head: it is symmetric, diagonal, full, an explanation.
 
-One concept: measurements of four claims. numpy only; the weights of one layer at a time are held.
+One concept: measurements of four claims for one text. numpy only; only one layer's weights are in memory at a time.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 MOST_WEIGHT = 0.9
-"""The share of all weight whose cells are counted."""
+"""Share of all weight: the fewest cells that hold this share are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,32 +28,32 @@ class Claims(Record):
     weight_asymmetry: Float[np.ndarray, "layer head"]
     """Sum of |W - W^T| divided by the sum of W + W^T: 0 for a symmetric matrix, 1 where no token attends back."""
     score_asymmetry: Float[np.ndarray, "layer head"]
-    """Sum of |S - S^T| divided by the sum of |S| + |S^T| of the scores before the softmax, over pairs that may see each
-    other; NaN where no two different tokens may, as under a causal mask."""
+    """Sum of |S - S^T| divided by the sum of |S| + |S^T| of the scores before the softmax, over pairs of tokens that may
+    see each other; NaN where no two different tokens may, as under a causal mask."""
     tied_asymmetry: Float[np.ndarray, "layer head"]
-    """Asymmetry of softmax(scale x K K^T): what a head would give if its queries were its keys, so that its scores
-    were symmetric; NaN where ``score_asymmetry`` is."""
+    """Asymmetry of softmax(scale x K K^T), the weights of a head whose queries are its keys and whose scores are
+    therefore symmetric; NaN where ``score_asymmetry`` is NaN."""
     on_itself: Float[np.ndarray, "layer head"]
     """Share of the queries whose strongest key is their own token."""
     on_special: Float[np.ndarray, "layer head"]
-    """Share of the queries whose strongest key is a special token such as [CLS] or [SEP], and not their own."""
+    """Share of the queries whose strongest key is a special token such as [CLS] or [SEP], other than their own token."""
     on_neighbour: Float[np.ndarray, "layer head"]
-    """Share of the queries whose strongest key is the token before or after, and not a special one."""
+    """Share of the queries whose strongest key is the previous or next token, unless that token is special."""
     seen: Float[np.ndarray, "layer head"]
-    """Share of all cells that the mask leaves."""
+    """Share of all cells that the mask allows."""
     positive: Float[np.ndarray, "layer head"]
     """Share of the cells a query may see whose weight is above 0."""
     cells_for_most: Float[np.ndarray, "layer head"]
     """Share of those cells, strongest first, that hold `MOST_WEIGHT` of all weight."""
     other_strongest: Float[np.ndarray, "layer head"] | None
-    """Share of the queries whose strongest key by weight is not the one whose value counts most, by the length of
-    weight x v_j W_O (Kobayashi et al. 2020, arXiv:2004.10102, section 3); None where W_O is not known."""
+    """Share of the queries whose strongest key by weight is not their strongest key by norm-based weight, the length
+    of weight x v_j W_O (Kobayashi et al. 2020, arXiv:2004.10102, section 3); None where W_O is not known."""
     rank_agreement: Float[np.ndarray, "layer head"] | None
-    """Spearman correlation of weights and those lengths in a row, mean over the queries."""
+    """Spearman correlation of weights and norm-based weights in a row, mean over the queries."""
 
 
 def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
-    """What four claims come to for one text, in every head.
+    """The measurements of the four claims for one text, in every head.
 
     Raises:
         SelectionError: cross-attention, whose queries and keys are not the same tokens.
@@ -61,7 +61,7 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
     if trace.query_tokens(kind) is not trace.key_tokens(kind):
         raise SelectionError(
             "Cross-attention was asked for; its rows and columns are different texts, so it has no diagonal and "
-            "cannot be symmetric. Pick self-attention."
+            "cannot be symmetric. Select self-attention."
         )
     special = trace.key_tokens(kind).is_special
     n = len(special)
@@ -106,6 +106,6 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
 
 
 def _tied(trace: "Trace", layer: int, kind: Kind | None) -> "Trace":
-    """The trace with keys in the place of one layer's queries, and no bias, so that its scores are symmetric."""
+    """The trace with one layer's queries replaced by its keys, and without bias, so that its scores are symmetric."""
     keys = [trace.key(layer, head, kind) for head in range(trace.n_heads(kind))]
     return trace.with_layer(replace(trace.attention(layer, kind), query=np.stack(keys), bias=None))

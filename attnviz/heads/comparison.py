@@ -1,6 +1,6 @@
 """Two attention matrices on common axes, cell by cell.
 
-One concept: what belongs together in two patterns, and how far it differs. A is the first pattern and B the
+One concept: which entries of two patterns correspond, and how far their cells differ. A is the first pattern and B the
 second; a difference is B minus A. numpy only.
 """
 
@@ -17,12 +17,12 @@ from attnviz.records.table import entry_names, table_csv
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Alignment(Record):
-    """The entries of two axes in one order: what belongs together is one entry."""
+    """The entries of two axes in one order, with corresponding entries as one entry."""
 
     first: Axis
     second: Axis
     pairs: Int[np.ndarray, "entry 2"]
-    """Where each entry is on the first axis and on the second; -1 where it has no partner there."""
+    """Index of each entry on the first axis and on the second; -1 where an axis does not have it."""
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
@@ -46,7 +46,7 @@ class Alignment(Record):
 
     @property
     def segment(self) -> Int[np.ndarray, " entry"]:
-        """0 for entries of the first text of a pair and 1 for those of the second; as in A where it has the entry."""
+        """0 for entries of the first text of a pair and 1 for those of the second; taken from A where A has the entry."""
         here, there = np.append(self.first.segment, 0), np.append(self.second.segment, 0)
         return np.asarray(np.where(self.has(0), here[self.pairs[:, 0]], there[self.pairs[:, 1]]))
 
@@ -56,9 +56,9 @@ class Alignment(Record):
         return None if entry is None else int(np.flatnonzero(self.pairs[:, 0] == entry)[0])
 
     def part(self, first: int, stop: int) -> "Alignment":
-        """The entries from one up to the one before another, as an alignment of the axes' parts."""
+        """The entries from ``first`` up to ``stop`` as an alignment of the axes' parts; ``stop`` is not included."""
         pairs = self.pairs[first:stop]
-        before = (self.pairs[:first] >= 0).sum(axis=0)  # entries of each axis that are left out ahead
+        before = (self.pairs[:first] >= 0).sum(axis=0)  # entries of each axis before the part
         axes = []
         for side, axis in enumerate((self.first, self.second)):
             is_in = np.isin(np.arange(len(axis)), pairs[:, side])
@@ -72,11 +72,11 @@ class Alignment(Record):
 
 
 def align(first: Axis, second: Axis) -> Alignment:
-    """Two axes as one: entries with equal labels, before any was masked, are paired in order.
+    """Two axes aligned: entries with equal labels (those before masking) are paired in order.
 
-    A stretch in which all labels differ is paired entry by entry if it is as long on either axis, so that a
-    word that was exchanged is one entry. In any other stretch nothing is paired: first come the entries
-    that only the first axis has, then those that only the second has.
+    A stretch in which all labels differ is paired entry by entry if it has the same length on both axes, so that a
+    replaced word is one entry. In any other stretch no entries are paired: those that only the first axis has come
+    first, then those that only the second has.
 
     Source: equal stretches as `difflib.SequenceMatcher` of Python's library finds them, the longest first
     (Ratcliff and Metzener 1988, "Pattern Matching: The Gestalt Approach", Dr. Dobb's Journal 13).
@@ -118,25 +118,25 @@ class Comparison(Record):
     first_weights: Float[np.ndarray, "query key"]
     second_weights: Float[np.ndarray, "query key"]
     difference: Float[np.ndarray, "query key"]
-    """B minus A, NaN where one of them does not have the cell or neither may see the key. A key that only one may
-    see has weight 0 in the other."""
+    """B minus A; NaN where A or B does not have the cell, or both mask it. A cell that only one of them masks has
+    weight 0 there."""
     row_change: Float[np.ndarray, " query"]
-    """Share of its attention that a query spends otherwise, 0 to 1 while no key is hidden: half the sum of the
-    differences' sizes, where a key without a partner has weight 0 on the other side. NaN for a query without
-    a partner. In norm-based weights the same sum, which has no limit.
+    """Share of its attention that a query distributes differently, 0 to 1 while no key is hidden: half the sum of the
+    absolute differences, where a key that only one pattern has counts as weight 0 in the other. NaN for a query that
+    only one pattern has. For norm-based weights the same sum, which has no upper limit.
 
     Source: total variation distance; Levin, Peres and Wilmer 2009, "Markov Chains and Mixing Times",
     proposition 4.2.
     """
 
     def largest(self, count: int) -> tuple[Change, ...]:
-        """The cells that differ most, the largest difference first; none that do not differ."""
+        """The cells that differ most, the largest difference first; equal cells are left out."""
         sizes = np.abs(np.nan_to_num(self.difference)).ravel()
         order = np.argsort(-sizes, kind="stable")[:count]
         return tuple(self.change(*divmod(int(cell), len(self.keys))) for cell in order[sizes[order] > 0])
 
     def change(self, query: int, key: int) -> Change:
-        """One cell; a key that may not be seen counts as weight 0.
+        """One cell; a masked cell counts as weight 0.
 
         Raises:
             SelectionError: one of the patterns does not have this cell.
@@ -144,7 +144,7 @@ class Comparison(Record):
         if not (self.queries.is_paired[query] and self.keys.is_paired[key]):
             raise SelectionError(
                 f"The change in row {query}, column {key} was asked for; one of the two matrices does not "
-                "have that cell. Pick one that both have."
+                "have that cell. Select a cell that both have."
             )
         first, second = (
             float(np.nan_to_num(weights[query, key])) for weights in (self.first_weights, self.second_weights)
@@ -152,7 +152,7 @@ class Comparison(Record):
         return Change(query=query, key=key, first=first, second=second)
 
     def around(self, query: int, key: int, length: int) -> "Comparison":
-        """The part with at most this many entries a side around one pair of entries; within the edges."""
+        """The part with at most this many entries per side around one pair of entries, kept within the edges."""
         rows, columns = _stretch(query, length, len(self.queries)), _stretch(key, length, len(self.keys))
         return replace(
             self,
@@ -166,7 +166,7 @@ class Comparison(Record):
 
     @property
     def splits_differ(self) -> bool:
-        """Whether the same text is in other pieces in A than in B, as by models with different tokenizers."""
+        """Whether A and B split the same text into different tokens, as models with different tokenizers do."""
         return any(_split_differs(one.first, one.second) for one in (self.queries, self.keys))
 
 
@@ -180,11 +180,11 @@ def compare(first: AttentionPattern, second: AttentionPattern) -> Comparison:
     """
     if first.measure != second.measure:
         raise SelectionError(
-            f"A comparison of {first.measure} with {second.measure} was asked for; their cells hold different "
-            "things. Take the same measure for both."
+            f"A comparison of {first.measure} with {second.measure} was asked for; the two measures cannot be "
+            "compared. Select the same measure for both."
         )
     queries = align(first.queries, second.queries)
-    # Of a text that repeats itself aligning takes most of the time; it is done once where it can be.
+    # Aligning takes most of the time for repetitive texts, so equal axes are aligned once.
     is_same = all(
         one.queries.tokens is one.keys.tokens and np.array_equal(one.queries.spans, one.keys.spans)
         for one in (first, second)
@@ -211,7 +211,7 @@ def compare(first: AttentionPattern, second: AttentionPattern) -> Comparison:
 def comparison_csv(comparison: Comparison) -> bytes:
     """All cells as CSV, a line each; see `attnviz.records.table`.
 
-    Query and key in A and in B, both numbers, and B minus A; empty where there is none.
+    Query and key in A and in B, both numbers, and B minus A; empty where a pattern does not have the cell.
     """
     queries, keys = (
         [[*entry_names(axis), ""] for axis in (alignment.first, alignment.second)]
@@ -239,7 +239,7 @@ def _laid_out(pattern: AttentionPattern, queries: Alignment, keys: Alignment, si
 
 
 def _stretch(middle: int, length: int, n_entries: int) -> tuple[int, int]:
-    """First entry of a stretch around one, and the entry after its last."""
+    """First entry of a stretch around an entry, and the entry after the last."""
     first = max(0, min(middle - length // 2, n_entries - length))
     return first, min(first + length, n_entries)
 

@@ -1,6 +1,6 @@
-"""Which lines the flow of attention is drawn with.
+"""The lines that the flow of attention is drawn with.
 
-One concept: from matrices to the lines worth drawing between their queries and keys. numpy only.
+One concept: from matrices to the strongest lines between their queries and keys. numpy only.
 """
 
 from collections.abc import Sequence
@@ -13,23 +13,23 @@ from attnviz.records import AllHeads, Axis, Head, Record
 from attnviz.records.table import entry_names, table_csv
 
 MOST_LINES = 2000
-"""Lines that are drawn at most, whatever the text: about what 100 tokens have at a share of 70%. A browser
-draws them in a tenth of a second; more would be one grey surface."""
+"""Most lines that are drawn for any text: about as many as 100 tokens have at a share of 70%. A browser draws
+them in a tenth of a second; more lines would merge into a grey area."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Flow(Record):
-    """Lines from queries to keys, the weakest first, so that a strong one is drawn over it."""
+    """Lines from queries to keys, the weakest first, so that strong lines are drawn on top."""
 
     matrix: Int[np.ndarray, " line"]
-    """Which of the matrices a line is of."""
+    """Index of the matrix that each line belongs to."""
     query: Int[np.ndarray, " line"]
     key: Int[np.ndarray, " line"]
     weight: Float[np.ndarray, " line"]
     n_left_out: int
-    """Lines above the threshold that are not among them, being weaker."""
+    """Number of weaker lines above the threshold that are left out."""
     share: float
-    """Share of all weight in the matrices that the lines carry; 0 where there is none."""
+    """Share of all weight in the matrices that is on the lines; 0 without any weight."""
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -45,8 +45,8 @@ def strongest_lines(
     """The strongest of the lines that are above a threshold, of all matrices together.
 
     Args:
-        above: what `above_share` or `above_weight` let pass.
-        whole_row: a query whose lines come before all others, such as the one that is looked at.
+        above: cells that `above_share` or `above_weight` keep.
+        whole_row: a query whose lines take precedence over all others, such as the selected query.
     """
     weights = np.where(above, matrices, 0.0).astype(np.float32)
     ranks = weights.copy()
@@ -80,13 +80,13 @@ def above_share(
 ) -> Bool[np.ndarray, "matrix query key"]:
     """True for the strongest keys of each query that together hold this share of its row.
 
-    Keys as strong as the last of them are let pass too, so that equals are treated as such.
+    Keys as strong as the last of these keys are included too, so that equal keys are treated alike.
 
     Source: Hoover et al. 2020, "exBERT" (arXiv:1910.05276), whose default is 0.7; ``toEdges`` of its client.
     """
     falling = -np.sort(-matrices, axis=-1)
     held = np.cumsum(falling, axis=-1, dtype=np.float64)
-    n_short = (held < share * held[..., -1:]).sum(axis=-1, keepdims=True)  # so many do not hold it yet
+    n_short = (held < share * held[..., -1:]).sum(axis=-1, keepdims=True)  # keys still below the share
     least = np.take_along_axis(falling, n_short, axis=-1)
     return np.asarray((matrices >= least) & (matrices > 0))
 
@@ -95,7 +95,7 @@ def lines_csv(flow: Flow, heads: Sequence[Head | AllHeads], queries: Axis, keys:
     """All lines as CSV, the strongest first; see `attnviz.records.table`.
 
     Args:
-        heads: which head, or all heads of which layer, each matrix is of.
+        heads: the head, or the layer for all heads together, of each matrix.
     """
     of_queries, of_keys = entry_names(queries), entry_names(keys)
     rows = []

@@ -1,4 +1,4 @@
-"""What heads are called: a label for each number that is large.
+"""The known patterns that heads match: a label for each statistic above its threshold.
 
 One concept: the thresholds of labels, each with its source.
 """
@@ -9,17 +9,17 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 NEAR = 0.5
-"""A head attends to the token before, the next or itself when more than this share of its weight lies there;
+"""A head attends to the previous token, the next token or itself when more than this share of its weight is there:
 the >50% of Clark et al. 2019 (arXiv:1906.04341), section 3.1."""
 DELIMITER = 0.6
 """The same for [CLS], [SEP] and punctuation; a threshold of the code that drew figure 6 of Clark et al. 2019, which their
 text does not state: General_Analysis.ipynb of github.com/clarkkev/attention-analysis, commit 4e3f959."""
 BROAD = 0.8
-"""A head attends broadly when its entropy is more than this share of the largest there could be, ln n.
+"""A head attends broadly when its entropy is more than this share of the maximum, ln n.
 
-The same code takes 3.8 nats, on texts of at most 128 tokens: there it is .78 of ln n, while under 45 tokens ln n itself
-is less. Of the embedded model's 72 heads .8 keeps 8 to 20 on texts of 6 to 202 tokens, and the same eight of layer 0 or
-so on each."""
+The same code uses 3.8 nats, on texts of at most 128 tokens: that is 0.78 of ln 128, and more than ln n for n under 45.
+With 0.8, 8 to 20 of the bundled model's 72 heads are broad on texts of 6 to 202 tokens, among them about the same eight
+of layer 0 each time."""
 
 LABELS: Mapping[str, str] = {
     "previous": "previous",
@@ -30,7 +30,7 @@ LABELS: Mapping[str, str] = {
     "punctuation": "punctuation",
     "entropy": "broad",
 }
-"""What a head is called whose number of this name is large."""
+"""The label of a head whose statistic of this name is above the threshold."""
 
 
 def labels(
@@ -40,17 +40,17 @@ def labels(
     delimiter: float = DELIMITER,
     broad: float = BROAD,
 ) -> dict[str, Bool[np.ndarray, "layer head"]]:
-    """For each label of `LABELS` which heads bear it; a head may bear several, or none.
+    """For each label of `LABELS` which heads match its pattern; a head may match several patterns, or none.
 
     Args:
-        found: what `statistics` found; a label whose number is not there is left out.
-        near: least weight, exclusive, for previous, next and self.
+        found: result of `statistics`; a label whose statistic is missing is left out.
+        near: weight that previous, next and self must exceed.
         delimiter: the same for [CLS], [SEP] and punctuation.
-        broad: least entropy as a share of the largest there could be.
+        broad: entropy that must be exceeded, as a share of the maximum.
 
-    Source: the kinds of heads in figure 6 of Clark et al. 2019 (arXiv:1906.04341), without "self", which is not among
+    Source: the kinds of heads in figure 6 of Clark et al. 2019 (arXiv:1906.04341), where "self" is not among
     them. The code of that figure (see `DELIMITER`) calls a head broad from an entropy of 3.8 nats on, which a text of
-    fewer than 45 tokens cannot reach (e^3.8 = 44.7); so it is measured by its share of ln n here.
+    fewer than 45 tokens cannot reach (e^3.8 = 44.7); here entropy is therefore measured as a share of ln n.
     """
     limits = dict.fromkeys(("previous", "next", "self"), near)
     limits |= dict.fromkeys(("cls", "sep", "punctuation"), delimiter) | {"entropy": broad}

@@ -1,4 +1,4 @@
-"""Numbers for every head of a model at once: what a head looks at.
+"""Statistics of every head of a model at once: where each head attends.
 
 One concept: from the patterns of all heads to a few numbers each.
 """
@@ -23,14 +23,14 @@ _CLARK = "Clark et al. 2019 (arXiv:1906.04341)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """A number that every head has: what it is called, what it means, and where it comes from."""
+    """A number that every head has: its name, its meaning, and its source."""
 
     name: str
     title: str
     help: str
-    """One sentence for people who look at a picture of it."""
+    """One sentence that explains the number to readers of a figure."""
     unit: Literal["share", "distance"]
-    """``share``: 0 to 1; ``distance``: in tokens, or in words where a row stands for a word."""
+    """``share``: 0 to 1; ``distance``: in tokens, or in words where rows are words."""
     source: str
 
 
@@ -40,8 +40,8 @@ STATISTICS: Mapping[str, Statistic] = {
         Statistic(
             name="entropy",
             title="Entropy (share of ln n)",
-            help="How evenly a query spreads its weight over the n keys it may see, as a share of ln n: 0 all on one key, 1 the "
-            "same on each; mean over the queries.",
+            help="How evenly a query spreads its weight over the n keys it may see, as a share of ln n: 0 if all weight is "
+            "on one key, 1 if all keys have the same weight; mean over the queries.",
             unit="share",
             source=f"{_CLARK}, section 3.3; divided by ln n here",
         ),
@@ -101,30 +101,30 @@ STATISTICS: Mapping[str, Statistic] = {
         Statistic(
             name="same_token",
             title="Weight on the same token elsewhere",
-            help="The share of its weight that a query gives to other places where the same token stands, mean "
-            "over the queries whose token stands elsewhere too.",
+            help="The share of its weight that a query gives to other occurrences of the same token, mean "
+            "over the queries whose token occurs more than once.",
             unit="share",
             source="Wang et al. 2022 (arXiv:2211.00593), duplicate token heads",
         ),
         Statistic(
             name="asymmetry",
             title="Asymmetry",
-            help="Whether two tokens attend to each other: 0 when each gives the other the same weight, 1 when one "
-            "attends and the other never attends back (sum of |W − Wᵀ| divided by the sum of W + Wᵀ).",
+            help="Whether tokens attend to each other: 0 if any two tokens give each other the same weight, 1 if no "
+            "token attends back (sum of |W − Wᵀ| divided by the sum of W + Wᵀ).",
             unit="share",
             source="defined here",
         ),
         Statistic(
             name="top_tenth",
             title="Weight in the strongest tenth",
-            help="The share of all weight that lies in the strongest 10% of the cells: 1 for a few bright "
-            "cells, near 0.1 for an even matrix.",
+            help="The share of all weight that is in the strongest 10% of the cells: 1 if a few cells have "
+            "all weight, near 0.1 for uniform weights.",
             unit="share",
             source="defined here",
         ),
     )
 }
-"""The numbers of a head by name, in the order they are offered."""
+"""The statistics of a head by name, in the order in which they are offered."""
 
 
 def statistics(
@@ -135,17 +135,16 @@ def statistics(
     *,
     measure: Measure = "weights",
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Every number of `STATISTICS` for every head, as far as there is one; NaN for a head that has none.
+    """Every number of `STATISTICS` for every head, where it is defined; NaN for a head that has none.
 
-    Left out are numbers of what is not there: a model without special tokens has no weight on [CLS], a text
-    that repeats no token none on the same token, cross-attention no distance, decoders no asymmetry, since
-    their mask lets one direction only. A query counts for a weight if it may see such a key. Weights on
-    hidden keys count as weight, except for ``entropy``, ``distance``, ``asymmetry`` and ``top_tenth``, which
-    are about the cells that are shown.
+    Undefined numbers are left out: the weight on [CLS] for a model without special tokens, the weight on the same
+    token for a text that repeats no token, the distance for cross-attention, and the asymmetry for decoders, whose mask
+    allows one direction only. A query counts for a weight if it may see such a key. Weights on hidden keys count too,
+    except for ``entropy``, ``distance``, ``asymmetry`` and ``top_tenth``, which take the shown cells only.
 
     Args:
-        queries: rows, all or some tokens or words; distances and neighbours are counted in them.
-        measure: ``weights``, or ``norms``, whose rows are first divided by their sums to be shares too.
+        queries: rows, all or some tokens or words, which are the unit of distances and neighbours.
+        measure: ``weights``, or ``norms``, whose rows are first divided by their sums to be shares.
 
     Raises:
         SelectionError: no such kind or measure, or rollout, which has no number for a head.
@@ -175,7 +174,7 @@ def statistics(
 
 
 def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.ndarray, "query key"]]:
-    """For each weight among `STATISTICS` the cells that it sums."""
+    """For each weight among `STATISTICS`, the cells that are summed."""
     leads = keys.is_special & (keys.positions == 0)
     punctuation = np.array([_is_punctuation(label) for label in keys.labels], dtype=bool)
     columns = {
@@ -203,7 +202,7 @@ def _is_punctuation(label: str) -> bool:
 def _entropy(
     cells: Float[np.ndarray, "head query key"], allowed: Bool[np.ndarray, "#head query key"]
 ) -> Float[np.ndarray, " head"]:
-    """Entropy of the rows as a share of the largest there could be; a row that sees one key has none."""
+    """Entropy of the rows as a share of its maximum; a row that sees a single key is left out."""
     total = cells.sum(axis=-1)
     largest = np.log(np.maximum(allowed.sum(axis=-1), 1))  # [#head, query]
     # With p = w / t the entropy -sum p ln p is ln t - sum w ln w / t.
@@ -217,7 +216,7 @@ def _entropy(
 def _top_tenth(
     cells: Float[np.ndarray, "head query key"], allowed: Bool[np.ndarray, "#head query key"]
 ) -> Float[np.ndarray, " head"]:
-    """Share of the weight in the strongest tenth of the cells that are allowed, at least one cell."""
+    """Share of the weight in the strongest tenth of the allowed cells, at least one cell."""
     n_allowed = np.broadcast_to(allowed.sum(axis=(1, 2)), len(cells))
     strongest = []
     for one, n_cell in zip(cells, n_allowed, strict=True):
@@ -239,7 +238,7 @@ def _mean(
 def asymmetry(cells: Float[np.ndarray, "*batch token token"]) -> Float[np.ndarray, "*batch"]:
     """Sum of |M - M^T| divided by the sum of |M| + |M^T|: 0 if symmetric, 1 if attention is never mutual.
 
-    NaN for a matrix of zeros, which looks at nothing.
+    NaN for a matrix of zeros.
     """
     apart = np.abs(cells - cells.swapaxes(-1, -2)).sum(axis=(-1, -2))
     return ratio(np.asarray(apart), np.asarray(2 * np.abs(cells).sum(axis=(-1, -2))))

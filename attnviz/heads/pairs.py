@@ -23,7 +23,7 @@ def pair_weights(
     *,
     measure: Measure = "weights",
 ) -> Float[np.ndarray, "layer head"]:
-    """What every head gives from one group of tokens to another: mean over its queries of the sum over its keys.
+    """The weight of every head from one group of tokens to another: the mean over queries of the sum over keys.
 
     Args:
         query: position of the group's first token, and the position after its last; (7, 8) for token 7.
@@ -47,14 +47,14 @@ def pair_weights(
 def ranked(
     numbers: Float[np.ndarray, "layer head"], *, largest_first: bool = True
 ) -> Int[np.ndarray, "rank 2"]:
-    """Layer and head of every head in the order of its number; equal ones from the text upwards, NaN last."""
+    """Layer and head of every head, sorted by its number; equal heads from the lowest layer up, NaN last."""
     flat = -numbers.ravel() if largest_first else numbers.ravel()
     order = np.argsort(flat, kind="stable")  # NaN is sorted to the end
     return np.column_stack(np.unravel_index(order, numbers.shape))
 
 
 class Pair(NamedTuple):
-    """A cell of a pattern: its row, its column and what it holds."""
+    """A cell of a pattern: its row, its column and its value."""
 
     row: int
     column: int
@@ -64,7 +64,7 @@ class Pair(NamedTuple):
 def strongest_pairs(
     pattern: AttentionPattern, count: int, *, special: bool = True, itself: bool = True
 ) -> list[Pair]:
-    """The cells of a pattern that hold most, strongest first; cells that hold nothing are no pairs.
+    """The cells of a pattern with the largest values, largest first; cells without weight are left out.
 
     Args:
         special: whether special tokens such as [CLS] and [SEP] count, on either side.

@@ -1,4 +1,4 @@
-"""One score taken apart into the products that add up to it.
+"""One score as the sum of its products, dimension by dimension.
 
 One concept: a Score, dimension by dimension. numpy; torch only through the trace.
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Score(Record):
-    """The vectors of one query and one key, and what else goes into their score."""
+    """The vectors of one query and one key, with the scale, bias and mask of their score."""
 
     query: Float[np.ndarray, " d_head"]
     key: Float[np.ndarray, " d_head"]
@@ -30,27 +30,27 @@ class Score(Record):
     bias: float
     """Added to the sum of the products, such as T5's relative positions; 0 for most families."""
     allowed: bool
-    """Whether the query may see the key; where not, the model takes minus infinity in place of the score."""
+    """Whether the query may see the key; if not, the model uses minus infinity in place of the score."""
 
     @property
     def terms(self) -> Float64[np.ndarray, " d_head"]:
-        """What each dimension adds to the score: query times key times scale."""
+        """The contribution of each dimension to the score: query times key times scale."""
         return np.asarray(self.query.astype(np.float64) * self.key * self.scale)
 
     @property
     def value(self) -> float:
-        """The score: all terms and the bias together, whether or not the mask lets it stand."""
+        """The score: the sum of all terms and the bias, whether or not the mask allows the pair."""
         return float(self.terms.sum()) + self.bias
 
     def largest_first(self) -> np.ndarray:
-        """The dimensions in the order of the size of their terms."""
+        """The dimensions, sorted by the absolute value of their terms."""
         return np.argsort(-np.abs(self.terms), kind="stable")
 
 
 def score_of(
     trace: "Trace", layer: int, head: int, query: int, key: int, *, kind: Kind | None = None
 ) -> Score:
-    """The score of one query and one key, taken apart.
+    """The score of one query and one key, split into its terms.
 
     Args:
         query: position of the query's token.
@@ -72,7 +72,7 @@ def score_of(
 
 
 def score_csv(score: Score) -> bytes:
-    """The dimensions in order as CSV, with what each adds and the sum so far; last the bias, if there is one."""
+    """The dimensions in order as CSV, with the contribution of each and the sum so far; last the bias, if any."""
     terms = score.terms
     rows: list[list[object]] = [
         [dimension, score.query[dimension], score.key[dimension], terms[dimension], so_far]

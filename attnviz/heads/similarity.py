@@ -1,6 +1,6 @@
-"""How alike heads are.
+"""How similar heads are.
 
-One concept: the divergence of any two heads' rows, and the map that follows from it.
+One concept: the divergence of any two heads' rows, and the map made from these divergences.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 MOST_COMPARED = 150_000_000
-"""Weights that `divergences` compares at most: pairs of heads x rows x keys; takes about a second."""
+"""Most weights that `divergences` compares: pairs of heads x rows x keys; takes about a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Divergences(Record):
-    """How unlike any two heads are: the Jensen-Shannon divergence of their rows, in bits, mean over the rows.
+    """The distance of any two heads: the Jensen-Shannon divergence of their rows, in bits, mean over the rows.
 
-    0 for two heads that do the same, 1 for two that never look at the same key. Heads are numbered
-    ``layer x n_heads + head``.
+    0 for identical heads, 1 for heads without shared keys. Heads are numbered ``layer x n_heads + head``.
     """
 
     divergence: Float[np.ndarray, "head head"]
@@ -34,10 +33,10 @@ class Divergences(Record):
     n_rows: int
     """Queries whose rows were compared."""
     n_queries: int
-    """Queries there are."""
+    """Number of all queries."""
 
     def nearest(self, layer: int, head: int, count: int) -> list[tuple[int, int, float]]:
-        """The heads most like this one, nearest first: layer, head and divergence."""
+        """The heads most similar to this head, nearest first: layer, head and divergence."""
         check_index("head", head, self.n_heads, "a layer")
         check_index("layer", layer, len(self.divergence) // self.n_heads, "this model")
         this = layer * self.n_heads + head
@@ -46,7 +45,7 @@ class Divergences(Record):
         return [(*divmod(one, self.n_heads), float(row[one])) for one in order[:count]]
 
     def map(self) -> Float[np.ndarray, "head 2"]:
-        """Heads as points in the plane, near when their rows are alike; the same for the same numbers.
+        """Heads as points in the plane, with similar heads close together; the same for the same divergences.
 
         Metric multidimensional scaling of the divergences (SMACOF, scikit-learn 1.9.1, MDS), started from
         classical scaling, so that nothing is random.
@@ -60,7 +59,7 @@ class Divergences(Record):
 
         distances = self.divergence.astype(np.float64)
         start = np.zeros((len(distances), 2))
-        with np.errstate(invalid="ignore"):  # an eigenvalue of few heads may be a hair below 0
+        with np.errstate(invalid="ignore"):  # rounding may leave an eigenvalue slightly below 0
             axes = ClassicalMDS(metric="precomputed").fit_transform(distances)
         start[:, : axes.shape[1]] = np.nan_to_num(axes)
         scaling = MDS(metric="precomputed", init="random", n_init=1, max_iter=300, eps=1e-6)
@@ -72,13 +71,13 @@ class Divergences(Record):
 def divergences(
     trace: "Trace", kind: Kind | None, queries: Axis, keys: Axis, *, most_compared: int = MOST_COMPARED
 ) -> Divergences:
-    """How unlike any two heads of all layers are on this text.
+    """The divergence of any two heads of all layers on this text.
 
-    Rows are divided by what they have on the keys that are shown. Of a long text evenly spaced rows are
-    compared, as many as ``most_compared`` weights allow; rows that see no shown key in some head are left out.
+    Rows are divided by their sum over the shown keys. For a long text evenly spaced rows are compared, as many as
+    ``most_compared`` allows; rows that see no shown key in some head are left out.
 
     Source: Clark et al. 2019 (arXiv:1906.04341), section 6: the sum over the tokens of JS(H_i(x), H_j(x));
-    here their mean, so that texts of any length compare.
+    here their mean, so that texts of any length can be compared.
     """
     n_heads = trace.n_layers(kind) * trace.n_heads(kind)
     n_pairs = n_heads * (n_heads - 1) // 2
@@ -96,7 +95,7 @@ def divergences(
     for one in range(n_heads - 1):
         mixed = _bits(0.5 * (rows[one] + rows[one + 1 :]))
         divergence[one, one + 1 :] = mixed - 0.5 * (entropy[one] + entropy[one + 1 :])
-    divergence = np.maximum(divergence + divergence.T, 0)  # rounding leaves a hair below 0
+    divergence = np.maximum(divergence + divergence.T, 0)  # rounding leaves numbers slightly below 0
     return Divergences(
         divergence=divergence,
         n_heads=trace.n_heads(kind),

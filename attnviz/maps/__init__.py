@@ -1,1 +1,1 @@
-"""Vectors to points: spaces, layouts, the attention map, reliability, many texts."""
+"""From vectors to points: spaces, layouts, the attention map, reliability, maps of many texts."""

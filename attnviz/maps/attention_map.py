@@ -7,7 +7,7 @@ One concept: the objective, its gradient and its descent. numpy and scipy only.
 
 Source: Globerson, Chechik, Pereira and Tishby 2007, "Euclidean Embedding of Co-occurrence Data" (JMLR 8:2265),
 section 3, the conditional model, with attention weights in the place of co-occurrences; the same objective as
-Hinton and Roweis 2002, "Stochastic Neighbor Embedding" (NIPS 15), equation 3, with them in the place of neighbours.
+Hinton and Roweis 2002, "Stochastic Neighbor Embedding" (NIPS 15), equation 3, with weights in the place of neighbours.
 """
 
 from collections.abc import Callable
@@ -17,22 +17,22 @@ from jaxtyping import Bool, Float
 from scipy.linalg import eigh
 
 RATE = 0.1
-"""Largest move of a coordinate in a step, nearly. 0.05 and 0.2 end at the same divergence within 2%."""
+"""Step size: about the largest change of a coordinate in a step. 0.05 and 0.2 give the same divergence within 2%."""
 _PRIOR = 1e-3
-"""Price of a squared coordinate, in nats: a Gaussian prior with standard deviation sqrt(1 / 2e-3) = 22.
+"""Penalty on a squared coordinate, in nats: a Gaussian prior with standard deviation sqrt(1 / 2e-3) = 22.
 
-Without it a weight of exactly 1 asks for points at infinity. It changes no figure of faithfulness by more than
-0.003, and a point is never farther out than sqrt(n_query log(n_key) / price), where it costs all there is to gain.
+Without the penalty a weight of exactly 1 needs points at infinity. The penalty changes no figure of faithfulness by more
+than 0.003. No point is farther out than sqrt(n_query log(n_key) / penalty), where the penalty equals the largest gain.
 """
 _START_NOISE = 1e-2
-"""Standard deviation of what the seed adds to the start: enough to leave a saddle, too little to lose the start."""
+"""Standard deviation of the random noise on the start: enough to leave a saddle point, too little to change the start."""
 
 _STEPS_TOLD = 25
 _STEPS_TRIED, _LEAST_FALL = 100, 0.01
-"""The descent ends once so many steps have lowered the divergence by less than this share of it.
+"""The descent ends once this number of steps has lowered the divergence by less than this share.
 
 Over the ten texts of `benchmarks/maps.py` that is after 400 steps instead of 1,000, and no figure of faithfulness
-differs by more than 0.004. L-BFGS takes a third of these steps for short texts, but more for 512 tokens.
+differs by more than 0.004. L-BFGS needs a third of these steps for short texts, but more for 512 tokens.
 """
 
 
@@ -41,9 +41,9 @@ def implied_weights(
     keys: Float[np.ndarray, "key axis"],
     allowed: Bool[np.ndarray, "query key"],
 ) -> Float[np.ndarray, "query key"]:
-    """The weights that a map says by its distances: softmax over the keys a query may see of -|y_i - z_j|^2.
+    """The weights that the distances of a map imply: softmax over the keys a query may see of -|y_i - z_j|^2.
 
-    Rows sum to 1; a row that may see no key is zero.
+    Rows sum to 1; the row of a query that may see no key is zero.
     """
     logits = _logits(queries.astype(np.float64), keys.astype(np.float64))
     _softmax_in_place(logits, allowed)
@@ -55,7 +55,7 @@ def divergence(
 ) -> Float[np.ndarray, " query"]:
     """KL(A_i || implied_i) of each row, in nats; 0 for a row without keys.
 
-    Implied weights that rounding has made 0 count as the smallest number that float32 has.
+    Implied weights that are rounded to 0 count as the smallest positive float32 number.
     """
     expected, found = weights.astype(np.float64), implied.astype(np.float64)
     logs = np.log(np.maximum(expected, _TINY)) - np.log(np.maximum(found, _TINY))
@@ -77,8 +77,8 @@ def objective(
     Args:
         weights: rows that sum to 1, or to 0 where no key is allowed.
     """
-    # One matrix [query, key] is logits, then implied weights, then the gap: a long text's take longer to fetch
-    # from memory than to compute.
+    # One matrix [query, key] is reused for logits, implied weights and the gap: for long texts, memory access
+    # takes longer than the computation.
     matrix = _logits(queries, keys)
     expected = float(np.vdot(weights, matrix))
     log_total = _softmax_in_place(matrix, allowed)
@@ -100,12 +100,12 @@ def fit(
     """Queries and keys as points whose distances imply the weights; the same for the same arguments.
 
     Args:
-        iterations: steps at most; it ends before when they no longer gain anything.
-        progress: called with the share of the steps that is done, 0 to 1, now and then.
+        iterations: most steps; the descent ends earlier when steps no longer lower the divergence.
+        progress: called from time to time with the share of the steps that is done, 0 to 1.
 
     Source: Adam, Kingma and Ba 2015 (arXiv:1412.6980), algorithm 1 with its decays 0.9 and 0.999.
     """
-    # In float64, or rows that do not quite sum to 1 let points drift away without end.
+    # In float64, since points would drift without limit where rows do not sum to exactly 1.
     rows = weights.astype(np.float64)
     total = rows.sum(axis=1, keepdims=True)
     rows = np.divide(rows, total, out=np.zeros_like(rows), where=total > 0)
@@ -137,7 +137,7 @@ def _start(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best plane for the logarithms of the weights as products of queries and keys, and a little noise.
 
-    From random points the same descent ends at a higher divergence: see `benchmarks/maps.py`.
+    Started from random points, the same descent ends at a higher divergence: see `benchmarks/maps.py`.
     Source: Gabriel 1971, "The biplot graphic display of matrices" (Biometrika 58:453).
     """
     logs = np.log(rows.clip(min=_TINY))
@@ -148,25 +148,25 @@ def _start(
     rng = np.random.default_rng(seed)
     queries = rng.normal(0, _START_NOISE, (n_query, dimensions))
     keys = rng.normal(0, _START_NOISE, (n_key, dimensions))
-    # The largest singular vectors alone, which for a long text is five times as fast as all of them.
+    # Only the largest singular vectors: for a long text five times as fast as all of them.
     n_axis = min(dimensions, n_query, n_key)
     squares, right = eigh(logs.T @ logs, subset_by_index=[n_key - n_axis, n_key - 1])
     singular = np.sqrt(squares.clip(min=0))
-    # -|y - z|^2 has 2 y . z, so that each side takes the square root of half a singular value.
+    # -|y - z|^2 contains 2 y . z, so each side is scaled by the square root of half a singular value.
     queries[:, :n_axis] += logs @ right / np.sqrt(2 * singular).clip(min=_TINY)
     keys[:, :n_axis] += right * np.sqrt(singular / 2)
     return queries, keys
 
 
 def _logits(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """-|y_i - z_j|^2 but for |y_i|^2, which no softmax over the keys can see."""
+    """-|y_i - z_j|^2 without |y_i|^2, which does not change a softmax over the keys."""
     logits: np.ndarray = 2 * queries @ keys.T
     logits -= (keys**2).sum(axis=1)
     return logits
 
 
 def _softmax_in_place(logits: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Makes logits the weights of each row over the allowed keys; the logarithm of what they were divided by."""
+    """The logarithm of the softmax denominator of each row; the logits are replaced by their softmax in place."""
     if not allowed.all():
         logits[~allowed] = -np.inf
     largest = logits.max(axis=1, keepdims=True)

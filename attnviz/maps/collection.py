@@ -1,6 +1,6 @@
 """Many sentences: the vectors of one layer for all of them.
 
-One concept: a Collection. The model reads line by line, and only what one layer needs is kept.
+One concept: a Collection. The model reads line by line, and only the vectors of one layer are kept.
 """
 
 import re
@@ -30,34 +30,34 @@ if TYPE_CHECKING:
     from attnviz.model.loading import Model
 
 MOST_TOKENS = 10_000
-"""Tokens of a collection at most: 20,000 points. One layer of 12 heads of 64 then holds 61 MB."""
+"""Most tokens of a collection: 20,000 points. One layer of 12 heads of 64 dimensions then takes 61 MB."""
 LONGEST_SENTENCE = 512
-"""Tokens of a sentence at most, even where the model reads more: the masks of one layer grow with its square."""
+"""Most tokens of a sentence, even where the model reads more: masks grow with the square of this number."""
 LARGEST_FILE = 1_000_000
-"""Bytes of a text file that is read: `MOST_TOKENS` tokens are about 50,000 bytes of English."""
+"""Most bytes of a text file: `MOST_TOKENS` tokens are about 50,000 bytes of English."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Collection(Record):
-    """Queries and keys of one layer, all heads, for many sentences; each was read by itself.
+    """Queries and keys of one layer, all heads, for many sentences; each sentence was read by itself.
 
-    Tokens are counted through, sentence after sentence.
+    Tokens are numbered consecutively through all sentences.
     """
 
     tokens: tuple[Tokens, ...]
     """Of each sentence."""
     line: Int[np.ndarray, " sentence"]
-    """Number of the line that each sentence stands in, counted from 1."""
+    """Number of the line of each sentence, counted from 1."""
     attention: tuple[LayerAttention, ...]
-    """Of each sentence, without its values."""
+    """Attention of each sentence, without its values."""
     n_found: int
-    """Sentences in the text, read or not."""
+    """Number of sentences in the text, whether read or not."""
     most_tokens: int = MOST_TOKENS
-    """Tokens that were to be read at most."""
+    """Limit on the number of tokens."""
     cut: tuple[int, ...] = ()
-    """Numbers of the lines that lost their end."""
+    """Numbers of the lines that were cut."""
     dropped: tuple[int, ...] = ()
-    """Numbers of the lines that hold nothing that can be read."""
+    """Numbers of the lines without anything that the model can read."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
@@ -142,9 +142,9 @@ class Collection(Record):
         return self.head(sentence, head).weights()
 
     def find(self, text: str) -> Int[np.ndarray, " match"]:
-        """Numbers of the tokens that are this text, or part of a word that is; upper and lower case are one.
+        """Numbers of the tokens that are this text or part of such a word; case is ignored.
 
-        A piece of a word is found with "##" and without.
+        A word piece is found with and without its "##".
         """
         wanted, found = text.strip().casefold(), []
         first = 0
@@ -160,12 +160,12 @@ class Collection(Record):
         return np.array(found, dtype=np.int64)
 
     def remarks(self) -> tuple[str, ...]:
-        """What is not there of the text that was read, a sentence each; often nothing."""
+        """Notes on parts of the text that were not read, a sentence each; usually empty."""
         said = []
         if len(self.tokens) + len(self.dropped) < self.n_found:
             said.append(
                 f"The first {len(self.tokens):,} of {self.n_found:,} sentences are read: together "
-                f"{self.n_tokens:,} tokens, and {self.most_tokens:,} is the most."
+                f"{self.n_tokens:,} tokens, and the limit is {self.most_tokens:,}."
             )
         if self.cut:
             limit = max(map(len, self.tokens))
@@ -176,7 +176,7 @@ class Collection(Record):
 
 
 def bundled() -> str:
-    """The sentences that come with attnviz, one a line: about 200, written for it."""
+    """The sentences bundled with attnviz, one per line: about 200, written for it."""
     return files("attnviz.maps").joinpath("sentences.txt").read_text(encoding="utf-8")
 
 
@@ -184,18 +184,18 @@ def decoded(data: bytes) -> str:
     """The text of a file.
 
     Raises:
-        InvalidTextError: more than `LARGEST_FILE` bytes, or no UTF-8.
+        InvalidTextError: more than `LARGEST_FILE` bytes, or not UTF-8.
     """
     if len(data) > LARGEST_FILE:
         raise InvalidTextError(
-            f"The file has {len(data):,} bytes; at most {LARGEST_FILE:,} are read. Take a part of it."
+            f"The file has {len(data):,} bytes; at most {LARGEST_FILE:,} can be read. Use a part of it."
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidTextError(
             f"The file is not text in UTF-8: byte {error.start + 1:,} is 0x{data[error.start]:02X}. Save it as plain "
-            "text in UTF-8, one sentence a line."
+            "text in UTF-8, one sentence per line."
         ) from None
 
 
@@ -210,15 +210,15 @@ def collect(
 ) -> Collection:
     """Queries and keys of one layer for every line of a text that is not blank.
 
-    Each line is read by itself, as `Model.trace` does. What is above the limits is left out, which
-    `Collection.remarks` says.
+    Each line is read by itself, as by `Model.trace`. Sentences and tokens above the limits are left out, which
+    `Collection.remarks` reports.
 
     Args:
-        most_tokens: of all sentences together; the first that would go beyond it and all after it are left out.
+        most_tokens: limit for all sentences together; the first sentence above it and all later ones are left out.
         progress: called with the share that is done, 0 to 1. It may raise to stop the reading.
 
     Raises:
-        EmptyTextError: no line holds anything that the model can read.
+        EmptyTextError: no line has anything that the model can read.
         SelectionError: no such layer or kind, or a kind that has no queries and keys of one line.
     """
     found = [(number, line) for number, line in enumerate(_split(text), 1) if line.strip()]
@@ -239,8 +239,8 @@ def collect(
                 continue
             if trace.target_tokens is not None and kind not in (None, "encoder"):
                 raise SelectionError(
-                    f"Attention of kind {kind!r} was asked for; one line at a time only the encoder of "
-                    f"{model.name} reads. Pick encoder attention."
+                    f"Attention of kind {kind!r} was asked for; single lines are read only by the encoder of "
+                    f"{model.name}. Select encoder attention."
                 )
             call = trace.attention(layer, kind)
             if n_token + len(trace.tokens) > most_tokens:
@@ -266,20 +266,20 @@ def collect(
 
 
 def _one_thread() -> AbstractContextManager[object]:
-    """While it lasts, torch uses one core in this thread.
+    """A context in which torch uses one core in this thread.
 
-    A layer takes less time on a short sentence than a second thread takes to come by. On an idle machine of two cores
-    206 sentences took 2.0 s; with 16 processes waiting 72 to 123 s with two threads, 8 to 19 s with one.
+    On a short sentence a layer takes less time than starting a second thread. On an idle machine with two cores
+    206 sentences took 2.0 s; with 16 processes waiting, 72 to 123 s with two threads and 8 to 19 s with one.
     """
     import torch
     from threadpoolctl import threadpool_limits
 
-    torch.get_num_threads()  # sets the number of this thread, which it would otherwise do at its first call
+    torch.get_num_threads()  # sets this thread's number of threads, which torch would otherwise set at its first call
     return threadpool_limits(1, user_api="openmp")  # type: ignore[no-any-return]
 
 
 def _split(text: str) -> Iterator[str]:
-    """Lines as editors count them: other characters that Unicode calls line ends stay within a line."""
+    """Lines as editors count them; further line separators of Unicode do not end a line."""
     return iter(re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")))
 
 

@@ -1,6 +1,6 @@
-"""How reliable a map is: what its distances say about the scores, and about the vectors it was made from.
+"""How reliable a map is: how its distances agree with the scores, and with the vectors it was made from.
 
-One concept: figures of faithfulness. numpy, scipy and scikit-learn; nothing of torch.
+One concept: figures of faithfulness. numpy, scipy and scikit-learn, without torch.
 """
 
 import numpy as np
@@ -11,13 +11,13 @@ from attnviz.maths.ranks import rank_correlations
 from attnviz.records import Faithfulness
 
 NEIGHBOURS = 5
-"""Neighbours of each point that trustworthiness looks at, as in scikit-learn 1.9.1; fewer where the points are few."""
+"""Neighbours of each point for trustworthiness, as in scikit-learn 1.9.1; fewer where there are few points."""
 
 _AT_MOST_ONE_IN_TWENTY = 1.73
-"""Standard deviations of Spearman's correlation beyond which at most one order of any number of keys in twenty lies.
+"""Standard deviations of Spearman's correlation that at most one in twenty orders of any number of keys exceeds.
 
-The normal quantile of 1/20 is 1.645, beyond which 5.1 to 5.5% lie for 6, 7 and 9 to 12 keys. Beyond 1.73 it is at most
-4.4%: all orders of up to 9 keys were counted, 400,000 of each more drawn.
+The normal quantile of 1/20 is 1.645, which 5.1 to 5.5% of the orders exceed for 6, 7 and 9 to 12 keys. At most 4.4%
+exceed 1.73: all orders of up to 9 keys were counted, and 400,000 random orders of each larger number of keys.
 """
 
 
@@ -28,7 +28,7 @@ def faithfulness(
     *,
     metric: str = "euclidean",
 ) -> Faithfulness:
-    """How far distances from queries to keys keep the order of the scores.
+    """How well distances from queries to keys keep the order of the scores.
 
     Keys that a query may not see (a score of minus infinity) are left out, and so are queries with fewer than
     two keys. Where all distances or scores of a query are equal there is no order, and its correlation is 0.
@@ -56,16 +56,16 @@ def faithfulness(
 def chance_correlation(*scores: Float[np.ndarray, "_query _key"]) -> float:
     """The correlation (`Faithfulness.order_correlation`) that at most one shuffled map in twenty falls below.
 
-    An upper bound, and the same for every map of these scores: how many shuffled maps pass depends on the map. NaN
-    where no query sees two keys, and -1 or less where the keys are too few for any map to pass.
+    An upper bound that is the same for every map of these scores; how many shuffled maps pass depends on the map. NaN
+    where no query sees two keys, and -1 or less where there are too few keys for any map to pass.
 
     Args:
-        scores: of one text, or of each of several that are judged together.
+        scores: of one text, or of each of several texts that are judged together.
 
     Source: if all orders are equally likely, Spearman's correlation of n ranks has the standard deviation
     1 / sqrt(n - 1), Kendall 1948, "Rank Correlation Methods", chapter 5. The standard deviation of a mean is at most the
     mean of the standard deviations, which it reaches where all queries order the keys alike. Of 38,400 attention maps
-    of the embedded model (5, 9, 11 and 29 tokens) whose keys were shuffled, 0.5 to 1.3 % fell below, of a single head
+    of the bundled model (5, 9, 11 and 29 tokens) whose keys were shuffled, 0.5 to 1.3% fell below, of a single head
     4.5% at most.
     """
     n_seen = np.concatenate([np.isfinite(one).sum(axis=1) for one in scores])

@@ -1,7 +1,7 @@
 """The joint map of one head over many sentences.
 
-One concept: where the queries and keys of all sentences go together. What is fed into it is `attnviz.maps.spaces`',
-where the points go is `attnviz.maps.layouts`', how reliable it is `attnviz.maps.faithfulness`'.
+One concept: the queries and keys of all sentences placed together. The vectors fed in are made by
+`attnviz.maps.spaces`, the points by `attnviz.maps.layouts`, the figures of reliability by `attnviz.maps.faithfulness`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,19 +18,19 @@ from attnviz.maps.spaces import Space, fed
 from attnviz.records import Faithfulness, Record
 
 MOST_COMPARED = 2_000
-"""Points whose trustworthiness is measured at most: all their distances are held, 32 MB."""
+"""Most points whose trustworthiness is measured: all their distances take 32 MB."""
 
 
 JointMethod = Literal["pca", "umap", "tsne"]
-"""Methods for many points. Classical scaling would hold all their distances; the attention map would have nothing
-that says how the sentences lie to each other, since no query sees a key of another sentence."""
+"""Methods for many points. Classical scaling would need all their distances; the attention map could not place the
+sentences relative to each other, since no query sees a key of another sentence."""
 JOINT_METHODS: tuple[JointMethod, ...] = get_args(JointMethod)
 METHOD_NAMES = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE"}
 
 _ITERATIONS = 750
 """Steps of t-SNE, 250 with early exaggeration and 500 without: the usual ones of openTSNE 1.0.4."""
-_METRIC = "euclidean"  # what makes a nearer key a stronger one where vectors are lifted
-_LAID_OUT = 0.85  # share of the time that the layout takes, about
+_METRIC = "euclidean"  # with lifted vectors, a nearer key then has a higher score
+_LAID_OUT = 0.85  # approximate share of the time that the layout takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,19 +39,19 @@ class JointMap(Record):
 
     points: Float[np.ndarray, "point axis"]
     method: str
-    """What placed the points: one of `JOINT_METHODS`; "pca" where there were too few for it."""
+    """Method that placed the points: one of `JOINT_METHODS`; "pca" where it needs more points."""
     space: Space
-    """What the method was fed with."""
+    """The vectors that were fed to the method."""
     parameters: Mapping[str, Any]
-    """What the method was run with, after it was fitted to the number of points; empty for "pca"."""
+    """Parameters of the method, adjusted to the number of points; empty for "pca"."""
     remark: str
     """What had to be changed to draw the map, in one sentence; empty when nothing was."""
     in_map: Faithfulness
-    """How far the map keeps the order of the scores, within each sentence."""
+    """How well the map keeps the order of the scores within each sentence."""
     in_space: Faithfulness
-    """How far the vectors that were fed in keep it."""
+    """How well the vectors that were fed in keep this order."""
     chance: float
-    """What the correlation of a map must fall below to be more than chance: `chance_correlation` of all sentences."""
+    """The correlation that a map must fall below to be better than chance: `chance_correlation` of all sentences."""
     trustworthiness: float
     """Whether neighbours in the map are neighbours among the vectors fed in, from 0 to 1."""
     n_compared: int
@@ -80,10 +80,10 @@ def joint_map(
         queries, keys: of one head, as `Collection.vectors` gives them.
         scores: of each sentence, as `Collection.scores` gives them; faithfulness is measured against them.
         method: one of `JOINT_METHODS`, by Euclidean distance.
-        space: what the method is fed with, one of `attnviz.maps.spaces.SPACES`.
-        perplexity: of t-SNE, at least 1; 30 is the usual one of openTSNE 1.0.4.
+        space: vectors that are fed to the method, one of `attnviz.maps.spaces.SPACES`.
+        perplexity: of t-SNE, at least 1; 30 is the default of openTSNE 1.0.4.
         neighbours, min_dist: of UMAP, at least 2, and 0 to 1.
-        seed: of what is random in the method.
+        seed: random seed of the method.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
@@ -98,7 +98,7 @@ def joint_map(
     }
     if method not in JOINT_METHODS:
         raise ProjectionError(
-            f"Method {method!r} was asked for; a map of many sentences takes {', '.join(JOINT_METHODS)}. Pick one of those."
+            f"Method {method!r} was asked for; a map of many sentences takes {', '.join(JOINT_METHODS)}. Select one of those."
         )
     told = progress or (lambda share: None)
     vectors = np.concatenate(fed(queries, keys, space))
@@ -140,7 +140,7 @@ def joint_map(
 def _within_sentences(
     points: Float[np.ndarray, "point axis"], scores: Sequence[Float[np.ndarray, "_query _key"]]
 ) -> Faithfulness:
-    """Faithfulness of each sentence by itself, put together as the mean over all queries that see two keys."""
+    """Faithfulness of each sentence by itself, combined as the mean over all queries that see two keys."""
     n_token, first, counts, found = len(points) // 2, 0, [], []
     for one in scores:
         here = slice(first, first + len(one))

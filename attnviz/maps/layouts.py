@@ -1,7 +1,7 @@
 """Vectors as points in the plane or in space: t-SNE, UMAP, principal components, classical scaling.
 
-One concept: from vectors to points by a method that knows nothing of attention; `attnviz.maps.attention_map` is the one
-that does. numpy in, numpy out, so that any of it can be run in another process.
+One concept: from vectors to points by a method that does not use attention; `attnviz.maps.attention_map` is the method
+that does. numpy in, numpy out, so that every function can run in another process.
 """
 
 import warnings
@@ -18,7 +18,7 @@ Metric = Literal["cosine", "euclidean"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
 FEWEST_POINTS = 4
-"""With three points or fewer, no perplexity of at least 1 is valid and t-SNE says nothing."""
+"""With three points or fewer, no perplexity of at least 1 is valid and t-SNE is meaningless."""
 FEWEST_ITERATIONS = 250
 """scikit-learn 1.9.1 refuses fewer: the first 250 are its early exaggeration."""
 MOST_ITERATIONS = 5000
@@ -26,10 +26,10 @@ LARGEST_SEED = 2**32 - 1
 _START_SPREAD = 1e-4
 """Standard deviation of t-SNE's start along the first axis, as in scikit-learn 1.9.1, TSNE(init="pca")."""
 _START_NOISE = 0.1
-"""What the seed adds to a start of standard deviation 1: without it t-SNE has nothing random, and no seed would
-matter."""
+"""Standard deviation of random noise on a start of standard deviation 1: without noise the random seed would have no
+effect on t-SNE."""
 OPENTSNE_FROM = 1000
-"""From so many points on openTSNE 1.0.4 does t-SNE, which tells how far it is; below, scikit-learn 1.9.1 is faster.
+"""From this number of points on t-SNE is by openTSNE 1.0.4, which reports progress; below, scikit-learn 1.9.1 is faster.
 
 Seconds of one thread, for 1,000 steps at 22, 60, 200, 500 and 1,000 points: scikit-learn 0.05, 0.10, 0.38, 1.37 and
 2.87, openTSNE 0.13, 0.14, 0.41, 1.33 and 2.87; for 750 steps at 2,000 and 5,000 points 5.5 and 19.7 against 6.1 and
@@ -40,10 +40,10 @@ _TOLD_EVERY = 25
 
 
 def largest_perplexity(n_point: int) -> float:
-    """Largest perplexity that makes sense for this many points: a third of the others.
+    """Largest perplexity that makes sense for this many points: a third of the number of other points.
 
-    Source: the check ``N - 1 < 3 * perplexity`` in van der Maaten's bhtsne (tsne.cpp); each point looks
-    for three times the perplexity of neighbours.
+    Source: the check ``N - 1 < 3 * perplexity`` in van der Maaten's bhtsne (tsne.cpp), which searches 3 x perplexity
+    neighbours of each point.
     """
     return max(1.0, (n_point - 1) / 3)
 
@@ -51,7 +51,7 @@ def largest_perplexity(n_point: int) -> float:
 def limits(method: str, n_point: int) -> dict[str, tuple[float, float]]:
     """The parameters that a method takes, each with its lowest and highest value for this many points.
 
-    Every method but "pca" also takes a metric where it is fed with vectors; "attention" is not.
+    Every method but "pca" and "attention" also takes a metric.
     """
     seed = {"seed": (0.0, float(LARGEST_SEED))}
     match method:
@@ -85,8 +85,8 @@ def lay_out(
             (arXiv:1802.03426), by umap-learn 0.5.12; "pca", principal components, Pearson 1901; "mds", classical
             scaling, Torgerson 1952, by scikit-learn 1.9.1, the same as "pca" for Euclidean distances.
         dimensions: axes of the points, 2 or 3.
-        progress: called with the share that is done, 0 to 1, where the method tells.
-        parameters: those that `limits` names for the method.
+        progress: called with the share that is done, 0 to 1, where the method reports it.
+        parameters: those that `limits` lists for the method.
     """
     match method:
         case "tsne":
@@ -103,7 +103,7 @@ def lay_out(
 def principal_components(
     vectors: Float[np.ndarray, "point d_fed"], dimensions: int = 2
 ) -> Float[np.ndarray, "point axis"]:
-    """Coordinates along the directions of largest variance; zeros for directions that there are not."""
+    """Coordinates along the directions of largest variance; zeros where there are fewer directions."""
     centred = vectors - vectors.mean(axis=0)
     left, singular, _ = np.linalg.svd(centred, full_matrices=False)
     points = np.zeros((len(vectors), dimensions), dtype=np.float32)
@@ -115,7 +115,7 @@ def principal_components(
 def aligned(
     points: Float[np.ndarray, "point axis"], onto: Float[np.ndarray, "point axis"]
 ) -> Float[np.ndarray, "point axis"]:
-    """The points moved, turned and mirrored as a whole so that they lie as near as can be to others; not stretched.
+    """The points moved, rotated and mirrored as a whole to be as close as possible to others, without scaling.
 
     Source: Schönemann 1966, "A generalized solution of the orthogonal Procrustes problem", by scipy 1.17.1.
     """
@@ -156,8 +156,8 @@ def _tsne(
 
 
 _TWO_THREADS_FROM = 2000
-"""Points from which two threads are worth it: 2,000 took 2.3 to 2.6 s with two that sleep while they wait and 3.5 to
-6.3 s with one. Where they wait without sleeping, which is OpenMP's habit (OMP_WAIT_POLICY), a busy machine takes 41 s."""
+"""Points from which two threads are worth it: 2,000 took 2.3 to 2.6 s with two threads that sleep while they wait, and
+3.5 to 6.3 s with one. Active waiting, the default of OpenMP (OMP_WAIT_POLICY), takes 41 s on a busy machine."""
 
 
 def _tsne_of_many(
@@ -178,7 +178,7 @@ def _tsne_of_many(
         done += _TOLD_EVERY
         if progress:
             progress(min(1.0, done / iterations))
-        return False  # True would be the end
+        return False  # returning True would stop it
 
     method = TSNE(
         n_components=start.shape[1],
@@ -188,7 +188,7 @@ def _tsne_of_many(
         early_exaggeration_iter=FEWEST_ITERATIONS,
         n_iter=iterations - FEWEST_ITERATIONS,
         neighbors="exact",
-        negative_gradient_method="bh",  # its other one took 50 s where this one took 3 s, at 1,000 points
+        negative_gradient_method="bh",  # the other method took 50 s where this one took 3 s, at 1,000 points
         callbacks=told,
         callbacks_every_iters=_TOLD_EVERY,
         n_jobs=2 if len(vectors) >= _TWO_THREADS_FROM else 1,
@@ -201,7 +201,7 @@ def _umap(
     vectors: np.ndarray, dimensions: int, metric: str, neighbours: int, min_dist: float, seed: int
 ) -> np.ndarray:
     with warnings.catch_warnings():
-        # It warns at its import that Tensorflow, for a part of it that is not used here, is not installed.
+        # On import umap warns that Tensorflow, which only an unused part of it needs, is not installed.
         warnings.simplefilter("ignore", ImportWarning)
         from umap import UMAP  # slow to import, and compiled at its first call
     from threadpoolctl import threadpool_limits
@@ -212,19 +212,19 @@ def _umap(
         min_dist=min_dist,
         metric=metric,
         random_state=seed,
-        n_jobs=1,  # with two it says itself that the same seed gives other points
-        # Its own start has fewer points than it needs where the points are few.
+        n_jobs=1,  # with two threads, umap warns that the same random seed gives other points
+        # umap's own start fails where there are few points.
         init=_start(vectors, dimensions, seed),
     )
-    # Numba sets how many threads OpenMP has, for torch too, which sums in another order then; the limit puts back at
-    # its end what was set before.
+    # Numba sets the number of OpenMP threads, also for torch, which then sums in another order; the limit restores
+    # the number at its end.
     with threadpool_limits(1, user_api="openmp"):
         points: np.ndarray = method.fit_transform(vectors)
     return points
 
 
 def _start(vectors: np.ndarray, dimensions: int, seed: int) -> Float[np.ndarray, "point axis"]:
-    """Principal components with standard deviation 1 along the first, and noise that the seed decides."""
+    """Principal components with standard deviation 1 along the first, plus noise from the random seed."""
     points = principal_components(vectors, dimensions)
     points /= max(float(points[:, 0].std()), float(np.finfo(np.float32).tiny))
     noise: np.ndarray = np.random.default_rng(seed).normal(0, _START_NOISE, points.shape)
@@ -235,7 +235,7 @@ def _classical_scaling(vectors: np.ndarray, dimensions: int, metric: str) -> np.
     from sklearn.manifold import ClassicalMDS  # slow to import
 
     points = np.zeros((len(vectors), dimensions), dtype=np.float32)
-    with np.errstate(invalid="ignore"):  # an eigenvalue of few points may be a hair below 0
+    with np.errstate(invalid="ignore"):  # rounding may leave an eigenvalue slightly below 0
         found = ClassicalMDS(n_components=min(dimensions, len(vectors)), metric=metric).fit_transform(vectors)
     points[:, : found.shape[1]] = np.nan_to_num(found)
     return points

@@ -1,8 +1,8 @@
 """Query and key vectors of one head as a map, with figures of its reliability.
 
-One concept: a Projection of a trace. What is fed in is `attnviz.maps.spaces`', where the points go is
-`attnviz.maps.layouts`' and `attnviz.maps.attention_map`'s, how reliable it is `attnviz.maps.faithfulness`'. Nothing of torch
-or transformers is needed.
+One concept: a Projection of a trace. The vectors fed in are made by `attnviz.maps.spaces`, the points by
+`attnviz.maps.layouts` and `attnviz.maps.attention_map`, the figures of reliability by `attnviz.maps.faithfulness`. Neither
+torch nor transformers is needed.
 """
 
 from collections.abc import Callable
@@ -66,22 +66,22 @@ def project(
     Args:
         method: one of `METHODS`: "attention", the map that `attnviz.maps.attention_map` fits to the weights, or one of
             `attnviz.maps.layouts.LAYOUTS`.
-        space: what the method is fed with, one of `attnviz.maps.spaces.SPACES`; nothing to the attention map.
+        space: vectors that are fed to the method, one of `attnviz.maps.spaces.SPACES`; not used by the attention map.
         dimensions: axes of the map, 2 or 3.
         metric: "cosine" or "euclidean" distance between the vectors.
-        perplexity: of t-SNE, how many neighbours a point minds, at least 1.
-        iterations: of t-SNE and the attention map, steps of the optimiser at most, 250 to 5000.
-        neighbours: of UMAP, how many neighbours a point minds, at least 2.
-        min_dist: of UMAP, how near points may lie, 0 to 1.
-        seed: of what is random in the method, 0 to 2^32 - 1. What differs between seeds is not reliable.
-        values: whether value vectors join as a third group; the attention map has no place for them.
+        perplexity: of t-SNE, the effective number of neighbours of a point, at least 1.
+        iterations: of t-SNE and the attention map, most steps of the optimiser, 250 to 5000.
+        neighbours: of UMAP, the number of neighbours of a point, at least 2.
+        min_dist: of UMAP, the smallest distance between points, 0 to 1.
+        seed: random seed of the method, 0 to 2^32 - 1. Features that differ between random seeds are not reliable.
+        values: whether value vectors are added as a third group; not for the attention map.
 
     Returns:
         Points [point, axis], queries first, then keys, then values, and how reliable they are. Perplexity and
-        neighbours are lowered where the points are too few, which ``remark`` then says.
+        neighbours are lowered where there are too few points; ``remark`` then says so.
 
     Raises:
-        ProjectionError: a parameter outside its range, or values asked of the attention map.
+        ProjectionError: a parameter outside its range, or values with the attention map.
         SelectionError: no such layer, head or kind.
     """
     placed = place(
@@ -158,12 +158,12 @@ def place(
     progress: Callable[[float], None] | None = None,
     **parameters: Any,
 ) -> Placement:
-    """Where `project` puts the points, from the `arrays` of a head, which another process can be sent.
+    """The placement that `project` makes, from the `arrays` of a head, which can be sent to another process.
 
     Args:
         scores: minus infinity where a query may not see a key.
-        value: vectors that join as a third group; None for none.
-        progress: called with the share that is done, 0 to 1, where the method tells.
+        value: vectors that are added as a third group, or None.
+        progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: perplexity, iterations, neighbours, min_dist and seed, all of them.
 
     Raises:
@@ -172,7 +172,7 @@ def place(
     _check(method, metric, dimensions, value is not None, parameters)
     n_query, n_key = scores.shape
     if method == "attention":
-        space, metric = "lifted", "euclidean"  # what trustworthiness is measured against
+        space, metric = "lifted", "euclidean"  # trustworthiness is measured against these
     vectors = _vectors(query, key, value, space)
     n_point = len(vectors)
     remark, loss = "", None
@@ -223,8 +223,8 @@ def _vectors(
         return np.concatenate([queries, keys])
     if value.shape[1] != key.shape[1]:
         raise ProjectionError(
-            f"Values were asked for; they have {value.shape[1]} dimensions here and keys {key.shape[1]}, which no "
-            "map can hold together. Leave the values out."
+            f"Values were asked for; they have {value.shape[1]} dimensions here and keys {key.shape[1]}, so one "
+            "map cannot show both. Leave the values out."
         )
     lifted = np.zeros((len(value), keys.shape[1]), dtype=np.float32)
     lifted[:, : value.shape[1]] = value
@@ -233,7 +233,7 @@ def _vectors(
 
 def _check(method: str, metric: str, dimensions: int, values: bool, asked: dict[str, Any]) -> None:
     def refuse(what: str, valid: str) -> ProjectionError:
-        return ProjectionError(f"{what} was asked for; a map takes {valid}. Pick one of those.")
+        return ProjectionError(f"{what} was asked for; a map takes {valid}. Select one of those.")
 
     if method not in METHODS:
         raise refuse(f"Method {method!r}", ", ".join(METHODS))
@@ -250,7 +250,7 @@ def _check(method: str, metric: str, dimensions: int, values: bool, asked: dict[
 
 
 def _fitted(method: str, n_point: int, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The parameters that the method takes, none above what this many points allow, and what had to be lowered."""
+    """The parameters that the method takes, limited to what this many points allow, and a remark on lowered ones."""
     used, remark = {}, ""
     for name, (_, highest) in limits(method, n_point).items():
         used[name] = asked[name]

@@ -1,7 +1,7 @@
 """All maps of one head, and how reliable each is.
 
-One concept: every method with everything that it can be fed with, where the maps differ, and the figures of each.
-Arrays in and a small record out, so that another process can be asked.
+One concept: every method with all vectors that it can be fed, unless two give the same map, with the figures of each.
+Arrays in and a small record out, so that another process can do the work.
 """
 
 import time
@@ -22,20 +22,20 @@ from attnviz.records.table import table_csv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapChoice:
-    """A map as it is chosen: what places the points, and what it is fed with."""
+    """The settings of a map: its method, and the vectors that are fed to it."""
 
     method: str
     space: Space = "lifted"
-    """Nothing to the attention map."""
+    """Not used by the attention map."""
     metric: str = "euclidean"
-    """Nothing to the attention map and to "pca"."""
+    """Not used by the attention map and "pca"."""
 
 
 def _choices() -> tuple[MapChoice, ...]:
-    """Every map that is like no other, those that are made fastest first.
+    """Every distinct map, the fastest first.
 
-    By cosine, balanced vectors are as far apart as centred ones, since lengths do not count; and classical scaling
-    of Euclidean distances is "pca".
+    Balanced vectors have the same cosine distances as centred vectors, since lengths do not count; and classical
+    scaling of Euclidean distances is "pca".
     """
     fed = [
         (space, metric) for space in SPACES for metric in METRICS if (space, metric) != ("balanced", "cosine")
@@ -65,7 +65,7 @@ class RatedMap(Record):
     trustworthiness: float
     divergence: float | None
     duration_s: float
-    """What placing the points and measuring them took, without what a method does only once in a process."""
+    """Time to place the points and to measure them, without what a method does only once per process."""
 
 
 def rate(
@@ -78,7 +78,7 @@ def rate(
     dimensions: int,
     **parameters: Any,
 ) -> RatedMap:
-    """How reliable this map of a head is; what it is made with is `attnviz.maps.projection.place`'s.
+    """How reliable this map of a head is; arguments as for `attnviz.maps.projection.place`.
 
     Raises:
         ProjectionError: a parameter outside its range.
@@ -106,12 +106,12 @@ def rate(
 
 
 def best_first(rated: Sequence[RatedMap]) -> list[RatedMap]:
-    """Maps in the order of their mean correlation of score and distance; last those that have none."""
+    """Maps sorted by their mean correlation of score and distance; maps without a correlation last."""
     return sorted(rated, key=lambda one: np.nan_to_num(one.in_map.order_correlation, nan=np.inf))
 
 
 def ranking_csv(rated: Sequence[RatedMap]) -> bytes:
-    """The maps as a table, best first; empty where a map has no such number."""
+    """The maps as a table, best first; an entry is empty where a map does not have the number."""
     header = [
         *("method", "fed with", "distance", "mean correlation", "worst correlation", "nearest is strongest"),
         *("trustworthiness", "divergence in nats", "seconds"),

@@ -1,8 +1,8 @@
-"""What a map of queries and keys is made from: their vectors as they are, or moved so that distance says more.
+"""The vectors that a map of queries and keys is made from: as they are, or moved so that distances follow the scores.
 
-One concept: vectors to vectors. numpy only. Every space but ``raw`` moves queries and keys in a way that leaves
-the attention weights as they are. Distances can follow q . k only: what a family adds to the scores, such as T5's
-bias for relative positions, is not in the vectors.
+One concept: vectors to vectors. numpy only. Every space but ``raw`` moves queries and keys without changing the
+attention weights. Distances can only follow q . k: terms that a family adds to the scores, such as T5's bias for
+relative positions, are not in the vectors.
 
 Source: a softmax does not change when a number is added to all scores of a row, and q . (k + c) = q . k + q . c
 adds the same number to all scores of query q. The lift is the reduction of maximum inner product search to nearest
@@ -24,7 +24,7 @@ SPACES: tuple[Space, ...] = get_args(Space)
 def fed(
     queries: Float[np.ndarray, "query d_head"], keys: Float[np.ndarray, "key d_head"], space: Space
 ) -> tuple[Float[np.ndarray, "query d_fed"], Float[np.ndarray, "key d_fed"]]:
-    """Queries and keys as a map is fed with them; d_fed is d_head, and one more when they are lifted.
+    """Queries and keys as they are fed to a map; d_fed is d_head, or d_head + 1 for lifted vectors.
 
     Args:
         space: ``raw``, as the model has them; ``centred``, keys moved so that their mean is zero; ``balanced``,
@@ -38,7 +38,7 @@ def fed(
     """
     if space not in SPACES:
         raise ProjectionError(
-            f"Vectors {space!r} were asked for; a map takes {', '.join(SPACES)}. Pick one of those."
+            f"Vectors {space!r} were asked for; a map takes {', '.join(SPACES)}. Select one of those."
         )
     if space == "raw" or not len(keys):
         return queries, keys

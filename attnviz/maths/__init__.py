@@ -1,1 +1,1 @@
-"""Tensors or arrays in, tensors or arrays out: no model, no text, and nothing else of attnviz."""
+"""Functions of tensors or arrays, without models, texts or other parts of attnviz."""

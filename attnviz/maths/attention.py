@@ -1,7 +1,7 @@
 """Scaled dot-product attention on one page: Q, K and V to the output of a layer.
 
 The last axes are named at the end of each line; any axes may come before them. `attnviz.maths.blocks` computes
-the same for some queries at a time, which is what a model runs on.
+the same for some queries at a time, which models run on.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.2.1, equation 1:
 ``Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V``, and section 3.2.2 for several heads.
@@ -89,7 +89,7 @@ def attention_output(
 def expand_heads(
     grouped: Float[Tensor, "*batch kv_head key d_head"], n_head: int
 ) -> Float[Tensor, "*batch head key d_head"]:
-    """Keys or values with one entry a query head, from keys or values that several heads share.
+    """Keys or values with one entry per query head, from keys or values that several heads share.
 
     Head h reads key-value head ``h // (n_head / n_kv_head)``.
 
@@ -109,7 +109,7 @@ def join_heads(
 ) -> Float[Tensor, "*batch query d_model"]:
     """The output of a layer: the heads' outputs side by side, multiplied by one tall W_O, plus its bias.
 
-    That is the same as every head's output through its own part of W_O, summed over the heads.
+    This equals every head's output multiplied by its own part of W_O, summed over the heads.
 
     >>> join_heads(torch.ones(2, 1, 1), torch.tensor([[[1.0]], [[2.0]]]))
     tensor([[3.]])
@@ -136,8 +136,8 @@ def multi_head_attention(
     """The output of a layer from the vectors that enter it: Q, K and V of every head, attention, and W_O.
 
     Args:
-        hidden: what the queries are made from.
-        sources: what the keys and values are made from: ``hidden`` in self-attention, the encoder's output in
+        hidden: vectors that the queries are made from.
+        sources: vectors that the keys and values are made from: ``hidden`` in self-attention, the encoder's output in
             cross-attention.
 
     Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.2, with the biases of BERT.

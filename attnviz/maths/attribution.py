@@ -1,8 +1,8 @@
-"""What attention weights become when values and earlier layers are counted in.
+"""Attention weights combined with values (norm-based weights) or with earlier layers (rollout).
 
-One concept: from weights to what reaches the output. Two measures, each a matrix [query, key]:
-norm-based weights, which count how long the vector is that a weight lets through, and rollout, an
-estimate of how attention adds up through the layers. numpy only.
+One concept: from weights to the contribution of each key. Two measures, each a matrix [query, key]: norm-based
+weights, the norm of each weighted and transformed value vector, and rollout, an estimate of how attention accumulates
+through the layers. numpy only.
 """
 
 from collections.abc import Iterable
@@ -14,16 +14,16 @@ from jaxtyping import Float
 def value_products(
     value: Float[np.ndarray, "kv_head key d_value"], output_weight: Float[np.ndarray, "head d_value d_model"]
 ) -> Float[np.ndarray, "head head key"]:
-    """For each token the dot products of the vectors that the heads make of it, v_j W_O^h with v_j W_O^g.
+    """For each token the dot products of its transformed values in any two heads, v_j W_O^h with v_j W_O^g.
 
-    All that norm-based weights need of the values: the diagonal holds the squared lengths. A value is what the
-    layer's value projection gives, its bias included; the bias of W_O belongs to no head.
+    Norm-based weights need nothing else of the values: the diagonal holds the squared lengths. Values include the bias
+    of the layer's value projection; the bias of W_O belongs to no head.
     """
     n_head = len(output_weight)
     vectors = np.repeat(value, n_head // len(value), axis=0) @ output_weight  # [head, key, d_model]
     by_key = vectors.transpose(1, 0, 2)  # [key, head, d_model]
     products = np.ascontiguousarray((by_key @ by_key.transpose(0, 2, 1)).transpose(1, 2, 0))
-    # a rounded square has its very number as root, so that lengths from a bundle are those of the trace
+    # the root of a rounded square is exact, so that lengths from a bundle equal those of the trace
     products[np.arange(n_head), np.arange(n_head)] = value_lengths(value, output_weight) ** 2
     return products
 
@@ -31,11 +31,11 @@ def value_products(
 def value_lengths(
     value: Float[np.ndarray, "kv_head key d_value"], output_weight: Float[np.ndarray, "head d_value d_model"]
 ) -> Float[np.ndarray, "head key"]:
-    """For each head and token the length of the vector that the head makes of it, || v_j W_O^h ||.
+    """For each head and token the length of the token's transformed value, || v_j W_O^h ||.
 
-    Its square is v (W_O W_O^T) v^T, taken in float64: of small matrices instead of long vectors.
+    Its square is v (W_O W_O^T) v^T, computed in float64: with small matrices instead of long vectors.
     """
-    # einsum has no threads: those of numpy's matrix products keep a core from torch's, between two layers of a model
+    # einsum has no threads: the threads of numpy's matrix products would take a core from torch between two layers
     weight = output_weight.astype(np.float64)
     gram = np.einsum("hvm,hwm->hvw", weight, weight)  # [head, d_value, d_value]
     vectors = np.repeat(value, len(weight) // len(value), axis=0).astype(np.float64)  # [head, key, d_value]

@@ -1,4 +1,4 @@
-"""Attention for some queries at a time, so that a whole matrix of weights is never held: what a model runs on.
+"""Attention for some queries at a time, so that a whole matrix of weights is never held; models run on this.
 
 The same numbers as `attnviz.maths.attention.attention_output`, row by row.
 """
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnviz.maths.attention import attention_scores, softmax
 
-# 128 rows of 512 keys and 12 heads are 3 MB, which two cores keep in their caches; a whole matrix they do not.
+# 128 rows of 512 keys and 12 heads are 3 MB, which fit into the caches of two cores; a whole matrix does not.
 QUERY_BLOCK = 128
 
 
@@ -24,7 +24,7 @@ def attention_output_in_blocks(
 ) -> Float[Tensor, "*batch query d_value"]:
     """Weighted mean of the values for each query; zeros for a query with no allowed key.
 
-    It cannot be differentiated: one block of memory serves all scores and weights.
+    Not differentiable: all scores and weights are written to the same block of memory.
     """
     *batch, n_query, _ = query.shape
     if batch:  # the heads of a query side by side in memory, as the layer that joins them reads them
@@ -48,7 +48,7 @@ def attention_output_in_blocks(
 
 
 def _rows(matrix: Tensor | None, rows: slice) -> Tensor | None:
-    """The rows of a mask or bias; one that has a single row for all queries is left as it is."""
+    """The rows of a mask or bias; a single row for all queries is returned as it is."""
     if matrix is None or matrix.shape[-2] == 1:
         return matrix
     return matrix[..., rows, :]

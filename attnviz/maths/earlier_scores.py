@@ -1,4 +1,4 @@
-"""Scores from before scaled dot products: additive and multiplicative."""
+"""Attention scores older than scaled dot products: additive and multiplicative."""
 
 import torch
 from jaxtyping import Float

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def causal_mask(n_query: int, n_key: int) -> Bool[Tensor, "query key"]:
-    """True where a token may look when it sees itself and earlier ones only.
+    """True where a key is the query's own token or an earlier token.
 
     With fewer queries than keys the queries are the last tokens, as when a text is continued.
 
@@ -18,10 +18,10 @@ def causal_mask(n_query: int, n_key: int) -> Bool[Tensor, "query key"]:
 
 
 def window_mask(n_query: int, n_key: int, reach: int, *, causal: bool = False) -> Bool[Tensor, "query key"]:
-    """True where a key is at most ``reach`` positions away; of earlier ones and itself only where ``causal``.
+    """True where a key is at most ``reach`` positions away; with ``causal``, only the query's own and earlier tokens.
 
     With fewer queries than keys the queries are the last tokens. A row has at most ``2 reach + 1`` keys, or
-    ``reach + 1`` causal ones.
+    ``reach + 1`` with ``causal``.
 
     Source: Beltagy et al. 2020, Longformer (arXiv:2004.05150), section 3.1, whose window w is 2 reach; causal:
     Jiang et al. 2023, Mistral 7B (arXiv:2310.06825), section 2, whose window W is reach + 1.
@@ -39,7 +39,7 @@ def window_mask(n_query: int, n_key: int, reach: int, *, causal: bool = False) -
 def segment_mask(
     query_segment: Int[Tensor, " query"], key_segment: Int[Tensor, " key"]
 ) -> Bool[Tensor, "query key"]:
-    """True where query and key are of the same segment, such as one sentence of a pair.
+    """True where query and key are in the same segment, such as one sentence of a pair.
 
     >>> segment_mask(torch.tensor([0, 1]), torch.tensor([0, 0, 1]))
     tensor([[ True,  True, False],

@@ -1,4 +1,4 @@
-"""Position vectors: the sines and cosines of the 2017 paper, to lay beside a model's own.
+"""Position vectors: the sines and cosines of Vaswani et al. 2017, to compare with a model's own.
 
 One concept: a vector for each position. numpy only.
 """
@@ -12,8 +12,8 @@ from jaxtyping import Float
 def sinusoidal_positions(n_position: int, d_model: int) -> Float[np.ndarray, "position d_model"]:
     """Sines in the even dimensions and cosines in the odd ones, of wavelengths from 2 pi to 10,000 x 2 pi.
 
-    The dot product of two of them depends only on how far apart they are, and a shift by k positions is a linear
-    map: each pair of dimensions is turned by an angle that is k times the pair's own.
+    The dot product of two position vectors depends only on their distance, and a shift by k positions is a linear
+    map: each pair of dimensions is rotated by k times the pair's own angle.
 
     Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.5: PE(pos, 2i) = sin(pos / 10000^(2i / d_model)) and
     PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model)).

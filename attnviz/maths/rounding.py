@@ -1,4 +1,4 @@
-"""What floating point can hold: how far two computations of the same numbers may lie apart.
+"""Floating-point rounding: how far two computations of the same numbers may differ.
 
 A unit roundoff u is the largest relative error of one rounding to nearest. Products of half-precision numbers are
 summed in float32 and rounded once, as matrix products of torch are.
@@ -24,7 +24,7 @@ def unit_roundoff(dtype: torch.dtype) -> float:
 def dot_bound(n_term: int, dtype: torch.dtype = torch.float32) -> float:
     """Largest error of a sum of products in any order, as a share of the sum of their absolute values.
 
-    ``gamma_n = n u / (1 - n u)`` with the u of float32, in which sums are taken, and one rounding to the type.
+    ``gamma_n = n u / (1 - n u)`` with the u of float32, in which sums are computed, plus one rounding to the type.
 
     >>> round(dot_bound(32) / 2**-24, 3)
     33.0
@@ -34,7 +34,7 @@ def dot_bound(n_term: int, dtype: torch.dtype = torch.float32) -> float:
 
 
 def likely_bound(n_rounding: int, dtype: torch.dtype = torch.float32) -> float:
-    """What so many roundings add up to at most, as a share, but for one case in 10^13.
+    """Largest relative error of n roundings together, exceeded in at most one case in 10^13.
 
     ``lambda sqrt(n) u`` holds with probability ``1 - 2 exp(-lambda^2 / 2)`` to first order, where roundings are
     independent of each other with mean 0; lambda is 8.

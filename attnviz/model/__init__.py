@@ -1,1 +1,1 @@
-"""From a name and a text to a Trace, and what needs both: verification, predictions, the anatomy of a layer."""
+"""From a name and a text to a Trace, and functions of a model and a trace: verification, predictions, layer anatomy."""

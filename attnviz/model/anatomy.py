@@ -1,7 +1,7 @@
-"""What one layer's attention is made of: the vectors that enter it, its weight matrices, and what leaves it.
+"""The parts of one layer's attention: its input vectors, its weight matrices, and its output.
 
-One concept: the anatomy of a layer, taken from one forward pass of a copy that shares the model's parameters, so
-that other threads' passes are not listened to. `attnviz.model.trace` has what is between: queries, keys, values and weights.
+One concept: the anatomy of a layer, recorded in one forward pass of a copy that shares the model's parameters, so that
+passes of other threads are not recorded. Queries, keys, values and weights are in `attnviz.model.trace`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class LinearMap(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Normalisation(Record):
-    """A normalisation and what it made of some vectors.
+    """A normalisation, with its input and output vectors.
 
     Source: ``layer`` is Ba et al. 2016 (arXiv:1607.06450), section 3, ``weight * (x - mean) / sqrt(variance + eps) +
     bias``; ``rms`` is Zhang and Sennrich 2019 (arXiv:1910.07467), equation 4, ``weight * x / sqrt(mean(x^2) + eps)``.
@@ -46,11 +46,11 @@ class Normalisation(Record):
 
     method: NormalisationMethod
     weight: Float[np.ndarray, " d_model"]
-    """What each dimension is multiplied with; Gemma and Nemotron keep it less 1."""
+    """Factor of each dimension; Gemma and Nemotron store it minus 1."""
     bias: Float[np.ndarray, " d_model"] | None
     eps: float
     made: Float[np.ndarray, "token d_model"]
-    """What the model's own module gave."""
+    """Output of the model's own module."""
 
     def of(self, vectors: Float[np.ndarray, "token d_model"]) -> Float[np.ndarray, "token d_model"]:
         """The vectors normalised by the formula, in float64."""
@@ -65,27 +65,27 @@ class Normalisation(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerAnatomy(Record):
-    """What goes into a layer's attention, what it is multiplied with, and what comes out of W_O."""
+    """The inputs of a layer's attention, its weight matrices, and the output of W_O."""
 
     kind: Kind
     layer: int
     ingredients: Mapping[Ingredient, Float[np.ndarray, "token d_embedding"]]
-    """Rows of the embedding tables whose sum is the model's first vector of each token, before normalisation;
-    those that the family has. Of the text that the queries come from."""
+    """Rows of the family's embedding tables whose sum is the model's first vector of each token, before
+    normalisation; for the text that the queries come from."""
     norm: Normalisation | None
-    """What normalises that sum; None where nothing does, or in a way attnviz does not know."""
+    """Normalisation of that sum; None where there is none, or one that attnviz does not know."""
     leads_to_first_layer: Literal["as it is", "by a matrix"] | None
-    """How the first layer comes to read that sum, normalised where ``norm`` is known; None where the model does more
-    to it than attnviz knows."""
+    """How the first layer's input is made from that sum, normalised where ``norm`` is known; None where attnviz does not
+    know the computation."""
     hidden: Float[np.ndarray, "query d_model"] | None
-    """What the layer's queries are made from; None where the family changes them after a linear map, as rotary
-    positions do, or computes them in a way attnviz does not know."""
+    """Vectors that the layer's queries are made from; None where the family changes queries after a linear map, as
+    rotary positions do, or computes them in a way that attnviz does not know."""
     sources: Float[np.ndarray, "key d_source"] | None
-    """What its keys and values are made from: in self-attention the same as ``hidden``."""
+    """Vectors that the layer's keys and values are made from: in self-attention the same as ``hidden``."""
     projections: Mapping[Part, LinearMap]
-    """W_Q, W_K and W_V with their biases; a part is missing where its vectors are not a linear map's."""
+    """W_Q, W_K and W_V with their biases; a part is missing where no linear map gives its vectors."""
     output: Float[np.ndarray, "query d_model"] | None
-    """What the model's own W_O made of the heads' outputs, its bias included; None where it is given anything else."""
+    """Output of the model's own W_O for the heads' outputs, with its bias; None where W_O has any other input."""
     output_weight: Float[np.ndarray, "head d_value d_model"] | None
     output_bias: Float[np.ndarray, " d_model"] | None
 
@@ -97,24 +97,24 @@ class LayerAnatomy(Record):
 
 @dataclass(slots=True)
 class _Listening:
-    """The linear maps around each attention call, until the one that is asked for has passed."""
+    """The linear maps around each attention call, up to the requested call."""
 
     kind: Kind
     layer: int
     before_first: list[tuple[Linear, Tensor, Tensor]] = field(default_factory=list)
-    """Those before the first attention within the text that the queries come from."""
+    """Lookups before the first attention within the text that the queries come from."""
     before: list[tuple[Linear, Tensor, Tensor]] = field(default_factory=list)
     after: Tensor | None = None
-    """What W_O gave."""
+    """Output of W_O."""
     n_calls: int = 0
     found: bool = False
 
 
 def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) -> LayerAnatomy:
-    """What the attention of one layer is made of, while the model reads the text of a trace.
+    """The parts of the attention of one layer, while the model reads the text of a trace.
 
-    Matrices are on the memory of the model's own parameters. The forward pass is the model's own, without the
-    trace's interventions.
+    Matrices share the memory of the model's parameters. The forward pass is the model's own, without the trace's
+    interventions.
 
     Raises:
         SelectionError: no such layer or kind.
@@ -126,7 +126,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
     first_kind: Kind = "decoder" if call.kind == "cross" else call.kind
     ingredients: dict[Ingredient, np.ndarray] = {}
     norms: list[Normalisation] = []
-    looked_up: list[int] = []  # attention calls there had been when the tokens were looked up
+    looked_up: list[int] = []  # number of attention calls before the tokens were looked up
     tokens = trace.query_tokens(kind)
     linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
     tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
@@ -146,7 +146,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
                 ):
                     listening.after = output
                 return
-            if recording.order.n_calls > listening.n_calls:  # an attention call has passed
+            if recording.order.n_calls > listening.n_calls:  # there was an attention call
                 listening.n_calls = recording.order.n_calls
                 if recording.order.last == (first_kind, 0):
                     listening.before_first = list(listening.before)
@@ -215,7 +215,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
 
 
 def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
-    """What a family multiplies the tokens' vectors with once they are looked up, as Marian does."""
+    """Factor by which a family multiplies the tokens' vectors after the lookup, as Marian does."""
     is_scaled_later = getattr(network.config, "scale_embedding", False) and not hasattr(table, "embed_scale")
     return float(table.embedding_dim**0.5) if is_scaled_later else 1.0
 
@@ -223,7 +223,7 @@ def _token_scale(network: PreTrainedModel, table: nn.Embedding) -> float:
 def _projection_of(
     vectors: np.ndarray, maps: list[tuple[Linear, Tensor, Tensor]]
 ) -> tuple[np.ndarray, LinearMap] | None:
-    """The linear map, or the part of one, that gave these vectors [head, token, d_head], and what went into it."""
+    """The linear map, or its part, that gave these vectors [head, token, d_head], with its input."""
     n_head, n_token, d_head = vectors.shape
     wanted = torch.tensor(vectors).transpose(0, 1).flatten(1)  # [token, head x d_head]
     for module, given, output in maps:
@@ -249,7 +249,7 @@ def _projection_of(
 
 
 def _parts(width: int, n_head: int, d_head: int) -> Iterator[Any]:
-    """Columns of a linear map that may be those of all heads: one block after another, or head by head."""
+    """Candidates for the columns of all heads in a linear map: one block after another, or head by head."""
     own = n_head * d_head
     for start in range(0, width - own + 1, own):
         yield slice(start, start + own)
@@ -260,14 +260,14 @@ def _parts(width: int, n_head: int, d_head: int) -> Iterator[Any]:
 def _output(
     made: Tensor | None, joining: OutputMap | None
 ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """What W_O gave, W_O itself cut into heads, and its bias; None where attnviz knows of no W_O."""
+    """The output of W_O, W_O itself split by head, and its bias; None where attnviz does not know W_O."""
     if made is None or joining is None:
         return None, None, None
     return _rows(made), joining.weight, joining.bias
 
 
 def _normalisation(module: nn.Module, given: np.ndarray, made: np.ndarray) -> Normalisation | None:
-    """The normalisation that a module computes, found by what it gave; None where no formula gives that."""
+    """The normalisation that a module computes, identified by its output; None where no formula gives that output."""
     weight = module.get_parameter("weight").detach().float().cpu().numpy()
     bias = getattr(module, "bias", None)
     eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
@@ -290,7 +290,7 @@ def _normalisation(module: nn.Module, given: np.ndarray, made: np.ndarray) -> No
 def _leads_to(
     read: np.ndarray | None, start: np.ndarray | None, maps: list[tuple[Linear, Tensor, Tensor]]
 ) -> Literal["as it is", "by a matrix"] | None:
-    """How the vectors that a layer reads come from those at the start, if they are the same or a linear map's."""
+    """How the vectors that a layer reads come from the first vectors: unchanged, by a linear map, or None."""
     if read is None or start is None:
         return None
     if _are_equal(read, start):
@@ -307,7 +307,7 @@ def _rows(tensor: Tensor) -> np.ndarray:
 
 
 def _are_equal(found: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether two matrices differ by no more than float32 rounds them."""
+    """Whether two matrices differ by no more than float32 rounding."""
     if found.shape != expected.shape:
         return False
     return bool(np.allclose(found, expected, rtol=0, atol=1e-4 * float(np.abs(expected).max())))

@@ -1,8 +1,8 @@
-"""attnviz's attention inside a transformers model, and a record of what passes through it.
+"""attnviz's attention inside a transformers model, and a record of its inputs.
 
 One concept: the forward pass. The function here is registered as an attention implementation of
 transformers under the name "attnviz", so that a model loaded with it runs on `attnviz.maths`.
-What is recorded lives in a context variable, never on the model: one process serves many people.
+Recordings are in a context variable, never on the model, since one process serves many people.
 
 Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0.
 """
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 IMPLEMENTATION = "attnviz"
 
-# Arguments of a family's attention that leave the numbers as they are, or are accounted for
-# elsewhere: masks and positions have been applied by then, dropout is off, caches are not used.
+# Arguments of a family's attention that do not change the numbers, or are handled elsewhere:
+# masks and positions are applied already, dropout is off, caches are not used.
 _HARMLESS = frozenset(
     {
         "is_causal",
@@ -56,13 +56,13 @@ _OTHER_FORMULAS = {
     "softcap": "caps its scores by c · tanh(score / c) (Gemma Team 2024, arXiv:2408.00118, section 2)",
     "s_aux": "gives a part of each row's weight to a learned sink (OpenAI 2025, arXiv:2508.10925)",
 }
-"""What a family does that is asked for by this argument, where it is no scaled dot-product attention."""
+"""What a family does when it passes this argument, where that is not scaled dot-product attention."""
 
 
 class CallOrder:
     """Which attention of a model is called: the kind and the layer, by the order of the calls.
 
-    Some families name no layer, and ALBERT calls one module for each.
+    Some families do not name the layer, and ALBERT calls the same module for every layer.
     """
 
     def __init__(self, network: "PreTrainedModel") -> None:
@@ -76,12 +76,12 @@ class CallOrder:
         """Kind and layer of the last call."""
 
     def upcoming(self, module: nn.Module) -> tuple[Kind, int]:
-        """Kind and layer of a call that is about to be made."""
+        """Kind and layer of the next call."""
         kind = self._kind_of(module)
         return kind, self._n_calls[kind]
 
     def next(self, module: nn.Module) -> tuple[Kind, int]:
-        """Kind and layer of the call that is made now, which is counted."""
+        """Kind and layer of the current call, which is counted."""
         self.last = kind, _ = self.upcoming(module)
         self._n_calls[kind] += 1
         self.n_calls += 1
@@ -102,20 +102,20 @@ class Recording:
     def __init__(self, network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> None:
         self.order = CallOrder(network)
         self.interventions = interventions
-        """What is changed in this pass."""
+        """Changes made in this pass."""
         self.calls: dict[Kind, list[LayerAttention]] = {}
         self.output: Tensor | None = None
-        """What the last call gave, [batch, query, head, d_value]."""
+        """Output of the last call, [batch, query, head, d_value]."""
         self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
 
     def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """As `split_mask`. Layers are handed the same mask, so that it is split and kept once."""
+        """As `split_mask`. All layers get the same mask, so the mask is split and kept once."""
         if id(mask) not in self._masks:
-            self._masks[id(mask)] = (mask, *split_mask(mask))  # holding the mask keeps its id its own
+            self._masks[id(mask)] = (mask, *split_mask(mask))  # keeping the mask keeps its id unique
         return self._masks[id(mask)][1:]
 
     def changed(self, module: nn.Module, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor | None:
-        """The mask of the call that is made now, after the interventions."""
+        """The mask of the current call, after the interventions."""
         kind, layer = self.order.upcoming(module)
         shape = (query.shape[1], query.shape[2], key.shape[2])
         left = allowed_by(self.interventions, kind, layer, shape)
@@ -177,8 +177,8 @@ def attnviz_attention(
         [batch, query, head, d_value], and None in place of the weights.
 
     Raises:
-        UnsupportedArchitectureError: the family adds a term that attnviz does not know, or trains
-            with dropout.
+        UnsupportedArchitectureError: the family adds a term that attnviz does not know, or uses
+            dropout.
     """
     unknown = sorted(name for name, given in others.items() if given is not None and name not in _HARMLESS)
     if unknown or dropout:
@@ -187,7 +187,7 @@ def attnviz_attention(
         found = other or f"calls its attention with {term}, which attnviz does not know"
         raise UnsupportedArchitectureError(
             f"{type(module).__name__} {found}; the numbers of scaled dot-product attention could differ from the "
-            "model's. Pick a model of another family.",
+            "model's. Select a model of another family.",
             reason=f"it {found}",
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
@@ -224,14 +224,14 @@ AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
 
 
 def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
-    """A copy of a model whose parameters and buffers are the model's own, not copied."""
+    """A copy of a model that shares the model's parameters and buffers."""
     shared = {id(one): one for one in (*network.parameters(), *network.buffers())}
     return copy.deepcopy(network, shared)
 
 
 @contextmanager
 def recorded(network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> Iterator[Recording]:
-    """While this holds, the attention calls that this context makes are recorded, and changed as asked."""
+    """A context whose attention calls are recorded, and changed by the interventions."""
     recording = Recording(network, interventions)
     token = _recording.set(recording)
     try:
@@ -247,8 +247,8 @@ def record_forward(
 
     Args:
         network: a model loaded with ``attn_implementation="attnviz"``, in evaluation mode.
-        interventions: what is changed in this pass, and in no other.
-        inputs: what its forward takes; a batch of one.
+        interventions: changes made in this pass only.
+        inputs: arguments of its forward; a batch of one.
 
     Returns:
         Calls in the order of the layers, and [token, d_model].
@@ -264,7 +264,7 @@ def record_forward(
     if not recording.calls:
         raise UnsupportedArchitectureError(
             f"{type(network).__name__} does not let its attention be replaced, so attnviz cannot show "
-            "or check it. Pick a model of another family, such as BERT, RoBERTa or GPT-2."
+            "or check it. Select a model of another family, such as BERT, RoBERTa or GPT-2."
         )
     for kind, calls in recording.calls.items():
         expected = _layer_count(network, kind)
@@ -280,13 +280,13 @@ def record_forward(
             where = ", ".join(f"{len(calls)} of {kind} attention" for kind, calls in recording.calls.items())
             raise SelectionError(
                 f"An intervention at layer {one.layer} of {one.kind or 'any'} attention was asked for; the model "
-                f"has layers counted from 0, {where}. Pick one of those."
+                f"has layers counted from 0, {where}. Select one of those."
             )
     return {kind: tuple(calls) for kind, calls in recording.calls.items()}, output.last_hidden_state[0]
 
 
 def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:
-    """Layers with this kind of attention, as the model's configuration says."""
+    """Number of layers with this kind of attention, by the model's configuration."""
     config = network.config
     if config.is_encoder_decoder and kind != "encoder":
         for name in ("decoder_layers", "num_decoder_layers"):
@@ -296,9 +296,9 @@ def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:
 
 
 def split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """What a mask forbids, and what else it adds to the scores; None where it does nothing.
+    """The cells that a mask allows, and the bias it adds to the scores; each None where the mask has no such effect.
 
-    transformers writes "not allowed" as the dtype's lowest number; anything near it is taken as such.
+    transformers writes "not allowed" as the dtype's lowest number; numbers near it count as not allowed too.
     """
     if mask.dtype == torch.bool:
         allowed, rest = mask, None
@@ -314,8 +314,8 @@ def split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
 def _array(tensor: Tensor) -> np.ndarray:
     """The one element of a batch as a numpy array on the CPU, in float32 unless boolean.
 
-    It is on the tensor's memory, unless that holds more than the tensor: some families compute query,
-    key and value in one product, and a view of the value alone would keep all three.
+    The array shares the tensor's memory, unless that memory holds more than the tensor: some families compute query,
+    key and value in one product, and a view of the value would keep all three.
     """
     if tensor.shape[0] != 1:
         raise CaptureError(

@@ -31,10 +31,10 @@ _LOCAL_FOLDER = "local folder"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A model that a person can pick."""
+    """A model that users can select."""
 
     name: str
-    """What it is called on screen and in links; for a folder its last part, never its path."""
+    """The model's name on screen and in links; for a folder the last part of its path, never the whole path."""
     description: str = ""
     repository: str | None = None
     """Id on the Hub; None for a model that is not downloaded."""
@@ -43,7 +43,7 @@ class Offer:
     folder: Path | None = None
     """Where the weights are, for a model that is not downloaded."""
     download_bytes: int | None = None
-    """Size of the download; None when the Hub has to be asked."""
+    """Size of the download; None when only the Hub knows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,10 @@ class Location:
 
 
 def offers() -> tuple[Offer, ...]:
-    """The models on offer: the embedded one, bert-base-uncased, and those that the operator lists.
+    """The models on offer: the bundled model, bert-base-uncased, and those that the operator lists.
 
     Raises:
-        ModelNotAvailableError: the operator's list has two models of one name.
+        ModelNotAvailableError: two models have the same name.
     """
     found = [_embedded(), _BERT_OFFER]
     for entry in re.split(r"[,\n]", os.environ.get(MODELS_VARIABLE, "")):
@@ -67,7 +67,7 @@ def offers() -> tuple[Offer, ...]:
             offer = _from_operator(entry.strip())
             if any(offer.name == other.name for other in found):
                 raise ModelNotAvailableError(
-                    f"{MODELS_VARIABLE} lists a model called {offer.name}, and there is one of that name "
+                    f"{MODELS_VARIABLE} lists a model called {offer.name}, but another model has that name "
                     "already. Rename the folder, or list it once."
                 )
             found.append(offer)
@@ -78,14 +78,14 @@ def offer(name: str) -> Offer:
     """The model of this name on offer.
 
     Raises:
-        ModelNotAvailableError: there is none; the message names those there are.
+        ModelNotAvailableError: there is no such model; the message names the models on offer.
     """
     for one in offers():
         if one.name == name:
             return one
     names = ", ".join(one.name for one in offers())
     raise ModelNotAvailableError(
-        f"There is no model called {name!r} here. Pick one of {names}, or list it in {MODELS_VARIABLE}."
+        f"There is no model called {name!r} here. Select one of {names}, or list it in {MODELS_VARIABLE}."
     )
 
 
@@ -110,7 +110,7 @@ def weights_files(folder: Path) -> tuple[Path, ...]:
 
 
 def default_model() -> str:
-    """bert-base-uncased once its weights are on disk, the embedded model until then."""
+    """bert-base-uncased once its weights are on disk, the bundled model until then."""
     return BERT if locate(_BERT_OFFER) is not None else EMBEDDED
 
 
@@ -120,12 +120,12 @@ def resolve(name: str) -> Offer:
     A name on offer, a folder, or any Hub id; only scripts and the command line may name a folder.
 
     Raises:
-        ModelNotAvailableError: none of the three.
+        ModelNotAvailableError: the name is none of these.
     """
     for one in offers():
         if name in (one.name, one.repository):
             return one
-    if os.path.isdir(name):  # unlike Path.is_dir, says no to what cannot be a path at all
+    if os.path.isdir(name):  # unlike Path.is_dir, returns False for strings that cannot be paths
         return _folder_offer(Path(name))
     if _is_hub_id(name):
         return Offer(name=name, repository=name)

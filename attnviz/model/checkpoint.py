@@ -1,7 +1,7 @@
 """A checkpoint folder, read: its network on attnviz's attention, its language head, its tokenizer.
 
-One concept: the checkpoint. What is damaged, or would have to be made up, is refused by name; nothing reaches the
-network, and no code that comes with a checkpoint is run.
+One concept: the checkpoint. Damaged or missing parts are refused by name; nothing is downloaded, and no code bundled
+with a checkpoint is run.
 """
 
 import pickle
@@ -26,7 +26,7 @@ _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without transformers' progress bar and log: what matters of them is an error of attnviz."""
+    """A context without transformers' progress bar and log: attnviz raises its own errors."""
     had_bar, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.set_verbosity(CRITICAL)
@@ -42,11 +42,11 @@ def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
     """The fast tokenizer of a folder.
 
     Raises:
-        ModelNotAvailableError: none there, or it cannot be read.
+        ModelNotAvailableError: there is no tokenizer, or it cannot be read.
         UnsupportedArchitectureError: it does not say which word a token belongs to.
     """
     if not any(any(folder.glob(pattern)) for pattern in _VOCABULARY_FILES):
-        raise ModelNotAvailableError(  # transformers would make up a tokenizer that knows no word
+        raise ModelNotAvailableError(  # transformers would create a tokenizer with an empty vocabulary
             f"The folder of {name} has no tokenizer. Save it beside the model with its save_pretrained."
         )
     try:
@@ -67,10 +67,10 @@ def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
 def load_network(
     name: str, folder: Path, *, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, PreTrainedModel | None]:
-    """The network in evaluation mode, and its language head; None unless the checkpoint holds all of one.
+    """The network in evaluation mode, and its language head; None unless the checkpoint has a complete head.
 
     Raises:
-        ModelNotAvailableError: damaged, incomplete, or not loadable without running code that comes with it.
+        ModelNotAvailableError: damaged, incomplete, or not loadable without running its own code.
         UnsupportedArchitectureError: a family that attnviz cannot show.
     """
     try:
@@ -79,7 +79,7 @@ def load_network(
         with_head = class_with_head(config)
         if with_head is not None:
             whole, info = _read(with_head, folder, dtype)
-            # A head of random numbers would predict nothing; Llama 4's class misnames its network.
+            # A randomly initialised head would be meaningless; Llama 4's class misnames its network.
             if not any(_unfit(info)) and whole.base_model is not whole:
                 return split_head(whole)
         network, info = _read(AutoModel, folder, dtype)
@@ -88,56 +88,56 @@ def load_network(
     except pickle.UnpicklingError:
         raise ModelNotAvailableError(
             f"The weights of {name} are a pickle with code in it, which attnviz does not run, or a damaged "
-            "one. Convert them to safetensors, or pick a model that has them."
+            "one. Convert them to safetensors, or select a model that has them."
         ) from None
     except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
         if "trust_remote_code" in str(error):
             raise ModelNotAvailableError(
-                f"{name} can only be loaded by running code that comes with it, which attnviz does not do. "
-                "Pick another model."
+                f"{name} can only be loaded by running its own code, which attnviz does not do. "
+                "Select another model."
             ) from None
-        if isinstance(error, KeyError) and error.args == (IMPLEMENTATION,):  # a family that lists its own
+        if isinstance(error, KeyError) and error.args == (IMPLEMENTATION,):  # the family has its own list
             raise UnsupportedArchitectureError(
                 f"{name} does not let its attention be replaced, so attnviz cannot show or check it. {ADVICE}"
             ) from None
         raise ModelNotAvailableError(
-            f"{name} cannot be loaded: {_said(error, name, folder)} Download it again, or pick another model."
+            f"{name} cannot be loaded: {_said(error, name, folder)} Download it again, or select another model."
         ) from None
     missing, mismatched = _unfit(info)
     if missing:
         raise ModelNotAvailableError(
             f"The checkpoint of {name} lacks {len(missing)} of the model's tensors, such as {missing[0]}; "
-            "random numbers would stand in for them. Download it again, or pick another model."
+            "they would be random numbers. Download it again, or select another model."
         )
     if mismatched:
         raise ModelNotAvailableError(
             f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
-            f"{CONFIG_FILE} says. Download it again, or pick another model."
+            f"{CONFIG_FILE} says. Download it again, or select another model."
         )
     return network, None
 
 
 def _read(loader: Any, folder: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """What an Auto class makes of the folder, and which tensors it did not find there."""
+    """The model that an Auto class loads from the folder, and the tensors that are missing there."""
     made, info = loader.from_pretrained(
         folder,
         local_files_only=True,
-        trust_remote_code=False,  # left out, transformers asks on the terminal whether to run code
+        trust_remote_code=False,  # if left out, transformers asks on the terminal whether to run code
         attn_implementation=IMPLEMENTATION,
         dtype=dtype,
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused by name
     )
-    return made.eval().requires_grad_(False), info  # nothing here trains: numbers are written in place
+    return made.eval().requires_grad_(False), info  # attnviz does not train, and writes numbers in place
 
 
 def _unfit(info: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Tensors that are missing or of another size, but for the pooler's, which no attention uses."""
+    """Tensors that are missing or of another size, except the pooler's, which no attention uses."""
     missing, mismatched = info["missing_keys"], [key for key, *_ in info["mismatched_keys"]]
     return tuple(sorted(key for key in keys if "pooler" not in key) for keys in (missing, mismatched))  # type: ignore[return-value]
 
 
 def _said(error: Exception, name: str, folder: Path) -> str:
-    """First line of what a library says, as a sentence, with the model's name in place of its folder."""
+    """First line of a library's error, as a sentence, with the model's name in place of its folder."""
     line = str(error).strip().split("\n")[0].replace(str(folder), name).rstrip(" :") or type(error).__name__
     return line if line.endswith((".", "!", "?")) else f"{line}."

@@ -2,10 +2,10 @@
 
 One concept: the download. Imports neither torch nor transformers.
 
-huggingface_hub 2.4.0 deletes what has arrived of a file when a download breaks off. So the files are
-fetched here, with that library's session and headers, to where its cache keeps them (``blobs/<etag>``);
-what has arrived stays, and a later call asks for the rest only. ``snapshot_download`` then finds every
-file there, and lays out the snapshot.
+huggingface_hub 2.4.0 deletes a partial file when a download is interrupted. So the files are fetched
+here, with that library's session and headers, into its cache (``blobs/<etag>``); partial files are
+kept, and a later call asks only for the rest. ``snapshot_download`` then finds every file there, and
+creates the snapshot.
 
 Source: the cache of huggingface_hub, https://huggingface.co/docs/huggingface_hub/guides/manage-cache;
 range requests, RFC 9110, section 14.
@@ -53,7 +53,7 @@ from attnviz.model.catalogue import (
     resolve,
 )
 
-SIZE_TIMEOUT = 3.0  # seconds that a screen may wait for a size
+SIZE_TIMEOUT = 3.0  # seconds that the app may wait for a size
 TIMEOUT = 10.0  # seconds without a byte before a connection counts as lost
 LOCK_TIMEOUT = 3.0  # seconds to wait for another download of the same file
 REPORT_INTERVAL = 0.1  # seconds between two reports of progress
@@ -67,13 +67,13 @@ def download_model(name: str, *, on_progress: Callable[[int, int], None] | None 
     Args:
         name: a name on offer or any Hub id, as for `attnviz.load_model`.
         on_progress: called with (bytes so far, bytes in total) at the start, at most every
-            `REPORT_INTERVAL` seconds, and at the end. Bytes that an earlier call left count as there.
-            Not called when the model is on this disk already. What it raises ends the download.
+            `REPORT_INTERVAL` seconds, and at the end. Bytes from an earlier call are included. Not called
+            when the model is on this disk already. An exception that it raises ends the download.
 
     Raises:
         ModelNotAvailableError: no such model, not open to this user, or a repository without weights.
-        DownloadError: the Hub cannot be reached, broke off or refused, or the disk is full. What has
-            arrived is kept, and the next call goes on from there.
+        DownloadError: the Hub cannot be reached or refuses, the connection is lost, or the disk is full.
+            What has arrived is kept, and the next call resumes from there.
     """
     offer = resolve(name)
     location = locate(offer)
@@ -102,7 +102,7 @@ def download_model(name: str, *, on_progress: Callable[[int, int], None] | None 
 def download_size(offer: Offer) -> int:
     """Bytes that a download of this model takes; 0 for a model that is not downloaded.
 
-    The Hub is asked when the offer does not know, and given `SIZE_TIMEOUT` seconds.
+    The Hub is asked where the offer has no size, with a timeout of `SIZE_TIMEOUT` seconds.
 
     Raises:
         ModelNotAvailableError, DownloadError: as `download_model`.
@@ -123,12 +123,12 @@ class _HubFile:
     url: str
     size: int
     etag: str
-    """Its name among the blobs of the cache: the sha256 of a large file, git's id of a small one."""
+    """The file's name among the blobs of the cache: the sha256 of a large file, git's id of a small file."""
     sha256: str | None
 
 
 class _Progress:
-    """Bytes so far, reported now and then."""
+    """Bytes so far, reported at intervals."""
 
     def __init__(self, report: Callable[[int, int], None] | None) -> None:
         self.done = 0
@@ -155,7 +155,7 @@ class _NoBar(tqdm):  # type: ignore[misc]
 
 
 def _list_files(offer: Offer, *, timeout: float) -> tuple[list[_HubFile], list[str]]:
-    """Files of a repository that make its checkpoint, and the patterns that pick them."""
+    """Files of a repository that belong to its checkpoint, and the patterns that match them."""
     repository = _repository(offer)
     info = HfApi(endpoint=_endpoint()).model_info(
         repository, revision=offer.revision, files_metadata=True, timeout=timeout
@@ -164,7 +164,7 @@ def _list_files(offer: Offer, *, timeout: float) -> tuple[list[_HubFile], list[s
     names = [one.rfilename for one in siblings]
     if CONFIG_FILE not in names:
         raise ModelNotAvailableError(
-            f"{repository} has no {CONFIG_FILE}, so it is no transformers model. Pick another one."
+            f"{repository} has no {CONFIG_FILE}, so it is not a transformers model. Select another model."
         )
     for weights in (SAFETENSORS_FILES, PICKLE_FILES):
         if any(filter_repo_objects(names, allow_patterns=[*weights])):
@@ -173,7 +173,7 @@ def _list_files(offer: Offer, *, timeout: float) -> tuple[list[_HubFile], list[s
     else:
         raise ModelNotAvailableError(
             f"{repository} has no weights that attnviz reads, neither {SAFETENSORS_FILES[0]} nor "
-            f"{PICKLE_FILES[0]}. Pick another model, or convert it with transformers' save_pretrained."
+            f"{PICKLE_FILES[0]}. Select another model, or convert it with transformers' save_pretrained."
         )
     picked = filter_repo_objects(siblings, allow_patterns=patterns, key=lambda one: one.rfilename)
     files = [
@@ -210,7 +210,7 @@ def _fetch_all(files: list[_HubFile], offer: Offer, progress: _Progress) -> None
 
 
 def _fetch(file: _HubFile, blobs: Path, progress: _Progress) -> None:
-    """Fetch one file, from where an earlier call stopped; a lost connection is taken up while bytes come."""
+    """Fetch one file, from where an earlier call stopped; retries a lost connection as long as bytes arrive."""
     partial = _partial(file, blobs)
     with partial.open("ab") as target:
         while (before := target.tell()) < file.size:
@@ -231,7 +231,7 @@ def _fetch(file: _HubFile, blobs: Path, progress: _Progress) -> None:
 
 
 def _stream(file: _HubFile, target: BinaryIO, progress: _Progress) -> None:
-    """Append to the target what it lacks of a file, as far as the connection holds."""
+    """Append the missing bytes of a file to the target, until the end or until the connection is lost."""
     headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
     if start := target.tell():
         headers["Range"] = f"bytes={start}-"
@@ -269,7 +269,7 @@ def _n_kept(file: _HubFile, blobs: Path) -> int:
 
 def _repository(offer: Offer) -> str:
     if offer.repository is None:
-        raise ModelNotAvailableError(f"{offer.name} is not on the Hub. Pick another model.")
+        raise ModelNotAvailableError(f"{offer.name} is not on the Hub. Select another model.")
     return offer.repository
 
 
@@ -279,24 +279,24 @@ def _endpoint() -> str:
 
 
 def _explained(error: Exception, offer: Offer, progress: _Progress) -> AttnvizError:
-    """The error of attnviz that says in one sentence what a client's error means, and what to do."""
+    """The attnviz error for a client's error: what it means in one sentence, and what to do."""
     hub = _endpoint()
     if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
-        error = error.__cause__  # snapshot_download looks on the disk when the Hub fails it
+        error = error.__cause__  # snapshot_download falls back to the disk when the Hub fails
     match error:
         case GatedRepoError():
             return ModelNotAvailableError(
-                f"{offer.repository} is open only to those its owner admits. Ask for access on "
+                f"{offer.repository} is open only to users whom its owner admits. Ask for access on "
                 f"{hub}/{offer.repository}, log in with `hf auth login`, and download it again."
             )
         case RepositoryNotFoundError() | HfHubHTTPError(response=httpx2.Response(status_code=401)):
             return ModelNotAvailableError(
-                f"{hub} has no model called {offer.repository}, or shows it only to those who log in. "
+                f"{hub} has no model called {offer.repository}, or shows it only to logged-in users. "
                 "Check the name, or log in with `hf auth login`."
             )
         case RevisionNotFoundError():
             return ModelNotAvailableError(
-                f"{hub} has {offer.repository}, but not its commit {offer.revision}. Pick another model."
+                f"{hub} has {offer.repository}, but not its commit {offer.revision}. Select another model."
             )
         case HfHubHTTPError():
             found = f"{hub} answered with status {error.response.status_code}"
@@ -305,14 +305,14 @@ def _explained(error: Exception, offer: Offer, progress: _Progress) -> AttnvizEr
             found = "HF_HUB_OFFLINE is set, which forbids any connection"
             remedy = "Unset it and start attnviz again"
         case json.JSONDecodeError():
-            found = f"{hub} did not answer as the Hub does, but perhaps as a network's log-in page"
+            found = f"{hub} did not answer like the Hub; perhaps a network's log-in page answered"
             remedy = "Open that address in a browser, then try again"
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
-            found = f"{hub} is no web address"
+            found = f"{hub} is not a web address"
             remedy = "Correct HF_ENDPOINT, or unset it"
         case filelock.Timeout():
             found = "another download of it is running"
-            remedy = "Wait until that one is done"
+            remedy = "Wait until it has finished"
         case httpx2.HTTPError() if progress.done:
             found = f"the connection to {hub} was lost"
             remedy = "Check the connection and download it again"

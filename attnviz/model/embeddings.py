@@ -1,6 +1,6 @@
-"""The tables of vectors at the bottom of a network: what each was asked for, and which one holds the positions.
+"""The embedding tables of a network: which rows each looked up, and which table holds the positions.
 
-One concept: the embedding table, known by what it is asked for while the network runs.
+One concept: the embedding table, identified by its lookups while the network runs.
 """
 
 from typing import Any, Literal
@@ -19,12 +19,12 @@ Ingredient = Literal["token", "position", "segment"]
 
 
 def looked_up_by(asked: Any, numbers: np.ndarray) -> bool:
-    """Whether a table was asked for these rows; Marian hands its positions only a shape."""
+    """Whether a table was asked for these rows; Marian passes only a shape to its table of positions."""
     return isinstance(asked, Tensor) and np.array_equal(asked.reshape(-1).cpu().numpy(), numbers)
 
 
 def ingredient_of(table: nn.Embedding, asked: Any, tokens: Tokens, network: PreTrainedModel) -> Ingredient:
-    """What rows were looked up by, in a table that is not of the tokens; BART's decoder hands its positions the ids."""
+    """What a table other than the tokens' was looked up by; BART's decoder passes ids to its table of positions."""
     is_of_segments = table.num_embeddings == getattr(network.config, "type_vocab_size", 0)
     # RoBERTa has one row for both sentences of a pair
     segments = np.minimum(tokens.segment, table.num_embeddings - 1)
@@ -32,7 +32,7 @@ def ingredient_of(table: nn.Embedding, asked: Any, tokens: Tokens, network: PreT
 
 
 def learned_positions(model: Model) -> Float[np.ndarray, "position d_embedding"] | None:
-    """The table of position vectors that a model has learned, on its own memory; None where it has none.
+    """The model's learned table of position vectors, sharing its memory; None where the model has none.
 
     Rows that a family keeps for padding (RoBERTa's first two) are left out.
     """
@@ -50,7 +50,7 @@ def find_position_table(model: Model, network: PreTrainedModel) -> tuple[nn.Embe
     Args:
         network: a copy that no other thread uses, made by `attnviz.model.capture.share_parameters`.
     """
-    probe = model.trace("a b c")  # a single position could be taken for a segment
+    probe = model.trace("a b c")  # with a single token, a position looks like a segment
     tokens = probe.tokens
     found: list[tuple[nn.Embedding, int]] = []
 

@@ -13,7 +13,7 @@ from attnviz.errors import UnsupportedArchitectureError
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-ADVICE = "Pick a model of another family, such as BERT, RoBERTa or GPT-2."
+ADVICE = "Select a model of another family, such as BERT, RoBERTa or GPT-2."
 
 _OWN_CODE = "its attention is computed in code that transformers does not let attnviz replace"
 
@@ -79,14 +79,14 @@ REASONS = {
     + _OWN_CODE,
     "yoso": "it samples attention by hashing (Zeng et al. 2021, arXiv:2111.09714), and " + _OWN_CODE,
 }
-"""Why not, by ``model_type`` of a configuration."""
+"""Why a family cannot be shown, by ``model_type`` of a configuration."""
 
 _NOT_ATTENTION = {
     "linear_attention": "linear attention or a recurrence",
     "conv": "convolutions",
     "moe": "feed-forward alone",
 }
-"""What a layer holds in attention's place, by its name in a configuration's ``layer_types``."""
+"""What a layer has instead of attention, by its name in a configuration's ``layer_types``."""
 
 
 def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:

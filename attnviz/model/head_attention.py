@@ -1,6 +1,6 @@
-"""The attention of one head, from the vectors that went into it to its scores, weights and output.
+"""The attention of one head, from its input vectors to its scores, weights and output.
 
-One concept: one head, with its own part of the masks, and with the keys and values that it shares with others.
+One concept: one head, with its own part of the masks, and with keys and values that it may share with other heads.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadAttention(Record):
-    """What went into the attention of one head, and what it makes of it: float32 on the CPU, by attnviz's own attention."""
+    """The inputs of the attention of one head, and the results of attnviz's own attention: float32 on the CPU."""
 
     query: Float[np.ndarray, "query d_head"]
     key: Float[np.ndarray, "key d_head"]
@@ -48,7 +48,7 @@ class HeadAttention(Record):
         )
 
     def inputs(self) -> dict[str, Any]:
-        """Query, key, scale, and mask and bias as tensors, by the names that the functions of `attnviz.maths` give them."""
+        """Query, key, scale, mask and bias as tensors, by their parameter names in `attnviz.maths`."""
         return {
             "query": tensor_of(self.query),
             "key": tensor_of(self.key),
@@ -66,7 +66,7 @@ class HeadAttention(Record):
         return self.scores_and_weights()[1]
 
     def scores_and_weights(self) -> tuple[Float[np.ndarray, "query key"], Float[np.ndarray, "query key"]]:
-        """Both, from one product of queries and keys."""
+        """Scores and weights, from one product of queries and keys."""
         from attnviz.maths.attention import softmax  # torch is slow to import
 
         scores = self._scores()
@@ -86,7 +86,7 @@ def read_only(tensor: "Tensor") -> np.ndarray:
 
 
 def tensor_of(array: np.ndarray) -> "Tensor":
-    """The numbers as a tensor of their own: torch has no read-only tensors."""
+    """A copy of the numbers as a tensor, since torch has no read-only tensors."""
     import torch
 
     return torch.tensor(array)

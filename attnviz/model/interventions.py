@@ -1,7 +1,7 @@
-"""What is changed inside a forward pass: at which layers and heads, and how.
+"""Changes inside a forward pass: at which layers and heads, and how.
 
-One concept: the Intervention. It is handed to one forward pass and consulted by the attention function while that
-pass runs (`attnviz.model.capture`); nothing is written on the model, so that two passes with different ones never meet.
+One concept: the Intervention. It is passed to one forward pass and used by the attention function during that pass
+(`attnviz.model.capture`); the model itself is not changed, so that passes do not affect each other.
 """
 
 from collections.abc import Iterable
@@ -16,12 +16,12 @@ from attnviz.records import Kind, Record, check_index
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Intervention(Record):
-    """A change of the attention of one layer or all, and there of one head or all."""
+    """A change of the attention in one layer or all layers, and in one head or all heads."""
 
     allowed: Bool[np.ndarray, "query key"]
     """Keys that each query may see from now on; those that the model forbids stay forbidden."""
     kind: Kind | None = None
-    """Kind of attention; None for the model's only one, or for all of them that have this many queries and keys."""
+    """Kind of attention; None for the model's only kind, or for all kinds with this number of queries and keys."""
     layer: int | None = None
     """None for every layer."""
     head: int | None = None
@@ -35,7 +35,7 @@ class Intervention(Record):
 def allowed_by(
     interventions: Iterable[Intervention], kind: Kind, layer: int, shape: tuple[int, int, int]
 ) -> Bool[np.ndarray, "#head query key"] | None:
-    """What all changes to a layer leave to be seen; None where they change nothing.
+    """The keys that queries of a layer may see after all interventions; None where none applies.
 
     Args:
         shape: heads, queries and keys of the layer.

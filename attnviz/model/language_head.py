@@ -1,6 +1,6 @@
-"""The language head of a checkpoint: what stands above the network, and shares its parameters.
+"""The language head of a checkpoint: the layers above the network, which may share its parameters.
 
-One concept: the head, split from the network, so that either runs alone.
+One concept: the head, split from the network, so that each runs alone.
 
 Source: ``AutoModelForMaskedLM`` and ``AutoModelForCausalLM`` of transformers 5.23.0.
 """
@@ -24,11 +24,11 @@ _LOADERS = {
     "ForCausalLM": (AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING),
     "LMHeadModel": (AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING),
 }
-"""What reads a checkpoint with its head, by how its ``architectures`` end."""
+"""Auto class that loads a checkpoint with its head, by the ending of its ``architectures``."""
 
 
 def class_with_head(config: PreTrainedConfig) -> Any:
-    """The Auto class that reads a checkpoint with its language head; None where it does not name one."""
+    """The Auto class that loads a checkpoint with its language head; None where the checkpoint names no such head."""
     if config.is_encoder_decoder:
         return None
     for architecture in config.architectures or ():
@@ -39,7 +39,7 @@ def class_with_head(config: PreTrainedConfig) -> Any:
 
 
 class _Output(BaseModelOutputWithPoolingAndCrossAttentions):
-    """The last hidden state; whatever else a family's network gives, such as the choices of experts, is None."""
+    """The last hidden state; all other outputs of a network, such as router logits of experts, are None."""
 
     def __getattr__(self, name: str) -> None:
         if name.startswith("__"):
@@ -47,14 +47,14 @@ class _Output(BaseModelOutputWithPoolingAndCrossAttentions):
 
 
 class _Given(nn.Module):
-    """Stands where the network was, and gives back the vectors that a head is called with.
+    """A replacement for the network that returns the vectors that the head is called with.
 
-    Some heads call a part of the network instead, as OPT's calls its decoder, or read a number of it.
+    Some heads call a part of the network instead, as OPT's head calls the decoder, or read an attribute of it.
     """
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
-        self._of = [network]  # in a list, so that the network is no part of its head
+        self._of = [network]  # in a list, so that the network is not a submodule of its head
 
     def __getattr__(self, name: str) -> Any:
         if name == "_of":
@@ -69,7 +69,7 @@ class _Given(nn.Module):
 def split_head(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel]:
     """The network of a model, and its head alone; parameters that both use, such as the embeddings, stay shared.
 
-    The head is called as the whole was, with the network's last hidden state as ``inputs_embeds``.
+    The head is called like the whole model, with the network's last hidden state as ``inputs_embeds``.
     """
     network = whole.base_model
     setattr(whole, whole.base_model_prefix, _Given(network))

@@ -1,6 +1,6 @@
-"""Loading: a name from the catalogue, a Hub id on disk or a folder becomes a Model that can trace a text.
+"""Loading a Model from a name in the catalogue, a Hub id on disk or a folder.
 
-One concept: the loaded model. Nothing here reaches the network; downloads are in `attnviz.model.download`.
+One concept: the loaded model. Nothing is downloaded here; downloads are in `attnviz.model.download`.
 """
 
 import os
@@ -31,40 +31,40 @@ from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Provenance, Tokens, check_index
 
 DType = Literal["float32", "bfloat16", "float16"]
-_NO_LIMIT = 10**6  # tokenizers without a limit of their own say 10^30
+_NO_LIMIT = 10**6  # tokenizers without a limit report 10^30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
     """A transformers model running on attnviz's attention, its tokenizer, and its reference.
 
-    Safe to use from several threads: nothing that a call learns is kept on it.
+    Safe to use from several threads, since calls do not change it.
     """
 
     name: str
     revision: str
     folder: Path
-    """Where its files are."""
+    """Folder of the model's files."""
     tokenizer: PreTrainedTokenizerBase
     network: PreTrainedModel
-    """Runs on attnviz's attention."""
+    """The network, running on attnviz's attention."""
     reference: PreTrainedModel
     """The same parameters on the family's own eager attention."""
     head: PreTrainedModel | None = field(default=None, repr=False)
-    """Its language head, for `attnviz.predict`; None where the checkpoint has none."""
+    """The language head, for `attnviz.predict`; None where the checkpoint has none."""
     output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
-    """W_O of every layer by kind of attention; a kind is missing where attnviz knows of none."""
+    """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def max_tokens(self) -> int | None:
-        """Most tokens that the model reads at once, special ones included; None when there is no limit."""
+        """Most tokens that the model reads at once, special tokens included; None when there is no limit."""
         limits = [_position_limit(self.network), self.tokenizer.model_max_length]
         return min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
 
     @property
     def provenance(self) -> Provenance:
-        """What to cite beside a number of this model."""
+        """The model, revision and versions to cite with numbers of this model."""
         return Provenance(
             model=self.name,
             revision=self.revision,
@@ -87,7 +87,7 @@ class Model:
 
     @property
     def mask_label(self) -> str | None:
-        """What the model's mask token is written as, such as "[MASK]"; None where it has none."""
+        """The model's mask token as text, such as "[MASK]"; None where the model has none."""
         label = self.tokenizer.mask_token
         return None if label is None else str(label)
 
@@ -109,20 +109,20 @@ class Model:
         masked: Collection[int] = (),
         interventions: Sequence[Intervention] = (),
     ) -> Trace:
-        """What passes through every attention of the model while it reads a text.
+        """The inputs of every attention of the model while it reads a text.
 
         Args:
-            text_pair: the second sentence of a pair; for an encoder-decoder model, what its decoder
-                has written so far (nothing but its start token when None).
-            cut: leave out what is over the limit instead of refusing it.
-            max_tokens: a lower limit than the model's own; what is computed grows with its square.
-            masked: positions of tokens that the model's mask token takes the place of; of the encoder's text
-                in an encoder-decoder model.
-            interventions: what is changed inside this forward pass; such a trace is not the model's own, and
+            text_pair: the second sentence of a pair; for an encoder-decoder model, the text that its decoder
+                has written so far (only its start token when None).
+            cut: leave out tokens over the limit instead of raising an error.
+            max_tokens: a lower limit than the model's own; the cost grows with its square.
+            masked: positions of tokens that are replaced by the model's mask token; in the encoder's text of an
+                encoder-decoder model.
+            interventions: changes inside this forward pass; such a trace is not the model's own, and
                 `attnviz.verify` refuses it.
 
         Raises:
-            SelectionError: a position that is not there or special, or a model without a mask token.
+            SelectionError: a position outside the text or of a special token, or a model without a mask token.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
             CaptureError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
@@ -145,7 +145,7 @@ class Model:
         )
 
     def token_ids(self, tokens: Tokens, *, is_target: bool = False) -> list[int]:
-        """Ids that the tokenizer alone gives for the text of some tokens, cut where they are cut, nothing masked.
+        """Ids that the tokenizer gives for the text of some tokens, cut in the same place, without masking.
 
         Args:
             is_target: whether a decoder reads them: its start token first, and no end token.
@@ -162,7 +162,7 @@ class Model:
         return start + (ids[:-1] if is_target and is_special[-1] else ids)
 
     def spellings(self, token_id: int) -> tuple[str, str]:
-        """How a token may be written: as the vocabulary has it, and as the text that it stands for."""
+        """The labels that a token may have: its entry in the vocabulary, and the text it is decoded to."""
         with self._tokenizer_lock:
             token = self.tokenizer.convert_ids_to_tokens(token_id)
             decoded = str(self.tokenizer.decode([token_id])).strip()
@@ -178,19 +178,19 @@ class Model:
         )
 
     def _mask(self, tokens: Tokens, positions: Collection[int]) -> Tokens:
-        """The tokens with the mask token in the place of some."""
+        """The tokens, with some replaced by the mask token."""
         label, mask_id = self.mask_label, self.tokenizer.mask_token_id
         if label is None or mask_id is None:
             raise SelectionError(
-                f"Tokens were to be masked; {self.name} has no mask token. Pick a model such as BERT that has one."
+                f"Tokens were to be masked; {self.name} has no mask token. Select a model that has one, such as BERT."
             )
         ids, labels = tokens.ids.copy(), list(tokens.labels)
         for position in sorted(positions):
             check_index("token", position, len(tokens), "this text")
             if tokens.is_special[position]:
                 raise SelectionError(
-                    f"Token {position}, {labels[position]}, was to be masked; the tokenizer put it around the "
-                    "text. Mask a token of the text."
+                    f"Token {position}, {labels[position]}, was to be masked; it is a special token that the "
+                    "tokenizer added. Mask a token of the text."
                 )
             ids[position], labels[position] = mask_id, label
         return replace(
@@ -203,7 +203,7 @@ class Model:
     def inputs(self, tokens: Tokens, target: Tokens | None = None) -> dict[str, Any]:
         """Arguments of the network's forward for these tokens: a batch of one, caches off.
 
-        One text needs no padding and so no mask of it; transformers' eager attention would add a matrix
+        One text needs no padding and so no padding mask, for which transformers' eager attention would add a matrix
         of zeros to every score.
         """
         device = self.network.device
@@ -217,7 +217,7 @@ class Model:
         return inputs
 
     def _decoder_tokens(self, text: str | None, *, cut: bool, max_tokens: int | None) -> Tokens:
-        """What the decoder reads: its start token, then the text without its end token."""
+        """The ids that the decoder reads: its start token, then the text without its end token."""
         start = _decoder_start(self.network)
         label = str(self.tokenizer.convert_ids_to_tokens(start))
         if text is None:
@@ -249,14 +249,14 @@ def load_model(name: str | None = None, *, device: str | None = None, dtype: DTy
     Args:
         name: a name on offer, any Hub id that has been downloaded, or a checkpoint folder. None for
             bert-base-uncased where it is on disk, and the bundled all-MiniLM-L6-v2 otherwise.
-        device: where it runs: a device of torch such as "cpu" or "cuda:1", or "auto" for CUDA where there is a
-            device of it, and the CPU otherwise. None for what ``ATTNVIZ_DEVICE`` says, or "auto" without it. A
-            trace is on the CPU in any case.
-        dtype: the arithmetic of its forward pass. A trace is float32 in any case.
+        device: a torch device such as "cpu" or "cuda:1", or "auto" for CUDA where it is available, and the CPU
+            otherwise. None for the value of ``ATTNVIZ_DEVICE``, or "auto" if it is not set. A trace is always on the
+            CPU.
+        dtype: the arithmetic of the forward pass. A trace is always float32.
 
     Raises:
         ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
-            code that comes with it.
+            its own code.
         UnsupportedArchitectureError: its family does not let its attention be replaced.
     """
     place = find_device(device)
@@ -270,8 +270,8 @@ def load_model(name: str | None = None, *, device: str | None = None, dtype: DTy
 
 
 _loading = threading.Lock()
-"""transformers 5.23.0 changes its own classes while it reads a checkpoint (`initialization.no_tie_weights`): of two
-that are read at once one lacks its tied weights, and so may every later one."""
+"""transformers 5.23.0 changes its own classes while it reads a checkpoint (`initialization.no_tie_weights`): if two
+are read at once, one of them lacks its tied weights, and so may all later checkpoints."""
 
 
 def find_device(name: str | None = None) -> torch.device:
@@ -284,12 +284,12 @@ def find_device(name: str | None = None) -> torch.device:
     if asked == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.empty(1, device=asked)  # torch says only here whether there is such a device
+        torch.empty(1, device=asked)  # only here does torch raise an error if there is no such device
         return torch.device(asked)
     except (RuntimeError, AssertionError):
         there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
         raise ModelNotAvailableError(
-            f"The device {asked!r} was asked for; this machine has {', '.join(there)}. Pick one of those, or leave "
+            f"The device {asked!r} was asked for; this machine has {', '.join(there)}. Select one of those, or leave "
             "ATTNVIZ_DEVICE and device= out."
         ) from None
 
@@ -297,7 +297,7 @@ def find_device(name: str | None = None) -> torch.device:
 def _load(name: str, location: Location, device: torch.device, dtype: DType) -> Model:
     if not (location.folder / CONFIG_FILE).is_file():
         raise ModelNotAvailableError(
-            f"The folder of {name} has no {CONFIG_FILE}, so it is no checkpoint. Name a folder that "
+            f"The folder of {name} has no {CONFIG_FILE}, so it is not a checkpoint. Give a folder that "
             "transformers' save_pretrained wrote, with its tokenizer."
         )
     with _loading, quiet():
@@ -315,14 +315,14 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType) -> 
         reference=make_reference(network),
         head=head,
     )
-    probe = model.trace("a")  # an architecture that does not take our attention is refused here, not later
+    probe = model.trace("a")  # refuses unsupported architectures here, not later
     maps = find_output_maps(network, **model.inputs(probe.tokens, probe.target_tokens))
     listen_to_outputs(model.reference, (one.name for of_kind in maps.values() for one in of_kind))
     return replace(model, output_maps=maps)
 
 
 def _position_limit(network: PreTrainedModel) -> int | None:
-    """Positions that the model has, less those that RoBERTa and its kin keep for padding; None for no limit.
+    """Number of positions that the model has, without those that RoBERTa-like models keep for padding; None for no limit.
 
     XLNet writes "no limit" as -1.
     """

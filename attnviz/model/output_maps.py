@@ -1,7 +1,7 @@
-"""W_O of every layer: the linear map that joins the heads' outputs, found by running the model, and proved there.
+"""W_O of every layer: the linear map that joins the heads' outputs, found and checked by running the model.
 
-One concept: the output map. A layer has one where a linear map takes the heads' outputs side by side, as they are,
-and multiplies them by its weight; what reads them after a norm or a gate (BitNet, Qwen3-Next) is none.
+One concept: the output map. A layer has an output map where a linear map takes the concatenated outputs of the heads,
+unchanged, and multiplies them by its weight; a map after a norm or a gate (BitNet, Qwen3-Next) does not count.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Linear = nn.Linear | Conv1D
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OutputMap(Record):
-    """W_O of one layer; on the memory of the model's own parameters where these are float32 on the CPU."""
+    """W_O of one layer; shares the memory of the model's parameters where these are float32 on the CPU."""
 
     name: str
     """Name of the module in the network, such as ``encoder.layer.0.attention.output.dense``."""
@@ -37,8 +37,8 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
     """The output map of every layer by kind of attention; a kind is left out unless all its layers have one.
 
     Args:
-        network: runs on attnviz's attention. It is listened to while it runs once, so that nothing else may use it.
-        inputs: what its forward takes; a batch of one.
+        network: runs on attnviz's attention. Hooks record one run of it, during which nothing else may use it.
+        inputs: arguments of its forward; a batch of one.
     """
     names = {module: name for name, module in network.named_modules() if isinstance(module, Linear)}
     found: dict[tuple[Kind, int], OutputMap] = {}
@@ -76,7 +76,7 @@ def linear_parameters(linear: Linear) -> tuple[Tensor, Tensor | None]:
 
 
 def _is_product(given: Tensor, weight: Tensor, bias: Tensor | None, made: Tensor) -> bool:
-    """Whether a module's output is its input times its weight, as far as its dtype holds that."""
+    """Whether a module's output is its input times its weight, within the rounding of its dtype."""
     given, made = (one.reshape(-1, one.shape[-1]).double() for one in (given, made))
     expected, sizes = given @ weight.double(), given.abs() @ weight.double().abs()
     if bias is not None:

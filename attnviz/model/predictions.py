@@ -1,4 +1,4 @@
-"""What a model would put in a place of its text: its own language head on the last hidden state of a trace.
+"""The tokens that a model predicts at a position: its own language head on the last hidden state of a trace.
 
 One concept: the prediction.
 
@@ -21,20 +21,20 @@ from attnviz.records import Record, check_index
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Predictions(Record):
-    """The likeliest tokens, likeliest first."""
+    """The most likely tokens, most likely first."""
 
     position: int
-    """Where they would stand; for a model that reads from left to right, the token that they would follow."""
+    """Position of the predicted token; for a causal model, the position of the token before it."""
     labels: tuple[str, ...]
     probabilities: Float[np.ndarray, " token"]
-    """Their shares of the softmax over the whole vocabulary."""
+    """Probabilities of these tokens: the softmax over the whole vocabulary."""
 
 
 def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predictions:
-    """The tokens that the model's own head finds likeliest at a position of a trace, likeliest first.
+    """The tokens that the model's own head predicts at a position of a trace, most likely first.
 
-    A masked language model says what stands there, and a causal one what comes next. What an intervention changed in
-    the trace is changed here too.
+    A masked language model predicts the token at the position, a causal model the next token. Interventions in the
+    trace also affect the predictions.
 
     Raises:
         SelectionError: no such position, or fewer than one token asked for.
@@ -42,12 +42,12 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
     """
     if model.head is None:
         raise UnsupportedArchitectureError(
-            f"What {model.name} predicts at token {position} was asked for; its checkpoint has no language head. "
-            "Pick a model that has one, such as bert-base-uncased."
+            f"A prediction of {model.name} at token {position} was asked for; its checkpoint has no language head. "
+            "Select a model that has one, such as bert-base-uncased."
         )
     check_index("token", position, len(trace.last_hidden_state), "this text")
     if top < 1:
-        raise SelectionError(f"The {top} likeliest tokens were asked for. Ask for one or more.")
+        raise SelectionError(f"The {top} most likely tokens were asked for. Ask for one or more.")
     vector = torch.tensor(trace.last_hidden_state[position]).to(model.network.device, model.network.dtype)
     with torch.inference_mode():
         logits = model.head(inputs_embeds=vector[None, None]).logits[0, 0]

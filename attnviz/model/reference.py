@@ -1,7 +1,7 @@
-"""The reference: the same model on its family's own attention, and what passes through it.
+"""The reference: the same model on its family's own attention, and the inputs and outputs of that attention.
 
 One concept: the model's own numbers. A reference shares every parameter with the model that is traced. Its attention
-is the function ``eager_attention_forward`` that transformers has for the family, called just as the family calls it.
+is the function ``eager_attention_forward`` that transformers has for the family, called exactly as the family calls it.
 
 Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0.
 """
@@ -30,7 +30,7 @@ IMPLEMENTATION = "attnviz_reference"
 
 @dataclass(slots=True, kw_only=True)
 class ReferenceCall:
-    """What one attention of the reference took and what it gave, as float32 tensors on the CPU."""
+    """Inputs and outputs of one attention of the reference, as float32 tensors on the CPU."""
 
     kind: Kind
     layer: int
@@ -52,11 +52,11 @@ class ReferenceCall:
 
 
 class ReferencePass:
-    """One forward pass of a reference, listened to while it goes on, so that no layer's weights are kept.
+    """One forward pass of a reference, handled call by call, so that no layer's weights are kept.
 
     Args:
         on_attention: called with every attention call.
-        on_output: called with the kind and the layer of every attention call and what W_O made of it,
+        on_output: called with the kind and the layer of every attention call and the output of W_O,
             [query, d_model], where the reference's W_O is known: see `listen_to_outputs`.
     """
 
@@ -75,7 +75,7 @@ class ReferencePass:
         """The last hidden state, [token, d_model], in float32 on the CPU.
 
         Args:
-            inputs: what the model's forward takes; a batch of one.
+            inputs: arguments of the model's forward; a batch of one.
         """
         token = _pass.set(self)
         try:
@@ -107,7 +107,7 @@ def family_attention(
     attention_mask: Tensor | None,
     **terms: Any,
 ) -> tuple[Tensor, Tensor]:
-    """The family's own eager attention, with everything that the family hands it; told to the pass that listens.
+    """The family's own eager attention with all its arguments, reported to the current pass.
 
     Raises:
         UnsupportedArchitectureError: the family's module has no ``eager_attention_forward``.
@@ -145,7 +145,7 @@ def family_function(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
             return cast(Callable[..., tuple[Tensor, Tensor]], found)
     raise UnsupportedArchitectureError(
         f"transformers has no eager attention for {type(module).__name__} that attnviz could compare itself with. "
-        "Pick a model of another family, such as BERT, RoBERTa or GPT-2."
+        "Select a model of another family, such as BERT, RoBERTa or GPT-2."
     )
 
 
@@ -166,9 +166,9 @@ def in_float64(reference: "PreTrainedModel") -> "PreTrainedModel":
 
 
 def listen_to_outputs(reference: "PreTrainedModel", names: Iterable[str]) -> None:
-    """Makes a reference tell its passes what leaves these modules, the W_O of its layers.
+    """Adds hooks that report the outputs of these modules, the W_O of the layers, to the current pass.
 
-    The hooks stay: a pass hears only what its own context runs, so that one reference serves many people.
+    The hooks stay: a pass gets only reports from its own context, so that one reference serves many people.
     """
 
     def tell(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:

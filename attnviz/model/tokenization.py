@@ -1,4 +1,4 @@
-"""Text to Tokens: what a model will read, and clear refusals of what it cannot.
+"""Text to Tokens: the tokens that a model will read, and clear errors for texts that it cannot read.
 
 One concept: the step from text to tokens. Works with any transformers tokenizer; imports no torch.
 """
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 CHARACTER_LIMIT = 100_000
-"""Longest text handed to a tokenizer. No model offered reads a tenth of it, and it is tokenized in
-under a second."""
+"""Most characters of a text for a tokenizer: ten times more than any model on offer reads, tokenized in under a
+second."""
 
 _SPACELESS = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -41,12 +41,12 @@ def tokenize(
     """Tokens of a text, or of a pair of texts as the model's own template joins them.
 
     Args:
-        max_tokens: most tokens that can be read, special ones included; None for no limit.
-        cut: leave out tokens at the end of the longer text instead of refusing; how many is in
+        max_tokens: most tokens that can be read, special tokens included; None for no limit.
+        cut: leave out tokens at the end of the longer text instead of raising an error; their number is
             ``n_cut`` of the result.
 
     Raises:
-        EmptyTextError: no token is left of a text but special ones.
+        EmptyTextError: a text has no tokens except special tokens.
         TextTooLongError: over `CHARACTER_LIMIT` characters, or over ``max_tokens`` without ``cut``.
         InvalidTextError: a lone surrogate, which is no character.
     """
@@ -76,7 +76,7 @@ def tokenize(
         )
     kept = _segments(encoding)
     # A special token belongs to the text before it, as in BERT's template: [CLS] a [SEP] b [SEP].
-    # Families without segment ids (RoBERTa) are treated alike.
+    # The same holds for families without segment ids (RoBERTa).
     segment = np.maximum.accumulate(np.where(kept < 0, 0, kept))
     return Tokens(
         text=text,
@@ -92,11 +92,11 @@ def tokenize(
 
 
 def labels_of(tokenizer: "PreTrainedTokenizerBase", ids: list[int]) -> tuple[str, ...]:
-    """What is shown for each token.
+    """The label of each token.
 
-    WordPiece tokens are shown as they are, "##" included. Byte-level and SentencePiece tokens spell
-    spaces and bytes in a code of their own, so they are decoded; a token that is only part of a
-    character keeps its code, and one that the vocabulary does not have its id.
+    WordPiece tokens are shown as they are, "##" included. Byte-level and SentencePiece tokens encode
+    spaces and bytes, so they are decoded; a token that is only part of a character keeps its code, and
+    a token that is not in the vocabulary is shown by its id.
     """
     tokens = [
         f"id {number}" if token is None else token
@@ -113,12 +113,12 @@ def labels_of(tokenizer: "PreTrainedTokenizerBase", ids: list[int]) -> tuple[str
 
 
 def has_words(*texts: Tokens | None) -> bool:
-    """Whether of any token of these texts it is known which word it is part of."""
+    """Whether the word of any token in these texts is known."""
     return any(bool((one.word >= 0).any()) for one in texts if one is not None)
 
 
 def remarks(tokens: Tokens) -> tuple[str, ...]:
-    """What a person should know about how their text was read, a sentence each; often nothing."""
+    """Notes for users on how their text was read, a sentence each; usually empty."""
     found = []
     if n_unknown := int(tokens.is_unknown.sum()):
         label = tokens.labels[int(np.flatnonzero(tokens.is_unknown)[0])]
@@ -175,9 +175,9 @@ def _control_codes(text: str) -> str:
 
 
 def _words(encoding: "BatchEncoding", texts: tuple[str, ...]) -> np.ndarray:
-    """For each token the number of the word of its text that it is part of; -1 where that cannot be told.
+    """For each token the number of its word in its text; -1 where the word is not known.
 
-    Words end where the tokenizer's own do, and at whitespace: Llama 2's tokenizer takes a whole text as one word.
+    Words end where the tokenizer's words end, and at whitespace: Llama 2's tokenizer takes a whole text as one word.
     """
     sequences, own, spans = encoding.sequence_ids(), encoding.word_ids(), encoding[0].offsets
     groups: list[list[int]] = []
@@ -202,11 +202,11 @@ def _words(encoding: "BatchEncoding", texts: tuple[str, ...]) -> np.ndarray:
 
 
 def _is_apart(text: str, left: tuple[int, int], right: tuple[int, int]) -> bool:
-    """Whether there is whitespace between two neighbouring tokens, given where each stands in the text."""
+    """Whether there is whitespace between two neighbouring tokens, given their spans in the text."""
     first, between, second = text[slice(*left)], text[left[1] : right[0]], text[slice(*right)]
     if any(map(str.isspace, between)) or second[:1].isspace():
         return True
-    return first[-1:].isspace() and not first.isspace()  # a blank alone is the start of what follows
+    return first[-1:].isspace() and not first.isspace()  # a single space belongs to the token that follows
 
 
 def _segments(encoding: "BatchEncoding") -> np.ndarray:

@@ -1,9 +1,9 @@
 """Which differences rounding explains, between two computations of one model's attention.
 
-One concept: the tolerance of each check of `attnviz.model.verification`. Vectors of two runs of one network drift apart by
-the roundings of the layers below. What attention makes of them may then differ by what those differences, measured,
-explain, and by its own roundings, whose bounds always hold. So a tolerance grows with the scores; a difference beyond
-its own tolerance is a fault and widens no other.
+One concept: the tolerance of each check of `attnviz.model.verification`. Vectors of two runs of one network differ by the
+rounding errors of the layers below. The results of attention may then differ by the effect of these measured
+differences, and by attention's own rounding errors, whose bounds always hold. So a tolerance grows with the scores; a
+difference beyond its own tolerance is an error and widens no other tolerance.
 
 Sources: Higham 2002, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation 3.5 (`dot_bound`); Higham
 and Mary 2019, "A New Approach to Probabilistic Rounding Error Analysis" (SIAM J. Sci. Comput. 41:A2815), section 2
@@ -21,8 +21,8 @@ from jaxtyping import Float
 from attnviz.maths.rounding import dot_bound, likely_bound, unit_roundoff
 
 _PRODUCTS, _ROUNDINGS = 12, 12
-"""Of a transformer layer, in units of d_model: lengths of the sums on a number's way through W_Q, W_O and a
-feed-forward part of four times the width; and numbers that are rounded on that way, by sums, norms and activations."""
+"""For a transformer layer, in units of d_model: lengths of the sums in W_Q, W_O and a feed-forward part of four times
+the width; and how often a number is rounded in sums, norms and activations."""
 
 UNITS = {
     "tokens": "tokens",
@@ -39,13 +39,13 @@ UNITS = {
     "output after W_O": "share of the largest number",
     "last hidden state": "share of the largest number",
 }
-"""What differences are measured in, by check, in the order in which a forward pass computes them."""
+"""The unit of differences, by check, in the order in which a forward pass computes the numbers."""
 
-_SAME = "The same numbers go into both, so they have to be equal."
+_SAME = "Both computations use the same numbers, so they must be equal."
 _DRIFT = (
-    "The {dtype} roundings of all layers below add up; the tolerance is the bound that sums of so many products keep with "
-    "all but certainty (Higham and Mary 2019), or, in a model that amplifies roundings, 8 times what the model in "
-    "{dtype} differs from itself in float64."
+    "The {dtype} rounding errors of all layers below add up; the tolerance is a bound that they exceed with negligible probability "
+    "(Higham and Mary 2019), or, in a model that amplifies rounding errors, 8 times the difference between the model in "
+    "{dtype} and in float64."
 )
 REASONS = {
     "tokens": "Ids are whole numbers: the tokenizer gives the same ones again.",

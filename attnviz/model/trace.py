@@ -1,7 +1,7 @@
-"""A Trace: what passed through every attention of a model while it read one text.
+"""A Trace: the inputs of every attention of a model while it read one text.
 
 One concept: the queries, keys, values and masks of all layers, and the scores, weights and outputs
-computed from them for the head that is asked for. torch is imported only when they are.
+computed from them for a requested head. torch is imported only for these computations.
 """
 
 from collections.abc import Mapping
@@ -36,9 +36,9 @@ class Trace(Record):
 
     Weights would be layers x heads x query x key numbers. They are computed for one head at a time,
     by the functions that the model itself ran on. Layers and heads count from 0. Where a model has
-    attention of several kinds, ``kind`` picks one; the default is its first, "encoder" for BERT.
+    several kinds of attention, ``kind`` selects one; the default is the first, "encoder" for BERT.
 
-    Every method that takes layer, head or kind raises SelectionError for one that is not there.
+    Every method raises SelectionError for a layer, head or kind that the model does not have.
     """
 
     tokens: Tokens
@@ -48,7 +48,7 @@ class Trace(Record):
     layers: Mapping[Kind, tuple[LayerAttention, ...]]
     last_hidden_state: Float[np.ndarray, "token d_model"]
     interventions: tuple[Intervention, ...] = ()
-    """What was changed inside the forward pass; nothing for the model's own."""
+    """Changes inside the forward pass; empty for the model's own numbers."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
@@ -89,12 +89,12 @@ class Trace(Record):
         return self.query_tokens(kind) if self._kind(kind) == "decoder" else self.tokens
 
     def attention(self, layer: int, kind: Kind | None = None) -> LayerAttention:
-        """What went into the attention of one layer, all heads."""
+        """The inputs of the attention of one layer, all heads."""
         calls = self._calls(kind)
         return calls[check_index("layer", layer, len(calls), f"{self.provenance.model}")]
 
     def with_layer(self, call: LayerAttention) -> "Trace":
-        """The trace with other numbers in one layer's attention, in the place of those of its kind and layer."""
+        """The trace with other numbers in one layer's attention, for the kind and layer that they name."""
         calls = list(self._calls(call.kind))
         calls[check_index("layer", call.layer, len(calls), self.provenance.model)] = call
         return replace(self, layers={**self.layers, call.kind: tuple(calls)})
@@ -127,7 +127,7 @@ class Trace(Record):
 
     def output(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_value"]:
         """Output of one head: for each query the mean of the values, weighted by its attention."""
-        self.head(layer, head, kind)  # raises where there is no such head
+        self.head(layer, head, kind)  # raises an error where there is no such head
         output: np.ndarray = self.outputs(layer, kind)[head]
         return output
 
@@ -154,7 +154,7 @@ class Trace(Record):
         """Attention weights of all heads of one layer, or their norm-based weights (``norms``).
 
         Raises:
-            SelectionError: also for a measure that has no number for each head, or is not to be had; see
+            SelectionError: also for a measure without a number for each head, or one that is not available; see
                 `measures`.
         """
         from attnviz.maths.attention import attention_weights, expand_heads
@@ -178,7 +178,7 @@ class Trace(Record):
         return weights
 
     def value_lengths(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head key"]:
-        """For each head and token the length of the vector v_j W_O that a weight of 1 brings to the layer's output.
+        """For each head and token the length of the vector v_j W_O that a weight of 1 adds to the layer's output.
 
         Raises:
             SelectionError: also where W_O is not known.
@@ -189,7 +189,7 @@ class Trace(Record):
         return attribution.lengths_of(self.value_products(layer, kind))
 
     def value_products(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head head key"]:
-        """What norm-based weights of all heads together need of the values and W_O; see `attnviz.maths.attribution`.
+        """Dot products of values and W_O for norm-based weights of all heads together; see `attnviz.maths.attribution`.
 
         Raises:
             SelectionError: also where W_O is not known.
@@ -198,23 +198,23 @@ class Trace(Record):
         if call.value_products is not None:
             return call.value_products
         self._check_measure("norms", kind)
-        assert call.output_weight is not None  # or norms would not be among the measures
+        assert call.output_weight is not None  # otherwise norms would not be among the measures
         return attribution.value_products(call.value, call.output_weight)
 
     def rollout(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
-        """How much of each token of the text a token holds after this layer; rows sum to 1.
+        """Rollout: how much of each token of the text a token contains after this layer; rows sum to 1.
 
         The weights of each layer are averaged over its heads; see `attnviz.maths.attribution.rollout`.
 
         Raises:
-            SelectionError: also for cross-attention, whose queries are other tokens than its keys.
+            SelectionError: also for cross-attention, whose queries and keys are different tokens.
         """
         self._check_measure("rollout", kind)
         check_index("layer", layer, self.n_layers(kind), f"{self.provenance.model}")
         return attribution.rollout(self.layer_weights(one, kind).mean(axis=0) for one in range(layer + 1))
 
     def measures(self, kind: Kind | None = None) -> tuple[Measure, ...]:
-        """What cells can hold for this kind: no norms where W_O is not known, no rollout of cross-attention."""
+        """Measures for this kind of attention: no norms where W_O is not known, no rollout of cross-attention."""
         call = self.attention(0, kind)
         missing: set[Measure] = set()
         if call.output_weight is None and call.value_products is None:
@@ -231,7 +231,7 @@ class Trace(Record):
         Args:
             head: None for all heads of the layer together: weights averaged, value vectors summed before the
                 norm. Rollout is always of all heads.
-            measure: what cells hold, one of `measures`.
+            measure: measure of the cells, one of `measures`.
         """
         self._check_measure(measure, kind)
         scores: np.ndarray | None = None
@@ -276,7 +276,7 @@ class Trace(Record):
         if measure not in (found := self.measures(kind)):
             raise SelectionError(
                 f"The measure {measure!r} was asked for; {self._kind(kind)} attention of "
-                f"{self.provenance.model} has {', '.join(found)}. Pick one of those."
+                f"{self.provenance.model} has {', '.join(found)}. Select one of those."
             )
 
     def _kind(self, kind: Kind | None) -> Kind:
@@ -285,7 +285,7 @@ class Trace(Record):
         if kind not in self.layers:
             raise SelectionError(
                 f"Attention of kind {kind!r} was asked for; {self.provenance.model} has "
-                f"{' and '.join(self.kinds)}. Pick one of those."
+                f"{' and '.join(self.kinds)}. Select one of those."
             )
         return kind
 

@@ -1,8 +1,8 @@
-"""What attnviz shows against the model's own numbers: everything that a matrix, a map or a ranking is drawn from.
+"""The numbers that attnviz shows compared with the model's own: all that matrices, maps and rankings are drawn from.
 
-One concept: is what is shown what the model computes? The model runs once more on its family's own attention
-(`attnviz.model.reference`), and each layer is compared as it passes, so that no layer's weights are kept. Which differences
-rounding explains is said by `attnviz.model.tolerances`.
+One concept: does attnviz show what the model computes? The model runs once more on its family's own attention
+(`attnviz.model.reference`), and each layer is compared during the run, so that no layer's weights are kept. The
+differences that rounding explains are in `attnviz.model.tolerances`.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 NORMS, OUTPUT = "norm-based weights", "output after W_O"
 _UNKNOWN_OUTPUT = (
-    "W_O of this family does not take the heads' outputs as they are, or attnviz does not find it, so what a head "
-    "adds to the layer's output is not known."
+    "W_O of this family does not take the heads' outputs unchanged, or attnviz does not find W_O, so the contribution "
+    "of a head to the layer's output is not known."
 )
 _PARTS = {"query": "queries", "key": "keys", "value": "values"}
 
@@ -35,16 +35,16 @@ _PARTS = {"query": "queries", "key": "keys", "value": "values"}
 def verify(model: "Model", trace: "Trace") -> VerificationReport:
     """Every number of a trace that is shown, compared with the model's own.
 
-    Tokens with those of the tokenizer; queries, keys, values, scales, masks and biases with what the model's own
-    attention is called with; attention weights (those of `Trace.pattern`), norm-based weights, head outputs and the
-    output after W_O with what it gives; and the last hidden state.
+    Tokens are compared with those of the tokenizer; queries, keys, values, scales, masks and biases with the inputs of
+    the model's own attention; attention weights (those of `Trace.pattern`), norm-based weights, head outputs and the
+    output after W_O with its outputs; and the last hidden state with the model's.
 
-    Vectors that are further from the model's than roundings usually carry them are compared once more, with a
-    tolerance taken from the same model in float64: some models amplify every rounding.
+    Vectors that differ more than rounding usually explains are compared once more, with a tolerance taken from the
+    same model in float64: some models amplify every rounding error.
 
     Raises:
         VerificationError: the reference has other layers, heads or tokens than the trace; or the trace was made with
-            an intervention, which the model's own attention knows nothing of.
+            an intervention, which the model's own attention does not have.
     """
     if trace.interventions:
         raise VerificationError(
@@ -80,7 +80,7 @@ _Vectors = Mapping[tuple[Kind, int, str] | None, np.ndarray]
 
 
 def _exact_vectors(model: "Model", trace: "Trace") -> _Vectors:
-    """What the reference computes in float64."""
+    """Vectors of the reference in float64."""
     found: dict[tuple[Kind, int, str] | None, np.ndarray] = {}
 
     def keep(call: ReferenceCall) -> None:
@@ -101,7 +101,7 @@ def _compare(model: "Model", trace: "Trace", exact: _Vectors) -> VerificationRep
 
 
 class _Comparison:
-    """The checks of one trace, made while the reference goes through its layers."""
+    """The checks of one trace, made while the reference runs."""
 
     def __init__(self, model: "Model", trace: "Trace", exact: _Vectors) -> None:
         self._model, self._trace, self._exact = model, trace, exact
@@ -114,7 +114,7 @@ class _Comparison:
             self._add(name, trace.kinds[0], [count], [0.0])
 
     def attention(self, call: ReferenceCall) -> None:
-        """Compares what one attention of the reference took and gave with the trace."""
+        """Compares inputs and outputs of one attention of the reference with the trace."""
         kind, layer, trace = call.kind, call.layer, self._trace
         self._check_axes(call)
         self._n_calls += 1
@@ -158,7 +158,7 @@ class _Comparison:
         kind, layer = call.kind, call.layer
         weight = torch.tensor(self._model.output_maps[kind][layer].weight)
         values = expand_heads(call.value, len(weight))
-        lengths = torch.stack(  # a head at a time, which the processor's cache holds
+        lengths = torch.stack(  # a head at a time, which fits into the processor's cache
             [torch.matmul(value, one).norm(dim=-1) for value, one in zip(values, weight, strict=True)]
         ).numpy()  # [head, key]
         longest = np.maximum(lengths.max(axis=1), np.finfo(np.float32).tiny)
@@ -173,7 +173,7 @@ class _Comparison:
         self._add(NORMS, kind, np.array(found) / longest, allowed)
 
     def output(self, kind: Kind, layer: int, output: Tensor) -> None:
-        """Compares what W_O of the reference gave with the sum of what the trace's heads bring to it."""
+        """Compares the output of the reference's W_O with the sum of the contributions of the trace's heads."""
         assert self._heads is not None  # W_O comes after attention
         outputs, heads = self._heads
         known, call = self._model.output_maps[kind][layer], self._trace.attention(layer, kind)
@@ -191,7 +191,7 @@ class _Comparison:
         self._add(OUTPUT, kind, [_apart(ours.numpy(), theirs) / largest], [allowed])
 
     def report(self, hidden: Float[np.ndarray, "token d_model"]) -> VerificationReport:
-        """All checks, once the reference has come to its last hidden state."""
+        """All checks, after the reference has computed its last hidden state."""
         trace = self._trace
         expected = {kind: trace.n_layers(kind) for kind in trace.kinds}
         found = {kind: len(layers) for kind, layers in self._found["scale"].items()}
@@ -234,7 +234,7 @@ class _Comparison:
             tables.setdefault(name, {}).setdefault(kind, []).append(np.asarray(numbers, dtype=np.float32))
 
     def _drift(self, place: tuple[Kind, int, str] | None, theirs: Tensor) -> float:
-        """How far vectors may be apart, as a share of their largest number."""
+        """Tolerance of vectors, as a share of their largest number."""
         usual = drift(
             self._n_calls,
             d_model=self._trace.last_hidden_state.shape[-1],
@@ -260,7 +260,7 @@ class _Comparison:
 
 
 def _wrong_tokens(model: "Model", trace: "Trace") -> dict[str, float]:
-    """How many ids are not those that the tokenizer gives for the text, and how many labels are of another id."""
+    """Number of ids that differ from the tokenizer's, and of labels that belong to another id."""
     texts = [one for one in (trace.tokens, trace.target_tokens) if one is not None]
     ids = sum(_wrong_ids(model, one, is_target=one is trace.target_tokens) for one in texts)
     labels = sum(
@@ -281,14 +281,14 @@ def _wrong_ids(model: "Model", tokens: Tokens, *, is_target: bool) -> int:
 
 
 def _cells_apart(ours: np.ndarray | None, theirs: Tensor | None) -> float:
-    """How many cells are allowed in one mask and not in the other; None allows all."""
+    """Number of cells that only one of two masks allows; None allows all."""
     left = np.ones((1, 1, 1), dtype=bool) if ours is None else ours
     right = np.ones((1, 1, 1), dtype=bool) if theirs is None else theirs.numpy()
     return float((left != right).sum())
 
 
 def _bias_apart(ours: np.ndarray | None, theirs: Tensor | None) -> Distance:
-    """The distance of two biases; None adds nothing."""
+    """The largest difference of two biases; None counts as 0."""
     left = np.zeros((1, 1, 1), dtype=np.float32) if ours is None else ours
     right = np.zeros((1, 1, 1), dtype=np.float32) if theirs is None else theirs.numpy()
     left, right = np.broadcast_arrays(left, right)

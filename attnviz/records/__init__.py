@@ -1,6 +1,6 @@
-"""What attnviz hands around: frozen records of read-only float32 numpy arrays.
+"""The data types of attnviz: frozen records of read-only float32 numpy arrays.
 
-numpy only, and nothing else of attnviz but the errors. Axes are named ``layer head query key d_head token point``.
+numpy only; of attnviz only the errors are imported. Axes are named ``layer head query key d_head token point``.
 """
 
 from attnviz.records.attention import AttentionPattern, LayerAttention

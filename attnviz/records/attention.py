@@ -11,7 +11,7 @@ from attnviz.records.tokens import Axis, Tokens, arrange
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerAttention(Record):
-    """What went into the attention of one layer, after all that the family does to it.
+    """The inputs of the attention of one layer, after all changes by the family.
 
     Rotary positions are applied; keys and values that heads share are stored once.
     """
@@ -30,9 +30,9 @@ class LayerAttention(Record):
     output_weight: Float[np.ndarray, "head d_value d_model"] | None = None
     """W_O, which joins the heads' outputs: the model's own parameter, not a copy; None where it is not known."""
     output_bias: Float[np.ndarray, " d_model"] | None = None
-    """What is added after W_O; it belongs to no head. None where W_O is not known, or has none."""
+    """The bias of W_O, which belongs to no head. None where W_O is not known, or has no bias."""
     value_products: Float[np.ndarray, "head head key"] | None = None
-    """In place of W_O, what `attnviz.maths.attribution.value_products` makes of it; in a trace from a bundle."""
+    """In a trace from a bundle, the result of `attnviz.maths.attribution.value_products`, in place of W_O."""
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
@@ -71,13 +71,13 @@ class AttentionPattern(Record):
     """Scaled, biased and masked, minus infinity where a key is not allowed; None where cells have no score:
     several heads or tokens together, and measures other than weights."""
     weights: Float[np.ndarray, "query key"]
-    """What the measure says; for ``weights`` and ``rollout`` rows sum to 1 while no key is hidden."""
+    """Values of the measure; for ``weights`` and ``rollout`` rows sum to 1 while no key is hidden."""
     allowed: Bool[np.ndarray, "query key"]
     """True where the query may see the key."""
     queries: Axis
     keys: Axis
     hidden_weight: Float[np.ndarray, " query"]
-    """What each row has on keys that are not shown; 0 while all are."""
+    """Sum of each row over the keys that are not shown; 0 while all keys are shown."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
@@ -95,18 +95,18 @@ class AttentionPattern(Record):
         )
 
     def arranged(self, queries: Axis, keys: Axis, *, renormalise: bool = False) -> "AttentionPattern":
-        """The same matrix with other entries on its axes: words for tokens, or fewer of either.
+        """The same matrix with other entries on its axes: words for tokens, or only some entries.
 
-        What a row had on keys that are not shown is kept as ``hidden_weight``. With ``renormalise`` a row
-        is divided by what remains, so that it sums to 1 again; a row that lost everything stays zero.
-        Scores are left as they are; words have none.
+        The sum of a row over hidden keys is kept as ``hidden_weight``. With ``renormalise`` a row is divided
+        by the remaining sum, so that it sums to 1 again; a row without remaining weight stays zero. Scores
+        are not changed; words have none.
 
         Raises:
-            ShapeError: this matrix is not one of single tokens, all of them.
+            ShapeError: this matrix does not have all single tokens on both axes.
         """
         for axis, wanted in ((self.queries, queries), (self.keys, keys)):
             whole = len(axis) == len(axis.tokens) and axis.tokens is wanted.tokens
-            self._require(whole, "only a matrix of all single tokens can be arranged anew")
+            self._require(whole, "only a matrix of all single tokens can be rearranged")
         weights = arrange(self.weights, queries, keys)
         is_hidden = np.ones(len(self.keys), dtype=bool)
         for first, stop in keys.spans:

@@ -1,4 +1,4 @@
-"""What was compared with the model, and how far apart it was."""
+"""The numbers compared with the model's, and their differences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,19 +15,19 @@ WEIGHTS = "attention weights"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Check(Record):
-    """One thing that is shown compared with the model's own: how far apart, and how far they may be."""
+    """One kind of number compared with the model's own: its differences and its tolerances."""
 
     name: str
     """What is compared, such as "attention weights"."""
     differences: Mapping[Kind, Float[np.ndarray, "layer #head"]]
     """Largest difference by kind of attention, of each layer, and of each head where heads are compared; in ``unit``.
-    NaN counts as failed. What is compared once for a text is a single number of its first kind."""
+    NaN counts as failed. A comparison made once for a text is a single number of the model's first kind."""
     tolerances: Mapping[Kind, Float[np.ndarray, "layer #head"]]
     """Largest difference that rounding explains, on the same axes."""
     unit: str
-    """What a difference is measured in, such as "share of the largest value"."""
+    """Unit of the differences, such as "share of the largest value"."""
     reason: str
-    """Why the tolerances are what they are, with the dtype and the source of the bound."""
+    """Reason for the size of the tolerances, with the dtype and the source of the bound."""
 
     def __post_init__(self) -> None:
         for name in ("differences", "tolerances"):
@@ -48,7 +48,7 @@ class Check(Record):
 
     @property
     def worst(self) -> tuple[Kind, int, int]:
-        """Kind, layer and head of the difference that is largest beside its tolerance; a NaN before any other."""
+        """Kind, layer and head of the largest difference relative to its tolerance; NaN before all others."""
         shares: dict[tuple[Kind, int, int], float] = {}
         for kind, found in self.differences.items():
             allowed = self.tolerances[kind]
@@ -75,12 +75,12 @@ class Check(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VerificationReport(Record):
-    """What is shown against the model's own numbers, for one text: every layer and head."""
+    """The numbers shown for one text compared with the model's own, in every layer and head."""
 
     checks: tuple[Check, ...]
-    """One for each thing that is compared, in the order in which a forward pass computes them."""
+    """The checks, in the order in which a forward pass computes the numbers."""
     not_compared: Mapping[str, str] = field(default_factory=dict)
-    """What could not be compared, by its name, and why; it is not shown either."""
+    """Checks that could not be made, by name, with the reason; their numbers are not shown either."""
     provenance: Provenance
 
     def __post_init__(self) -> None:

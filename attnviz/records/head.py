@@ -1,6 +1,6 @@
 """One head of a model, or all heads of a layer together, by their numbers from 0.
 
-One concept: a head's name, as it is written, read and said. The kind of attention is that of its trace.
+One concept: a head's name, as it is written, parsed and shown. The kind of attention is that of its trace.
 """
 
 import re
@@ -20,12 +20,12 @@ class Head(NamedTuple):
     head: int
 
     def __str__(self) -> str:
-        """As a link and a file write it: "3.5"."""
+        """The head as in links and files: "3.5"."""
         return f"{self.layer}.{self.head}"
 
     @property
     def words(self) -> str:
-        """As a sentence says it: "layer 3, head 5"."""
+        """The head as in a sentence: "layer 3, head 5"."""
         return f"layer {self.layer}, head {self.head}"
 
     @property
@@ -40,12 +40,12 @@ class AllHeads(NamedTuple):
     layer: int
 
     def __str__(self) -> str:
-        """As a link and a file write it: "3"."""
+        """The layer as in links and files: "3"."""
         return str(self.layer)
 
     @property
     def words(self) -> str:
-        """As a sentence says it: "layer 3, all heads"."""
+        """All heads as in a sentence: "layer 3, all heads"."""
         return f"layer {self.layer}, all heads"
 
     @property
@@ -55,10 +55,10 @@ class AllHeads(NamedTuple):
 
 
 def read_heads(written: str) -> Head | AllHeads:
-    """What is written as "3.5", or as "3" for all heads of a layer.
+    """The head written as "3.5", or all heads of the layer written as "3".
 
     Raises:
-        ValueError: it is written in another way.
+        ValueError: the text has another form.
     """
     found = _WRITTEN.fullmatch(written)
     if found is None:

@@ -15,14 +15,14 @@ from attnviz.records.tokens import Tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Faithfulness(Record):
-    """How far distances from queries to keys keep the order of the scores. NaN where no query sees two keys."""
+    """How well distances from queries to keys keep the order of the scores. NaN where no query sees two keys."""
 
     order_correlation: float
-    """Spearman correlation of score and distance, mean over the queries; -1 is a perfect map, 0 says nothing."""
+    """Spearman correlation of score and distance, mean over the queries; -1 is a perfect map, 0 is no relation."""
     worst_correlation: float
-    """The same for the query that is served worst."""
+    """The same correlation for the query with the worst correlation."""
     worst_query: int | None = None
-    """Position of that query; None where there is none, and for several texts together."""
+    """Position of the worst query; None where there is none, and for several texts together."""
     nearest_agreement: float
     """Share of queries (0 to 1) whose nearest key is the one with the highest score."""
 
@@ -34,24 +34,24 @@ class Placement(Record):
     points: Float[np.ndarray, "point axis"]
     """Two axes or three."""
     method: str
-    """What placed the points: one of `attnviz.maps.projection.METHODS`; "pca" where there were too few for it."""
+    """Method that placed the points: one of `attnviz.maps.projection.METHODS`; "pca" where it needs more points."""
     space: str
-    """What the method was fed with: one of `attnviz.maps.spaces.SPACES`. The attention map is fed with the weights
-    alone; its trustworthiness is measured against the lifted vectors."""
+    """Vectors that were fed to the method: one of `attnviz.maps.spaces.SPACES`. The attention map is made from the
+    weights only; its trustworthiness is measured against the lifted vectors."""
     parameters: Mapping[str, Any]
-    """What the method was run with, after it was fitted to the number of points; empty for "pca"."""
+    """Parameters of the method, adjusted to the number of points; empty for "pca"."""
     remark: str = ""
     """What had to be changed to draw the map, in one sentence; empty when nothing was."""
     in_map: Faithfulness
-    """How far the map keeps the order of the scores."""
+    """How well the map keeps the order of the scores."""
     in_space: Faithfulness | None
-    """How far the vectors that were fed in keep it, by the distance that the method was given; None for the
-    attention map."""
+    """How well the vectors that were fed in keep this order, by the method's own metric; None for the attention
+    map."""
     trustworthiness: float
     """Whether neighbours in the map are neighbours among the vectors fed in, from 0 to 1; NaN with too few points."""
     divergence: float | None = None
-    """For the attention map, what it lost: the mean over the queries of the Kullback-Leibler divergence of the
-    weights from those that the map implies, in nats; None for other methods."""
+    """Loss of the attention map: the mean over the queries of the Kullback-Leibler divergence of the weights from
+    those that the map implies, in nats; None for other methods."""
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)

@@ -1,4 +1,4 @@
-"""What every record is: frozen, with read-only arrays; and the words and indices that records share."""
+"""The base of every record, frozen and with read-only arrays; and the types and checks that records share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -19,16 +19,15 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Role = Literal["query", "key", "value"]
 
 Measure = Literal["weights", "norms", "rollout"]
-"""What a cell holds: ``weights``, the attention weight; ``norms``, the weight times the length of what it brings
-(Kobayashi et al. 2020); ``rollout``, an estimate through all layers (Abnar and Zuidema 2020). See
-`attnviz.maths.attribution`."""
+"""Measure of a cell: ``weights``, the attention weight; ``norms``, the norm-based weight ‖w·v·W_O‖ (Kobayashi et al.
+2020); ``rollout``, an estimate through all layers (Abnar and Zuidema 2020). See `attnviz.maths.attribution`."""
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
-    """Base of the records: every array in one is made read-only."""
+    """Base of the records: all its arrays are made read-only."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -37,7 +36,7 @@ class Record:
                 value.flags.writeable = False
 
     def __reduce__(self) -> tuple[Callable[[], "Record"], tuple[()]]:
-        """A record on its way to or from another process; a read-only mapping cannot go there as it is."""
+        """The pickled form of a record, for another process; read-only mappings cannot be pickled directly."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         plain = {
             name: dict(value) if isinstance(value, MappingProxyType) else value
@@ -55,7 +54,7 @@ class Provenance(Record):
     """Where numbers come from: the model, its revision, the arithmetic, the libraries."""
 
     model: str
-    """Name as it was asked for: a Hub id, or the folder's name."""
+    """Name of the model: a Hub id, or the folder's name."""
     revision: str
     """Commit on the Hub, version of the package, or "local folder"."""
     dtype: str
@@ -75,6 +74,6 @@ def check_index(name: str, found: int, count: int, what: str) -> int:
     """
     if isinstance(found, bool) or not isinstance(found, int | np.integer) or not 0 <= found < count:
         raise SelectionError(
-            f"{name.capitalize()} {found} was asked for; {what} has {name}s 0 to {count - 1}. Pick one of those."
+            f"{name.capitalize()} {found} was asked for; {what} has {name}s 0 to {count - 1}. Select one of those."
         )
     return int(found)

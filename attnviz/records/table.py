@@ -23,10 +23,10 @@ def table_csv(header: Sequence[object], rows: Iterable[Sequence[object]]) -> byt
 
 
 def entry_names(axis: Axis) -> list[str]:
-    """The entries of an axis as a table names them: the position of the first token and then what is written, "7 it".
+    """Names of the entries of an axis in a table: the position of the first token and the label, "7 it".
 
-    So names are unique, and none begins with ``=``, ``+``, ``-`` or ``@``, which a spreadsheet would take for
-    a formula and run.
+    So names are unique, and none begins with ``=``, ``+``, ``-`` or ``@``, which a spreadsheet would run as a
+    formula.
 
     Source: OWASP, "CSV Injection", on what spreadsheets run.
     """

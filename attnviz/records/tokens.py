@@ -1,4 +1,4 @@
-"""What a text is to a model, and which of its tokens or words the rows and columns of a matrix are."""
+"""A text as a model reads it, and the tokens or words that are the rows and columns of a matrix."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,30 +11,30 @@ from jaxtyping import Bool, Float, Int
 from attnviz.records.record import Record
 
 Unit = Literal["tokens", "words"]
-"""What a row or column stands for."""
+"""Unit of a row or column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tokens(Record):
-    """A text as a model reads it: one entry a token, special tokens included."""
+    """A text as a model reads it: one entry per token, special tokens included."""
 
     text: str
     text_pair: str | None = None
     ids: Int[np.ndarray, " token"]
     labels: tuple[str, ...]
-    """What is shown for each token, literally: ``"##ing"``, ``"[CLS]"``."""
+    """The label of each token, literally: ``"##ing"``, ``"[CLS]"``."""
     is_special: Bool[np.ndarray, " token"]
     """True for tokens that the tokenizer added around the text, such as [CLS] and [SEP]."""
     segment: Int[np.ndarray, " token"]
     """0 for the first text and 1 for the second."""
     word: Int[np.ndarray, " token"]
-    """Number of the word within its text that a token is part of; -1 for special tokens."""
+    """Number of each token's word within its text; -1 for special tokens."""
     unknown_id: int | None = None
     """Id that stands for any piece of text the vocabulary has no entry for, if the vocabulary needs one."""
     n_cut: tuple[int, ...] = (0,)
-    """Tokens left out at the end of each text because the model reads no more."""
+    """Number of tokens left out at the end of each text because of the limit."""
     masked: Mapping[int, str] = field(default_factory=dict)
-    """Positions whose token was replaced by the model's mask token, with the label that stood there."""
+    """Positions whose token was replaced by the model's mask token, with the original label."""
 
     def __post_init__(self) -> None:
         Record.__post_init__(self)
@@ -61,7 +61,7 @@ class Tokens(Record):
         return np.concatenate([[False], same & (self.word[1:] >= 0)])
 
     def label(self, first: int, stop: int) -> str:
-        """The tokens from one position up to another as they would be written: pieces of a word joined."""
+        """The tokens from one position up to another as text, with word pieces joined."""
         continued = self.continues_word
         written = self.labels[first]
         for position in range(first + 1, stop):
@@ -72,7 +72,7 @@ class Tokens(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Axis(Record):
-    """One side of a matrix: what its entries stand for, a token each or a group of neighbours each."""
+    """One side of a matrix: its entries, each a token or a group of neighbouring tokens."""
 
     tokens: Tokens
     spans: Int[np.ndarray, "entry 2"]
@@ -105,7 +105,7 @@ class Axis(Record):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What is written for each entry, literally."""
+        """The label of each entry, literally."""
         return tuple(self.tokens.label(int(first), int(stop)) for first, stop in self.spans)
 
     @property
@@ -120,7 +120,7 @@ class Axis(Record):
 
     @property
     def is_merged(self) -> bool:
-        """Whether an entry stands for more than one token."""
+        """Whether any entry has more than one token."""
         return bool((np.diff(self.spans, axis=1) > 1).any())
 
     def index(self, position: int) -> int | None:
@@ -129,7 +129,7 @@ class Axis(Record):
         return int(found[0]) if len(found) else None
 
     def where(self, keep: Bool[np.ndarray, " entry"]) -> "Axis":
-        """The axis with these entries only."""
+        """The axis with only these entries."""
         return replace(self, spans=self.spans[keep])
 
     def without_special(self) -> "Axis":
@@ -144,7 +144,7 @@ class Axis(Record):
 def arrange(
     cells: Float[np.ndarray, "*batch query key"], queries: Axis, keys: Axis
 ) -> Float[np.ndarray, "*batch row column"]:
-    """Cells of single tokens as cells of the entries of two axes: columns summed, rows averaged.
+    """Cells of single tokens combined to cells of the entries of two axes: columns summed, rows averaged.
 
     So a row of weights whose columns are all kept still sums to 1.
 
@@ -161,6 +161,6 @@ def arrange(
 def _summed(cells: np.ndarray, entries: Axis, axis: int) -> np.ndarray:
     """Sums over the tokens of each entry."""
     ahead = [(0, 0)] * cells.ndim
-    ahead[axis] = (0, 1)  # so that the position after the last token is one too
+    ahead[axis] = (0, 1)  # so that the position after the last token is included
     sums: np.ndarray = np.add.reduceat(np.pad(cells, ahead), entries.spans.ravel(), axis=axis)
     return np.take(sums, np.arange(0, 2 * len(entries), 2), axis=axis)

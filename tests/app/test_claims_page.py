@@ -88,4 +88,4 @@ def test_cross_attention_is_explained(checkpoint, monkeypatch):
     own = [one.name for one in offers() if "bart" in one.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second="a door", kind="cross")
     assert_no_exception(at)
-    assert "Pick self-attention" in unescaped(at.error[0].value)
+    assert "Select self-attention" in unescaped(at.error[0].value)

@@ -211,7 +211,7 @@ def test_cross_attention_is_refused(checkpoint, monkeypatch):
     folder = checkpoint("t5")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
     at = open_lines("a cat sat", model=folder.name, kind="cross", text="a cat", second="the mat")
-    assert any("Pick encoder attention" in one for one in errors(at))
+    assert any("Select encoder attention" in one for one in errors(at))
 
 
 def test_numbers_as_csv(few, mapped, monkeypatch):

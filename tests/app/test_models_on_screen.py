@@ -195,7 +195,7 @@ def test_a_folder_that_is_no_checkpoint_is_named_and_the_screen_goes_on(page, tm
 
     assert_no_exception(at)
     assert errors(at) == [
-        "The folder of holiday-photos has no config.json, so it is no checkpoint. Name a folder that "
+        "The folder of holiday-photos has no config.json, so it is not a checkpoint. Give a folder that "
         "transformers' save_pretrained wrote, with its tokenizer."
     ]
     assert shown(at)["model"] == "all-MiniLM-L6-v2"

@@ -118,7 +118,7 @@ def test_a_model_is_offered_once_however_often_it_is_listed(entry, monkeypatch):
 @pytest.mark.parametrize("entry", ["/x/a,/y/a", f"/x/{BERT}"])
 def test_two_models_of_one_name_are_refused(entry, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", entry)
-    with pytest.raises(ModelNotAvailableError, match="there is one of that name already"):
+    with pytest.raises(ModelNotAvailableError, match="another model has that name already"):
         offers()
 
 
@@ -131,7 +131,7 @@ def test_an_entry_that_is_neither_folder_nor_id_is_refused(entry, monkeypatch):
 
 def test_a_visitor_can_name_only_what_is_offered(tmp_path):
     for name in (str(tmp_path), "roberta-base", "../etc", ""):
-        with pytest.raises(ModelNotAvailableError, match=f"Pick one of {EMBEDDED}, {BERT}, or list it"):
+        with pytest.raises(ModelNotAvailableError, match=f"Select one of {EMBEDDED}, {BERT}, or list it"):
             offer(name)
 
 

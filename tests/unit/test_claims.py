@@ -102,6 +102,6 @@ def test_the_real_model_by_another_way(door_trace):
 
 def test_cross_attention_has_no_diagonal(tiny_model):
     trace = tiny_model("bart").trace("the cat sat", "a door")
-    with pytest.raises(attnviz.SelectionError, match="Pick self-attention"):
+    with pytest.raises(attnviz.SelectionError, match="Select self-attention"):
         claims.measure(trace, "cross")
     assert claims.measure(trace, "decoder").on_itself.shape == (4, 5)

@@ -260,7 +260,7 @@ class TestExport:
             assert self.export(other) == 2
             out_text, err = capsys.readouterr()
             assert (out_text, err.count("\n")) == ("", 1)
-            assert f"has a {name} that is not of attnviz. Name another folder." in err
+            assert f"has a {name} that attnviz did not write. Give another folder." in err
             assert (other / name).read_bytes() == content
             assert len(list(other.iterdir())) == 1
 
@@ -268,7 +268,7 @@ class TestExport:
         out = tmp_path / "mine.zip"
         out.write_bytes(b"mine")
         assert self.export(out) == 2
-        assert "is there already and is no bundle. Name another file." in capsys.readouterr().err
+        assert "already exists and is not a bundle. Give another file name." in capsys.readouterr().err
         assert out.read_bytes() == b"mine"
 
     def test_where_nothing_can_be_written_is_an_error(self, tmp_path, capsys):
@@ -277,13 +277,13 @@ class TestExport:
         assert self.export(tmp_path / "file" / "a.zip") == 2
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 2)
-        assert "cannot be written: Not a directory. Name another place." in err
+        assert "cannot be written: Not a directory. Give another path." in err
 
     @pytest.mark.parametrize(("layer", "head"), [("6", "0"), ("0", "12"), ("-1", "0")])
     def test_of_a_head_that_is_not_there_is_an_error(self, layer, head, tmp_path, capsys):
         out = tmp_path / "folder"
         assert main(["export", TEXT, "--layer", layer, "--head", head, "--out", str(out)]) == 2
-        assert "Pick one of those." in capsys.readouterr().err
+        assert "Select one of those." in capsys.readouterr().err
         assert not out.exists()
 
     def test_of_numbers_that_are_not_the_models_exits_with_1(self, tmp_path, capsys, monkeypatch):
@@ -295,5 +295,5 @@ class TestExport:
         )
         out = tmp_path / "a.zip"
         assert self.export(out) == 1
-        assert "not the model's own" in capsys.readouterr().err
+        assert "the numbers do not match the model's" in capsys.readouterr().err
         assert not attnviz.read_bundle(out.read_bytes()).report.passed

@@ -76,7 +76,7 @@ class TestReading:
         found = collect(embedded, "the door\n" * 5, 0, most_tokens=13)  # 4 tokens each
         assert len(found.tokens) == 3
         assert found.remarks() == (
-            "The first 3 of 5 sentences are read: together 12 tokens, and 13 is the most.",
+            "The first 3 of 5 sentences are read: together 12 tokens, and the limit is 13.",
         )
         assert collect(embedded, "the door\n" * 3, 0, most_tokens=12).remarks() == ()
 
@@ -112,7 +112,7 @@ class TestReading:
             assert_close(found.weights(1, head), trace.weights(0, head, "encoder"))
 
     def test_only_an_encoder_reads_one_line(self, tiny_model):
-        with pytest.raises(attnviz.SelectionError, match="Pick encoder attention"):
+        with pytest.raises(attnviz.SelectionError, match="Select encoder attention"):
             collect(tiny_model("bart"), "the door", 0, kind="cross")
 
     def test_layers_heads_and_sentences_that_are_not_there(self, embedded, few):

@@ -253,7 +253,7 @@ def test_no_such_repository(hub):
     ("refusal", "kind", "words"),
     [
         ((401, ""), ModelNotAvailableError, "log in with `hf auth login`"),
-        ((403, "GatedRepo"), ModelNotAvailableError, "open only to those its owner admits"),
+        ((403, "GatedRepo"), ModelNotAvailableError, "open only to users whom its owner admits"),
         ((404, "RevisionNotFound"), ModelNotAvailableError, "but not its commit"),
         ((503, ""), DownloadError, "answered with status 503. Try again later."),
     ],
@@ -357,7 +357,7 @@ def test_a_log_in_page_in_place_of_the_hub(hub):
 @pytest.mark.parametrize("address", ["no address", "http://127.0.0.1:port", "ftp://127.0.0.1"])
 def test_an_endpoint_that_is_no_address(hub, monkeypatch, address):
     monkeypatch.setenv("HF_ENDPOINT", address)
-    with pytest.raises(DownloadError, match="is no web address"):
+    with pytest.raises(DownloadError, match="is not a web address"):
         download_model(NAME)
 
 

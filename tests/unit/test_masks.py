@@ -40,7 +40,7 @@ def test_hidden_keys_and_painted_cells():
     "asked", [{"name": "diagonal"}, {"hidden": [5]}, {"hidden": [-1]}, {"flipped": [(0, 5)]}]
 )
 def test_what_is_not_there(asked):
-    with pytest.raises(attnviz.SelectionError, match="Pick one of those"):
+    with pytest.raises(attnviz.SelectionError, match="Select one of those"):
         make_mask(FIVE, FIVE, **asked)
 
 

@@ -55,7 +55,7 @@ def test_a_folder_loads_under_its_own_name(folder):
 
 def test_a_folder_without_config_is_no_checkpoint(folder):
     (folder / "config.json").unlink()
-    assert "has no config.json, so it is no checkpoint" in refusal(folder)
+    assert "has no config.json, so it is not a checkpoint" in refusal(folder)
 
 
 @pytest.mark.parametrize("content", [b"{not json", b"", b"[]", b"\xff\xfe\x00"])
@@ -132,7 +132,7 @@ def trap(folder, tmp_path, monkeypatch):
 
 def test_code_of_a_network_is_not_run(folder, trap):
     change_config(folder, model_type="own")
-    assert "can only be loaded by running code that comes with it" in refusal(folder)
+    assert "can only be loaded by running its own code" in refusal(folder)
 
 
 def test_code_of_a_tokenizer_is_not_run(folder, trap):

@@ -76,7 +76,7 @@ def test_without_positions_tokens_still_see_each_other(embedded, door_trace):
 
 def test_a_family_that_takes_no_positions(tiny_model):
     model = tiny_model("bart")
-    with pytest.raises(attnviz.UnsupportedArchitectureError, match="Pick a model such as BERT"):
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match="Select a model such as BERT"):
         shuffle(model, model.trace("the cat sat", "a door"))
 
 

@@ -219,6 +219,6 @@ def test_equal_vectors_are_no_error(door_trace: Trace) -> None:
     ],
 )
 def test_what_a_map_cannot_be_asked(door_trace: Trace, asked: dict, found: str) -> None:
-    with pytest.raises(attnviz.ProjectionError, match="Pick one of those") as caught:
+    with pytest.raises(attnviz.ProjectionError, match="Select one of those") as caught:
         attnviz.project(door_trace, 3, 1, **asked)
     assert found in str(caught.value)
