@@ -29,7 +29,7 @@ def open_collection(page, server, **params):
 
 def paste(page, text):
     page.get_by_role("button", name="Your own sentences").click()
-    page.get_by_role("textbox", name="One sentence a line").fill(text)
+    page.get_by_role("textbox", name="One sentence per line").fill(text)
     page.get_by_role("button", name="Show these sentences").click()
     page.keyboard.press("Escape")
 

@@ -42,7 +42,7 @@ def own_lines() -> None:
     with st.popover("Your own sentences", icon=":material/upload_file:", key="own_sentences"):
         with st.form("own", border=False):
             st.text_area(
-                "One sentence a line",
+                "One sentence per line",
                 height=160,
                 max_chars=LARGEST_FILE,
                 key="pasted_lines",
@@ -61,7 +61,7 @@ def own_lines() -> None:
             max_upload_size=LARGEST_FILE // _MB,
             key=_uploader_key(),
             on_change=_take_file,
-            help="Plain text in UTF-8, one sentence a line.",
+            help="Plain text in UTF-8, one sentence per line.",
         )
         if problem := of_session(OwnSentences).problem:
             st.error(literal(problem), icon=":material/error:")
