@@ -11,7 +11,7 @@ from torch import nn
 
 from attnviz.errors import CaptureError, UnsupportedArchitectureError
 from attnviz.model import capture
-from attnviz.model.capture import attnviz_attention, record_forward
+from attnviz.model.capture import CallOrder, attnviz_attention, record_forward, split_mask
 
 TEXTS = ("I was watching the door", "a cat sat on the mat .")
 
@@ -216,6 +216,26 @@ class TestArguments:
         )
         found, _ = attnviz_attention(nn.Identity(), self.query, self.key, self.value, mask)
         torch.testing.assert_close(found.transpose(1, 2), expected)
+
+
+def test_numbers_near_the_lowest_hide_a_key_and_other_numbers_are_a_bias():
+    lowest = torch.finfo(torch.float32).min
+    allowed, bias = split_mask(torch.tensor([[[[0.0, lowest, 0.75 * lowest, -1e4]]]]))
+    assert allowed.flatten().tolist() == [True, False, False, True]
+    assert bias.flatten().tolist() == [0.0, 0.0, 0.0, -1e4]
+
+
+class TestOrderOfCalls:
+    def test_an_attention_that_does_not_say_that_it_is_causal_is_not(self, network, tiny_model):
+        assert CallOrder(network).upcoming(nn.Identity()) == ("encoder", 0)
+        assert CallOrder(tiny_model("bart").network).upcoming(nn.Identity()) == ("cross", 0)
+
+    def test_only_calls_that_were_made_are_counted(self, network):
+        order = CallOrder(network)
+        order.upcoming(nn.Identity())
+        assert (order.n_calls, order.last) == (0, None)
+        assert [order.next(nn.Identity()) for _ in range(2)] == [("encoder", 0), ("encoder", 1)]
+        assert (order.n_calls, order.last) == (2, ("encoder", 1))
 
 
 def test_what_padding_hides_is_recorded_as_not_allowed(tiny_model):

@@ -131,6 +131,7 @@ class TestFieldsThatDoNotFit:
         ("changes", "message"),
         [
             ({"key": np.zeros((2, 5, 8), np.float32)}, "queries have d_head 7, keys 8"),
+            ({"key": np.zeros((2, 5, 6), np.float32)}, "queries have d_head 7, keys 6"),
             ({"value": np.zeros((2, 4, 11), np.float32)}, "keys are 2 kv_head x 5 key, values 2 x 4"),
             ({"value": np.zeros((3, 5, 11), np.float32)}, "keys are 2 kv_head x 5 key, values 3 x 5"),
             ({"query": np.zeros((5, 3, 7), np.float32)}, "5 heads cannot share 2 key-value heads"),
@@ -211,6 +212,20 @@ class TestNothingCanBeChanged:
         made = Provenance(model="m", revision="r", dtype="float32", versions=versions)
         versions["torch"] = "3"
         assert made.versions == {"torch": "2"}
+
+
+@pytest.mark.parametrize("make", [tokens, layer, projection, report, lambda: check([[0.0]])])
+def test_a_record_is_equal_to_itself_alone(make):
+    one, other = make(), make()
+    assert one == one
+    assert one != other
+    assert len({one, other}) == 2
+
+
+def test_numbers_of_equal_provenance_have_one_each():
+    other = Provenance(model="m", revision="r", dtype="float32", versions={"torch": "2"})
+    assert other != PROVENANCE
+    assert len({other, PROVENANCE}) == 2
 
 
 def without_special(whole: AttentionPattern, *, renormalise: bool) -> AttentionPattern:
@@ -294,6 +309,23 @@ class TestWords:
         )
         assert len(Axis.of(halves, "words")) == 2
 
+    def test_pieces_are_joined_in_every_word_of_a_text(self):
+        later = tokens(
+            6, labels=("[CLS]", "a", "door", "##way", "##s", "[SEP]"), word=np.array([-1, 0, 1, 1, 1, -1])
+        )
+        assert Axis.of(later, "words").labels == ("[CLS]", "a", "doorways", "[SEP]")
+
+    def test_an_axis_is_merged_where_an_entry_has_several_tokens_wherever_it_lies(self):
+        assert Axis(tokens=PIECES, spans=np.array([[1, 4]])).is_merged
+        assert not Axis(tokens=PIECES, spans=np.array([[0, 1], [5, 6]])).is_merged
+
+    def test_a_text_of_special_tokens_alone_has_no_entry_without_them(self):
+        empty = Axis.of(tokens(2)).without_special()
+        assert len(empty) == 0
+        assert empty.labels == ()
+        assert not empty.is_merged
+        assert empty.index(0) is None
+
     def test_the_entry_of_a_token(self):
         words = Axis.of(PIECES, "words")
         assert [words.index(position) for position in range(7)] == [0, 1, 1, 1, 2, 3, 4]
@@ -365,6 +397,12 @@ class TestReport:
         assert found.worst == ("encoder", 1, 0)
         assert found.difference == pytest.approx(2e-6)
         assert found.tolerance == pytest.approx(1e-6)
+
+    def test_the_worst_place_of_a_check_that_passed_is_nearest_to_its_tolerance(self):
+        """Shares of the tolerances: 1/5, 1/2, 3/4 and 1/10."""
+        found = check([[2e-6, 1e-6], [3e-6, 1e-6]], [[1e-5, 2e-6], [4e-6, 1e-5]])
+        assert found.passed
+        assert found.worst == ("encoder", 1, 0)
 
     def test_what_is_not_a_number_is_worse_than_anything(self):
         found = check([[1.0, math.nan]])

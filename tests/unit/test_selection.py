@@ -1,0 +1,104 @@
+"""A selection: its B, other values by their names in a link, and what a link of it holds."""
+
+from dataclasses import replace
+
+import pytest
+
+from attnviz.model.catalogue import default_model
+from attnviz.records import Head
+from ui.choice.selection import Selection, from_params, usual
+from ui.choice.settings import PairList, PartnerB
+
+DOOR = Selection(
+    model="all-MiniLM-L6-v2",
+    text="The door opened.",
+    second="Who opened it?",
+    masked=(2,),
+    bundle="ab" * 32,
+    layer=2,
+    head=5,
+)
+
+
+def test_b_is_the_same_in_everything_that_is_not_set_for_it():
+    assert DOOR.other == DOOR
+
+
+@pytest.mark.parametrize(
+    ("set_for_b", "differs"),
+    [
+        ({"model": "gpt2"}, {"model": "gpt2", "masked": (), "bundle": ""}),
+        ({"text": "A cat."}, {"text": "A cat.", "second": "", "masked": (), "bundle": ""}),
+        (
+            {"text": "A cat.", "second": "It sat.", "masked": (1,)},
+            {"text": "A cat.", "second": "It sat.", "masked": (1,), "bundle": ""},
+        ),
+        ({"second": "It sat."}, {}),
+        ({"masked": (1, 3)}, {"masked": (1, 3), "bundle": ""}),
+        ({"masked": ()}, {"masked": (), "bundle": ""}),
+        ({"layer": 0}, {"layer": 0}),
+        ({"head": 0}, {"head": 0}),
+    ],
+    ids=str,
+)
+def test_b_differs_in_what_is_set_for_it_and_in_what_follows(set_for_b, differs):
+    b = PartnerB(**set_for_b)
+    assert replace(DOOR, b=b).other == replace(DOOR, b=b, **differs)
+
+
+def test_a_bundle_and_masked_tokens_are_not_another_text_s():
+    source = DOOR.but(other_text="A cat.").other.source
+    assert (source.text, source.second, source.masked, source.bundle) == ("A cat.", "", (), "")
+
+
+def test_several_values_of_one_part_are_changed_together():
+    found = DOOR.but(other_layer=1, other_head=3, pairs_special=True, layer=4).but(other_layer=0)
+    assert found.b == PartnerB(layer=0, head=3)
+    assert found.pairs == PairList(special=True)
+    assert found.place == Head(4, 5)
+    assert replace(found, b=DOOR.b, pairs=DOOR.pairs, layer=2) == DOOR
+
+
+def test_the_usual_value_of_a_field():
+    assert usual("colour") == "linear"
+    assert usual("other_model") == ""
+    assert usual("step") == 1
+    assert usual("text") is None
+
+
+def test_a_link_holds_layer_and_head_always_and_other_values_where_they_are_not_usual():
+    plain = Selection(model="m", text="A cat.")
+    assert plain.to_params() == {"model": "m", "text": "A cat.", "layer": "0", "head": "0"}
+    changed = plain.but(step=0, other_head=0, pairs_itself=True, masked=(3, 5)).to_params()
+    assert changed == plain.to_params() | {
+        "step": "0",
+        "other_head": "0",
+        "pairs_itself": "1",
+        "masked": "3,5",
+    }
+
+
+def test_a_link_opens_the_selection_that_it_was_made_of():
+    selection = DOOR.but(other_layer=1, other_text="A cat.", sentences="A → B", step=0)
+    assert from_params(selection.to_params()) == (selection, [])
+
+
+def test_a_link_without_a_model_says_nothing_of_it():
+    selection, notices = from_params({"text": "A cat."})
+    assert (selection.model, selection.text, notices) == (default_model(), "A cat.", [])
+
+
+def test_a_model_that_is_not_offered_is_said_and_left_out():
+    selection, notices = from_params({"model": "gone", "other_model": "lost", "layer": "two"})
+    assert selection.model == default_model()
+    assert selection.other.model == default_model()
+    assert [one.split(",")[0] for one in notices] == [
+        "The link asks for the model “gone”",
+        "The link compares with the model “lost”",
+        "The link asks for layer “two”",
+    ]
+
+
+def test_a_model_that_is_offered_may_be_b_s():
+    selection, notices = from_params({"other_model": default_model()})
+    assert (selection.b.model, notices) == (default_model(), [])
