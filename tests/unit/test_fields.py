@@ -140,6 +140,21 @@ def test_the_label_of_an_option_that_is_gone_is_no_value():
     assert HOLDS["tokens"].can_hold([7]) and HOLDS["heads"].can_hold([Head(3, 5)])
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("said", "Up"),
+        ("on", True),
+        ("way", "up"),
+        ("place", 7),
+        ("like", Head(3, 5)),
+        ("painted", (Cell(7, 5),)),
+    ],
+)
+def test_what_a_widget_sends_is_a_value(name, value):
+    assert HOLDS[name].can_hold(value)
+
+
 def test_a_widget_says_what_is_declared():
     assert HOLDS["colour_hue"].widget() == {
         "label": "Hue",
