@@ -132,6 +132,10 @@ def test_a_number_out_of_range_becomes_the_nearest():
     assert HOLDS["share"].read("share", "1e300")[0] == 1.0
 
 
+def test_there_are_no_positions_before_the_first():
+    assert HOLDS["tokens"].read("tokens", "-1,0,3") == ((0, 3), "")
+
+
 def test_the_label_of_an_option_that_is_gone_is_no_value():
     assert not HOLDS["way"].can_hold("Up")
     assert not HOLDS["place"].can_hold("7")
