@@ -309,11 +309,15 @@ class TestWords:
         )
         assert len(Axis.of(halves, "words")) == 2
 
-    def test_pieces_are_joined_in_every_word_of_a_text(self):
-        later = tokens(
-            6, labels=("[CLS]", "a", "door", "##way", "##s", "[SEP]"), word=np.array([-1, 0, 1, 1, 1, -1])
+    def test_pieces_are_joined_in_every_word_of_both_texts(self):
+        pair = tokens(
+            8,
+            labels=("[CLS]", "a", "door", "##way", "[SEP]", "win", "##dow", "[SEP]"),
+            is_special=np.array([True, False, False, False, True, False, False, True]),
+            segment=np.array([0, 0, 0, 0, 0, 1, 1, 1]),
+            word=np.array([-1, 0, 1, 1, -1, 0, 0, -1]),
         )
-        assert Axis.of(later, "words").labels == ("[CLS]", "a", "doorways", "[SEP]")
+        assert Axis.of(pair, "words").labels == ("[CLS]", "a", "doorway", "[SEP]", "window", "[SEP]")
 
     def test_an_axis_is_merged_where_an_entry_has_several_tokens_wherever_it_lies(self):
         assert Axis(tokens=PIECES, spans=np.array([[1, 4]])).is_merged
