@@ -114,7 +114,7 @@ class AttentionPattern(Record):
         lost = self.weights[:, is_hidden].sum(axis=1, keepdims=True, dtype=np.float32)
         if renormalise:
             kept = weights.sum(axis=1, keepdims=True)
-            weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept > 0)
+            weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept != 0)
         merged = queries.is_merged or keys.is_merged
         scores = None if self.scores is None or merged else arrange(self.scores, queries, keys)
         return replace(

@@ -140,10 +140,10 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
 
 def assert_as_by_cell(trace: Trace, kind, queries: Axis, keys: Axis, measure: Measure = "weights") -> None:
     found = heads.statistics(trace, kind, queries, keys, measure=measure)
-    layers = sorted(
-        {0, trace.n_layers(kind) // 2, trace.n_layers(kind) - 1}
-    )  # each cell is worked out in Python
-    for layer, head in product(layers, range(trace.n_heads(kind))):
+    layers = {0, trace.n_layers(kind) // 2, trace.n_layers(kind) - 1}
+    for layer, head in product(
+        sorted(layers), range(0, trace.n_heads(kind), 3)
+    ):  # each cell takes Python a while
         whole = trace.pattern(layer, head, kind, measure=measure)
         expected = by_cell(whole.arranged(queries, keys), whole)
         for name in heads.STATISTICS:
