@@ -203,6 +203,7 @@ TEXT_FAMILIES = {
             **_DECODER,
         ),
         Family("granite", lambda: tf.GraniteConfig(**GROUPED_WHOLE), **_SIX_HEADS, weight_std=STEEP_STD),
+        Family("helium", lambda: tf.HeliumConfig(**GROUPED_WHOLE), **_SIX_HEADS, weight_std=STEEP_STD),
         Family("mistral", lambda: tf.MistralConfig(**GROUPED, sliding_window=4), **_SIX_HEADS),
         Family(
             "mixtral",

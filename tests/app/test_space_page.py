@@ -22,7 +22,7 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
-from ui.words.findings import SPACE_WORDS
+from ui.words.findings import METHOD_NAMES, SPACE_WORDS
 
 PAGE = "pages/space.py"
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
@@ -48,7 +48,7 @@ def note(at: AppTest) -> str:
     assert_no_exception(at)
     assert errors(at) == []
     captions = [unescaped(one.value) for one in at.caption]
-    names = ("Attention map", "t-SNE", "UMAP", "PCA", "Classical MDS")
+    names = tuple(METHOD_NAMES.values())
     return next(one for one in captions if one.startswith(names) or "too few" in one)
 
 

@@ -118,6 +118,7 @@ _LLAMA_LIKE = (
         "gemma3",
         "glm4",
         "granite",
+        "helium",
         "mistral",
         "mixtral",
     ),

@@ -28,7 +28,8 @@ _T5 = {
     "cross": "decoder.block.{}.layer.1.EncDecAttention.o",
 }
 _LLAMA_LIKE = (
-    *("llama", "cohere", "deepseek-v3", "gemma", "gemma3", "glm4", "granite", "mistral", "mixtral"),
+    *("llama", "cohere", "deepseek-v3", "gemma", "gemma3", "glm4", "granite"),
+    *("helium", "mistral", "mixtral"),
     *(
         "nemotron",
         "olmo",
