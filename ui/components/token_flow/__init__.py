@@ -10,7 +10,7 @@ from attnviz.heads.flow import Flow
 from attnviz.records import Axis
 from ui.components import colours, register
 
-_mount = register("token_flow", "svg", "html")
+_mount = register("token_flow", "svg", "html", "labels")
 
 
 def token_flow(

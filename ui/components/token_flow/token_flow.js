@@ -1,7 +1,7 @@
-// Two columns of tokens, queries left and keys right, joined by lines; one inline SVG. Pointing at a token,
+// Two columns of tokens, queries left and keys right, joined by lines; one inline SVG. Hovering over a token,
 // or moving the focus to it, shows its lines alone with their numbers; a click or Enter keeps it, Escape
-// lets go. All of this happens here: the server hears only of what is kept.
-// The look is in attributes, so that the SVG can be saved as it is. Rests on svg and html.
+// clears it. All of this happens here: the server hears only of what is kept.
+// The look is in attributes, so that the SVG can be saved as it is. Rests on svg, html and labels.
 
 const TEXT = 13; // px, as are all sizes
 const LEAST_GAP = 15; // between the lines of two labels that can both be read
@@ -12,20 +12,6 @@ const PAD = 8;
 const NUMBER = 42; // width of a number
 const MOST_SAID = 6;
 const DASHES = ["none", "12 5", "3 4", "14 4 3 4"];
-
-function numberText(weight) {
-  if (weight >= 0.9995) return weight.toPrecision(3);
-  return weight < 0.0005 ? "<.001" : weight.toFixed(3).slice(1);
-}
-
-const canvas = document.createElement("canvas").getContext("2d");
-
-function shortened(label, room) {
-  if (canvas.measureText(label).width <= room) return label;
-  const letters = Array.from(label);
-  while (letters.length > 1 && canvas.measureText(`${letters.join("")}…`).width > room) letters.pop();
-  return `${letters.join("")}…`;
-}
 
 class Flow {
   constructor(root) {
@@ -82,8 +68,7 @@ class Flow {
   // The numbers of a token in words.
   describe({ side, row }) {
     const { data } = this;
-    const other = side === "query" ? "key" : "query";
-    const arrow = side === "query" ? "→" : "←";
+    const [other, arrow] = side === "query" ? ["key", "→"] : ["query", "←"];
     const lines = this.linesOf({ side, row });
     const parts = data.matrices.flatMap((matrix, index) => {
       const own = lines.filter((line) => line.matrix === index);
@@ -96,25 +81,23 @@ class Flow {
   }
 
   build() {
-    const { data, sides } = this;
-    const { colours } = data;
+    const { data, sides, data: { colours } } = this;
     const hadFocus = this.svg.contains(this.svg.getRootNode().activeElement);
     const legendFocus = hadFocus ? this.svg.getRootNode().activeElement.getAttribute("data-matrix") : null;
     this.drawing = true;
-    canvas.font = `${TEXT}px ${data.font}`;
+    measureIn(`${TEXT}px ${data.font}`);
     this.width = Math.max(240, this.root.clientWidth);
     const count = Math.max(sides.query.labels.length, sides.key.labels.length);
     this.pitch = Math.min(TALLEST_ROW, Math.max(ONE_LOOK / count, Math.min(LEAST_GAP, LONGEST / count), THINNEST_ROW));
     const written = ["query", "key", ...sides.query.labels, ...sides.key.labels];
-    const widest = Math.max(...written.map((one) => canvas.measureText(one).width));
+    const widest = Math.max(...written.map(widthOf));
     this.room = Math.min(widest + 2 * PAD, 0.34 * this.width);
     this.ends = { query: this.room + 2, key: this.width - this.room - 2 };
 
     const legend = this.legend();
     this.top = legend.height + ROW_HEAD;
     const height = this.top + count * this.pitch + PAD;
-    const size = { width: this.width, height, viewBox: `0 0 ${this.width} ${height}` };
-    put(this.svg, { ...size, "font-family": data.font, "font-size": TEXT });
+    put(this.svg, { width: this.width, height, viewBox: `0 0 ${this.width} ${height}`, "font-family": data.font, "font-size": TEXT });
     this.all = draw("g", { fill: "none", "pointer-events": "none" });
     this.alone = draw("g", { "pointer-events": "none" });
     this.frames = draw("g", { fill: "none", stroke: colours.picked, "pointer-events": "none" });
@@ -123,8 +106,7 @@ class Flow {
     for (const side of ["query", "key"]) {
       const x = side === "query" ? this.room - PAD : this.width - this.room + PAD;
       const anchor = side === "query" ? "end" : "start";
-      const title = side === "query" ? "query" : "key";
-      parts.push(draw("text", { x, y: legend.height + 15, "text-anchor": anchor, fill: colours[side], "font-weight": 600 }, title));
+      parts.push(draw("text", { x, y: legend.height + 15, "text-anchor": anchor, fill: colours[side], "font-weight": 600 }, side));
       const border = sides[side].border;
       if (border !== null) {
         const y = this.top + border * this.pitch;
@@ -158,7 +140,7 @@ class Flow {
     if (data.matrices.length < 2) return { group, height: 0 };
     let [x, y] = [0, 0];
     data.matrices.forEach((matrix, index) => {
-      const width = 56 + canvas.measureText(matrix.label).width;
+      const width = 56 + widthOf(matrix.label);
       if (x > 0 && x + width > this.width) [x, y] = [0, y + 34];
       const shown = !this.hidden.has(matrix.name);
       const item = draw("g", { role: "button", tabindex: 0, "aria-pressed": shown, "aria-label": `lines of ${matrix.label}`, "data-matrix": matrix.name });
@@ -271,7 +253,7 @@ class Flow {
       const place = 22 + shown.indexOf(data.matrices[line.matrix]) * NUMBER;
       const x = side === "key" ? this.ends.key - place : this.ends.query + place;
       const text = numberText(line.weight);
-      const [y, width] = [this.middle(line[side]), canvas.measureText(text).width + 6];
+      const [y, width] = [this.middle(line[side]), widthOf(text) + 6];
       const matrix = data.matrices[line.matrix];
       this.alone.append(
         draw("rect", { x: side === "key" ? x - width + 3 : x - 3, y: y - 8, width, height: 16, fill: data.colours.background }),
