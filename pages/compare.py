@@ -1,4 +1,4 @@
-"""What differs? Two heads, layers, sentences or models on common axes: A is what is picked, B the other."""
+"""What differs? Two heads, layers, sentences or models on common axes: A is what is selected, B the other."""
 
 from functools import partial
 

@@ -40,7 +40,7 @@ axis = view.keys if selection.lines_of == "key" else view.queries
 
 
 def keep(side: str, position: int) -> None:
-    """Takes the token whose lines are kept as the picked one."""
+    """Takes the token whose lines are kept as the selected one."""
     match side:
         case "query":
             state.change(lines_of=side, query=position, key=None)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from attnviz.records import AllHeads, Head, read_heads
 
 _CELL = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
-_LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be picked
+_LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be selected
 
 
 class Cell(NamedTuple):

@@ -94,7 +94,7 @@ class MapSettings:
             help="Orders the dimensions by what they add to the score or take from it, instead of by number.",
         ),
     ] = False
-    """Whether the dimensions of the picked pair are ordered by what they add to its score."""
+    """Whether the dimensions of the selected pair are ordered by what they add to its score."""
     metric: Annotated[
         str,
         Word(

@@ -12,7 +12,7 @@ class Preset:
     name: str
     text: str
     query: str | None = None
-    """Token that is picked as the query when the sentence is chosen."""
+    """Token that is selected as the query when the sentence is chosen."""
     key: str | None = None
 
 

@@ -71,7 +71,7 @@ class Selection:
         int, Number(title="Head", help="Shows this head of the layer; each has its own queries and keys.")
     ] = 0
     query: Annotated[int | None, Number(title="Query", help="Selects the query by its position.")] = None
-    """Position of the picked query; None to pick the one with the strongest link."""
+    """Position of the selected query; None to select the one with the strongest link."""
     key: Annotated[
         int | None,
         Number(
@@ -79,11 +79,11 @@ class Selection:
             help="Selects the token that the query attends to; select the query by its chip above.",
         ),
     ] = None
-    """Position of the picked key; None for the strongest key of the query."""
+    """Position of the selected key; None for the strongest key of the query."""
     query_to: Annotated[
         int | None, Number(title="up to", help="Makes the query a phrase that ends with this token.")
     ] = None
-    """Position of the last token where a phrase is picked as the query; None for one token or word."""
+    """Position of the last token where a phrase is selected as the query; None for one token or word."""
     key_to: Annotated[
         int | None, Number(title="up to", help="Makes the key a phrase that ends with this token.")
     ] = None
@@ -96,7 +96,7 @@ class Selection:
             help="Joins the selected query to its strongest keys, or the selected key to its strongest queries.",
         ),
     ] = ""
-    """Whether lines are drawn for the picked query or key alone; empty for neither."""
+    """Whether lines are drawn for the selected query or key alone; empty for neither."""
     show: Annotated[
         Shown,
         Word(
@@ -166,7 +166,7 @@ class Selection:
 
     @property
     def place(self) -> Head:
-        """The picked head."""
+        """The selected head."""
         return Head(self.layer, self.head)
 
     @property

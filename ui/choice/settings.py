@@ -35,7 +35,7 @@ class FlowSettings:
             help="Draws the lines of these heads too, each in its own colour.",
         ),
     ] = ()
-    """Heads, or all heads of a layer together, beside the picked one."""
+    """Heads, or all heads of a layer together, beside the selected one."""
     threshold: Annotated[
         Threshold,
         Word(
@@ -255,7 +255,7 @@ class PairList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSettings:
-    """What the dot products of the picked head are compared under."""
+    """What the dot products of the selected head are compared under."""
 
     PREFIX: ClassVar = ""
 

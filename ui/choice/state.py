@@ -35,7 +35,7 @@ class Chosen:
     clicked: bool = False
     """Whether anything was clicked since the page was last drawn."""
     preset: Preset | None = None
-    """An example just chosen, whose query is picked once its tokens are known."""
+    """An example just chosen, whose query is selected once its tokens are known."""
 
 
 LONGEST_LINK = 60_000
@@ -80,7 +80,7 @@ def change(**changes: Any) -> None:
     """Chooses something else; what was said about the last choice is no longer shown.
 
     Masked tokens are those of one text as one model reads it, so another has none. A query or key that is
-    picked is a single one until a phrase is made of it.
+    selected is a single one until a phrase is made of it.
     """
     if changes.keys() & {"model", "text", "second"}:
         changes = {"masked": (), "other_masked": None} | changes
@@ -154,7 +154,7 @@ def last_good() -> Selection:
 
 
 def choose_preset(preset: Preset) -> None:
-    """Shows an example sentence; its query is picked once its tokens are known."""
+    """Shows an example sentence; its query is selected once its tokens are known."""
     change(text=preset.text, second="", cut=False, query=None, key=None)
     of_session(Chosen).preset = preset
 
@@ -162,7 +162,7 @@ def choose_preset(preset: Preset) -> None:
 def fit(selection: Selection, trace: Trace) -> Selection:
     """The nearest selection that this trace has; a sentence for every change joins the notices.
 
-    A query that was not picked becomes the preset's, or the one with the strongest link to another token.
+    A query that was not selected becomes the preset's, or the one with the strongest link to another token.
     """
     model = trace.provenance.model
     if selection.kind not in trace.kinds:

@@ -40,7 +40,7 @@ def field(
 
 
 def tie_row(key: str, rows: Sequence[Any], picked: Any, take: Callable[[Any], None]) -> dict[str, Any]:
-    """Arguments that tie a table, of which one row can be picked, to what is picked.
+    """Arguments that tie a table, of which one row can be selected, to what is selected.
 
     Args:
         rows: what each row stands for.

@@ -11,7 +11,7 @@ from ui.work import cache
 
 
 def python_lines(view: View, key: int) -> str:
-    """Python that draws the matrix of the picked head as it is shown, with this key picked."""
+    """Python that draws the matrix of the selected head as it is shown, with this key selected."""
     selection = view.selection
     kind = f"{view.kind!r}" if selection.kind else ""
     lines = ["import attnviz", *_trace_lines(view)]
@@ -31,7 +31,7 @@ def python_lines(view: View, key: int) -> str:
 
 
 def map_lines(view: View, picked: tuple[int, int], settings: Mapping[str, object]) -> str:
-    """Python that draws the map of the picked head with these settings of `attnviz.project`.
+    """Python that draws the map of the selected head with these settings of `attnviz.project`.
 
     It lies as it comes, not turned like another head's.
     """

@@ -29,7 +29,7 @@ def take(
 
     Args:
         figures: name of each picture on the page, by the key of its chart or component.
-        csv: makes the page's numbers, when they are asked for; None for the matrix of the picked head.
+        csv: makes the page's numbers, when they are asked for; None for the matrix of the selected head.
         numbers: what they are called.
         python: lines that draw the page's picture; None for those of the matrix.
     """

@@ -91,7 +91,7 @@ def frame_around(title: str) -> Iterator[View]:
 def _view(selection: Selection) -> tuple[View, Selection]:
     """The view asked for, or the nearest one that works after saying why; and the selection for the link.
 
-    What was typed and picked stays in its fields.
+    What was typed and selected stays in its fields.
     """
     try:
         chosen = offer(selection.model)

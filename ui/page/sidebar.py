@@ -55,7 +55,7 @@ def _take_sentence() -> None:
 def _take_preset() -> None:
     preset: Preset | None = st.session_state.preset_choice
     if preset is not None:
-        st.session_state.preset_choice = None  # so that the same example can be picked again
+        st.session_state.preset_choice = None  # so that the same example can be selected again
         state.choose_preset(preset)
 
 

@@ -16,7 +16,7 @@ class View:
 
     selection: Selection
     query: int
-    """Position of the picked query."""
+    """Position of the selected query."""
     trace: Trace
     kind: Kind
     theme: ThemeName
@@ -61,7 +61,7 @@ class View:
         together: bool = False,
         renormalise: bool | None = None,
     ) -> AttentionPattern:
-        """The matrix of the picked head, or of another, with rows and columns as they are chosen.
+        """The matrix of the selected head, or of another, with rows and columns as they are chosen.
 
         Args:
             together: all heads of the layer as one, instead of one head.

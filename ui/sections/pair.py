@@ -1,6 +1,6 @@
-"""The picked query and key of one head, on the pages that look inside it: the query as a chip, the key from a list.
+"""The selected query and key of one head, on the pages that look inside it: the query as a chip, the key from a list.
 
-One concept: picking the pair where no matrix can be clicked.
+One concept: selecting the pair where no matrix can be clicked.
 """
 
 import streamlit as st
@@ -14,7 +14,7 @@ from ui.work import cache
 
 
 def pick_query(view: View) -> tuple[int, int]:
-    """Draws the chips, where a query is picked or masked; query and key of the pair."""
+    """Draws the chips, where a query is selected or masked; query and key of the pair."""
     selection, kind = view.selection, view.kind
     own = view.trace.pattern(*selection.place, kind)
     key = strongest_key(own, view.query) if selection.key is None else selection.key

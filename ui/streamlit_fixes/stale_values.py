@@ -35,7 +35,7 @@ class Widgets:
 def open_page(page: str, was_clicked: bool) -> None:
     """Begins a page: after another one all widgets are filled in again.
 
-    A replaced value is accepted only if it arrived alone: then it was picked again. Beside another click it is stale.
+    A replaced value is accepted only if it arrived alone: then it was selected again. Beside another click it is stale.
     """
     widgets = of_session(Widgets)
     if widgets.page != page:
@@ -48,7 +48,7 @@ def open_page(page: str, was_clicked: bool) -> None:
 
 
 def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:
-    """Arguments that tie a widget to a value: its key, filled in, and a callback that gives ``take`` what is picked.
+    """Arguments that tie a widget to a value: its key, filled in, and a callback that gives ``take`` what is selected.
 
     A replaced value is doubtful until `open_page` has decided.
     """

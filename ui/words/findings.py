@@ -65,7 +65,7 @@ def place(pattern: AttentionPattern) -> str:
 
 
 def finding(pattern: AttentionPattern, query: int, key: int) -> str:
-    """What the picked query gives to the picked key, and where most of its attention goes if elsewhere.
+    """What the selected query gives to the selected key, and where most of its attention goes if elsewhere.
 
     Plain text: a page that shows it as Markdown makes it `literal`.
     """
@@ -93,7 +93,7 @@ def finding(pattern: AttentionPattern, query: int, key: int) -> str:
 
 
 def key_finding(pattern: AttentionPattern, key: int) -> str:
-    """Which query gives the picked key most of its attention; plain text, like `finding`."""
+    """Which query gives the selected key most of its attention; plain text, like `finding`."""
     column = pattern.keys.index(key)
     if column is None:
         return f"{name(pattern.keys, key)} is not shown."
@@ -131,7 +131,7 @@ def number_text(number: float, measure: Measure) -> str:
 def pair_finding(
     weights: Float[np.ndarray, "layer head"], picked: tuple[int, int], pair: tuple[str, str], measure: Measure
 ) -> str:
-    """What the picked head gives from query to key, how many heads give more, and which gives most.
+    """What the selected head gives from query to key, how many heads give more, and which gives most.
 
     Plain text, like `finding`.
 

@@ -43,7 +43,7 @@ _TERMS = {term.name: term for terms in GROUPS.values() for term in terms}
 
 
 def linked(name: str, shown: str = "") -> str:
-    """Markdown that leads from a word on a page to its term, with what is picked; a new tab opens.
+    """Markdown that leads from a word on a page to its term, with what is selected; a new tab opens.
 
     Args:
         name: of the term.

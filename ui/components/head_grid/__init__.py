@@ -43,7 +43,7 @@ def head_grid(
         span: numbers at the two ends of the colours; from 0, or the smallest if that is less, to the largest by
             default.
         marks: a few letters in the corner of each head's picture or square.
-        dimmed: True for heads that are drawn faintly; they can be picked like the others.
+        dimmed: True for heads that are drawn faintly; they can be selected like the others.
         height: most that the grid takes, px, while its cells stay large enough to be hit.
         key: of the component; one for each grid on a page.
     """
@@ -78,7 +78,7 @@ def head_grid(
     with st.container(gap=None):
         if pictures is not None:
             # In a message of their own: Streamlit sends a message that the browser has already only by its
-            # hash, so that a pick does not send them again.
+            # hash, so that a selection does not send them again.
             encoded = [[b64encode(one).decode() for one in row] for row in pictures]
             version = sha256("".join(one for row in encoded for one in row).encode()).hexdigest()
             _mount(key=f"{key}_pictures", data={"grid": key, "version": version, "pictures": encoded})

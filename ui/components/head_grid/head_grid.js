@@ -91,7 +91,7 @@ function keep({ grid, version, pictures: encoded }) {
   tellGrid(grid);
 }
 
-/** Brings the picked cell into sight: scrolls the grid alone, never the page. */
+/** Brings the selected cell into sight: scrolls the grid alone, never the page. */
 function reveal(scroller) {
   const picked = scroller.querySelector("[aria-selected=true]")?.getBoundingClientRect();
   const shown = scroller.getBoundingClientRect();

@@ -69,13 +69,13 @@ def _normalisers(pattern: AttentionPattern) -> list[float | None]:
 
 
 def _cell(pattern: AttentionPattern, picked: tuple[int, int]) -> tuple[int, int] | None:
-    """Row and column of the picked cell; None while it is not shown."""
+    """Row and column of the selected cell; None while it is not shown."""
     row, column = pattern.queries.index(picked[0]), pattern.keys.index(picked[1])
     return None if row is None or column is None else (row, column)
 
 
 def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
-    """The picked cell in words; empty while it is not shown."""
+    """The selected cell in words; empty while it is not shown."""
     cell = _cell(pattern, picked)
     if cell is None:
         return ""

@@ -1,5 +1,5 @@
-// Listens to the heatmap that st.plotly_chart draws: a click picks query and key, and a line of text
-// below it says what the cell under the pointer holds, or the picked cell when there is none.
+// Listens to the heatmap that st.plotly_chart draws: a click selects query and key, and a line of text
+// below it says what the cell under the pointer holds, or the selected cell when there is none.
 // Streamlit itself reports no clicks on heatmap cells. A matrix of small cells gets buttons to zoom, too.
 // Rests on html, readout, chart and chart_insides.
 
@@ -50,7 +50,7 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
       dragmode: !byTouch ? "zoom" : isAll ? false : "pan", // a finger scrolls the page while all is shown
     });
   };
-  /** Shows more or less, around the picked cell if it is in sight or has to be. */
+  /** Shows more or less, around the selected cell if it is in sight or has to be. */
   const step = (part, factor, hasToBe) => {
     const { pickedCell } = data;
     const isInSight = pickedCell?.every((at, side) => part[side][0] <= at && at <= part[side][1]);

@@ -24,9 +24,9 @@ class SmallMap:
     """Queries first, then keys; None while there is no map."""
     n_query: int
     query: int
-    """Position of the picked query, whose point is marked."""
+    """Position of the selected query, whose point is marked."""
     lines: Sequence[tuple[int, float]] = ()
-    """Key and weight of each line from the picked query."""
+    """Key and weight of each line from the selected query."""
     number: str = ""
     """How reliable the map is, as it stands beside its name."""
     text: str
@@ -65,7 +65,7 @@ def map_grid(
     shown = order or [(layer, head) for layer in range(n_layer) for head in range(n_head)]
     with st.container(gap=None):
         # A message for each layer: Streamlit sends what the browser has already only by its hash, so that neither
-        # a pick nor another layer's maps send these once more. In tuples: it looks into every list for a dataframe,
+        # a selection nor another layer's maps send these once more. In tuples: it looks into every list for a dataframe,
         # which is a seventh of the grid's time.
         for layer, of_layer in enumerate(maps):
             points = tuple("" if one.points is None else _packed(one.points) for one in of_layer)

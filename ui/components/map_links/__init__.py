@@ -1,6 +1,6 @@
-"""The picked point of a large map and the lines to its strongest partners, laid over the chart.
+"""The selected point of a large map and the lines to its strongest partners, laid over the chart.
 
-The chart itself stays as it is, with its zoom: thousands of points need not be sent again for a pick.
+The chart itself stays as it is, with its zoom: thousands of points need not be sent again for a selection.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class Mark:
     """Shown literally."""
     role: Role
     weight: float = 1.0
-    """0 to 1; how thick the line to the picked point is."""
+    """0 to 1; how thick the line to the selected point is."""
 
 
 def map_links(

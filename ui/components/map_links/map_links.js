@@ -1,4 +1,4 @@
-// Marks the picked point of a chart that st.plotly_chart draws, with lines to its partners, in an SVG over the chart
+// Marks the selected point of a chart that st.plotly_chart draws, with lines to its partners, in an SVG over the chart
 // that follows its zoom; and reports the custom data of a point that is clicked. Rests on svg, chart and chart_insides.
 
 const WIDEST = 7; // px, for a weight of 1

@@ -41,7 +41,7 @@ export default function (component) {
   const kinds = () => chart.data.map((trace, curve) => ({ trace, curve })).filter(({ trace }) => trace.customdata);
 
   /** Looks at the point that the walk has reached. Where it is, [kind, number], and whether the chart keeps the focus
-   * after a pick, is noted on the line, since Streamlit makes the chart anew. */
+   * after a selection, is noted on the line, since Streamlit makes the chart anew. */
   const look = () => {
     const [kind, number] = line.at;
     const { trace, curve } = kinds()[kind];

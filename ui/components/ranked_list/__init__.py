@@ -1,4 +1,4 @@
-"""What ranks highest, as a list of rows with bars that can be picked."""
+"""What ranks highest, as a list of rows with bars that can be selected."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

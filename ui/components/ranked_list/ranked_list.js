@@ -1,4 +1,4 @@
-// A ranked list of buttons, each with a bar. Clicking one, or pressing Enter on it, picks it.
+// A ranked list of buttons, each with a bar. Clicking one, or pressing Enter on it, selects it.
 // Rests on html.
 
 function row(data, number, pick) {
@@ -7,7 +7,7 @@ function row(data, number, pick) {
   button.setAttribute("aria-pressed", String(data.picked));
   const said = data.key ? `${data.text} to ${data.key}` : data.text;
   button.setAttribute("aria-label", `${number + 1}: ${said}, ${data.amount}`);
-  button.title = `${said}: ${data.amount}. Click to pick it.`;
+  button.title = `${said}: ${data.amount}. Click to select it.`;
 
   const what = make("span", data.key ? "what pair" : "what");
   if (data.key) what.append(make("bdi", "query", data.text), " → ", make("bdi", "key", data.key));

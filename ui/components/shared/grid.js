@@ -1,4 +1,4 @@
-// A grid of cells, one of each head, as one SVG. A click, Enter or the space bar picks a head; arrow keys move between
+// A grid of cells, one of each head, as one SVG. A click, Enter or the space bar selects a head; arrow keys move between
 // cells; a line below says what there is to say about the cell under the pointer or the focus.
 // Colours and fonts are attributes and not styles, so that the SVG can be saved as it is.
 //

@@ -14,7 +14,7 @@ function makeButton(className, text, click = null) {
   return button;
 }
 
-/** A line that says what is pointed at, or what came of a click; it is read out when it changes. */
+/** A line that says what is hovered over, or what came of a click; it is read out when it changes. */
 function makeSaid() {
   const said = make("div", "said");
   said.setAttribute("aria-live", "polite");

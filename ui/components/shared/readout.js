@@ -1,4 +1,4 @@
-// A line below a chart that says what is pointed at.
+// A line below a chart that says what is hovered over.
 
 function showAsReadout(line) {
   line.classList.add("readout");

@@ -32,7 +32,7 @@ def token_flow(
     Args:
         heads: short and long name of each of the flow's matrices, such as ("3.1", "Layer 3, head 1").
         largest: the weight that is drawn with the thickest line.
-        query: position of the picked query, which is framed.
+        query: position of the selected query, which is framed.
         kept: side and position of the token whose lines alone are shown.
     """
     palette = THEMES[theme]

@@ -188,7 +188,7 @@ class Flow {
     });
   }
 
-  // Everything that depends on what is pointed at or kept.
+  // Everything that depends on what is hovered over or kept.
   redraw() {
     const { data, active } = this;
     const lines = active ? this.linesOf(active) : [];
@@ -208,7 +208,7 @@ class Flow {
     this.said.textContent = active ? this.describe(active) : data.hint;
   }
 
-  // The labels of a side that there is room for: first these rows, then the picked one, then every so many.
+  // The labels of a side that there is room for: first these rows, then the selected one, then every so many.
   labels(side, first, active) {
     const { colours } = this.data;
     const { labels, picked, special } = this.sides[side];

@@ -1,4 +1,4 @@
-"""The tokens of a text as chips that can be picked."""
+"""The tokens of a text as chips that can be selected."""
 
 from collections.abc import Callable
 
@@ -27,9 +27,9 @@ def token_strip(
     """Draws the chips; ``on_pick`` is called with the position of one that is clicked.
 
     Args:
-        mask_label: what the mask token is written as; the picked chip then has a button that masks its token
+        mask_label: what the mask token is written as; the selected chip then has a button that masks its token
             or brings it back, which calls ``on_mask``. None where tokens cannot be masked.
-        weights: weight of the picked query on each token, drawn as a bar in its chip; None where the
+        weights: weight of the selected query on each token, drawn as a bar in its chip; None where the
             tokens are not the keys.
     """
     continues_word = tokens.continues_word

@@ -1,4 +1,4 @@
-// Tokens as a strip of chips. Clicking one, or pressing Enter on it, picks it as the query.
+// Tokens as a strip of chips. Clicking one, or pressing Enter on it, selects it as the query.
 // Rests on html.
 
 function maskButton(token, mask, apply) {
@@ -16,7 +16,7 @@ function chip(token, pick) {
   for (const kind of ["special", "joined", "query", "key"]) button.classList.toggle(kind, token[kind]);
   button.setAttribute("aria-pressed", String(token.query));
   button.setAttribute("aria-label", `token ${token.position}: ${token.label}, ${token.share} of the query's attention`);
-  button.title = `${token.label}: ${token.share} of the picked query's attention. Click to pick it as the query.`;
+  button.title = `${token.label}: ${token.share} of the selected query's attention. Click to select it as the query.`;
   if (token.was) button.title += ` It stands for “${token.was}”.`;
   button.dataset.position = token.position;
 

@@ -1,4 +1,4 @@
-"""The matrix of one head, what is said below it, and the keys of the picked query, ranked."""
+"""The matrix of one head, what is said below it, and the keys of the selected query, ranked."""
 
 import streamlit as st
 
@@ -24,7 +24,7 @@ from ui.words.literal import literal
 
 
 def matrix(screen: Screen) -> None:
-    """The matrix with its controls; a click on a cell picks its query and key."""
+    """The matrix with its controls; a click on a cell selects its query and key."""
     view, query, key = screen.view, screen.query, screen.key
     selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
     pattern, said = screen.pattern, screen.said
@@ -81,7 +81,7 @@ def notes(screen: Screen) -> None:
 
 
 def ranking(screen: Screen) -> None:
-    """The keys of the picked query, largest first."""
+    """The keys of the selected query, largest first."""
     pattern, query = screen.pattern, screen.query
     if pattern.queries.index(query) is not None:
         chart(

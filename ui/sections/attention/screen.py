@@ -1,4 +1,4 @@
-"""What the first screen shows: one head on a text, its picked query and key, and what is said of them."""
+"""What the first screen shows: one head on a text, its selected query and key, and what is said of them."""
 
 from dataclasses import dataclass
 
@@ -26,9 +26,9 @@ class Screen:
     pattern: AttentionPattern
     """The matrix as it is drawn, with the model's own numbers."""
     query: int
-    """Position of the picked query."""
+    """Position of the selected query."""
     key: int
-    """Position of the picked key."""
+    """Position of the selected key."""
     said: str
     """The finding."""
 

@@ -34,7 +34,7 @@ _SPACE_NOTES = {
 
 
 def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None) -> None:
-    """The map, with the picked point and its lines laid over it."""
+    """The map, with the selected point and its lines laid over it."""
     collection, points = screen.collection, screen.map.points
     vectors = collection.vectors(screen.head)
     shown = None

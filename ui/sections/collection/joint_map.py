@@ -56,7 +56,7 @@ def parameters(selection: Selection) -> None:
 
 
 def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
-    """The map of the picked head, made by another process; None while it is not there."""
+    """The map of the selected head, made by another process; None while it is not there."""
     selection = view.selection
     settings: dict[str, Any] = {"method": selection.joint.method, "space": selection.joint.space}
     for name in _FIELDS[selection.joint.method]:

@@ -13,7 +13,7 @@ from ui.words.literal import quoted
 
 
 def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) -> None:
-    """The tokens that were looked for, each with its sentence; a row picks its token."""
+    """The tokens that were looked for, each with its sentence; a row selects its token."""
     collection, wanted = screen.collection, quoted(view.selection.joint.search)
     if not len(found):
         st.caption(f"No token and no word of these sentences is {wanted}.")

@@ -1,4 +1,4 @@
-"""The picked token of many sentences: its strongest partners, its sentence, and the way to it on other pages."""
+"""The selected token of many sentences: its strongest partners, its sentence, and the way to it on other pages."""
 
 from dataclasses import dataclass, replace
 
@@ -15,11 +15,11 @@ from ui.sections.collection.joint_map import Screen
 from ui.words.findings import name
 from ui.words.literal import literal
 
-N_LINES = 5  # strongest partners that the picked point is joined to
+N_LINES = 5  # strongest partners that the selected point is joined to
 
 
 def picked_token(view: View, screen: Screen) -> int | None:
-    """Number of the picked token; None where none is, or none that is there."""
+    """Number of the selected token; None where none is, or none that is there."""
     selection, tokens = view.selection, screen.collection.tokens
     if selection.joint.sentence is None:
         return None
@@ -32,7 +32,7 @@ def picked_token(view: View, screen: Screen) -> int | None:
 
 
 def pick(collection: Collection, side: int, token: int) -> None:
-    """Picks a token's query (0) or key (1)."""
+    """Selects a token's query (0) or key (1)."""
     if 0 <= token < collection.n_tokens and side in (0, 1):
         state.change(
             joint_sentence=int(collection.sentence[token]),
@@ -43,7 +43,7 @@ def pick(collection: Collection, side: int, token: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """The picked query and a key of its sentence, or the picked key and a query."""
+    """The selected query and a key of its sentence, or the selected key and a query."""
 
     token: int
     """Number of the other token."""
@@ -64,7 +64,7 @@ def links(screen: Screen, token: int, side: str) -> list[Link]:
 
 
 def sentence(view: View, screen: Screen, token: int) -> None:
-    """The picked token's sentence, what the head does there, and the way to it on other pages."""
+    """The selected token's sentence, what the head does there, and the way to it on other pages."""
     selection, collection = view.selection, screen.collection
     number, position = int(collection.sentence[token]), int(collection.position[token])
     tokens = collection.tokens[number]

@@ -28,7 +28,7 @@ def counted(number: int) -> str:
 
 
 def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int]) -> None:
-    """The cells that differ most; one that is clicked is picked."""
+    """The cells that differ most; one that is clicked is selected."""
     changes, measure = comparison.largest(MOST_CHANGES), comparison.first.measure
     queries, keys = entry_labels(comparison.queries), entry_labels(comparison.keys)
     found = [
@@ -56,7 +56,7 @@ def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int])
 
 
 def changed_rows(view: View, comparison: Comparison, query: int) -> None:
-    """The queries whose rows differ most; one that is clicked is picked."""
+    """The queries whose rows differ most; one that is clicked is selected."""
     change = np.nan_to_num(comparison.row_change)
     order = [int(one) for one in np.argsort(-change, kind="stable")[:MOST_CHANGES] if change[one] > 0]
     labels, positions = entry_labels(comparison.queries), comparison.queries.positions(0)

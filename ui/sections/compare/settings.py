@@ -27,7 +27,7 @@ NAMES = {
 
 
 def partners(comparison: Comparison, picked: tuple[int, int]) -> Place:
-    """Positions in B of what is picked in A."""
+    """Positions in B of what is selected in A."""
     found: list[int | None] = []
     for alignment, position in zip((comparison.queries, comparison.keys), picked, strict=True):
         entry = alignment.index(position)
@@ -40,7 +40,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
     """What B differs in, and a field for each of them.
 
     Args:
-        there: where the picked query and key are in B.
+        there: where the selected query and key are in B.
     """
     selection, kind = view.selection, view.kind
     can_mask = kind == "encoder" and cache.mask_label(selection.source) is not None
@@ -140,7 +140,7 @@ def masked_tokens(view: View, shown: Selection) -> None:
 
 
 def swap(a: Selection, shown: Selection, b: Selection, there: Place) -> None:
-    """Makes B what is picked, and A what it is compared with; the picked tokens stay picked."""
+    """Makes B what is selected, and A what it is compared with; the selected tokens stay selected."""
     swapped = {one: b.value(one) for one in ("model", "text", "second", "masked", "layer", "head")}
     for what, fields in FIELDS.items():
         if differs(shown, what):

@@ -26,7 +26,7 @@ def places(a: Selection, b: Selection, comparison: Comparison) -> tuple[str, str
 
 
 def finding(comparison: Comparison, picked: tuple[int, int], names: tuple[str, str]) -> str:
-    """How the picked query's attention to the picked key differs, in Markdown."""
+    """How the selected query's attention to the selected key differs, in Markdown."""
     sides = comparison.queries, comparison.keys
     query, key = (alignment.index(position) for alignment, position in zip(sides, picked, strict=True))
     if query is None or key is None:

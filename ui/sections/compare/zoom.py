@@ -1,4 +1,4 @@
-"""The three matrices of a comparison: the part of each that is zoomed to, around the picked pair."""
+"""The three matrices of a comparison: the part of each that is zoomed to, around the selected pair."""
 
 import math
 
@@ -17,7 +17,7 @@ from ui.page.view import View
 def matrix(
     view: View, comparison: Comparison, part: Part, picked: tuple[int, int], *, alt: str, key: str
 ) -> None:
-    """A, B or their difference, as far as it is zoomed to; a click on a cell picks its query and key.
+    """A, B or their difference, as far as it is zoomed to; a click on a cell selects its query and key.
 
     Args:
         picked: positions of the query and key that are outlined.
@@ -38,7 +38,7 @@ def matrix(
 
 
 def pick(clicked: object) -> None:
-    """Picks the query and key of a cell, as far as they are tokens of A."""
+    """Selects the query and key of a cell, as far as they are tokens of A."""
     match clicked:
         case [int(query), int(key)] if min(query, key) >= 0:
             state.change(query=query, key=key)

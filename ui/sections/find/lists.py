@@ -1,4 +1,4 @@
-"""The heads that link the pair most, and the strongest pairs of the picked head."""
+"""The heads that link the pair most, and the strongest pairs of the selected head."""
 
 import numpy as np
 import streamlit as st
@@ -40,7 +40,7 @@ def best_heads(view: View, weights: np.ndarray, measure: Measure) -> None:
 
 
 def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span]) -> None:
-    """The pairs that the picked head, whose pattern this is, gives most."""
+    """The pairs that the selected head, whose pattern this is, gives most."""
     selection = view.selection
     st.markdown(f"**Strongest pairs of {selection.place.words}**")
     pairs = heads.strongest_pairs(

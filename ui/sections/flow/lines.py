@@ -11,7 +11,7 @@ from ui.words.findings import name
 
 
 def chosen_heads(view: View) -> list[Head | AllHeads]:
-    """The heads whose lines are asked for, the picked one first."""
+    """The heads whose lines are asked for, the selected one first."""
     chosen = [view.selection.place, *view.selection.flow.heads]
     if view.measure == "rollout":  # which is of all heads
         chosen = [AllHeads(one.layer) for one in chosen]
@@ -26,7 +26,7 @@ def pattern_of(drawn: Head | AllHeads, view: View) -> AttentionPattern:
 
 
 def lines_of(matrices: np.ndarray, view: View) -> Flow:
-    """The lines above the threshold, those of the picked query before all others."""
+    """The lines above the threshold, those of the selected query before all others."""
     selection = view.selection
     if selection.flow.threshold == "share":
         above = above_share(matrices, selection.flow.share / 100)

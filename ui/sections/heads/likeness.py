@@ -1,4 +1,4 @@
-"""Which heads are alike: the nearest ones of the picked head, and a map of all."""
+"""Which heads are alike: the nearest ones of the selected head, and a map of all."""
 
 import streamlit as st
 
@@ -14,7 +14,7 @@ N_NEAREST = 8
 
 
 def nearest(screen: Screen) -> None:
-    """The heads most like the picked one, each a click away."""
+    """The heads most like the selected one, each a click away."""
     selection = screen.view.selection
     st.markdown(f"**Most similar to {selection.place.words}**")
     with st.spinner("Comparing all heads …", show_time=True):

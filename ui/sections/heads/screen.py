@@ -86,7 +86,7 @@ def within(title: str) -> str:
 
 
 def pick(layer: int, head: int) -> None:
-    """Picks a head, here and on every page."""
+    """Selects a head, here and on every page."""
     state.change(layer=layer, head=head)
 
 

@@ -12,7 +12,7 @@ TABLE_HEIGHT = 460  # px
 
 
 def table(screen: Screen) -> None:
-    """Every number of the heads that are not dimmed, to be sorted; a row picks its head."""
+    """Every number of the heads that are not dimmed, to be sorted; a row selects its head."""
     selection = screen.view.selection
     places = np.argwhere(screen.is_kept)
     st.markdown(f"**{len(places)} of {np.prod(screen.shape)} heads, by number**")

@@ -65,7 +65,7 @@ SAID: dict[StepName, str] = {
 
 
 def strip(view: View, own: AttentionPattern, key: int) -> None:
-    """The tokens, to pick another query."""
+    """The tokens, to select another query."""
     token_strip(
         view.trace.query_tokens(view.kind),
         query=view.query,
@@ -79,7 +79,7 @@ def strip(view: View, own: AttentionPattern, key: int) -> None:
 
 
 def finding(view: View, steps: dict[StepName, Step], key: int) -> str:
-    """What the picked query gives the picked key, by the last way and by others."""
+    """What the selected query gives the selected key, by the last way and by others."""
     keys, queries = (Axis.of(of(view.kind)) for of in (view.trace.key_tokens, view.trace.query_tokens))
     given = {one: share_text(float(step.weights[key])) for one, step in steps.items()}
     return (

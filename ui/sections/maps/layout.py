@@ -31,7 +31,7 @@ class Calls(Sequence[Call]):
 
 
 def job_of(view: View) -> Job:
-    """The maps of all heads of this text with these settings; the head that others lie like, or the picked one, first."""
+    """The maps of all heads of this text with these settings; the head that others lie like, or the selected one, first."""
     settings = {"dimensions": 2} | {name: view.selection.value(name) for name in SETTINGS}
     heads, trace, kind = heads_of(view), view.trace, view.kind
     found = job(

@@ -47,6 +47,6 @@ class Entered:
 
 
 def enter(layer: int, head: int) -> None:
-    """Picks a head everywhere; the page then goes to its map."""
+    """Selects a head everywhere; the page then goes to its map."""
     state.change(layer=layer, head=head)
     of_session(Entered).now = True

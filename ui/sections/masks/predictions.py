@@ -13,7 +13,7 @@ from ui.work import cache
 
 
 def predictions(view: View, changed: Trace, title: str) -> None:
-    """The likeliest tokens for a masked token, or for the picked one, before and under the mask.
+    """The likeliest tokens for a masked token, or for the selected one, before and under the mask.
 
     Args:
         changed: the trace under the mask.
@@ -60,7 +60,7 @@ def _masked(view: View) -> list[int]:
 
 
 def _place(view: View) -> int:
-    """The picked token, or the first masked one where another is picked."""
+    """The selected token, or the first masked one where another is selected."""
     masked = _masked(view)
     return view.query if not masked or view.query in masked else masked[0]
 

@@ -19,7 +19,7 @@ from ui.words.literal import literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What is shown: a row of the picked head, under a scale."""
+    """What is shown: a row of the selected head, under a scale."""
 
     view: View
     products: Products
@@ -29,7 +29,7 @@ class Chosen:
 
     @property
     def n_seen(self) -> int:
-        """Keys that the picked query may see."""
+        """Keys that the selected query may see."""
         return int(self.products.allowed[self.view.query].sum())
 
     @property
@@ -49,7 +49,7 @@ class Chosen:
 
     @property
     def token(self) -> str:
-        """The picked query, to be read as Markdown."""
+        """The selected query, to be read as Markdown."""
         return literal(name(Axis.of(self.view.trace.query_tokens(self.view.kind)), self.view.query))
 
 

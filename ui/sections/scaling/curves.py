@@ -27,7 +27,7 @@ MEASURES = {
 
 
 def curves(chosen: Chosen) -> Callable[[], bytes]:
-    """How sharp the softmax makes the picked row under every scale; what writes the same as CSV."""
+    """How sharp the softmax makes the selected row under every scale; what writes the same as CSV."""
     view, products, d_k, n_seen = chosen.view, chosen.products, chosen.d_k, chosen.n_seen
     own, paper = products.scale, d_k**-0.5
     scales = np.unique([*SCALES, own, chosen.scale, paper])

@@ -23,7 +23,7 @@ HEIGHT = 520  # px of the map
 
 
 def pick(clicked: Any) -> None:
-    """Picks the token of a clicked point; lines are then drawn of what it was, query or key."""
+    """Selects the token of a clicked point; lines are then drawn of what it was, query or key."""
     match clicked:
         case ["query", int(position)]:
             state.change(query=position, key=None, lines_of="query")
@@ -92,7 +92,7 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
 
 
 def draw_matrix(view: View, picked: tuple[int, int], said: str) -> None:
-    """The weights, with the row of the picked query or the column of the picked key."""
+    """The weights, with the row of the selected query or the column of the selected key."""
     shown = view.pattern()
     chart(
         draw_pattern(

@@ -39,7 +39,7 @@ def settings_of(selection: Selection) -> dict[str, Any]:
 
 
 def side_of(selection: Selection) -> Side:
-    """Whether the lines of the picked query are drawn or those of the picked key."""
+    """Whether the lines of the selected query are drawn or those of the selected key."""
     return "key" if selection.lines_of == "key" else "query"
 
 
@@ -50,7 +50,7 @@ def points_of(view: View, settings: dict[str, Any]) -> int:
 
 
 def laid_out(view: View) -> tuple[Projection | None, list[Job]]:
-    """The map of the picked head, aligned with another if that is asked for; None with the jobs that it waits for."""
+    """The map of the selected head, aligned with another if that is asked for; None with the jobs that it waits for."""
     selection, settings = view.selection, settings_of(view.selection)
     places = [selection.place]
     like = selection.maps.aligned_with

@@ -1,4 +1,4 @@
-"""The picked pair: the vectors of one query and one key as bars, and how their products make the score."""
+"""The selected pair: the vectors of one query and one key as bars, and how their products make the score."""
 
 import streamlit as st
 

@@ -26,7 +26,7 @@ class Ranking:
     key: Hashable = None
     """Of which head, with which settings."""
     was_picked: bool = False
-    """Whether a map was picked from it just now."""
+    """Whether a map was selected from it just now."""
 
 
 def ranked_maps(view: View) -> None:

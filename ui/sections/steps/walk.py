@@ -1,4 +1,4 @@
-"""What all steps of the page "Step by step" share: the picked pair, the matrices as pictures, and comparisons."""
+"""What all steps of the page "Step by step" share: the selected pair, the matrices as pictures, and comparisons."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ MOST_KEYS = 12  # in a table of one row; the strongest of a longer text
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
-    """What all steps look at: the picked pair in the picked head, and what the layer is made of."""
+    """What all steps look at: the selected pair in the selected head, and what the layer is made of."""
 
     view: View
     query: int
@@ -46,7 +46,7 @@ class Walk:
 
     @property
     def place(self) -> Head:
-        """The picked head."""
+        """The selected head."""
         return self.view.selection.place
 
     def label(self, position: int, *, of: str) -> str:
@@ -108,7 +108,7 @@ def signed(number: float) -> str:
 
 
 def leads_on(walk: Walk, page: str, label: str) -> None:
-    """A link to the page that goes into one thing, with the same pair picked."""
+    """A link to the page that goes into one thing, with the same pair selected."""
     st.page_link(
         page, label=label, icon=":material/arrow_forward:", query_params=walk.view.selection.to_params()
     )
@@ -136,7 +136,7 @@ def labels(walk: Walk, of: str) -> list[str]:
 
 
 def shown_keys(walk: Walk, weights: np.ndarray) -> np.ndarray:
-    """All keys in the order of the text, or the strongest of many, the picked one always among them."""
+    """All keys in the order of the text, or the strongest of many, the selected one always among them."""
     if len(weights) <= MOST_KEYS:
         return np.arange(len(weights))
     order = [int(one) for one in np.argsort(-weights, kind="stable")[:MOST_KEYS]]

@@ -9,7 +9,7 @@ from ui.work import cache
 
 
 def row(view: View) -> None:
-    """The numbers of the picked query, from score to weight, ours and the model's side by side."""
+    """The numbers of the selected query, from score to weight, ours and the model's side by side."""
     selection, trace = view.selection, view.trace
     pattern = trace.pattern(*selection.place, view.kind)
     query = view.query
