@@ -252,6 +252,11 @@ class TestWithoutSpecial:
         shown = without_special(pattern(self.weights), renormalise=True)
         assert shown.weights.tolist() == [[0.5, 0.5], [0.0, 0.0]]
 
+    def test_a_row_that_is_not_a_number_is_not_taken_for_one_that_lost_everything(self):
+        faulty = (0.0, np.nan, 1.0, 0.0)
+        shown = without_special(pattern([faulty] * 4), renormalise=True)
+        assert np.isnan(shown.weights).all()
+
     def test_renormalised_by_hand(self):
         first = (0.0, 0.0, 0.0, 0.0, 1.0)
         row = (0.2, 0.1, 0.3, 0.2, 0.2)
