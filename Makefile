@@ -44,7 +44,7 @@ test: check chromium ## Everything: check, the examples in docstrings and docs, 
 	$(BIN)/python -m pytest tests/unit tests/parity tests/property $(SPREAD)
 	$(BIN)/python -m pytest tests/app tests/browser $(AS_SERVED) $(SPREAD)
 
-quick: check ## The fast tests alone, in about a minute
+quick: check ## The fast tests alone, in a minute and a half
 	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" $(SPREAD)
 
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser

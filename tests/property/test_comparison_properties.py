@@ -1,6 +1,7 @@
 """What holds for aligning any two texts, and for comparing any two matrices."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -8,6 +9,8 @@ from attnviz.figures.comparison import entry_labels
 from attnviz.heads.comparison import align, compare
 from attnviz.records import Axis
 from tests import hand_made
+
+pytestmark = pytest.mark.slow
 
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("attnviz")

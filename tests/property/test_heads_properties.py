@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -10,6 +11,8 @@ from hypothesis.extra import numpy as hnp
 from attnviz import heads
 from attnviz.records import Axis
 from tests import hand_made
+
+pytestmark = pytest.mark.slow
 
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("attnviz")

@@ -1,6 +1,7 @@
 """Properties of spaces, the attention map, and the figures of faithfulness, whatever the vectors."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -10,6 +11,8 @@ from attnviz.maps.attention_map import divergence, fit, implied_weights, objecti
 from attnviz.maps.faithfulness import faithfulness
 from attnviz.maps.layouts import LAYOUTS, aligned, limits, principal_components
 from attnviz.maps.spaces import SPACES, Space, fed
+
+pytestmark = pytest.mark.slow
 
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("attnviz")

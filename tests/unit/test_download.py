@@ -18,6 +18,8 @@ from attnviz.model.catalogue import Offer, locate, offers, resolve
 from attnviz.model.download import download_model, download_size
 from tests.hub import COMMIT, LoopbackHub, save_tiny_bert, with_pickle_weights
 
+pytestmark = pytest.mark.slow
+
 NAME = "tiny/bert"
 TEXT = "I was watching the door when it opened."
 

@@ -114,6 +114,7 @@ def long_trace(embedded: Model) -> Trace:
     return trace
 
 
+@pytest.mark.slow
 def test_512_tokens_stay_within_the_budget_on_the_wire(long_trace: Trace) -> None:
     for layer in range(6):
         for head in (layer, layer + 6):

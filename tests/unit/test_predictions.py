@@ -17,6 +17,8 @@ from attnviz.model import capture
 from attnviz.model.interventions import Intervention
 from tests import tiny
 
+pytestmark = pytest.mark.slow
+
 TEXT = "the cat sat when it opened"
 FAMILIES = tiny.WITH_HEAD
 

@@ -18,6 +18,8 @@ from attnviz.maps.spaces import SPACES
 from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
 
+pytestmark = pytest.mark.slow
+
 
 def with_vectors(trace: Trace, query: np.ndarray, key: np.ndarray) -> Trace:
     """The trace with other queries and keys in layer 3, head 1."""
