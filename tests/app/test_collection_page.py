@@ -80,7 +80,7 @@ def test_the_bundled_set_is_shown_first():
     assert "joint_sentences" not in shown(at)
 
 
-def test_a_link_to_somebody_s_own_sentences_shows_the_bundled_ones_and_says_so():
+def test_a_link_to_another_visitor_s_sentences_shows_the_bundled_ones_and_says_so():
     at = until_drawn(open_page(PAGE, joint_sentences="own"))
     assert "which no link holds; the bundled set is shown" in captions(at)
     assert "206 sentences" in markdown(at)[0]

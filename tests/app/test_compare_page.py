@@ -145,7 +145,7 @@ def test_fields_of_b_are_shown_when_chosen_and_go_with_it(embedded):
     assert not any(name.startswith("other") for name in shown(at))
 
 
-def test_a_field_of_the_b_that_nobody_chose_makes_it_chosen():
+def test_a_field_of_b_that_was_not_set_yet_sets_it():
     at = open_page(PAGE)
     at.number_input(key="field_other_head").set_value(6).run()
     assert headings(at)[1] == "**B** · layer 3, head 6"

@@ -212,7 +212,7 @@ def test_a_list_of_the_operator_s_that_is_wrong_gets_a_sentence(page, listed, mo
     assert errors(at)[0].startswith("ATTNVIZ_MODELS lists")
 
 
-def test_a_folder_of_the_operator_that_is_gone_hurts_nobody_who_does_not_pick_it(monkeypatch):
+def test_a_folder_of_the_operator_that_is_gone_matters_only_when_it_is_selected(monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", "/no/such/folder")
     at = open_page()
     assert_no_exception(at)
