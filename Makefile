@@ -16,10 +16,10 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run check test quick app chromium browser bench families links clean
+.PHONY: help install run check test quick app chromium browser bench families lessons screenshots links clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 install: $(INSTALLED) ## Make .venv with what attnviz needs
 
@@ -61,6 +61,12 @@ bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside Be
 
 families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
 	$(BIN)/python -m benchmarks.families
+
+lessons: $(INSTALLED_DEV) ## Measure where each lesson is most visible and write ui/choice/lessons.toml
+	$(BIN)/python -m benchmarks.lessons
+
+screenshots: chromium ## Take README's pictures
+	$(BIN)/python -m benchmarks.screenshots
 
 links: $(INSTALLED) ## Write the table of docs/links.md
 	$(BIN)/python -m ui.choice.parameters

@@ -1,44 +1,19 @@
-"""The first screen: a sentence, the attention of one head on it, and whether the numbers are the model's."""
+"""What `streamlit run app.py` serves: the pages, each with its title and the style of all from the first moment."""
+
+from pathlib import Path
+from posixpath import join
 
 import streamlit as st
+from starlette.routing import Route
 
-from ui.export.take import take
-from ui.page import errors, verdict
-from ui.page.frame import frame_around
-from ui.sections.attention.matrix import matrix, notes, ranking
-from ui.sections.attention.query_key_map import query_key_map
-from ui.sections.attention.screen import Screen, tokens
-from ui.words.findings import (
-    place,
+from ui.page.navigation import PAGES
+from ui.page.style import style
+from ui.streamlit_fixes.first_html import first_html
+
+_STYLE = style()
+_BASE = str(st.get_option("server.baseUrlPath")).strip("/")
+
+app = st.App(
+    Path(__file__).with_name("attention.py"),
+    routes=[Route(join("/", _BASE, page.address), first_html(page.title, _STYLE)) for page in PAGES],
 )
-from ui.words.glossary import terms
-from ui.words.literal import literal
-
-with frame_around("Attention") as view:
-    screen = Screen.of(view)
-    tokens(screen)
-    found, checked = st.columns([5, 3], vertical_alignment="center")
-    with found.container(key="finding"):
-        st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
-    verdict_place = checked.empty()
-    matrix_column, map_column = st.columns(2, gap="medium")
-    with matrix_column:
-        matrix(screen)
-with matrix_column:
-    notes(screen)
-    ranking(screen)
-with map_column:
-    query_key_map(screen)
-with verdict_place, errors.explained():
-    verdict.show(view.selection)
-
-terms("Token", "Special token", "Attention matrix", "Norm-based weight", "Rollout", "t-SNE", "Perplexity")
-st.page_link(
-    "pages/claims.py",
-    label="What weights do not say",
-    icon=":material/forum:",
-    query_params=view.selection.to_params(),
-    help="A weight says where a head takes its mixture from, not what the answer rests on: four claims, measured.",
-)
-pictures = {"matrix": "Attention matrix", "ranking": "Ranked keys", "map": "Map of queries and keys"}
-take(view, pictures)

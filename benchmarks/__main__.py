@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from benchmarks import all_heads, all_maps, core, maps, screen
+from benchmarks import all_heads, all_maps, core, layout_shift, maps, screen
 
 
 def main() -> int:
@@ -14,7 +14,14 @@ def main() -> int:
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}"
     )
-    rows = [*core.measure(), *screen.measure(), *all_heads.measure(), *all_maps.measure(), *maps.measure()]
+    rows = [
+        *core.measure(),
+        *screen.measure(),
+        *layout_shift.measure(),
+        *all_heads.measure(),
+        *all_maps.measure(),
+        *maps.measure(),
+    ]
     width = max(len(row.what) for row in rows)
     print(f"{'measured':{width}}  {'found':>12}  {'budget':>12}")
     for row in rows:

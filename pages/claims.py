@@ -22,7 +22,7 @@ CLAIMS = (
     ("“Attention shows what the model looks at”", explanation),
 )
 
-view = frame("What is often said")
+view = frame("Claims")
 csv = None
 with errors.explained():
     claims = cache.claims(view.selection.source, view.kind)
@@ -41,4 +41,4 @@ take(
     csv=csv,
     numbers="All heads" if csv else "Matrix",
 )
-verdict.in_sidebar(view.selection)
+verdict.show(view)

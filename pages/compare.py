@@ -4,7 +4,6 @@ from functools import partial
 
 import streamlit as st
 
-from attnviz.figures.comparison import Part
 from attnviz.heads.comparison import compare, comparison_csv
 from ui.export.take import take
 from ui.page import errors, verdict
@@ -12,14 +11,11 @@ from ui.page.frame import frame
 from ui.sections.compare.largest import changed_rows, largest_changes
 from ui.sections.compare.partner import view_of_b, with_b
 from ui.sections.compare.settings import controls, partners
-from ui.sections.compare.words import finding, heading, notes, places
-from ui.sections.compare.zoom import matrix, zoom_buttons
+from ui.sections.compare.words import heading, notes, side_b, summary
+from ui.sections.compare.zoom import PARTS, figures, matrix, zoom_buttons
 from ui.words import findings as words
 from ui.words.findings import place, strongest_key
 from ui.words.literal import literal
-
-PARTS: dict[Part, str] = {"first": "Matrix A", "second": "Matrix B", "difference": "B minus A"}
-
 
 view = frame("Compare")
 numbers = view.pattern(renormalise=False)
@@ -50,9 +46,7 @@ if b is None or comparison is None:  # why has been said; A stays
         )
     take(view, {"compare_first": PARTS["first"]})
 else:
-    said = finding(comparison, picked, places(view.selection, b.selection, comparison))
-    if not comparison.largest(1) and comparison.queries.is_paired.all() and comparison.keys.is_paired.all():
-        said = "A and B are the same; choose what B differs in"
+    said = summary(comparison, picked, view.selection, b.selection)
     finding_place.markdown(f"**{said}**")
     for column, part in zip(columns, PARTS, strict=True):
         with column:
@@ -66,5 +60,13 @@ else:
     with right:
         changed_rows(view, comparison, view.query)
     pictures = {f"compare_{part}": written for part, written in PARTS.items()}
-    take(view, pictures, csv=partial(comparison_csv, comparison), numbers="Comparison")
-verdict.in_sidebar(view.selection)
+    take(
+        view,
+        pictures,
+        csv=partial(comparison_csv, comparison),
+        numbers="Comparison",
+        drawn=partial(figures, view, comparison, picked),
+        page="Compare",
+        about=f"B: {side_b(view.selection, b.selection, comparison)}",
+    )
+verdict.show(view)

@@ -10,7 +10,7 @@ from ui.sections.cost.counting import as_csv, counted
 from ui.sections.cost.limits import limit_of
 from ui.sections.cost.measured import measured_cost
 
-view = frame("Cost of attention")
+view = frame("Cost")
 csv = None
 with errors.explained():
     layer = Layer.of(view.trace, view.selection.layer, view.kind, reach=view.selection.masking.reach)
@@ -23,4 +23,4 @@ take(
     csv=csv,
     numbers="Costs" if csv else "Matrix",
 )
-verdict.in_sidebar(view.selection)
+verdict.show(view)

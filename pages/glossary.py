@@ -5,7 +5,7 @@ import streamlit as st
 from scipy.special import entr
 from sklearn.metrics.pairwise import cosine_similarity
 
-from attnviz.figures.theme import share_text
+from attnviz.figures.theme import share_text, weight_text
 from ui.components.anchor import anchor
 from ui.page import errors, verdict
 from ui.page.frame import frame
@@ -15,7 +15,7 @@ from ui.words.findings import strongest_key
 from ui.words.glossary import GROUPS, Term
 from ui.words.literal import literal, quoted
 
-NAMES = {page: (label, icon) for page, label, icon in PAGES}
+NAMES = {page.file: (page.name, f":material/{page.icon}:") for page in PAGES}
 
 
 def numbers_here(view: View) -> dict[str, str]:
@@ -44,14 +44,14 @@ def numbers_here(view: View) -> dict[str, str]:
         "Query": f"{len(queries)} × {call.query.shape[2]} numbers; {quoted(queries.labels[query])} is selected",
         "Key": f"{len(keys)} × {call.key.shape[2]} numbers; {quoted(keys.labels[key])} is selected",
         "Value": f"{len(keys)} × {call.value.shape[2]} numbers",
-        "Cosine similarity": f"the query and key of {pair}: {cosine_similarity(*vectors).item():.3f}",
-        "Score": f"{pair}: {pattern.scores[query, key]:.3f}",
+        "Cosine similarity": f"the query and key of {pair}: {weight_text(cosine_similarity(*vectors).item())}",
+        "Score": f"{pair}: {weight_text(float(pattern.scores[query, key]))}",
         "Weight": f"{pair}: {share_text(float(row[key]))}",
         "Softmax": f"the weights of {quoted(queries.labels[query])} sum to {row.sum():.6f}",
         "Attention matrix": f"{len(queries)} × {len(keys)} weights",
         "Mask": f"{int(pattern.allowed.sum()):,} of {pattern.allowed.size:,} cells may be seen",
         "Entropy": f"the row of {quoted(queries.labels[query])}, which sees {n_seen} key{'s' * (n_seen != 1)}: "
-        f"{entr(row).sum() / np.log(max(2, n_seen)):.3f} of ln n",
+        f"{share_text(float(entr(row).sum() / np.log(max(2, n_seen))))} of ln n",
     }
 
 
@@ -88,5 +88,5 @@ with errors.explained():
         for number, term in enumerate(terms):
             with columns[number * 2 // len(terms)]:
                 show(term, here.get(term.name, ""))
-verdict.in_sidebar(view.selection)
+verdict.show(view)
 anchor()

@@ -13,7 +13,7 @@ from ui.work import cache
 # isort: split
 from ui.export.take import take
 from ui.page.frame import frame
-from ui.sections.history.steps import finding, pictures, strip, ways
+from ui.sections.history.steps import finding, one_vector, pictures, strip, ways
 from ui.sections.history.table import as_csv, compare, table
 from ui.words.findings import strongest_key
 from ui.words.glossary import linked
@@ -45,6 +45,7 @@ with errors.explained():
         f"{linked('General score', 'general')} scores, each run on the {linked('Query')}, "
         f"{linked('Key', 'keys')} and values of this very head. Their authors had other networks around them; the formulas are theirs."
     )
+    one_vector(view, steps, key)
     with st.columns(3)[0]:
         st.number_input(
             **widgets.field(
@@ -59,8 +60,12 @@ with errors.explained():
     ways(steps)
     take(
         view,
-        {"history_weights": "Weights", "history_contexts": "Context vectors"},
+        {
+            "history_one_vector": "One vector",
+            "history_weights": "Weights",
+            "history_contexts": "Context vectors",
+        },
         csv=partial(as_csv, view, steps),
         numbers="Weights",
     )
-verdict.in_sidebar(view.selection)
+verdict.show(view)

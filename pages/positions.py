@@ -23,4 +23,4 @@ take(
         "shuffled_with": "Shuffled",
     },
 )
-verdict.in_sidebar(view.selection)
+verdict.show(view)

@@ -17,7 +17,7 @@ from ui.sections.scaling.curves import MEASURES, curves
 from ui.sections.scaling.overflow import overflow
 from ui.sections.scaling.spread import spread
 
-view = frame("Why divide by the square root of d_k")
+view = frame("Scaling")
 selection = view.selection
 csv = None
 with errors.explained():
@@ -55,4 +55,4 @@ take(
     csv=csv,
     numbers="Curves" if csv else "Matrix",
 )
-verdict.in_sidebar(selection)
+verdict.show(view)

@@ -1,4 +1,4 @@
-"""What the screens share: the only package, beside app.py and pages/, that knows Streamlit."""
+"""What the screens share: the only package, beside app.py, attention.py and pages/, that knows Streamlit."""
 
 import os
 

@@ -33,7 +33,9 @@ Source: NumPy Enhancement Proposal 1.
 _MOST_ENTRIES = len(_ARRAY_FILES)
 
 
-def open_zip(data: bytes, names: Sequence[str] | None = None) -> zipfile.ZipFile:
+def open_zip(
+    data: bytes, names: Sequence[str] | None = None, optional: Sequence[str] = ()
+) -> zipfile.ZipFile:
     """The opened zip, if it has the form that Python writes: a short directory at the very end, each name once.
 
     Source: PKWARE, APPNOTE.TXT 6.3.10, section 4.3.16: the end record is 22 bytes without a comment.
@@ -48,7 +50,9 @@ def open_zip(data: bytes, names: Sequence[str] | None = None) -> zipfile.ZipFile
     archive = zipfile.ZipFile(io.BytesIO(data))
     found = archive.namelist()
     require(len(set(found)) == len(found), "it contains a file twice.")
-    require(names is None or sorted(found) == sorted(names), "its files are not those of a bundle.")
+    if names is not None:
+        is_known = set(names) <= set(found) <= {*names, *optional}
+        require(is_known, "its files are not those of a bundle.")
     return archive
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from attnviz.bundle.refusal import DAMAGED, require
-from attnviz.bundle.writing import FORMAT, LARGEST_NUMBER, MOST_TOKENS, PROVENANCE, VERSION
+from attnviz.bundle.writing import FORMAT, LARGEST_NUMBER, MOST_TOKENS, PROVENANCE, READABLE
 from attnviz.errors import BundleError
 from attnviz.figures.heatmap import Shown
 from attnviz.figures.theme import Colour, ThemeName
@@ -55,6 +55,7 @@ class View(Struct, frozen=True):
     colour: Colour
     theme: ThemeName
     settings: Annotated[dict[Words, LongText], Meta(max_length=64)]
+    page: Words = ""
 
 
 class RecordedCheck(Struct, frozen=True):
@@ -131,9 +132,9 @@ def read_document(content: bytes) -> Document:
     """
     require(is_provenance(content), f"its {PROVENANCE} is not that of a bundle.")
     version = msgspec.json.decode(content, type=_Head).version
-    if version != VERSION:
+    if version not in READABLE or isinstance(version, bool | float):
         raise BundleError(
-            f"This bundle has version {str(version)[:20]} of the format; this attnviz reads version {VERSION}. "
+            f"This bundle has version {str(version)[:20]} of the format; this attnviz reads versions {' and '.join(map(str, READABLE))}. "
             "Open it with the version of attnviz that wrote it."
         )
     try:

@@ -23,10 +23,13 @@ from attnviz.bundle.document import (
 )
 from attnviz.bundle.refusal import DAMAGED, require
 from attnviz.bundle.writing import (
+    FIGURES,
     LARGEST_BUNDLE,
     MATRIX,
     NUMBERS,
     PAGE,
+    PAGE_NUMBERS,
+    POINTS,
     PROVENANCE,
     Bundle,
     check_sizes,
@@ -48,12 +51,13 @@ from attnviz.records import (
 
 _LARGEST_SCALE = 1e6
 _LARGEST_ENTRIES = {PROVENANCE: 16_000_000, PAGE: 64_000_000, MATRIX: 64_000_000, NUMBERS: LARGEST_BUNDLE}
+_LARGEST_OF_PAGE = {PAGE_NUMBERS: 64_000_000, POINTS: 64_000_000, FIGURES: 64_000_000}
 
 
 def read_bundle(data: bytes) -> Bundle:
     """The bundle in a zip that `write_bundle` wrote.
 
-    Nothing in it is trusted, executed or written to disk; its page and its CSV are not read at all.
+    Nothing in it is trusted, executed or written to disk; its page, figures and CSVs are not read at all.
 
     Raises:
         BundleError: any other file, a damaged one, or one of another version.
@@ -64,11 +68,10 @@ def read_bundle(data: bytes) -> Bundle:
             "Select another file."
         )
     try:
-        with open_zip(data, list(_LARGEST_ENTRIES)) as archive:
+        with open_zip(data, list(_LARGEST_ENTRIES), list(_LARGEST_OF_PAGE)) as archive:
+            largest = _LARGEST_ENTRIES | _LARGEST_OF_PAGE
             for entry in archive.infolist():
-                require(
-                    entry.file_size <= _LARGEST_ENTRIES[entry.filename], f"its {entry.filename} is too large."
-                )
+                require(entry.file_size <= largest[entry.filename], f"its {entry.filename} is too large.")
             document, numbers = read_entry(archive, PROVENANCE), read_entry(archive, NUMBERS)
         return _bundle(read_document(document), numbers)
     except BundleError:
@@ -135,6 +138,7 @@ def _bundle(document: Document, numbers: bytes) -> Bundle:
         colour=view.colour,
         theme=view.theme,
         settings=view.settings,
+        page=view.page,
         weights_sha256=model.weights_sha256,
     )
     weights = trace.weights(bundle.layer, bundle.head, kind)

@@ -14,10 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from plotly import graph_objects as go
 
 from attnviz.errors import BundleError
 from attnviz.figures.heatmap import Shown, measure_of
-from attnviz.figures.page import draw_page
+from attnviz.figures.page import draw_page, figures_json
 from attnviz.figures.theme import Colour, ThemeName, weight_text
 from attnviz.model.trace import Trace
 from attnviz.records import (
@@ -31,10 +32,14 @@ from attnviz.records import (
 )
 from attnviz.records.table import matrix_csv
 
-VERSION = 2
-"""Version of the format; files of other versions are refused. 1 recorded three checks; 2 records all of them."""
+VERSION = 3
+"""Version of the format. 1 recorded three checks; 2 records all of them; 3 may hold figures and numbers of a page."""
+READABLE = (2, 3)
+"""Versions that can be read; files of others are refused."""
 
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
+PAGE_NUMBERS, POINTS, FIGURES = "page.csv", "points.csv", "figures.json"
+"""What a bundle holds of the page that it was made from, as far as the page has it; never read again."""
 
 LARGEST_BUNDLE = 160_000_000
 """Bytes. 1,024 tokens of bert-base-uncased, 12 layers of 768 queries, keys and values each, make 140 million."""
@@ -48,6 +53,16 @@ LARGEST_NUMBER = 1e12
 ARRAY_NAMES = ("query", "key", "value", "value_products", "allowed", "bias")
 """Arrays of each kind of attention in the NPZ, as far as the kind has them."""
 FORMAT = "attnviz bundle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageContent:
+    """What a page shows beside the matrix: written into a bundle, and not part of what is read from one."""
+
+    figures: Mapping[str, go.Figure | str] = field(default_factory=dict)
+    """Figures of Plotly, and SVGs as text, by title."""
+    tables: Mapping[str, bytes] = field(default_factory=dict)
+    """CSVs by file name, `PAGE_NUMBERS` and `POINTS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,6 +91,8 @@ class Bundle(Record):
     theme: ThemeName = "light"
     settings: Mapping[str, str] = field(default_factory=dict)
     """The other choices of the view by name, as a link of the app writes them, such as the random seed of its map."""
+    page: str = ""
+    """Name of the page of the app that it was made from; empty for none."""
     weights_sha256: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each file of the model's weights, by name; see `attnviz.Model.weights_sha256`."""
 
@@ -90,8 +107,8 @@ class Bundle(Record):
         return whole.arranged(self.queries, self.keys, renormalise=self.renormalised)
 
 
-def write_bundle(bundle: Bundle) -> bytes:
-    """The bundle as a zip.
+def write_bundle(bundle: Bundle, content: PageContent | None = None) -> bytes:
+    """The bundle as a zip, with what its page shows beside the matrix.
 
     Raises:
         BundleError: more tokens or heads than a bundle holds, or numbers or tolerances that are not finite.
@@ -99,12 +116,12 @@ def write_bundle(bundle: Bundle) -> bytes:
     """
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as target:
-        for name, content in bundle_files(bundle).items():
+        for name, data in bundle_files(bundle, content).items():
             entry = zipfile.ZipInfo(name)  # dated 1980, so that the same view is the same file
             stored = name == NUMBERS  # float32 hardly shrinks
             entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
             entry.external_attr, entry.create_system = 0o644 << 16, 3
-            target.writestr(entry, content)
+            target.writestr(entry, data)
     packed = archive.getvalue()
     if len(packed) > LARGEST_BUNDLE:
         raise BundleError(
@@ -114,18 +131,20 @@ def write_bundle(bundle: Bundle) -> bytes:
     return packed
 
 
-def bundle_files(bundle: Bundle) -> dict[str, bytes]:
+def bundle_files(bundle: Bundle, content: PageContent | None = None) -> dict[str, bytes]:
     """What is in a bundle, by file name; raises as `write_bundle`."""
-    pattern = bundle.pattern
+    pattern, content = bundle.pattern, content or PageContent()
     return {
         PROVENANCE: _json(_document(bundle)),
-        PAGE: _page(bundle, pattern).encode(),
+        PAGE: _page(bundle, pattern, content).encode(),
         MATRIX: matrix_csv(pattern, scores=bundle.show == "scores"),
         NUMBERS: _npz(_arrays(bundle)),
+        **({FIGURES: figures_json(content.figures).encode()} if content.figures else {}),
+        **content.tables,
     }
 
 
-def _page(bundle: Bundle, pattern: AttentionPattern) -> str:
+def _page(bundle: Bundle, pattern: AttentionPattern, content: PageContent) -> str:
     row, column = pattern.queries.index(bundle.query), pattern.keys.index(bundle.key)
     place = f"Layer {bundle.layer}, " + ("all heads" if pattern.head is None else f"head {bundle.head}")
     if row is not None and column is not None:
@@ -140,19 +159,29 @@ def _page(bundle: Bundle, pattern: AttentionPattern) -> str:
         show=bundle.show,
         colour=bundle.colour,
         theme=bundle.theme,
+        more=content.figures,
     )
 
 
 def _facts(bundle: Bundle) -> list[tuple[str, str]]:
     source, tokens = bundle.trace.provenance, bundle.trace.tokens
     second = bundle.trace.target_tokens.text if bundle.trace.target_tokens else tokens.text_pair
+    shown = {
+        name: value for name, value in bundle.settings.items() if name not in ("text", "second", "model")
+    }
     facts = [("Text", tokens.text)]
     facts += [("Second text", second)] if second else []
     facts += [("Masked", ", ".join(f"{at} {label}" for at, label in tokens.masked.items()))] * bool(
         tokens.masked
     )
+    facts += [("Page", bundle.page)] * bool(bundle.page)
     return [
         *facts,
+        *(
+            (("Settings", ", ".join(f"{name} {value}" for name, value in sorted(shown.items()))),)
+            if shown
+            else ()
+        ),
         ("Model", f"{source.model}, revision {source.revision}, {source.dtype}"),
         *(("Weights", f"{name}, SHA-256 {digest}") for name, digest in bundle.weights_sha256.items()),
         ("Libraries", ", ".join(f"{name} {number}" for name, number in source.versions.items())),
@@ -200,6 +229,7 @@ def _document(bundle: Bundle) -> dict[str, Any]:
             "colour": bundle.colour,
             "theme": bundle.theme,
             "settings": dict(bundle.settings),
+            "page": bundle.page,
         },
         "verification": _report_document(report),
         "tokens": _tokens_document(trace.tokens),

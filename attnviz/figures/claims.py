@@ -45,7 +45,7 @@ def draw_heads(
             "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
         },
         customdata=np.column_stack([layers, heads]),
-        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: %{x:.3f}<extra></extra>",
+        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: %{x:.3g}<extra></extra>",
         cliponaxis=False,
     )
     title = {"font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 4}

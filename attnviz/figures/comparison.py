@@ -7,8 +7,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
+from attnviz.figures.hatching import hatching
 from attnviz.figures.heatmap import MEASURE_NAMES, matrix_axes, segment_borders
 from attnviz.figures.theme import (
+    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     Theme,
@@ -31,7 +33,6 @@ MOST_CHANGES = 10
 """Number of largest changes that are marked, and listed beside the figures."""
 
 _HEIGHT = 360  # px; three figures side by side are little wider than this
-_HATCHES = 40  # lines across a side, at most one a cell
 
 
 def draw_comparison(
@@ -170,15 +171,15 @@ def _values(comparison: Comparison, part: Part, furthest: float, palette: Theme)
         values |= {"zmin": 0.0, "zmax": furthest, "colorscale": weight_scale(palette)}
     match part:
         case _ if z.shape != cells.shape:
-            lines = [f"largest of the block: {'%{z:+.4f}' if part == 'difference' else '%{z:.4f}'}"]
+            lines = [f"largest of the block: %{{z:{'+' * (part == 'difference')}{HOVER_NUMBER}}}"]
         case "first":
-            lines = [f"A: {number} %{{z:.4f}}", f"B: {number} %{{text}}"]
+            lines = [f"A: {number} %{{z:{HOVER_NUMBER}}}", f"B: {number} %{{text}}"]
             values["text"] = _written(comparison, "second")
         case "second":
-            lines = [f"A: {number} %{{text}}", f"B: {number} %{{z:.4f}}"]
+            lines = [f"A: {number} %{{text}}", f"B: {number} %{{z:{HOVER_NUMBER}}}"]
             values["text"] = _written(comparison, "first")
         case "difference":
-            lines = [f"A to B: {number} %{{text}}", "B − A: %{z:+.4f}"]
+            lines = [f"A to B: {number} %{{text}}", f"B − A: %{{z:+{HOVER_NUMBER}}}"]
             before, after = _written(comparison, "first"), _written(comparison, "second")
             values["text"] = np.strings.add(np.strings.add(before, " → "), after)
     return {**values, "hovertemplate": "<br>".join(["query %{y}", "key %{x}", *lines]) + "<extra></extra>"}
@@ -200,7 +201,11 @@ def _written(comparison: Comparison, part: Part) -> np.ndarray:
     """A matrix [query, key] of numbers in words, for the hover text of another."""
     cells = _cells(comparison, part)
     words = np.where(_missing(comparison, part), "no partner", "may not be seen")
-    return np.where(np.isnan(cells), words, np.strings.mod("%.4f", np.nan_to_num(cells)))
+    numbers = np.nan_to_num(cells)
+    written = np.where(
+        numbers < 0.001, "under 0.001", np.strings.mod("%#.3g", numbers)
+    )  # short, for every cell has it
+    return np.where(np.isnan(cells), words, np.where(numbers == 0, "0", written))
 
 
 def _missing(comparison: Comparison, part: Part) -> np.ndarray:
@@ -246,49 +251,15 @@ def _marks(comparison: Comparison, x: list[str], y: list[str], palette: Theme) -
 
 
 def _hatches(comparison: Comparison, part: Part, palette: Theme) -> list[dict[str, object]]:
-    """Grey hatching over the rows and columns that a matrix does not have."""
+    """Hatching over the rows and columns that a matrix does not have."""
     rows, columns = _gone(comparison.queries, part), _gone(comparison.keys, part)
-    height, width = len(rows), len(columns)
-    boxes = [(-0.5, width - 0.5, first - 0.5, stop - 0.5) for first, stop in _stretches(rows)]
-    boxes += [(first - 0.5, stop - 0.5, -0.5, height - 0.5) for first, stop in _stretches(columns)]
-    if not boxes:
-        return []
-    step = max(1, max(width, height) // _HATCHES)
-    below = {"type": "path", "layer": "below"}
-    grey = {"fillcolor": palette.edge, "fillrule": "nonzero", "opacity": 0.4, "line": {"width": 0}}
-    lines = {"line": {"color": palette.quiet, "width": 1}}
-    return [
-        {**below, **grey, "path": "".join(_frame(box) for box in boxes)},
-        {**below, **lines, "path": "".join(_slants(box, step) for box in boxes)},
-    ]
-
-
-def _frame(box: tuple[float, float, float, float]) -> str:
-    """An SVG path around a box."""
-    left, right, top, bottom = box
-    return f"M{left:g},{top:g}L{right:g},{top:g}L{right:g},{bottom:g}L{left:g},{bottom:g}Z"
+    return hatching(rows[:, None] | columns, palette)
 
 
 def _gone(alignment: Alignment, part: Part) -> np.ndarray:
     """True for the rows or columns of the picture whose entries are all missing."""
     has = _has(alignment, part)
     return ~np.logical_or.reduceat(has, np.arange(0, len(has), block_length(len(has)))) if len(has) else ~has
-
-
-def _stretches(gone: np.ndarray) -> list[tuple[int, int]]:
-    """Where the array is True: each stretch from its first entry up to the one after its last."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]))).tolist()
-    return list(zip(edges[::2], edges[1::2], strict=True))
-
-
-def _slants(box: tuple[float, float, float, float], step: int) -> str:
-    """An SVG path of the lines x + y = 0, step, 2 step ..., clipped to the box."""
-    left, right, top, bottom = box
-    lines = []
-    for total in range(math.ceil((left + top) / step) * step, math.ceil(right + bottom), step):
-        start, stop = max(left, total - bottom), min(right, total - top)
-        lines.append(f"M{start:g},{total - start:g}L{stop:g},{total - stop:g}")
-    return "".join(lines)
 
 
 def _outlines(comparison: Comparison, picked: tuple[int, int], colour: str) -> list[dict[str, object]]:

@@ -36,7 +36,7 @@ def draw_effect(
             "line": {"color": palette.picked, "width": np.where(np.arange(n) == picked, 2.5, 0)},
         },
         customdata=hover_labels(tokens),
-        hovertemplate="%{customdata}: %{y:.4f}<extra></extra>",
+        hovertemplate="%{customdata}: %{y:.3g}<extra></extra>",
     )
     step = -(-n // _MOST_LABELS)
     shown = list(range(0, n, step))

@@ -5,12 +5,13 @@ from jaxtyping import Bool, Float
 from plotly import graph_objects as go
 
 from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, weight_scale
+from attnviz.records import Head
 
 HEIGHT = 460
 _FAINT = 0.2
 _FIRST_TONE = 0.3
 """Place of the lowest layer on the weight scale; a paler tone would not be visible on the background."""
-_LABEL = np.array([32.0, 14.0])  # px that a label takes
+_LABEL = np.array([44.0, 14.0])  # px that a label takes
 _ABOVE = np.array([0.0, 14.0])  # px from a point to the middle of its label
 _POINT = 10.0  # px
 _MAP = np.array([480.0, HEIGHT - 60.0])  # px, approximate; labels that overlap at this size are hidden
@@ -24,7 +25,7 @@ def draw_head_map(
     dimmed: Bool[np.ndarray, " head"] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Heads as points, numbered "layer.head", in a tone for each layer; the data of a point are its layer and head.
+    """Heads as points, named "L3 H1", in a tone for each layer; the data of a point are its layer and head.
 
     Overlapping labels are hidden; the hover text of a point names its head.
 
@@ -42,7 +43,7 @@ def draw_head_map(
     n_layer = int(layer[-1]) + 1
     order = np.argsort(~is_picked, kind="stable")
     is_named = _thinned(points, order)
-    names = [f"{one}.{other}" for one, other in zip(layer, head, strict=True)]
+    names = [Head(one, other).short for one, other in zip(layer, head, strict=True)]
     drawn = go.Scatter(
         x=points[:, 0],
         y=points[:, 1],

@@ -8,8 +8,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
+from attnviz.figures.hatching import hatching
 from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.theme import (
+    HOVER_NUMBER,
     LOG_DECADES,
     SMALL_FONT_SIZE,
     THEMES,
@@ -46,6 +48,8 @@ base64 as the six characters ``\\u002f`` and zeros have none. The relative chang
 
 _CELL, _LABELS = 26, 140  # px
 _LOWEST, _HIGHEST = 380, 560  # px
+TALLEST = 960
+"""Height of a matrix that may be as tall as a wide column, px."""
 _MARK = 6.0  # px from the middle of the selected cell to its frame, where cells are small
 
 
@@ -101,6 +105,8 @@ def draw_pattern(
     picked: tuple[int, int] | None = None,
     side: Literal["query", "key"] = "query",
     largest: float | None = None,
+    tallest: int = _HIGHEST,
+    hatched: bool = False,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """The same for a given pattern; see `draw_heatmap`.
@@ -109,10 +115,13 @@ def draw_pattern(
         side: whether the row of the selected query is outlined, or the column of the selected key.
         largest: number that has the strongest tone, unless scores are shown, so that two patterns can be compared;
             None for the largest of this pattern.
+        hatched: whether cells that may not be seen are hatched like those that `draw_comparison` lacks; otherwise
+            they are empty.
+        tallest: px that the figure is high at most; where its cells are small, more height makes them larger.
     """
     palette = THEMES[theme]
     n_query, n_key = pattern.weights.shape
-    height = int(np.clip(n_query * _CELL + _LABELS, _LOWEST, _HIGHEST))
+    height = int(np.clip(n_query * _CELL + _LABELS, _LOWEST, tallest))
     is_logarithmic = colour == "logarithmic" and show != "scores"
     longest = max(n_query, n_key)
     below = (
@@ -149,6 +158,7 @@ def draw_pattern(
         height=height,
         **axes,
         shapes=[
+            *(hatching(~pattern.allowed, palette, above=longest > MOST_DOTS) if hatched else []),
             *segment_borders(pattern.queries.segment, pattern.keys.segment, palette.quiet),
             *([] if picked is None else _outlines(pattern, picked, side, palette.picked)),
         ],
@@ -234,12 +244,12 @@ def _values(pattern: AttentionPattern, show: Shown, largest: float | None) -> di
     if first == "score" and pattern.allowed.any():
         lowest, highest = float(np.nanmin(cells)), float(np.nanmax(cells))
     values: dict[str, Any] = {"z": cells, "zmin": lowest, "zmax": highest}
-    lines = [f"{first} %{{z:.4f}}"]
+    lines = [f"{first} %{{z:{HOVER_NUMBER}}}"]
     if weights.size > MOST_CELLS_WITH_SCORES:
         values["z"] = _shorter(cells)
     elif numbers:
         [(name, values["customdata"])] = numbers.items()
-        lines.append(f"{name} %{{customdata:.4f}}")
+        lines.append(f"{name} %{{customdata:{HOVER_NUMBER}}}")
     hover = "<br>".join(["query %{y:c}", "key %{x:c}", *lines]) + "<extra></extra>"
     return {**values, "hovertemplate": hover}
 

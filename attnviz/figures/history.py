@@ -71,7 +71,7 @@ def draw_rows(
                 textfont={"size": SMALL_FONT_SIZE},
                 cliponaxis=False,
                 customdata=hover_labels(keys),
-                hovertemplate=f"{name}<br>key %{{customdata}}: %{{y:.4f}}<extra></extra>",
+                hovertemplate=f"{name}<br>key %{{customdata}}: %{{y:.3g}}<extra></extra>",
             )
         )
         bottom = inner - (way + 1) * (_PANEL + _GAP)

@@ -45,7 +45,7 @@ def draw_matrix(
     palette = THEMES[theme]
     n_row, n_column = cells.shape
     row_block, column_block = (-(-size // MOST_CELLS) for size in cells.shape)
-    shown = _largest_of_blocks(cells, row_block, column_block)
+    shown = largest_of_blocks(cells, row_block, column_block)
     span = float(np.abs(shown).max(initial=0.0)) or 1.0
     heatmap = go.Heatmap(
         z=shown,
@@ -53,9 +53,9 @@ def draw_matrix(
         zmax=span,
         colorscale=difference_scale(palette),
         showscale=False,
-        hovertemplate=f"{rows[0]} %{{y}}, {columns[0]} %{{x}}: %{{z:.4f}}<extra></extra>"
+        hovertemplate=f"{rows[0]} %{{y}}, {columns[0]} %{{x}}: %{{z:.3g}}<extra></extra>"
         if row_block == column_block == 1
-        else f"largest of {row_block} × {column_block}: %{{z:.4f}}<extra></extra>",
+        else f"largest of {row_block} × {column_block}: %{{z:.3g}}<extra></extra>",
     )
     shapes = []
     for picked, block, axis in ((rows[1], row_block, "y"), (columns[1], column_block, "x")):
@@ -92,7 +92,7 @@ def draw_matrix(
     )
 
 
-def _largest_of_blocks(cells: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def largest_of_blocks(cells: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """The number of each block that is farthest from 0."""
     if rows == columns == 1:
         return cells

@@ -1,6 +1,7 @@
 """A self-contained page of HTML: an interactive matrix and text; plotly.js is included."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from html import escape
 from string import Template
 
@@ -41,6 +42,7 @@ h2 { font-size: 15px; margin: 24px 0 4px; overflow-wrap: anywhere; unicode-bidi:
 dl { display: grid; grid-template-columns: minmax(6em, max-content) 1fr; gap: 4px 16px; margin: 8px 0; }
 dt { color: $quiet; }
 dd { margin: 0; overflow-wrap: anywhere; unicode-bidi: plaintext; }
+svg { display: block; }
 #checks { overflow-x: auto; }
 table { border-collapse: collapse; font-size: ${small}px; }
 th { color: $quiet; font-weight: normal; text-align: left; }
@@ -53,6 +55,7 @@ td:last-child { white-space: normal; }
 <h1>$title</h1>
 <div id="matrix" role="img" aria-label="Attention matrix; its numbers are in matrix.csv"></div>
 $ranked
+$more
 <h2>Where these numbers come from</h2>
 <dl>
 $facts
@@ -93,6 +96,7 @@ def draw_page(
     show: Shown = "weights",
     colour: Colour = "linear",
     theme: ThemeName = "light",
+    more: Mapping[str, go.Figure | str] | None = None,
 ) -> str:
     """HTML of the matrix, the ranked keys of the selected query where it is a row, facts, and a recorded verdict.
 
@@ -102,6 +106,7 @@ def draw_page(
         facts: names and texts.
         report: the recorded verdict, whose checks are listed in a table.
         picked: positions of the selected query and key.
+        more: other figures by title, of Plotly or as SVG, which are drawn below.
     """
     palette = THEMES[theme]
     matrix = draw_pattern(pattern, show=show, colour=colour, picked=picked, theme=theme)
@@ -119,6 +124,12 @@ def draw_page(
         figures["ranking"] = draw_ranking(pattern, picked[0], picked_key=picked[1], theme=theme)
         query = escape(pattern.queries.labels[row])
         ranked = f'<h2>Keys of “<bdi>{query}</bdi>”, strongest first</h2>\n<div id="ranking"></div>'
+    others = []
+    for number, (name, figure) in enumerate((more or {}).items()):
+        drawn = figure if isinstance(figure, str) else f'<div id="more_{number}"></div>'
+        others.append(f"<h2>{escape(name)}</h2>\n{drawn}")
+        if not isinstance(figure, str):
+            figures[f"more_{number}"] = figure
     return _PAGE.substitute(
         policy=_CONTENT_POLICY,
         theme=theme,
@@ -131,9 +142,19 @@ def draw_page(
         font=FONT,
         plotly=get_plotlyjs(),
         ranked=ranked,
+        more="\n".join(others),
         facts="\n".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts),
         checks="\n".join(_rows(report)),
         figures=_as_script(figures),
+    )
+
+
+def figures_json(figures: Mapping[str, go.Figure | str]) -> str:
+    """Figures by title: those of Plotly as its JSON, SVGs as text."""
+    return json.dumps(
+        {name: one if isinstance(one, str) else json.loads(to_json(one)) for name, one in figures.items()},
+        ensure_ascii=False,
+        sort_keys=True,
     )
 
 

@@ -5,6 +5,7 @@ from plotly import graph_objects as go
 
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import (
+    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
@@ -51,10 +52,14 @@ def draw_ranking(
         textposition="outside",
         textfont={"size": SMALL_FONT_SIZE},
         cliponaxis=False,
-        customdata=None if pattern.scores is None else pattern.scores[index, order],
+        customdata=[
+            ["key", int(pattern.keys.positions[column])]
+            + ([] if pattern.scores is None else [float(pattern.scores[index, column])])
+            for column in order
+        ],
         hovertemplate=(
-            f"key %{{y:c}}<br>{MEASURE_NAMES[pattern.measure]} %{{x:.4f}}"
-            + ("" if pattern.scores is None else "<br>score %{customdata:.4f}")
+            f"key %{{y:c}}<br>{MEASURE_NAMES[pattern.measure]} %{{x:{HOVER_NUMBER}}}"
+            + ("" if pattern.scores is None else "<br>score %{customdata[2]:.3g}")
             + "<extra></extra>"
         ),
     )

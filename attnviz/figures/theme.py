@@ -42,6 +42,8 @@ class Theme:
     """Axis titles, notes and helper lines."""
     query: str
     key: str
+    key_text: str
+    """The key's colour for small letters, which need more contrast than marks: WCAG 2.2, success criterion 1.4.3."""
     value: str
     picked: str
     edge: str
@@ -68,6 +70,7 @@ LIGHT = Theme(
     quiet="#5b6270",
     query="#0072b2",
     key="#d55e00",
+    key_text="#b34f00",
     value="#009e73",
     picked="#b0208f",
     edge="#c3c9d4",
@@ -84,6 +87,7 @@ DARK = Theme(
     quiet="#a7afbd",
     query="#56b4e9",
     key="#ff8c42",
+    key_text="#ff8c42",
     value="#2bd1a0",
     picked="#ff7ddb",
     edge="#4a5261",
@@ -246,9 +250,36 @@ def percent_text(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def weight_text(weight: float) -> str:
-    """A weight as a label: ".475"; numbers above 1, such as norm-based weights, as "1.47"."""
-    return f"{weight:.3f}".removeprefix("0") if weight < 0.9995 else f"{weight:.3g}"
+def weight_text(number: float) -> str:
+    """A number beside a bar, in a table or in hover text, to three digits: "0.475", "1.47", "4.5 × 10⁻⁴".
+
+    `numberText` of ui/components/shared/labels.js writes the same.
+    """
+    size = abs(number)
+    if number == 0 or not np.isfinite(number) or size < 0.001 or size >= 1e6:
+        return power_text(number).replace("-", "−")
+    return (f"{number:,.0f}" if size >= 999.5 else f"{number:#.3g}".rstrip(".")).replace("-", "−")
+
+
+def cell_text(number: float) -> str:
+    """A number in a cell that has room for five characters: "0.475", "0.012", "4.00"."""
+    return f"{number:.3f}" if abs(number) < 0.9995 else weight_text(number)
+
+
+HOVER_NUMBER = ".3g"
+"""The form of `weight_text` where plotly writes the number."""
+
+
+def number_text(number: float) -> str:
+    """A number of any sign in three significant digits: "0.475", "−12.3", "1,234"; tiny ones in powers of ten."""
+    if not np.isfinite(number) or number == 0:
+        return power_text(number)
+    rounded = float(f"{number:.3g}")
+    if 0.0001 <= abs(rounded) < 1000:
+        written = f"{rounded:#.3g}".rstrip(".")
+    else:
+        written = f"{number:,.0f}" if 1000 <= abs(rounded) < 1e6 else power_text(number)
+    return written.replace("-", "−")
 
 
 def axis_title(text: str, colour: str) -> dict[str, object]:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from scipy.spatial.distance import cdist
 
 from attnviz.maths.ranks import rank_correlations
-from attnviz.records import Faithfulness
+from attnviz.records import Faithfulness, Projection
 
 NEIGHBOURS = 5
 """Neighbours of each point for trustworthiness, as in scikit-learn 1.9.1; fewer where there are few points."""
@@ -87,3 +87,15 @@ def trustworthiness(
     from sklearn.manifold import trustworthiness as measured  # slow to import
 
     return float(measured(vectors, points, n_neighbors=n_neighbours, metric=metric))
+
+
+def rank_by_distance(projection: Projection, query: int, key: int) -> int:
+    """Place of a key among all keys by the distance of its point from the query's; 1 is the nearest.
+
+    Args:
+        query: position of the query's token.
+        key: position of the key's token.
+    """
+    from_query = projection.points[projection.rows("query")[query]]
+    distances = np.linalg.norm(projection.points[projection.rows("key")] - from_query, axis=1)
+    return int((distances < distances[key]).sum()) + 1

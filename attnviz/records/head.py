@@ -24,6 +24,11 @@ class Head(NamedTuple):
         return f"{self.layer}.{self.head}"
 
     @property
+    def short(self) -> str:
+        """The head where there is little room: "L3 H5"."""
+        return f"L{self.layer} H{self.head}"
+
+    @property
     def words(self) -> str:
         """The head as in a sentence: "layer 3, head 5"."""
         return f"layer {self.layer}, head {self.head}"
@@ -42,6 +47,11 @@ class AllHeads(NamedTuple):
     def __str__(self) -> str:
         """The layer as in links and files: "3"."""
         return str(self.layer)
+
+    @property
+    def short(self) -> str:
+        """All heads where there is little room: "L3"."""
+        return f"L{self.layer}"
 
     @property
     def words(self) -> str:

@@ -16,12 +16,12 @@ DOOR = "I was watching the door when it opened."
 WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
 
 
-def open_page(page: str = "app.py", **params: object) -> AppTest:
+def open_page(page: str = "attention.py", **params: object) -> AppTest:
     """A page as a new visitor sees it who follows a link with these parameters."""
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=60)
     for name, value in params.items():
         at.query_params[name] = str(value)
-    if page != "app.py":
+    if page != "attention.py":
         at.switch_page(page)
     at.run()
     at.query_params.clear()  # a browser now has what the page wrote; AppTest would send the link again
@@ -32,7 +32,7 @@ def type_text(at: AppTest, text: str, second: str | None = None) -> AppTest:
     """Types a sentence and presses the button of its form."""
     at.text_area(key="field_text").set_value(text)
     if second is not None:
-        at.text_input(key="field_second").set_value(second)
+        at.text_area(key="field_second").set_value(second)
     return at.button(key="show_attention").click().run()
 
 
@@ -56,6 +56,11 @@ def finding(at: AppTest) -> str:
     return unescaped(found).strip("*")
 
 
+def headline(at: AppTest) -> str:
+    """What the page found, which is the first bold line of it, as Markdown."""
+    return next(one.value for one in at.main.markdown if one.value.startswith("**"))
+
+
 def errors(at: AppTest) -> list[str]:
     return [unescaped(one.value) for one in at.error]
 
@@ -71,6 +76,11 @@ MARK = ":material/info: "
 
 def unescaped(markdown: str) -> str:
     return re.sub(r"\\([^\w\s]|_)", r"\1", markdown)
+
+
+def captions(at: AppTest) -> str:
+    """Everything that stands in small letters."""
+    return unescaped(" ".join(one.value for one in at.caption))
 
 
 def shown(at: AppTest) -> dict[str, str]:

@@ -64,7 +64,7 @@ def assert_refused(at, text, message):
     assert [one.key for one in at.button if one.key == "cut"] == ["cut"] * (text == "door " * 600)
 
 
-@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
+@pytest.mark.parametrize("page", [page.file for page in PAGES])
 def test_a_refused_text_gets_one_sentence_and_the_picture_stays(page):
     at = until_drawn(type_text(open_page(page), "The old door creaked."))
     assert_refused(at, *REFUSED["blank"])
@@ -76,7 +76,7 @@ def test_every_reason_to_refuse_a_text_has_its_sentence():
         assert_refused(at, text, message)
 
 
-@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
+@pytest.mark.parametrize("page", [page.file for page in PAGES])
 def test_an_unusual_text_is_shown_with_what_there_is_to_know(page):
     at = type_text(open_page(page), " ".join(text for text, _ in READ.values()))
 
@@ -151,7 +151,7 @@ def test_a_bad_second_sentence_is_named():
     assert errors(at) == [
         "The second text holds no token, only control characters (U+0000). Type a sentence."
     ]
-    assert at.text_input(key="field_second").value == "\x00"
+    assert at.text_area(key="field_second").value == "\x00"
     assert finding(at).startswith("Layer 3, head 1: “it”")
 
 

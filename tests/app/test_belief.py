@@ -16,9 +16,9 @@ from attnviz.maps.spaces import fed
 from attnviz.records import Axis, Faithfulness, Projection
 from tests.app.screen import assert_no_exception, figure, numbers, open_page, unescaped
 from tests.hand_made import tokens
-from ui.sections.space import belief
+from ui.sections.query_key_map import belief
 
-PAGE = "pages/space.py"
+PAGE = "pages/query_key_map.py"
 DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
 LOST = "Attention lost"
 

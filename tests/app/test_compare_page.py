@@ -7,6 +7,7 @@ from attnviz.heads.comparison import compare
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
+    captions,
     component,
     errors,
     figure,
@@ -40,16 +41,12 @@ def headings(at) -> list[str]:
     return [unescaped(one.value) for one in at.markdown if " · layer" in one.value]
 
 
-def captions(at) -> str:
-    return " ".join(unescaped(one.value) for one in at.caption)
-
-
 def test_at_first_the_next_head_is_b(door_trace):
     at = open_page(PAGE)
 
     assert said(at) == "“it” → “door” falls from 47.5% in layer 3, head 1 to 1.7% in layer 3, head 2"
     assert headings(at) == ["**A** · layer 3, head 1", "**B** · layer 3, head 2"]
-    assert at.button_group(key="compare_differs").value == ["head"]
+    assert at.button_group(key="compare_differs").value == "head"
     a, b = door_trace.weights(3, 1), door_trace.weights(3, 2)
     np.testing.assert_array_equal(cells(at, "first"), a)
     np.testing.assert_array_equal(cells(at, "second"), b)
@@ -71,7 +68,7 @@ def test_changes_are_listed_and_a_click_picks_one(door_trace):
         == ("opened·8", "door·5")
         == (labels(at)[first.query], labels(at)[first.key])
     )
-    assert rows[0]["amount"] == "75.9% → 1.8%"
+    assert rows[0]["amount"] == "0.759 → 0.0184"
     assert len(rows) == 10
     assert [row["picked"] for row in rows].index(True) == 5  # it -> door
     assert (
@@ -93,14 +90,17 @@ def test_b_follows_a_in_all_that_is_not_set(embedded):
 
 def test_a_word_that_differs_is_one_entry():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, other_text=WINDOW)
-    assert said(at) == "“it” → “door” (in B “window”) falls from 47.5% in A to 11.4% in B"
+    assert (
+        said(at)
+        == "“it” → “door” (in B “window”) falls from 47.5% in A to 11.4% in B. B has another sentence"
+    )
     assert labels(at)[5] == "door→window·5"
     assert "no partner" not in captions(at)
 
 
 def test_what_has_no_partner_is_shown_as_such():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, other_text=LONGER)
-    assert said(at) == "“it” → “door”: “door” has no partner in B"
+    assert said(at) == "“it” → “door”: “door” has no partner in B. B has another sentence"
     assert labels(at)[4:10] == ["the·4", "door·−5", "big·+5", "old·+6", "window·+7", "when·6"]
     assert "1 token of A (−) and 4 tokens of B (+) have no partner; they are hatched" in captions(at)
     assert cells(at, "difference").shape == (15, 15)
@@ -122,7 +122,7 @@ def test_a_link_with_all_of_b_shows_just_that(embedded):
     expected = embedded.trace(WINDOW, "Who did it?", masked=(5,)).weights(4, 7)
     found = cells(at, "second")
     np.testing.assert_array_equal(found[np.isfinite(found)], expected.ravel())
-    assert at.button_group(key="compare_differs").value == ["head", "layer", "sentence", "masked"]
+    assert at.button_group(key="compare_several").value == ["head", "layer", "sentence", "masked"]
     assert at.number_input(key="field_other_layer").value == 4
     assert at.number_input(key="field_other_head").value == 7
     assert at.text_input(key="field_other_text").value == WINDOW
@@ -131,7 +131,7 @@ def test_a_link_with_all_of_b_shows_just_that(embedded):
 
 def test_fields_of_b_are_shown_when_chosen_and_go_with_it(embedded):
     at = open_page(PAGE)
-    at.button_group(key="compare_differs").set_value(["layer", "sentence"]).run()
+    at.button_group(key="compare_several").set_value(["layer", "sentence"]).run()
     assert said(at).startswith("“it” → “door”")
     assert (shown(at)["other_layer"], shown(at)["other_text"]) == ("4", DOOR)
     assert "other_head" not in shown(at)
@@ -140,9 +140,25 @@ def test_fields_of_b_are_shown_when_chosen_and_go_with_it(embedded):
     at.number_input(key="field_other_layer").set_value(2).run()
     np.testing.assert_array_equal(cells(at, "second"), embedded.trace(WINDOW).weights(2, 1))
 
-    at.button_group(key="compare_differs").set_value([]).run()  # back to the start
-    assert at.button_group(key="compare_differs").value == ["head"]
+    at.button_group(key="compare_several").set_value([]).run()  # back to the start
+    assert at.button_group(key="compare_differs").value == "head"
     assert not any(name.startswith("other") for name in shown(at))
+
+
+def test_b_differs_in_one_thing_unless_several_are_asked_for():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5)
+    at.button_group(key="compare_differs").set_value("layer").run()
+    assert at.button_group(key="compare_differs").value == "layer"
+    at.button_group(key="compare_differs").set_value("sentence").run()
+    at.text_input(key="field_other_text").set_value(WINDOW).run()
+    assert shown(at)["other_text"] == WINDOW
+    assert shown(at).keys().isdisjoint({"other_layer", "other_head"})
+    assert headings(at) == ["**A** · layer 3, head 1", "**B** · layer 3, head 1"]
+
+    at.button_group(key="compare_several").set_value(["head", "sentence"]).run()
+    assert headings(at)[1] == "**B** · layer 3, head 2"
+    assert said(at).endswith("in B. B has another head and sentence")
+    assert not [one for one in at.button_group if one.key == "compare_differs"]  # one would not say both
 
 
 def test_a_field_of_b_that_was_not_set_yet_sets_it():
@@ -156,7 +172,7 @@ def test_a_field_of_b_that_was_not_set_yet_sets_it():
 def test_before_and_after_a_token_is_masked(embedded, door_trace):
     masked = embedded.trace(DOOR, masked=(5,))
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5)
-    at.button_group(key="compare_differs").set_value(["masked"]).run()
+    at.button_group(key="compare_differs").set_value("masked").run()
     assert shown(at)["other_masked"] == "5"  # the picked key
     assert headings(at) == [
         "**A** · layer 3, head 1 · nothing masked",
@@ -165,7 +181,10 @@ def test_before_and_after_a_token_is_masked(embedded, door_trace):
     np.testing.assert_array_equal(cells(at, "second"), masked.weights(3, 1))
 
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, masked=5)  # masked by its chip
-    assert said(at) == "“it” → “[MASK]” (in B “door”) falls from 60.2% in A to 47.5% in B"
+    assert (
+        said(at)
+        == "“it” → “[MASK]” (in B “door”) falls from 60.2% in A (“door” masked) to 47.5% in B (nothing masked)"
+    )
     np.testing.assert_array_equal(cells(at, "first"), masked.weights(3, 1))
     np.testing.assert_array_equal(cells(at, "second"), door_trace.weights(3, 1))
 
@@ -206,7 +225,7 @@ def test_swapping_twice_changes_nothing_and_once_exchanges_the_matrices(b):
 
 def test_two_that_are_the_same_are_called_so():
     at = open_page(PAGE, layer=3, head=1, other_head=1)
-    assert said(at) == "A and B are the same; choose what B differs in"
+    assert said(at) == "A and B are the same; change what B differs in"
     assert (cells(at, "difference") == 0).all()
     assert component(at, "changes")["rows"] == []
 
@@ -275,7 +294,7 @@ def test_rows_and_columns_are_chosen_for_both(embedded):
 
 def test_rollout_is_compared_layer_by_layer(door_trace):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, show="rollout")
-    assert at.button_group(key="compare_differs").value == ["layer"]
+    assert at.button_group(key="compare_differs").value == "layer"
     np.testing.assert_array_equal(cells(at, "second"), door_trace.rollout(4))
     assert "in layers 0 to 3, all heads" in said(at)
 

@@ -8,7 +8,7 @@ from attnviz.errors import ProjectionError
 from attnviz.maps.ranking import MapChoice
 from tests.app.screen import assert_no_exception, errors, figure, open_page
 from tests.calls import Failing
-from ui.sections.space import ranked_maps
+from ui.sections.query_key_map import ranked_maps
 
 LONG = 120.0
 LONG_TEXT = (
@@ -35,22 +35,22 @@ def is_drawn(at, picture):
     ("page", "where", "what", "picture", "text"),
     [
         (
-            "pages/maps.py",
-            "ui.sections.maps.layout.place",
+            "pages/all_maps.py",
+            "ui.sections.all_maps.layout.place",
             "attnviz.maps.projection:place",
             "map_grid",
             "A door.",
         ),
         (
-            "pages/space.py",
-            "ui.sections.space.layout.place",
+            "pages/query_key_map.py",
+            "ui.sections.query_key_map.layout.place",
             "attnviz.maps.projection:place",
             "space_map",
             LONG_TEXT,
         ),
         (
-            "pages/collection.py",
-            "ui.sections.collection.joint_map.joint_map",
+            "pages/many_sentences.py",
+            "ui.sections.many_sentences.joint_map.joint_map",
             "attnviz.maps.joint_map:joint_map",
             "collection_map",
             "A door.",
@@ -69,7 +69,7 @@ def test_is_explained_and_can_be_made_once_more(
 ):
     there = tmp_path / "there"
     monkeypatch.setattr(where, Failing(what, there, error))
-    monkeypatch.setattr("ui.sections.collection.lines.bundled", lambda: "A door.\nIt opens.")
+    monkeypatch.setattr("ui.sections.many_sentences.lines.bundled", lambda: "A door.\nIt opens.")
     others = {"space": space, "joint_space": space}  # visitors share a job, and with it its error
     at = open_page(page, text=text, method="pca", **others)
     run_until(at, errors)
@@ -90,7 +90,7 @@ def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
         ranked_maps, "rate", Failing("attnviz.maps.ranking:rate", there, ValueError("a secret"))
     )
     monkeypatch.setattr(ranked_maps, "MAPS", [MapChoice(method="pca", space="raw")])
-    at = open_page("pages/space.py", seed=902)
+    at = open_page("pages/query_key_map.py", seed=902)
     at.button(key="compare_maps").click().run()
     run_until(at, errors)
     assert UNKNOWN in errors(at)[0]

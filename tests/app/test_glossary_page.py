@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
+from attnviz.figures.theme import weight_text
 from tests.app.screen import DOOR, assert_no_exception, open_page, shown, unescaped
 from ui.page.navigation import PAGES
 from ui.words.glossary import GROUPS, PAGE
@@ -33,11 +34,11 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
     cosine = q[query] @ k[key] / np.linalg.norm(q[query]) / np.linalg.norm(k[key])
     for said in (
         f"Here: {len(trace.tokens)} in this text.",
-        f"“{one}” and “{other}”: {scores[query, key]:.3f}.",
+        f"“{one}” and “{other}”: {weight_text(float(scores[query, key]))}.",
         f"“{one}” and “{other}”: {100 * weights[query, key]:.1f}%.",
-        f"the query and key of “{one}” and “{other}”: {cosine:.3f}.",
+        f"the query and key of “{one}” and “{other}”: {weight_text(float(cosine))}.",
         f"the row of “{one}”, which sees {len(trace.tokens)} keys: "
-        f"{entropy(weights[query], base=len(trace.tokens)):.3f} of ln n.",
+        f"{100 * entropy(weights[query], base=len(trace.tokens)):.1f}% of ln n.",
         f"{len(trace.tokens)} × 32 numbers; “{one}” is selected.",
         "384 numbers for each token.",
     ):
@@ -46,8 +47,10 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
 
 def test_every_term_is_linked_from_a_page_and_every_link_has_a_term():
     linked = set()
-    for page in [one for one, _, _ in PAGES if one not in (PAGE, "pages/collection.py", "pages/maps.py")]:
-        for step in range(8 if page == "pages/steps.py" else 1):
+    for page in [
+        one.file for one in PAGES if one.file not in (PAGE, "pages/many_sentences.py", "pages/all_maps.py")
+    ]:
+        for step in range(8 if page == "pages/step_by_step.py" else 1):
             at = open_page(page, text="The door opened.", second="Who opened it?", step=step)
             found = [link for one in [*at.markdown, *at.caption] for link in LINK.findall(one.value)]
             assert len(found) == len(set(found)), f"{page} links a term twice"
@@ -67,7 +70,7 @@ def test_a_link_keeps_what_is_picked():
 
 def test_terms_have_pages_and_sources_that_can_be_found():
     assert len(TERMS) == sum(len(terms) for terms in GROUPS.values())
-    pages = {page for page, _, _ in PAGES}
+    pages = {page.file for page in PAGES}
     for term in TERMS.values():
         assert term.page in pages
         assert not term.source or re.search(

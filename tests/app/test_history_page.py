@@ -32,8 +32,13 @@ def test_bars_are_the_formulas(text, layer, head, query, key, embedded):
     np.testing.assert_allclose(found["2017: scaled dot product"], scaled, atol=1e-6)
     np.testing.assert_allclose(found["2015: dot product, no matrix at all"], dot, atol=2e-5)
     np.testing.assert_allclose(found["2014: one fixed vector"], 1 / n, atol=1e-7)
-    said = f"{100 * scaled[key]:.1f}% of its attention by scaled dot products; {100 * dot[key]:.1f}% without"
-    assert said in words(at)
+    said = f"{100 * scaled[key]:.1f}% of its attention by scaled dot products; one fixed vector gives every token"
+    assert f"{said} {100 / n:.1f}%" in words(at)
+    assert f"goes from {100 * scaled.max():.1f}% to {100 * dot.max():.1f}%" in words(at)
+    lines = [
+        one for one in figure(at, "history_one_vector")["layout"]["shapes"] if one["type"] == "line"
+    ]  # to the context vector; of a short text no token is left out
+    np.testing.assert_allclose([one["line"]["width"] for one in lines], 0.6 + 13.4 * scaled, atol=1e-4)
     assert "Recomputed here: the last row. Largest difference from the trace's weights" in words(at)
     assert "Checked" not in words(at)
     table = at.dataframe[0].value.set_index("way")
@@ -69,3 +74,20 @@ def test_other_families(family, kind, said, checkpoint, monkeypatch):
     assert_no_exception(at)
     assert errors(at) == []
     assert said in words(at)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ({"text": DOOR, "layer": 3, "head": 1, "query": 7}, "this row hardly changes"),
+        ({"text": DOOR, "layer": 0, "head": 3, "query": 3}, "concentrates on fewer keys"),
+    ],
+)
+def test_the_headline_says_what_the_scale_does(place, said):
+    assert said in words(open_page(PAGE, **place))
+
+
+def test_a_long_text_says_what_is_left_out():
+    at = open_page(PAGE, text="the river flooded the old market " * 16)
+    assert_no_exception(at)
+    assert "24 of 98 tokens are drawn" in words(at)

@@ -94,7 +94,7 @@ def test_a_link_with_everything_shows_just_that():
         assert at.button_group(key=f"field_{name}").value == EVERYTHING[name]
 
 
-@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
+@pytest.mark.parametrize("page", [page.file for page in PAGES])
 def test_every_page_takes_links(page):
     at = open_page(page, **EVERYTHING)
     assert_no_exception(at)

@@ -27,11 +27,11 @@ MARKUP = re.compile(
 
 # Pages whose words are about heads, positions or other sentences.
 WITHOUT_TOKENS = (
-    "pages/heads.py",
+    "pages/all_heads.py",
     "pages/positions.py",
     "pages/claims.py",
     "pages/cost.py",
-    "pages/collection.py",
+    "pages/many_sentences.py",
 )
 
 
@@ -78,7 +78,7 @@ def assert_words_are_literal(at, token=None):
     assert [text for text in markdown(at) if MARKUP.search(text.replace("$d_k$", ""))] == []
 
 
-@pytest.mark.parametrize("page", [page for page, _, _ in PAGES])
+@pytest.mark.parametrize("page", [page.file for page in PAGES])
 def test_words_do_not_take_a_token_for_markup(offered, page):
     at = open_page(page, model="hostile", layer=2, text=f"the {ALL_IN_ONE} door", query=2, key=2)
     assert_words_are_literal(at, None if page in WITHOUT_TOKENS else ALL_IN_ONE)

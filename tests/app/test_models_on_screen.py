@@ -101,7 +101,7 @@ class TestDownload:
         assert not any("What is shown is still" in one for one in texts(at))
         assert at.selectbox(key="field_model").value == NAME
         assert chips(at)[1:4] == ["i", "was", "watching"]
-        assert at.number_input(key="field_layer").max == 2
+        assert at.number_input(key="field_layer").label == "Layer (0–2)"
         expected = attnviz.load_model(NAME).trace("I was watching the door.")
         place = int(shown(at)["layer"]), int(shown(at)["head"])
         np.testing.assert_array_equal(matrix(at), expected.weights(*place))
@@ -184,7 +184,7 @@ def test_a_deeper_layer_than_the_stand_in_has_is_shown_as_what_it_is():
     assert finding(at).startswith("Layer 0, head 0")
 
 
-@pytest.mark.parametrize("page", ["app.py", "pages/verification.py"])
+@pytest.mark.parametrize("page", ["attention.py", "pages/verification.py"])
 def test_a_folder_that_is_no_checkpoint_is_named_and_the_screen_goes_on(page, tmp_path, monkeypatch):
     folder = tmp_path / "holiday-photos"
     folder.mkdir()
@@ -203,7 +203,7 @@ def test_a_folder_that_is_no_checkpoint_is_named_and_the_screen_goes_on(page, tm
 
 
 @pytest.mark.parametrize("listed", ["no/such/model", "a b", "/a/door,/b/door"])
-@pytest.mark.parametrize("page", ["app.py", "pages/verification.py"])
+@pytest.mark.parametrize("page", ["attention.py", "pages/verification.py"])
 def test_a_list_of_the_operator_s_that_is_wrong_gets_a_sentence(page, listed, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", listed)
     at = open_page(page)
@@ -246,7 +246,7 @@ class TestKinds:
     def expected(self, offered, tiny_model):
         return tiny_model(offered).trace("the cat sat on the mat", "a door")
 
-    @pytest.mark.parametrize("page", ["app.py", "pages/verification.py"])
+    @pytest.mark.parametrize("page", ["attention.py", "pages/verification.py"])
     def test_each_kind_draws(self, offered, expected, page):
         at = open_page(page, model=offered, text="the cat sat on the mat", second="a door")
         assert at.button_group(key="field_kind").value == "encoder"
@@ -255,7 +255,7 @@ class TestKinds:
             assert_no_exception(at)
             assert errors(at) == []
             assert shown(at).get("kind", "encoder") == kind
-            if page == "app.py":
+            if page == "attention.py":
                 layer, head = int(shown(at)["layer"]), int(shown(at)["head"])
                 expected_weights = expected.weights(layer, head, kind).copy()
                 expected_weights[~np.isfinite(expected.scores(layer, head, kind))] = np.nan

@@ -17,7 +17,7 @@ from tests.app.screen import (
 from ui.page.navigation import PAGES
 from ui.work import cache
 
-PAGE_FILES = [page for page, _, _ in PAGES]
+PAGE_FILES = [page.file for page in PAGES]
 
 TEXTS = {
     "pair": {"text": "The door opened.", "second": "Who opened it?"},
@@ -29,7 +29,7 @@ TEXTS = {
 def assert_a_picture_is_drawn(at, page, params):
     assert_no_exception(at)
     assert errors(at) == []
-    if page in ("pages/collection.py", "pages/glossary.py"):  # a map that comes later, and words
+    if page in ("pages/many_sentences.py", "pages/glossary.py"):  # a map that comes later, and words
         return
     drawn = {one.key for one in [*at.get("plotly_chart"), *at.get("bidi_component")]}
     assert drawn - {"token_strip", "heatmap_events", "save_picture"}, "a page without a picture"
@@ -42,25 +42,32 @@ def assert_a_picture_is_drawn(at, page, params):
 @pytest.mark.parametrize("params", TEXTS.values(), ids=list(TEXTS))
 @pytest.mark.parametrize("page", [page for page in PAGE_FILES if page != "pages/glossary.py"])
 def test_a_page_draws_every_size_of_text(page, params):
-    at = open_page(page, **params, **({"step": 4} if page == "pages/steps.py" else {}))
+    at = open_page(page, **params, **({"step": 4} if page == "pages/step_by_step.py" else {}))
     assert_a_picture_is_drawn(at, page, params)
 
 
 @pytest.mark.parametrize("page", PAGE_FILES)
 def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(page):
-    at = open_page(page, **({"step": 4} if page == "pages/steps.py" else {}))
+    at = open_page(page, **({"step": 4} if page == "pages/step_by_step.py" else {}))
     assert_a_picture_is_drawn(at, page, {})
 
-    assert at.sidebar.text_area(key="field_text").value == DOOR
-    assert at.sidebar.text_input(key="field_second").value == ""
-    assert at.sidebar.selectbox(key="preset_choice").value is None
-    assert at.sidebar.selectbox(key="field_model").value == "all-MiniLM-L6-v2"
-    assert at.sidebar.number_input(key="field_layer").value == 3
-    assert at.sidebar.number_input(key="field_head").value == 1
-    assert at.sidebar.button(key="head_previous").label == "Previous"
-    assert at.sidebar.button(key="head_next").label == "Next"
+    [here] = [one for one in PAGES if one.file == page]
+    assert [one.value for one in at.title] == [here.name]
+    assert here.question in [one.value for one in at.markdown]
+    assert at.main.text_area(key="field_text").value == DOOR
+    assert at.main.text_area(key="field_second").value == ""
+    assert at.main.selectbox(key="preset_choice").value is None
+    assert at.main.selectbox(key="field_model").value == "all-MiniLM-L6-v2"
+    assert at.main.number_input(key="field_layer").value == 3
+    assert at.main.number_input(key="field_head").value == 1
+    assert at.main.button(key="head_previous").label == "Previous"
+    assert at.main.button(key="head_next").label == "Next"
     labels = [link.proto.label for link in at.sidebar.get("page_link")]
-    assert labels[: len(PAGES)] == [label for _, label, _ in PAGES]
+    assert labels[: len(PAGES)] == [page.name for page in PAGES]
+    [following] = [one.proto for one in at.main.get("page_link") if one.proto.label.startswith("Next: ")]
+    assert (
+        following.label == f"Next: {(labels * 2)[labels.index(here.name) + 1]}"
+    )  # one way through all pages
     checked = [one.proto.label for one in at.get("page_link") if "weights within" in one.proto.label]
     assert len(checked) == 1 or page == "pages/verification.py"
 
@@ -78,7 +85,7 @@ def test_a_selection_survives_a_change_of_page():
 
     at.switch_page("pages/verification.py").run()
     there = shown(at)
-    at.switch_page("app.py").run()
+    at.switch_page("attention.py").run()
 
     assert (before["text"], before["layer"], before["head"]) == ("The old door creaked.", "4", "7")
     assert before == there == shown(at)
@@ -88,7 +95,7 @@ def test_a_selection_survives_a_change_of_page():
 def test_a_choice_made_on_one_page_holds_on_the_other():
     at = open_page("pages/verification.py")
     at.button(key="head_next").click().run()
-    at.switch_page("app.py").run()
+    at.switch_page("attention.py").run()
 
     assert finding(at).startswith("Layer 3, head 2:")
     assert_no_exception(at)
@@ -122,7 +129,7 @@ def test_settings_of_a_picture_survive_a_change_of_page():
     at = open_page()
     at.button_group(key="field_special").set_value("hidden").run()
     at.switch_page("pages/verification.py").run()
-    at.switch_page("app.py").run()
+    at.switch_page("attention.py").run()
 
     assert shown(at)["special"] == "hidden"
     assert matrix(at).shape == (9, 9)

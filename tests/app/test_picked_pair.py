@@ -6,7 +6,7 @@ import pytest
 import attnviz
 from tests.app.screen import assert_no_exception, figure, numbers, open_page, shown, unescaped
 
-PAGE = "pages/space.py"
+PAGE = "pages/query_key_map.py"
 DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
 
 
@@ -21,7 +21,7 @@ def test_the_bars_are_the_picked_pair_s(door_trace):
     [words] = [unescaped(one.value) for one in at.markdown if "Score of" in one.value]
     product = float(door_trace.query(3, 1)[7] @ door_trace.key(3, 1)[5])
     assert words == f"**Score of “it” and “door”: {product:.2f} × 0.177 = {score:.2f}**"
-    assert "makes it a weight of .475" in " ".join(unescaped(one.value) for one in at.caption)
+    assert "makes it a weight of 47.5%" in " ".join(unescaped(one.value) for one in at.caption)
 
 
 def test_the_largest_stand_first_on_request(door_trace):

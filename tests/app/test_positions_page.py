@@ -7,13 +7,17 @@ import pytest
 
 from attnviz.maths.positions import shift
 from tests import tiny, tiny_tokenizers
-from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    captions,
+    figure,
+    numbers,
+    open_page,
+    unescaped,
+)
 
 PAGE = "pages/positions.py"
-
-
-def captions(at) -> str:
-    return " ".join(unescaped(one.value) for one in at.caption)
 
 
 def test_cosines_are_the_models(embedded):

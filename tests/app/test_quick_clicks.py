@@ -40,7 +40,7 @@ def test_an_old_value_beside_another_field_is_not_taken(one_further):
 
 
 def test_two_old_values_at_once_are_not_taken():
-    at = open_page("pages/find.py", query=7, key=5)
+    at = open_page("pages/find_a_head.py", query=7, key=5)
     at.query_params["query"], at.query_params["key"] = "8", "3"  # back in the browser
     at.run()
     at.query_params.clear()
@@ -67,7 +67,7 @@ def test_what_the_browser_has_been_told_is_no_longer_doubted(one_further):
 
 
 def test_the_label_of_an_option_that_is_gone_is_not_taken():
-    at = open_page("pages/find.py", query=7, key=5)
+    at = open_page("pages/find_a_head.py", query=7, key=5)
     at.selectbox(key="field_query").set_value(8).run()
     last = at.selectbox(key="field_query_to")  # from 8 on, while the browser still holds the 7 of before
     last.options = ["it·7"]
@@ -80,7 +80,7 @@ def test_the_label_of_an_option_that_is_gone_is_not_taken():
 
 def test_what_a_page_is_filled_with_reaches_a_browser_that_missed_its_first_drawing():
     """Streamlit drops what it has not sent yet when the page is drawn anew, and with it what a field holds."""
-    at = open_page("pages/space.py", method="pca", space="centred")
+    at = open_page("pages/query_key_map.py", method="pca", space="centred")
     sent = []
     for _ in range(3):
         sent.append(

@@ -10,10 +10,10 @@ import pytest
 import attnviz
 from attnviz.maps.ranking import MAPS
 from tests.app.screen import assert_no_exception, open_page
-from ui.sections.space import ranked_maps
+from ui.sections.query_key_map import ranked_maps
 from ui.work import jobs
 
-PAGE = "pages/space.py"
+PAGE = "pages/query_key_map.py"
 DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
 
 

@@ -69,7 +69,7 @@ def llama(tmp_path, monkeypatch):
     tiny.save(family, folder)
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
 
-    def open_with(page="app.py", **params):
+    def open_with(page="attention.py", **params):
         at = open_page(page, model=folder.name, layer=1, head=2, **params)
         assert_no_exception(at)
         assert errors(at) == []
@@ -89,7 +89,7 @@ class TestWordsOfATokenizerThatSplitsNothing:
 
     def test_all_heads_does_not_say_that_each_attends_to_itself(self, llama):
         said = " ".join(
-            one.value for one in llama("pages/heads.py", text="the zebra sat", unit="words").markdown
+            one.value for one in llama("pages/all_heads.py", text="the zebra sat", unit="words").markdown
         )
         assert "18 self" not in said
 
@@ -194,8 +194,9 @@ class TestMasking:
         there = open_page("pages/compare.py", **dict(parse_qsl(link.proto.query_string)))
         assert_no_exception(there)
         said = " ".join(unescaped(one.value) for one in there.markdown)
-        assert "“door” masked" in said
-        assert "nothing masked" in said
+        assert "**A** · layer 3, head 1 · nothing masked" in said  # what it was before
+        assert "**B** · layer 3, head 1 · “door” masked" in said
+        assert " in A (nothing masked) to " in said
 
     def test_another_sentence_has_no_masked_token(self):
         at = type_text(open_page(masked=5), "The old door creaked.")

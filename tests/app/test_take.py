@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import zipfile
 from dataclasses import replace
 from hashlib import sha256
 
@@ -26,9 +28,12 @@ from tests.app.screen import (
     shown,
     type_text,
     unescaped,
+    until_drawn,
 )
 from ui.export import take
 from ui.work import cache
+
+PLACE = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
 
 
 @pytest.fixture
@@ -61,11 +66,11 @@ class TestPopover:
     @pytest.mark.parametrize(
         ("page", "figures"),
         [
-            ("app.py", {"matrix", "ranking", "map"}),
+            ("attention.py", {"matrix", "ranking", "map"}),
             ("pages/verification.py", {"errors"}),
-            ("pages/flow.py", {"token_flow"}),
-            ("pages/find.py", {"head_grid"}),
-            ("pages/heads.py", {"head_grid", "head_map"}),
+            ("pages/token_flow.py", {"token_flow"}),
+            ("pages/find_a_head.py", {"head_grid"}),
+            ("pages/all_heads.py", {"head_grid", "head_map"}),
             (
                 "pages/scaling.py",
                 {"spread_random", "spread_model", "sharp_entropy", "sharp_largest", "sharp_jacobian"},
@@ -93,7 +98,7 @@ class TestPopover:
         assert [cell.split(" ", 1)[1] for cell in rows[0][1:]] == ["unbelievable", "doors", "opened", "."]
 
     def test_numbers_of_a_pair_are_ranked(self, taken, door_trace):
-        open_page("pages/find.py", query=7, key=5)
+        open_page("pages/find_a_head.py", query=7, key=5)
         rows = rows_of(taken["take_csv"][1]())
         assert rows[0] == ["layer", "head", "number"]
         assert rows[1][:2] == ["3", "1"]  # the door sentence's head
@@ -164,6 +169,47 @@ class TestPopover:
         assert component(at, "save_picture")["link"] is False
 
 
+class TestBundlesOfPages:
+    """A bundle holds what the page shows that it was made from."""
+
+    @pytest.fixture
+    def bundled(self, taken):
+        def of(page, **params):
+            assert_no_exception(until_drawn(open_page(page, **PLACE, **params)))
+            data = taken["take_bundle"][1]()
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                return read_bundle(data), {name: archive.read(name) for name in archive.namelist()}
+
+        return of
+
+    def test_token_flow(self, bundled):
+        bundle, files = bundled("pages/token_flow.py", heads="3.5")
+        assert (bundle.page, bundle.settings["heads"]) == ("Token flow", "3.5")
+        assert rows_of(files["page.csv"])[0] == ["layer", "head", "query", "key", "number"]
+        svg = json.loads(files["figures.json"])["Token flow"]
+        assert svg.count("<path ") == len(rows_of(files["page.csv"])) - 1
+        assert svg in files["view.html"].decode()
+
+    def test_query_key_map(self, bundled):
+        bundle, files = bundled("pages/query_key_map.py", method="pca")
+        assert (bundle.page, bundle.settings["method"]) == ("Query-key map", "pca")
+        header, *rows = rows_of(files["points.csv"])
+        assert header == ["role", "token", "x", "y", "method", "vectors", "settings"]
+        assert len(rows) == 22
+        assert rows[7][:2] == ["query", "7 it"]
+        assert {row[4] for row in rows} == {"pca"}
+        points = json.loads(files["figures.json"])["Map of queries and keys"]["data"][-2]
+        assert points["name"] == "queries"
+        assert numbers(points["x"])[7] == pytest.approx(float(rows[7][2]))
+
+    def test_compare(self, bundled):
+        bundle, files = bundled("pages/compare.py", other_head=5)
+        assert bundle.page == "Compare"
+        assert set(json.loads(files["figures.json"])) == {"Matrix A", "Matrix B", "B minus A"}
+        assert len(rows_of(files["page.csv"])) > 1
+        assert b'id="more_2"' in files["view.html"]
+
+
 class TestOpening:
     @pytest.fixture
     def opened(self, door_bundle):
@@ -220,7 +266,7 @@ class TestOpening:
         opened.number_input(key="field_layer").set_value(4).run()
         np.testing.assert_array_equal(matrix(opened), door_trace.weights(4, 7))
         opened.switch_page("pages/verification.py").run()
-        opened.switch_page("app.py").run()
+        opened.switch_page("attention.py").run()
         assert any("From a bundle, as recorded" in one for one in captions(opened))
 
     @pytest.mark.parametrize("way", ["sentence", "example", "button"])
@@ -326,10 +372,10 @@ def doctored(door_bundle):
 class TestComparing:
     """What a bundle says of itself is recorded; what is said here was compared here."""
 
-    @pytest.mark.parametrize("page", ["app.py", "pages/verification.py", "pages/find.py"])
+    @pytest.mark.parametrize("page", ["attention.py", "pages/verification.py", "pages/find_a_head.py"])
     def test_nothing_is_promised_before(self, page, door_bundle):
         at = open_bundle(open_page(), doctored(door_bundle))
-        if page != "app.py":
+        if page != "attention.py":
             at.switch_page(page).run()
         assert_no_exception(at)
         words = all_words(at)
@@ -349,7 +395,7 @@ class TestComparing:
         at.switch_page("pages/verification.py").run()
         assert_no_exception(at)
         assert "Recorded" not in all_words(at)
-        at.switch_page("pages/find.py").run()
+        at.switch_page("pages/find_a_head.py").run()
         assert verdict(at).startswith(":green[Checked:]")
 
     def test_of_other_numbers_goes_red(self, door_bundle):

@@ -21,26 +21,33 @@ def open_screen(page: Page, server: str, path: str = "", **params: object) -> No
 
 CHARTS = {
     "": ("matrix", "ranking", "map"),
-    "heads": ("head_map",),
-    "find": (),
-    "flow": (),
-    "maps": (),
+    "all_heads": ("head_map",),
+    "find_a_head": (),
+    "token_flow": (),
+    "all_maps": (),
     "compare": ("compare_first", "compare_second", "compare_difference"),
-    "space": ("space_map", "matrix"),
-    "steps": ("step_pair",),
+    "query_key_map": ("space_map", "matrix"),
+    "door_experiment": ("matrix", "ranking", "door_map", "door_map_other"),
+    "step_by_step": ("step_pair",),
     "scaling": ("spread_random", "spread_model", "sharp_entropy", "sharp_largest", "sharp_jacobian"),
-    "masks": ("mask_before", "mask_after", "mask_effect"),
+    "kinds_of_attention": ("mask_before", "mask_after", "mask_graph", "mask_effect"),
     "positions": ("learned_likeness", "sines_likeness", "shuffled_with"),
     "claims": ("claim_symmetric", "claim_explanation"),
     "cost": ("cost_counted",),
-    "history": ("history_weights", "history_contexts"),
+    "history": ("history_one_vector", "history_weights", "history_contexts"),
     "glossary": (),
     "verification": ("errors",),
 }
 """Keys of the charts of each page."""
-PLACES = {"steps": {"step": 4}}
+PLACES = {"step_by_step": {"step": 4}}
 """What a page is opened with where it would begin without a chart."""
-PICTURES = {"heads": "head_grid", "find": "head_grid", "flow": "token_flow", "maps": "map_grid"}
+PICTURES = {
+    "all_heads": "head_grid",
+    "find_a_head": "head_grid",
+    "token_flow": "token_flow",
+    "all_maps": "map_grid",
+    "step_by_step": "head_film",
+}
 """Keys of the components that draw the picture of a page."""
 
 

@@ -8,7 +8,7 @@ from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import finding, link, open_screen, picked_chips, sentence
 from ui.page.navigation import PAGES
 
-NAMES = [name for _, name, _ in PAGES]
+NAMES = [page.name for page in PAGES]
 
 
 def menu(page):
@@ -43,10 +43,10 @@ def test_a_link_that_is_the_first_visit_to_a_server(fresh_server, page):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_every_page_says_in_the_sidebar_whether_its_numbers_are_the_model_s(server, page):
-    for path in ("heads", "find", "flow", "compare"):
+def test_every_page_says_in_its_heading_whether_its_numbers_are_the_model_s(server, page):
+    for path in ("all_heads", "find_a_head", "token_flow", "compare"):
         open_screen(page, server, path)
-        said = page.get_by_test_id("stSidebar").get_by_role("link", name="weights within")
+        said = page.locator(".st-key-page_head").get_by_role("link", name="weights within")
         expect(said).to_contain_text("Checked: 12 comparisons, weights within")
 
 
@@ -60,4 +60,4 @@ def test_a_link_to_a_term_shows_it_and_keeps_what_is_picked(server, page):
     below_the_bar = "() => document.getElementById('softmax').getBoundingClientRect().y >= 60"
     opened.value.wait_for_function(below_the_bar, timeout=LOAD_MS)
     opened.value.get_by_role("link", name="Step by step").last.click()
-    expect(opened.value).to_have_url(re.compile(r"/steps\?.*layer=4&head=2&query=3"))
+    expect(opened.value).to_have_url(re.compile(r"/step_by_step\?.*layer=4&head=2&query=3"))

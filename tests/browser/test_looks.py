@@ -5,6 +5,7 @@ import time
 from itertools import combinations, pairwise
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.browser.screen import (
@@ -105,6 +106,18 @@ def assert_fits_and_can_be_read(page, path):
     assert faint == []
 
 
+def grave(page):
+    """What axe-core 4.12 finds critical or serious: the rule, what it is about, and why."""
+    experimental = {"label-content-name-mismatch": {"enabled": True}}
+    found = Axe().run(page, options={"rules": experimental}).response["violations"]
+    return [
+        (one["id"], node["html"][:100], node["failureSummary"].splitlines()[1])
+        for one in found
+        if one["impact"] in ("critical", "serious")
+        for node in one["nodes"]
+    ]
+
+
 @pytest.mark.parametrize("path", list(CHARTS))
 def test_a_page_fits_every_window_and_can_be_read_in_both_themes(visitors, server, path):
     """Opened on a laptop and made smaller, in the light; on a phone in the dark, whose sizes are the same."""
@@ -113,6 +126,7 @@ def test_a_page_fits_every_window_and_can_be_read_in_both_themes(visitors, serve
         page = visitors(width=first[0], height=first[1], colours=colours)
         open_screen(page, server, path, **PLACES.get(path, {}))
         assert_fits_and_can_be_read(page, path)
+        assert grave(page) == []
         for size in others:
             resize(page, size)
             assert_fits_and_can_be_read(page, path)
@@ -174,7 +188,7 @@ def test_chips_can_be_tapped_and_cells_clicked_on_a_phone(visitors, server):
 def test_the_buttons_of_a_table_cover_nothing_on_a_phone(visitors, server):
     page = visitors(width=400, height=800, alone=True)
     page.context.new_cdp_session(page).send("Emulation.setTouchEmulationEnabled", {"enabled": True})
-    open_screen(page, server, "masks")
+    open_screen(page, server, "kinds_of_attention")
     assert page.evaluate("matchMedia('(hover: none)').matches")
     field = page.get_by_role("spinbutton", name="Tiles read").bounding_box()
     table = page.get_by_test_id("stDataFrame").first
@@ -212,7 +226,7 @@ def misplaced(shown, frame):
 def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server):
     for width in (400, 1400):
         page = visitors(width=width)
-        for path, key in (("", "map"), ("space", "space_map")):
+        for path, key in (("", "map"), ("query_key_map", "space_map")):
             open_screen(page, server, path)
             frame = plot(page, key).bounding_box()
             end = time.monotonic() + 20  # labels find their room after the chart is drawn
@@ -225,7 +239,7 @@ def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server)
 
 
 def test_joined_buttons_and_the_fields_beside_them_are_on_a_line(page, server):
-    for path in ("space", "flow", "maps", "masks"):
+    for path in ("query_key_map", "token_flow", "all_maps", "kinds_of_attention"):
         open_screen(page, server, path)
         joined = page.get_by_role("radio").first.bounding_box()
         more = (
@@ -237,7 +251,7 @@ def test_joined_buttons_and_the_fields_beside_them_are_on_a_line(page, server):
 
 def test_no_space_stands_between_a_number_and_its_percent_sign(visitors, server):
     page = visitors(width=400, height=800)
-    for path in ("", "flow", "claims", "history"):
+    for path in ("", "token_flow", "claims", "history"):
         open_screen(page, server, path)
         written = page.get_by_test_id("stMain").inner_text()
         assert re.search(r"\d%", written), path

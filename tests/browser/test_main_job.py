@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from attnviz.figures.theme import weight_text
 from tests.browser.screen import (
     DOOR,
     bars,
@@ -41,7 +42,7 @@ def test_the_first_screen_shows_the_door_example(page, server):
     expect(chip(page, 7)).to_have_attribute("aria-pressed", "true")
     assert picked_chips(page) == [7]  # and no other
     expect(verdict(page)).to_contain_text("Checked: 12 comparisons, weights within")
-    expect(readout(page)).to_have_text("query it·7 → key door·5: weight 0.4754, score 4.1305")
+    expect(readout(page)).to_have_text("query it·7 → key door·5: weight 0.475, score 4.13")
     assert len(cells(page)) == 11
     assert bars(page)[:2] == ["[CLS]·0", "door·5"]
     assert line_starts(page) == [map_point(page, "queries", 7)] * 5
@@ -64,9 +65,9 @@ def test_the_verdict_is_not_cut(server, page, width):
     assert not verdict(page).evaluate(IS_CUT)
 
 
-def test_nor_is_it_in_the_sidebar(server, page):
-    open_screen(page, server, "find")
-    shown = page.get_by_test_id("stSidebar").get_by_text("weights within").first
+def test_nor_is_it_on_another_page(server, page):
+    open_screen(page, server, "find_a_head")
+    shown = page.get_by_text("weights within").filter(visible=True).first
     expect(shown).to_contain_text("10⁻⁷")
     assert not shown.evaluate(IS_CUT)
 
@@ -125,7 +126,9 @@ def test_a_click_on_a_cell_picks_its_query_and_key(page, server):
     wait_until_drawn(page)
     weights = cells(page)[2]
     page.mouse.move(5, 5)
-    expect(readout(page)).to_contain_text(f"query was·2 → key watching·3: weight {weights[3]:.4f}, score ")
+    expect(readout(page)).to_contain_text(
+        f"query was·2 → key watching·3: weight {weight_text(float(weights[3]))}, score "
+    )
     ranked = sorted(range(11), key=lambda key: -weights[key])[:8]
     assert [int(bar.split("·")[1]) for bar in bars(page)] == ranked
     assert set(map(tuple, line_starts(page))) == {tuple(map_point(page, "queries", 2))}
@@ -183,7 +186,13 @@ def test_the_keyboard_alone_is_enough(page, server):
     wait_for_link(page, text="The old door creaked.")
     expect(chips(page)).to_contain_text(["[CLS]", "the", "old", "door"])
 
-    tab_to(page, "token 3: door")
+    tab_to(page, "token ")  # the selected one, for the strip is one stop
+    page.keyboard.press("Home")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+        if deep_focus(page).startswith("Put"):
+            page.keyboard.press("ArrowRight")
+    assert deep_focus(page).startswith("token 3: door")
     page.keyboard.press("Enter")
     wait_for_link(page, query=3)
     expect(finding(page)).to_contain_text("“door” gives")
@@ -193,12 +202,16 @@ def test_the_keyboard_alone_is_enough(page, server):
             while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
             return one?.dataset.position === "3";
         }"""
-    )  # the focus is not lost, so that its button and the next chip are a Tab away
+    )  # the focus is not lost, so that its button and the next chip are a key away
     assert deep_focus(page).startswith("token 3: door")
-    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
     assert deep_focus(page).startswith("Put [MASK] in the place of “door”")
-    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
     assert deep_focus(page).startswith("token 4: ")
+    page.keyboard.press("End")
+    assert deep_focus(page).startswith("token 6: [SEP]")
+    page.keyboard.press("Tab")
+    assert not deep_focus(page).startswith(("token", "Put"))
 
 
 def test_a_link_shows_the_same_screen_again_and_to_others(page, server, visitors):
@@ -259,8 +272,7 @@ def test_hover_says_everything_about_a_cell(page, server):
         expect(label).to_contain_text(part)
     said = re.search(r"weight (\d\.\d+)score (-?\d+\.\d+)$", label.text_content())
     assert said is not None
-    assert float(said[1]) == pytest.approx(cells(page)[8][5], abs=5e-5)
-    assert len(said[1].split(".")[1]) == 4
+    assert said[1] == f"{cells(page)[8][5]:.3f}"  # three significant digits, as it is above 0.1
     expect(readout(page)).to_have_text(f"query opened·8 → key door·5: weight {said[1]}, score {said[2]}")
     page.mouse.move(5, 5)
     expect(readout(page)).to_contain_text("query it·7 → key door·5")  # back to what is picked
@@ -331,7 +343,9 @@ def test_a_text_over_the_limit_is_offered_to_be_cut_and_marked(page, server):
     hover_cell(page, 100, 200)
     expect(hover_label(page)).to_contain_text("weight 0.")
     assert "score" not in hover_label(page).text_content()  # it would double what is sent
-    words = re.compile(r"^query \w+·(\d+) → key \w+·(\d+): weight \d\.\d{4}, score -?\d+\.\d{4}$")
+    words = re.compile(
+        r"^query \w+·(\d+) → key \w+·(\d+): weight [\d.]+(?:\s×\s10⁻[⁰-⁹¹²³]+)?, score [-−]?[\d.]+$"
+    )
     expect(readout(page)).to_have_text(words)
     query, key = map(int, words.match(readout(page).text_content()).groups())
     assert abs(query - 100) <= 4 and abs(key - 200) <= 4  # two pixels: a cell is half of one
@@ -350,7 +364,7 @@ def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
     assert link(page) == chosen
     expect(page.get_by_text("Page not found")).to_have_count(0)
 
-    page.get_by_role("link", name="Attention").click()
+    page.get_by_role("link", name="Attention").first.click()
     wait_until_drawn(page)
     expect(finding(page)).to_contain_text("Layer 2, head 5: “door” gives")
     assert link(page) == chosen
@@ -364,3 +378,107 @@ def test_every_preset_can_be_verified(page, server):
     page.get_by_role("button", name="Verify every preset").click()
     expect(page.get_by_text("6 of 6 passed.")).to_be_visible(timeout=60_000)
     expect(page.get_by_text("Not the model's")).to_have_count(0)
+
+
+def tick(page, key, axis, position):
+    """The label of the row ("y") or column ("x") of the token at this position."""
+    return plot(page, key).locator(f".{axis}tick text").filter(has_text=re.compile(rf"·{position}$"))
+
+
+def click_tick(page, axis, position):
+    """Clicks the label of a row ("y") or of a column ("x") of the matrix."""
+    plot(page, "matrix").scroll_into_view_if_needed()
+    box = tick(page, "matrix", axis, position).bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def click_map(page, role, position):
+    at = page.evaluate(
+        """([role, position]) => {
+            const plot = document.querySelector(".st-key-map .js-plotly-plot:has(.cartesianlayer)");
+            const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
+            const points = plot._fullData.find(one => one.name === role);
+            return [box.x + xaxis._offset + xaxis.l2p(points.x[position]),
+                box.y + yaxis._offset + yaxis.l2p(points.y[position])];
+        }""",
+        [role, position],
+    )
+    page.mouse.move(at[0] - 1, at[1])
+    page.mouse.move(*at)
+    page.mouse.click(*at)
+
+
+def click_bar(page, position, x):
+    """Clicks the row of a key in the ranking: at its label, or this many px right of the chart's left edge."""
+    plot(page, "ranking").scroll_into_view_if_needed()
+    row = tick(page, "ranking", "y", position).bounding_box()
+    left = plot(page, "ranking").bounding_box()["x"]
+    page.mouse.click(left + x, row["y"] + row["height"] / 2)
+
+
+class TestPicking:
+    """Every picture of the first screen selects, not its cells alone."""
+
+    def test_labels_of_rows_and_columns(self, page, server):
+        open_screen(page, server)
+        click_tick(page, "y", 2)
+        wait_for_link(page, query=2)
+        assert "key" not in link(page)  # the strongest, as after a click on a chip
+        expect(finding(page)).to_contain_text("“was” gives")
+        wait_until_drawn(page)
+        click_tick(page, "x", 4)
+        wait_for_link(page, query=2, key=4)
+        expect(finding(page)).to_contain_text("“was” gives")
+        expect(finding(page)).to_contain_text("to “the”")
+
+    def test_points_of_the_map(self, page, server):
+        open_screen(page, server)
+        click_map(page, "keys", 8)
+        wait_for_link(page, query=7, key=8)
+        expect(finding(page)).to_contain_text("“it” gives")
+        wait_until_drawn(page)
+        click_map(page, "queries", 3)
+        wait_for_link(page, query=3)
+        assert "key" not in link(page)
+        expect(finding(page)).to_contain_text("“watching” gives")
+
+    @pytest.mark.parametrize("x", [20, 300])
+    def test_bars_and_their_labels(self, x, page, server):
+        open_screen(page, server)
+        key = int(bars(page)[4].split("·")[1])
+        click_bar(page, key, x)
+        wait_for_link(page, query=7, key=key)
+
+    def test_by_touch(self, browser, server):
+        context = browser.new_context(has_touch=True, viewport={"width": 400, "height": 900})
+        page = context.new_page()
+        open_screen(page, server)
+        key = int(bars(page)[3].split("·")[1])
+        tick(page, "ranking", "y", key).scroll_into_view_if_needed()
+        row = tick(page, "ranking", "y", key).bounding_box()
+        page.touchscreen.tap(row["x"] + 120, row["y"] + row["height"] / 2)
+        wait_for_link(page, key=key)
+        wait_until_drawn(page)
+        plot(page, "matrix").scroll_into_view_if_needed()
+        label = tick(page, "matrix", "y", 2).bounding_box()
+        page.touchscreen.tap(label["x"] + label["width"] / 2, label["y"] + label["height"] / 2)
+        wait_for_link(page, query=2)
+        context.close()
+
+    def test_the_keyboard_alone_selects_a_key(self, page, server):
+        open_screen(page, server)
+        field = page.get_by_role("combobox", name=re.compile("Key"))
+        field.focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.type("watching")
+        page.keyboard.press("Enter")
+        wait_for_link(page, key=3)
+        expect(finding(page)).to_contain_text("to “watching”")
+
+    def test_points_of_the_map_by_key(self, page, server):
+        open_screen(page, server)
+        page.get_by_role("group", name="Map of queries and keys").focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Home")
+        page.keyboard.press("Enter")
+        wait_for_link(page, query=7, key=0)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Download, Page, expect
 
+import attnviz
 from attnviz.bundle.reading import read_bundle
 from attnviz.bundle.writing import LARGEST_BUNDLE
+from attnviz.figures.theme import weight_text
 from tests.browser.conftest import LAPTOP
 from tests.browser.screen import (
     DOOR,
@@ -71,7 +73,7 @@ class TestPictures:
         open_popover(page)
         for name, words in (
             ("Attention matrix", {"door·5", "[CLS]·0", "query", "key"}),
-            ("Ranked keys", {"door·5", ".475"}),
+            ("Ranked keys", {"door·5", "0.475"}),
             ("Map of queries and keys", {"door·5", "queries"}),
         ):
             saved_svg = picture(page, name, "SVG")
@@ -84,6 +86,13 @@ class TestPictures:
             assert ground is not None
             assert ground.get("fill") == {"light": "#ffffff", "dark": "#0e1117"}[colours]
             assert (ground.get("width"), ground.get("height")) == (root.get("width"), root.get("height"))
+            [below] = [one for one in root.iter(f"{SVG}g") if one.get("class") == "caption"]
+            assert int(below.get("font-size", "0")) >= 12
+            said = " ".join("".join(line.itertext()) for line in below)
+            assert f"“{DOOR}” {name} · all-MiniLM-L6-v2 · layer 3, head 1 · " in said
+            assert said.endswith(f"attnviz {attnviz.__version__}")
+            lowest = max(float(line.get("y", "0")) for line in below)
+            assert lowest + 4 < int(root.get("height", "0"))
         expect(page.get_by_text("Saved as attnviz-layer3-head1-map.svg.")).to_be_visible()
 
     def test_as_png_are_twice_the_size_and_what_is_on_screen(self, page, server):
@@ -93,7 +102,8 @@ class TestPictures:
         png = content(picture(page, "Attention matrix", "PNG"))
         assert png[:8] == b"\x89PNG\r\n\x1a\n"
         width, height = struct.unpack(">II", png[16:24])
-        assert (width, height) == (2 * np.ceil(box["width"]), 2 * np.ceil(box["height"]))
+        assert width == 2 * np.ceil(box["width"])
+        assert 2 * 30 < height - 2 * np.ceil(box["height"]) < 2 * 120  # the caption
         shown = page.evaluate(
             """async (bytes) => {
                 const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
@@ -113,7 +123,7 @@ class TestPictures:
         assert min(shown["empty"][:3]) > 240  # weight .001
 
     def test_of_a_component_come_out_of_its_shadow(self, page, server):
-        page.goto(f"{server}/heads?text={DOOR}")
+        page.goto(f"{server}/all_heads?text={DOOR}")
         expect(page.get_by_role("grid").first).to_be_visible(timeout=60_000)
         wait_until_idle(page)
         open_popover(page)
@@ -128,6 +138,7 @@ class TestPictures:
         open_popover(page)
         made = content(picture(page, "Attention matrix", "SVG"))
         assert b"<script" not in made
+        assert any(words.startswith("“a b c d e f”") for words in svg_words(made))
         assert not list(ElementTree.fromstring(made).iter(f"{SVG}foreignObject"))
 
 
@@ -270,7 +281,7 @@ class TestBundle:
         offline.mouse.move(x - 1, y)
         offline.mouse.move(x, y)
         expect(offline.locator("#matrix .hoverlayer .hovertext")).to_contain_text(
-            f"{before['cells'][8][5]:.4f}"
+            weight_text(before["cells"][8][5])
         )
         assert {url.split(":")[0] for url in requests} <= {"file", "data", "blob"}
 

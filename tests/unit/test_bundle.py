@@ -16,8 +16,9 @@ import attnviz
 from attnviz.bundle import reading as bundle_reading
 from attnviz.bundle import writing as bundles
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import MATRIX, NUMBERS, PAGE, PROVENANCE, Bundle, write_bundle
+from attnviz.bundle.writing import MATRIX, NUMBERS, PAGE, PROVENANCE, Bundle, PageContent, write_bundle
 from attnviz.errors import BundleError
+from attnviz.figures import draw_pattern
 from attnviz.records import Axis
 from attnviz.records.table import matrix_csv
 
@@ -115,6 +116,42 @@ class TestWhatIsInIt:
     def test_is_four_files(self, packed):
         assert sorted(files_of(packed)) == ["matrix.csv", "numbers.npz", "provenance.json", "view.html"]
 
+    def test_of_a_page_are_its_figures_and_numbers_too(self, door):
+        svg = '<svg xmlns="http://www.w3.org/2000/svg"><text>&lt;script&gt;</text></svg>'
+        figures = {"Matrix </script> B": draw_pattern(door.pattern), "Token flow": svg}
+        content = PageContent(figures=figures, tables={"page.csv": b"a,b", "points.csv": b"x,y"})
+        made = write_bundle(replace(door, page="Token flow"), content)
+        files = files_of(made)
+        assert set(files) == {
+            *("matrix.csv", "numbers.npz", "provenance.json", "view.html"),
+            *("page.csv", "points.csv", "figures.json"),
+        }
+        assert (files["page.csv"], files["points.csv"]) == (b"a,b", b"x,y")
+        held = json.loads(files["figures.json"])
+        assert held["Token flow"] == svg
+        assert held["Matrix </script> B"]["data"][0]["type"] == "heatmap"
+        page = files["view.html"].decode()
+        assert svg in page
+        assert '<div id="more_0"></div>' in page
+        assert "Matrix </script>" not in page
+        read = read_bundle(made)
+        assert read.page == "Token flow"
+        np.testing.assert_array_equal(read.pattern.weights, door.pattern.weights)
+
+    def test_figures_and_numbers_of_a_page_are_not_believed(self, door):
+        """Nonsense in them changes nothing, for they are not read; too much of it is refused."""
+        files = files_of(write_bundle(door)) | {"page.csv": b"=1+1", "figures.json": b"{"}
+        assert read_bundle(packed_again(files)).query == door.query
+
+    def test_version_2_is_read(self, door, packed):
+        def older(document):
+            document.update(version=2)
+            del document["view"]["page"]
+
+        read = read_bundle(with_document(packed, older))
+        assert read.page == ""
+        np.testing.assert_array_equal(read.pattern.weights, door.pattern.weights)
+
     def test_numbers_are_those_of_the_trace(self, packed, door_trace):
         with np.load(io.BytesIO(files_of(packed)[NUMBERS]), allow_pickle=False) as numbers:
             assert numbers["encoder.query"].shape == (6, 12, 11, 32)
@@ -131,7 +168,7 @@ class TestWhatIsInIt:
 
     def test_provenance_says_where_it_comes_from(self, packed):
         document = json.loads(files_of(packed)[PROVENANCE])
-        assert document["version"] == 2
+        assert document["version"] == 3
         assert document["model"]["name"] == "all-MiniLM-L6-v2"
         assert document["model"]["weights_sha256"] == {"model.safetensors": EMBEDDED_SHA256}
         assert set(document["model"]["versions"]) == {"attnviz", "torch", "transformers"}
@@ -235,7 +272,7 @@ class Words(html.parser.HTMLParser):
 class TestPage:
     def test_says_where_the_numbers_come_from(self, packed):
         page = Words(files_of(packed)[PAGE].decode())
-        for words in ("“it” to “door” .475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256):
+        for words in ("“it” to “door” 0.475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256):
             assert words in page.words
 
     def test_says_what_was_recorded_and_that_it_cannot_check_it(self, door):
@@ -496,10 +533,10 @@ class TestHostileFiles:
         self.refused(bytes(100), "a bundle is at most")
 
     def test_of_another_version(self, packed):
-        for version in (1, 3):
+        for version in (1, 4):
             self.refused(
                 with_document(packed, lambda one, version=version: one.update(version=version)),
-                f"version {version} of the format; this attnviz reads version 2",
+                f"version {version} of the format; this attnviz reads versions 2 and 3",
             )
 
     @pytest.mark.parametrize(

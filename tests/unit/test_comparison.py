@@ -249,10 +249,10 @@ class TestFigures:
         first, second, difference = (
             draw_comparison(longer, part).data[0] for part in ("first", "second", "difference")
         )
-        assert "A: weight %{z:.4f}<br>B: weight %{text}" in first.hovertemplate
-        assert "A: weight %{text}<br>B: weight %{z:.4f}" in second.hovertemplate
-        assert (first.text[4][4], first.text[0][1], second.text[4][4]) == ("0.2000", "no partner", "0.5000")
-        assert difference.text[4][4] == "0.5000 → 0.2000"
+        assert "A: weight %{z:.3g}<br>B: weight %{text}" in first.hovertemplate
+        assert "A: weight %{text}<br>B: weight %{z:.3g}" in second.hovertemplate
+        assert (first.text[4][4], first.text[0][1], second.text[4][4]) == ("0.200", "no partner", "0.500")
+        assert difference.text[4][4] == "0.500 → 0.200"
 
     def test_a_click_leads_to_positions_in_a(self, longer):
         places = draw_comparison(longer, "second").data[0].customdata
@@ -264,10 +264,18 @@ class TestFigures:
             shapes = [one for one in draw_comparison(longer, part).layout.shapes if one.type == "path"]
             return shapes[0].path if shapes else ""
 
+        def box(left, right, top, bottom):
+            return f"M{left},{top}L{right},{top}L{right},{bottom}L{left},{bottom}Z"
+
         # "old" and "window" are rows and columns 2 and 3; "door" is 1
-        assert hatched("first") == "M-0.5,1.5L4.5,1.5L4.5,3.5L-0.5,3.5ZM1.5,-0.5L3.5,-0.5L3.5,4.5L1.5,4.5Z"
-        assert hatched("second") == "M-0.5,0.5L4.5,0.5L4.5,1.5L-0.5,1.5ZM0.5,-0.5L1.5,-0.5L1.5,4.5L0.5,4.5Z"
-        assert hatched("difference").startswith("M-0.5,0.5L4.5,0.5L4.5,3.5L")
+        assert hatched("first") == box(1.5, 3.5, -0.5, 1.5) + box(-0.5, 4.5, 1.5, 3.5) + box(
+            1.5, 3.5, 3.5, 4.5
+        )
+        assert hatched("second") == box(0.5, 1.5, -0.5, 0.5) + box(-0.5, 4.5, 0.5, 1.5) + box(
+            0.5, 1.5, 1.5, 4.5
+        )
+        both = box(0.5, 3.5, -0.5, 0.5) + box(-0.5, 4.5, 0.5, 3.5) + box(0.5, 3.5, 3.5, 4.5)
+        assert hatched("difference") == both
         same = compare(longer.first, longer.first)
         assert draw_comparison(same, "difference").layout.shapes == ()
 

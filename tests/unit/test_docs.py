@@ -61,9 +61,9 @@ def rows_of_pages(readme: str) -> list[str]:
 
 def test_readme_the_menu_and_the_files_are_the_same_pages():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert sorted(rows_of_pages(readme)) == sorted(name for _, name, _ in PAGES)
+    assert sorted(rows_of_pages(readme)) == sorted(page.name for page in PAGES)
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")}
-    assert {file for file, _, _ in PAGES} == files | {"app.py"}
+    assert {page.file for page in PAGES} == files | {"attention.py"}
 
 
 def test_the_table_of_links_has_every_choice():

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata, spearmanr
 
 import attnviz
-from attnviz.maps.faithfulness import chance_correlation, faithfulness
+from attnviz.maps.faithfulness import chance_correlation, faithfulness, rank_by_distance
 from attnviz.maths.ranks import rank_correlations
 from attnviz.model.loading import Model
 from attnviz.records import Faithfulness
@@ -128,3 +128,14 @@ class TestChance:
 
     def test_says_nothing_where_no_query_sees_two_keys(self) -> None:
         assert np.isnan(chance_correlation(np.full((2, 3), -np.inf, dtype=np.float32)))
+
+
+def test_the_rank_of_a_key_counts_the_nearer_ones(door_trace: attnviz.model.trace.Trace) -> None:
+    projection = attnviz.project(door_trace, 3, 1, method="pca")
+    points = {
+        (role, int(at)): point
+        for role, at, point in zip(projection.role, projection.position, projection.points, strict=True)
+    }
+    for query, key in ((7, 5), (3, 0), (0, 10)):
+        far = {at: float(np.hypot(*(points["query", query] - points["key", at]))) for at in range(11)}
+        assert rank_by_distance(projection, query, key) == sorted(far, key=far.__getitem__).index(key) + 1

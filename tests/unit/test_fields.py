@@ -1,6 +1,7 @@
 """What a field can hold follows from its type: read from a link, refused in words, or taken to the nearest there is."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import pytest
@@ -172,3 +173,21 @@ def test_a_widget_says_what_is_declared():
     assert [way["format_func"](one) for one in way["options"]] == ["Upwards", "Downwards"]
     assert HOLDS["share"].widget()["format"] == "%g"
     assert HOLDS["place"].widget()["max_value"] is None
+
+
+def test_a_word_without_a_name_of_its_own_keeps_its_capitals():
+    name = Word(("linear", "A → B")).widget()["format_func"]
+    assert [name(one) for one in ("linear", "A → B")] == ["Linear", "A → B"]
+
+
+def test_no_label_is_hidden_with_the_help_beside_it():
+    """Streamlit shows the help at the label."""
+    sources = [
+        path for folder in ("ui", "pages") for path in (Path(__file__).parents[2] / folder).rglob("*.py")
+    ]
+    hiding = {
+        f"{path.parent.name}/{path.name}"
+        for path in sources
+        if "label_visibility" in path.read_text(encoding="utf-8")
+    }
+    assert hiding == set()

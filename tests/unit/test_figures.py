@@ -12,12 +12,13 @@ from PIL import Image
 
 import attnviz
 from attnviz.figures import draw_errors, draw_heatmap, draw_pattern, draw_projection, draw_ranking
-from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES
+from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES, TALLEST
 from attnviz.figures.label_placement import SIDES
 from attnviz.figures.projection import HEIGHT, hides_labels
 from attnviz.figures.theme import (
     DARK,
     LIGHT,
+    cell_text,
     label_at,
     literal,
     number_scale,
@@ -29,6 +30,7 @@ from attnviz.figures.theme import (
 from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
+from tests import hand_made
 
 WIRE_BUDGET = 1_500_000  # bytes; DESIGN's budget for the heatmap of 512 tokens
 
@@ -68,8 +70,8 @@ def test_heatmap_of_scores(pair_trace: Trace) -> None:
     (cells,) = draw_heatmap(pair_trace, 2, 5, show="scores").data
     np.testing.assert_array_equal(cells.z, pair_trace.scores(2, 5))
     np.testing.assert_array_equal(cells.customdata, pair_trace.weights(2, 5))
-    assert "score %{z:.4f}" in cells.hovertemplate
-    assert "weight %{customdata:.4f}" in cells.hovertemplate
+    assert "score %{z:.3g}" in cells.hovertemplate
+    assert "weight %{customdata:.3g}" in cells.hovertemplate
 
 
 def test_masked_cells_are_empty(tiny_model) -> None:
@@ -243,13 +245,21 @@ def test_hostile_tokens_are_safe_in_every_figure(embedded: Model) -> None:
         assert not any(mark in text for text in texts for mark in "<>$")
 
 
+@pytest.mark.parametrize(("n_token", "usual", "tall"), [(3, 380, 380), (12, 452, 452), (80, 560, 960)])
+def test_a_long_matrix_may_be_taller(n_token: int, usual: int, tall: int) -> None:
+    weights = np.full((1, 1, n_token, n_token), 1 / n_token)
+    pattern = hand_made.trace(weights, [f"t{at}" for at in range(n_token)]).pattern(0, 0)
+    assert draw_pattern(pattern).layout.height == usual
+    assert draw_pattern(pattern, tallest=TALLEST).layout.height == tall
+
+
 def test_ranking_is_the_row_sorted(door_trace: Trace) -> None:
     pattern = door_trace.pattern(3, 1)
     (bars,) = draw_ranking(pattern, 7, picked_key=5).data
     assert list(bars.y[:2]) == ["[CLS]·0", "door·5"]
     np.testing.assert_array_equal(bars.x, np.sort(pattern.weights[7])[::-1][: len(bars.x)])
-    assert bars.text[1] == ".475"
-    assert bars.customdata[1] == pattern.scores[7, 5]
+    assert bars.text[1] == "0.475"
+    assert list(bars.customdata[1]) == ["key", 5, pattern.scores[7, 5]]
     assert list(bars.marker.line.width)[:2] == [0, 2.5]
 
 
@@ -575,7 +585,13 @@ def test_numbers_in_words() -> None:
         "47.5%",
         "100.0%",
     ]
-    assert [weight_text(one) for one in (0.0, 0.4754, 1.0)] == [".000", ".475", "1"]
+    numbers = (0.0, 0.4754, 0.00412, 0.99996, 1.47, -4.1305, 12345.6, 4.54e-4, -8.9e-7)
+    assert [weight_text(one).replace("\xa0", " ") for one in numbers] == [
+        *("0", "0.475", "0.00412", "1.00", "1.47", "−4.13", "12,346", "4.5 × 10⁻⁴", "−8.9 × 10⁻⁷"),
+    ]
+    assert [cell_text(one) for one in (0.0, 0.4754, 0.0123, 1.0, 4.0)] == [
+        *("0.000", "0.475", "0.012", "1.00", "4.00"),
+    ]
 
 
 def test_a_label_with_its_position_keeps_its_order_beside_text_from_right_to_left():

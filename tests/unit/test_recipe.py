@@ -124,7 +124,7 @@ def test_of_a_bundle_read_it(monkeypatch, tmp_path, door_bundle):
     ids=str,
 )
 def test_draw_the_map_on_the_screen(params, monkeypatch):
-    at = open_page("pages/space.py", model="all-MiniLM-L6-v2", **params)
+    at = open_page("pages/query_key_map.py", model="all-MiniLM-L6-v2", **params)
     drawn = run(lines_of(at), monkeypatch)
     shown = figure(at, "space_map")["data"]
     assert len(drawn.data) == len(shown)

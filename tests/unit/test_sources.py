@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py")), *sorted((ROOT / "ui").rglob("*.py"))]
+FILES = [
+    ROOT / "app.py",
+    ROOT / "attention.py",
+    *sorted((ROOT / "pages").glob("*.py")),
+    *sorted((ROOT / "ui").rglob("*.py")),
+]
 NAMED = re.compile(r"(?:et al\.|and [A-Z]\w+) (?:\d{4})(.{0,24})")
 FOUND = re.compile(r"^, (?:arXiv:\d{4}\.\d{4,5}|doi:10\.|jmlr\.org)")
 

@@ -66,13 +66,18 @@ class Text:
         return "text"
 
 
+def sentence_case(text: str) -> str:
+    """Text with a capital at its beginning, the rest as it is: "A → B" stays."""
+    return text[:1].upper() + text[1:]
+
+
 @dataclass(frozen=True, slots=True)
 class Word(Text):
     """One of a few words."""
 
     options: tuple[str, ...] = ()
     """Those of the field's type where that is a `Literal`."""
-    names: Mapping[str, str] | Callable[[str], str] = field(default=str.capitalize, kw_only=True)
+    names: Mapping[str, str] | Callable[[str], str] = field(default=sentence_case, kw_only=True)
     """What each is called on screen."""
 
     def read(self, name: str, written: str) -> tuple[Any, str]:

@@ -14,6 +14,8 @@ class Preset:
     query: str | None = None
     """Token that is selected as the query when the sentence is chosen."""
     key: str | None = None
+    has_blank: bool = False
+    """Whether it has a [MASK], which only a model with a masked-language head fills in."""
 
 
 DOOR_IT = Preset(
@@ -27,6 +29,7 @@ DOOR_MASK = Preset(
     text="I was watching the door when [MASK] opened.",
     query="[MASK]",
     key="door",
+    has_blank=True,
 )
 PRESETS = (
     DOOR_IT,
@@ -39,7 +42,12 @@ PRESETS = (
         text="She sat on the bank of the river and thought about the bank that kept her money.",
         query="bank",
     ),
-    Preset(name="A fact with a blank", text="Paris is the capital of [MASK].", query="[MASK]"),
+    Preset(
+        name="A fact with a blank",
+        text="Paris is the capital of [MASK].",
+        query="[MASK]",
+        has_blank=True,
+    ),
     Preset(
         name="A long sentence",
         text=(
@@ -50,6 +58,11 @@ PRESETS = (
         query="it",
     ),
 )
+
+
+def offered_presets(*, fills_blanks: bool) -> tuple[Preset, ...]:
+    """The examples for a model that fills in [MASK], or for one that does not."""
+    return tuple(one for one in PRESETS if fills_blanks or not one.has_blank)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

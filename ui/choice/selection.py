@@ -144,6 +144,8 @@ class Selection:
             help="Another seed draws other random numbers; what changes with it is not reliable.",
         ),
     ] = 0
+    tour: Annotated[int, Number(0, 5, title="Tour", help="Shows this stop of the tour; none with 0.")] = 0
+    """Stop of the first screen's tour, from 1; 0 outside it."""
     step: Annotated[int, Number(0, 8, title="Step", help="Shows this step of the computation.")] = 1
     """Step of attention that is shown, from 1; 0 for all of them."""
     shift: Annotated[

@@ -65,6 +65,17 @@ class FlowSettings:
         ),
     ] = 5.0
     """In percent; of the largest where rows do not sum to 1."""
+    at_once: Annotated[
+        int | None,
+        Number(
+            0,
+            2000,
+            step=50,
+            title="Lines at once",
+            help="Draws the strongest lines, this many, beside those of the selected query and key until a token is hovered over.",
+        ),
+    ] = None
+    """None for all lines of a short text and none of a long one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +101,7 @@ class MaskSettings:
         AppliedIn,
         Word(
             title="Applied in",
-            help="Applies the mask in this part of the model's forward pass, to show what it does to the output.",
+            help="Applies the attention mask in this part of the model's forward pass, to show what it does to the output.",
         ),
     ] = "all layers"
     reach: Annotated[
@@ -109,7 +120,8 @@ class MaskSettings:
         ),
     ] = ()
     painted: Annotated[
-        tuple[Cell, ...], Cells(help="Allows these cells where the mask forbids them, and the reverse.")
+        tuple[Cell, ...],
+        Cells(help="Allows these cells where the attention mask forbids them, and the reverse."),
     ] = ()
     tile: Annotated[int, Number(1, 512, title="Keys in a tile", help="How many keys are read at a time.")] = 4
     tiles: Annotated[

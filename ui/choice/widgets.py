@@ -7,12 +7,14 @@ from ui.choice import state
 from ui.choice.fields import Heads, Number, Positions, Text
 from ui.choice.selection import FIELDS, Selection
 from ui.streamlit_fixes.stale_values import tie
+from ui.streamlit_fixes.unsent_values import FILLINGS
 
 
 def field(
     name: str,
     shown: Selection | None = None,
     take: Callable[..., None] = state.change,
+    is_typed: bool = False,
     **different: Any,
 ) -> dict[str, Any]:
     """Arguments of a widget for a field of the selection: its declaration, its value and its callback.
@@ -20,8 +22,10 @@ def field(
     Args:
         name: of the field, as in a link.
         shown: what the widget is filled in with in place of what is chosen.
+        is_typed: whether what is being typed in it must not be filled over.
         take: called with the field's new value, by its name.
-        different: what differs from the declaration here, such as the options that a model has.
+        different: what differs from the declaration here, such as the options that a model has; joined buttons are
+            ``required``.
     """
     declared = FIELDS[name]
 
@@ -35,8 +39,28 @@ def field(
     if is_several and value is not None:
         value = list(value)  # as a widget for several things holds it
     from_list = isinstance(declared, Number) and "options" in different  # which has no range
-    told = Text.widget(declared) if from_list else declared.widget()
-    return told | different | tie(f"field_{name}", value, changed)
+    told = (Text.widget(declared) if from_list else declared.widget()) | different
+    return (
+        _holding(value, told) | told | tie(f"field_{name}", value, changed, times=1 if is_typed else FILLINGS)
+    )
+
+
+def _holding(value: Any, told: dict[str, Any]) -> dict[str, Any]:
+    """The argument that puts a value into a widget's message, see `ui.streamlit_fixes.unsent_values`.
+
+    A widget for several things and joined buttons, which are ``required``, name it otherwise than a select box; a slider
+    along a list is given it by its page, as ``value``.
+    """
+    if told.keys() & {"value", "index", "default"}:
+        return {}
+    if isinstance(value, list):
+        return {"default": [one for one in value if one in told.get("options", value)]}
+    if told.get("required"):
+        return {"default": value}
+    if "options" in told:
+        options = list(told["options"])
+        return {"index": options.index(value) if value in options else None}
+    return {"value": value}
 
 
 def tie_row(key: str, rows: Sequence[Any], picked: Any, take: Callable[[Any], None]) -> dict[str, Any]:

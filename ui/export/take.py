@@ -5,10 +5,12 @@ from functools import partial
 from typing import Literal
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
-from attnviz.bundle.writing import Bundle, write_bundle
+from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, Bundle, PageContent, write_bundle
 from attnviz.records.table import matrix_csv
 from ui.components.save_picture import save_picture
+from ui.export.captions import caption
 from ui.export.recipe import python_lines
 from ui.page.view import View
 from ui.session import Link, of_session
@@ -24,6 +26,10 @@ def take(
     csv: Callable[[], bytes] | None = None,
     numbers: str = "Matrix",
     python: str | None = None,
+    about: str = "",
+    drawn: Callable[[], Mapping[str, Figure | str]] | None = None,
+    points: Callable[[], bytes] | None = None,
+    page: str = "",
 ) -> None:
     """The popover at the top right of a page, wherever on the page this is called.
 
@@ -32,6 +38,10 @@ def take(
         csv: makes the page's numbers, when they are asked for; None for the matrix of the selected head.
         numbers: what they are called.
         python: lines that draw the page's picture; None for those of the matrix.
+        about: what the caption of a saved picture says beside text, model and head.
+        drawn: draws the page's figures for a bundle, by title: Plotly's, or SVGs as text. The page's numbers go along.
+        page: name of the page, which a bundle notes.
+        points: makes the CSV of a map's points for a bundle.
     """
     selection = view.selection
     stem = f"attnviz-layer{selection.layer}-head{selection.head}"
@@ -41,6 +51,7 @@ def take(
     ):
         save_picture(
             figures,
+            captions={key: caption(view, key, name, about) for key, name in figures.items()},
             stem=stem,
             python=python_lines(view, _key(view)) if python is None else python,
             link=bool(of_session(Link).params) and not selection.bundle,
@@ -49,14 +60,14 @@ def take(
         csv_button(numbers, csv or partial(_matrix, view), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",
-            data=partial(_bundle_file, _bundle_maker(view)),
+            data=partial(_bundle_file, _bundle_maker(view, page), drawn, csv, points),
             file_name=f"{stem}.zip",
             mime="application/zip",
             on_click="ignore",
             icon=":material/folder_zip:",
             width="stretch",
             key="take_bundle",
-            help="A page that opens without a network, queries, keys, values and weights as NPZ, the matrix as CSV, "
+            help="A page that opens without a network, queries, keys, values and weights as NPZ, the matrix and the page's numbers as CSV, "
             "and the provenance of all. “Open a bundle” in the sidebar shows it here again.",
         )
 
@@ -93,11 +104,20 @@ def _matrix(view: View) -> bytes:
     return matrix_csv(view.pattern(), scores=view.selection.show == "scores")
 
 
-def _bundle_file(make: Callable[[], Bundle]) -> bytes:
-    return write_bundle(make())
+def _bundle_file(
+    make: Callable[[], Bundle],
+    drawn: Callable[[], Mapping[str, Figure | str]] | None,
+    csv: Callable[[], bytes] | None,
+    points: Callable[[], bytes] | None,
+) -> bytes:
+    tables = {PAGE_NUMBERS: csv, POINTS: points}
+    content = PageContent(
+        figures=drawn() if drawn else {}, tables={name: of() for name, of in tables.items() if of}
+    )
+    return write_bundle(make(), content)
 
 
-def _bundle_maker(view: View) -> Callable[[], Bundle]:
+def _bundle_maker(view: View, page: str) -> Callable[[], Bundle]:
     """Makes the bundle of a view, in a thread that knows no session: what is the session's is looked up here."""
     selection, key = view.selection, _key(view)
     bundle = opened(selection.bundle)
@@ -117,6 +137,7 @@ def _bundle_maker(view: View) -> Callable[[], Bundle]:
             show=selection.show,
             colour=selection.colour,
             theme=view.theme,
+            page=page,
             settings={name: value for name, value in selection.to_params().items() if name != "bundle"},
             weights_sha256=cache.model(selection.model).weights_sha256
             if bundle is None

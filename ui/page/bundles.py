@@ -109,7 +109,7 @@ def banner(bundle: Bundle) -> None:
             key="leave_bundle",
             on_click=state.change,
             kwargs={"bundle": ""},
-            help="Computes the same sentence with the model chosen in the sidebar.",
+            help="Computes the same sentence with the model selected above.",
         )
 
 

@@ -10,7 +10,13 @@ from ui.components.point_clicks import point_clicks
 
 
 def chart(
-    figure: Figure, *, key: str, alt: str, on_pick: Callable[[Any], None] | None = None, name: str = ""
+    figure: Figure,
+    *,
+    key: str,
+    alt: str,
+    on_pick: Callable[[Any], None] | None = None,
+    name: str = "",
+    whole_rows: bool = False,
 ) -> None:
     """Draws a figure.
 
@@ -19,7 +25,8 @@ def chart(
         alt: what it shows, for those who do not see it.
         on_pick: called with the custom data of a point that is clicked.
         name: what the chart is called for those who walk through its points by key.
+        whole_rows: whether a click anywhere in the row of a bar, at its label too, is one on the bar.
     """
     st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
     if on_pick is not None:
-        point_clicks(key, on_pick, name=name)
+        point_clicks(key, on_pick, name=name, whole_rows=whole_rows)

@@ -61,12 +61,21 @@ def panel(offer: Offer) -> None:
         if running is not None and running.thread.is_alive():
             redrawn_block(lambda: _progress(offer), waiting.PULSE)
             return
-        st.markdown(f"**{literal(offer.name)}** is not on this machine yet.")
+        st.markdown(
+            f"**{literal(offer.name)}** ({literal(offer.description)}) is not on this machine yet."
+            if offer.description
+            else f"**{literal(offer.name)}** is not on this machine yet."
+        )
         if running is not None and running.error is not None:
             st.error(literal(str(running.error)), icon=":material/cloud_off:")
         size = _size(offer.name, offer)
         if isinstance(size, str):
             st.caption(f"Its size is not known: {literal(size)}")
+        else:
+            st.caption(
+                f"{size / 1e6:,.0f} MB from the Hugging Face Hub, {_minutes(size)} at 50 Mbit/s. The weights stay on this "
+                "machine; your sentences never leave it."
+            )
         st.button(
             "Download" if isinstance(size, str) else f"Download {size / 1e6:,.0f} MB",
             icon=":material/download:",
@@ -75,6 +84,12 @@ def panel(offer: Offer) -> None:
             args=(offer.name,),
             help="Fetches the weights from the Hugging Face Hub once. After that the model needs no network.",
         )
+
+
+def _minutes(size: int) -> str:
+    """How long a download of so many bytes takes at 50 Mbit/s, in whole minutes."""
+    minutes = max(1, round(size / (50e6 / 8) / 60))
+    return f"about {minutes} minute" + "s" * (minutes != 1)
 
 
 def _start(name: str) -> None:

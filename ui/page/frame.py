@@ -1,4 +1,4 @@
-"""What every page has: its settings, the sidebar, and the trace of what is selected."""
+"""What every page has: its heading, the controls above it, the menu beside it, and the trace of what is selected."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +11,11 @@ from attnviz.errors import AttnvizError
 from attnviz.figures.theme import ThemeName
 from attnviz.model.catalogue import locate, offer
 from attnviz.model.tokenization import remarks
-from ui import streamlit_fixes
 from ui.choice import state
 from ui.choice.selection import Selection
-from ui.page import bundles, downloads, errors, navigation, sidebar
+from ui.components.taps import taps
+from ui.page import bundles, controls, downloads, errors, lesson, navigation
+from ui.page.navigation import Places
 from ui.page.view import View
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.literal import literal
@@ -23,59 +24,70 @@ from ui.work.opened_bundles import opened
 
 _ICON = Path(__file__).parent / "icon.png"
 _LOGO = Path(__file__).parent / "logo.svg"
-_STYLES = (Path(__file__).parent / "frame.css", *sorted(Path(streamlit_fixes.__file__).parent.glob("*.css")))
-_SIDEBAR_WIDTH = 340  # px
+_SIDEBAR_WIDTH = 220  # px, for the longest name of a page
 
 
-def frame(title: str) -> View:
-    """Page settings, sidebar and messages; the view of the selected text.
+def frame(name: str) -> View:
+    """Page settings, heading, controls, menu and messages of the page of this name; the view of the selected text.
 
     A text or model that cannot be shown is explained at the top, and the last good view stays.
     """
-    with frame_around(title) as view:
+    with frame_around(name) as view:
         return view
 
 
 @contextmanager
-def frame_around(title: str) -> Iterator[View]:
-    """The same around what the page shows first: the rest of the sidebar and the link are sent after it.
+def frame_around(name: str) -> Iterator[View]:
+    """The same around what the page shows first: layer, head, menu and link are sent after it.
 
     A browser draws what it has before it takes up more, so the picture that the page is for comes before all that does
     not depend on it.
     """
+    page = navigation.page_named(name)
     st.set_page_config(
-        page_title=f"{title} · attnviz",
+        page_title=page.title,
         page_icon=str(_ICON),
         layout="wide",
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
-    st.html(f"<style>{''.join(one.read_text(encoding='utf-8') for one in _STYLES)}</style>")
     st.logo(str(_LOGO), size="large", icon_image=str(_ICON))
-    open_page(title, state.was_clicked())
+    open_page(page.name, state.was_clicked())
+    with st.sidebar:
+        taps()  # the first of the sidebar: it takes its width before the page is drawn beside it
+    places = navigation.heading(page)
+    lesson_place = st.container(key="lesson")
     try:
         selection = state.with_opened_bundle(state.current())
     except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
         errors.show(error)
         st.stop()
-    with st.sidebar:
-        sidebar.sentence()
-        sidebar.model()
-        place = st.container()
-        menu = st.container()
+    with st.container(key="controls", gap="small"):
+        examples_place = controls.sentence()
+        place = st.container(key="place", horizontal=True, gap="small")
+        with place:
+            controls.model()
+    menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view, linked = _view(selection)
+        view, linked = _view(selection, places)
+    with examples_place:
+        controls.examples(view)
+    with lesson_place:
+        lesson.offer(page.name, view)
     try:
         yield view
     finally:
         state.mirror(linked)
         with place:
-            sidebar.place(view)
-            sidebar.rows_and_columns(view)
+            controls.place(view)
+            controls.rows_and_columns(view)
+        with places.next:
+            navigation.next_page(page)
         with menu:
             navigation.menu()
+        with st.sidebar:
             bundles.uploader()
         with messages:
             target = view.trace.target_tokens
@@ -88,7 +100,7 @@ def frame_around(title: str) -> Iterator[View]:
                 st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
 
 
-def _view(selection: Selection) -> tuple[View, Selection]:
+def _view(selection: Selection, places: Places) -> tuple[View, Selection]:
     """The view asked for, or the nearest one that works after saying why; and the selection for the link.
 
     What was typed and selected stays in its fields.
@@ -96,12 +108,12 @@ def _view(selection: Selection) -> tuple[View, Selection]:
     try:
         chosen = offer(selection.model)
         if selection.bundle or locate(chosen) is not None:
-            view = _fitted_view(selection)
+            view = _fitted_view(selection, places)
             state.settle(view.selection)
             return view, view.selection
         downloads.panel(chosen)
         # The text goes on with the model there was; the link keeps the model that was asked for.
-        view = _fitted_view(selection.but(model=state.last_good().model))
+        view = _fitted_view(selection.but(model=state.last_good().model), places)
         state.remember(view.selection)
         st.caption(f"What is shown is still the attention of {literal(view.selection.model)}.")
         return view, view.selection.but(model=selection.model)
@@ -113,14 +125,22 @@ def _view(selection: Selection) -> tuple[View, Selection]:
         name: getattr(good, name)
         for name in ("model", "text", "second", "cut", "masked", "bundle", "query", "key")
     }
-    view = _fitted_view(selection.but(**(kept | picks)))
+    view = _fitted_view(selection.but(**(kept | picks)), places)
     state.remember(view.selection)
     return view, view.selection
 
 
-def _fitted_view(selection: Selection) -> View:
+def _fitted_view(selection: Selection, places: Places) -> View:
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]
     theme: ThemeName = "dark" if st.context.theme.type == "dark" else "light"
-    return View(selection=fitted, query=fitted.query or 0, trace=trace, kind=kind, theme=theme)
+    return View(
+        selection=fitted,
+        query=fitted.query or 0,
+        trace=trace,
+        kind=kind,
+        theme=theme,
+        verdict_place=places.verdict,
+        lead_place=places.lead,
+    )

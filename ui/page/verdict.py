@@ -5,6 +5,7 @@ import streamlit as st
 from attnviz.records import Check, VerificationReport
 from ui.choice.selection import Selection
 from ui.page import bundles, errors
+from ui.page.view import View
 from ui.words.findings import power
 from ui.work import cache
 
@@ -56,16 +57,13 @@ def place(check: Check) -> str:
     return f"layer {layer}, head {head}" if n_head > 1 else f"layer {layer}"
 
 
-def in_sidebar(selection: Selection) -> None:
-    """The verdict at the sidebar's end, for a page that has no place of its own for it.
-
-    The last thing that a page calls: the check takes as long as reading the text did.
-    """
-    with st.sidebar, st.container(key="sidebar_verdict"), errors.explained(key="cut_verified"):
-        show(selection)
+def show(view: View) -> None:
+    """The verdict in the page's heading; the last thing that a page calls, for checking takes as long as reading the text."""
+    with view.verdict_place, errors.explained(key="cut_verified"):
+        _show(view.selection)
 
 
-def show(selection: Selection) -> None:
+def _show(selection: Selection) -> None:
     """The headline in one line, which leads to the Verification page; of a bundle, what it records and a way to check it."""
     report, recorded = report_on(selection)
     if not recorded:

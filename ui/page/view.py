@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from streamlit.delta_generator import DeltaGenerator
+
 from attnviz.figures.heatmap import measure_of
 from attnviz.figures.theme import ThemeName
 from attnviz.model.trace import Trace
@@ -20,6 +22,10 @@ class View:
     trace: Trace
     kind: Kind
     theme: ThemeName
+    verdict_place: DeltaGenerator
+    """Where the page's heading says whether its numbers are the model's."""
+    lead_place: DeltaGenerator
+    """Below the heading, above the controls: for what a page says first."""
 
     @property
     def measure(self) -> Measure:

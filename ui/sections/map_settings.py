@@ -42,4 +42,4 @@ def parameters(view: View, n_point: int) -> None:
             )
         )
     if selection.maps.method not in ("attention", "pca"):
-        st.segmented_control(**widgets.field("metric"), required=True)
+        st.segmented_control(**widgets.field("metric", required=True))

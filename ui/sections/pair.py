@@ -1,7 +1,9 @@
 """The selected query and key of one head, on the pages that look inside it: the query as a chip, the key from a list.
 
-One concept: selecting the pair where no matrix can be clicked.
+One concept: selecting the pair by other ways than a cell.
 """
+
+from typing import Any
 
 import streamlit as st
 
@@ -29,6 +31,17 @@ def pick_query(view: View) -> tuple[int, int]:
         theme=view.theme,
     )
     return view.query, key
+
+
+def pick(clicked: Any) -> None:
+    """Selects the token that a point, a bar or a label stands for: a query with its strongest key, or a key."""
+    match clicked:
+        case ["query", int(position)]:
+            state.change(query=position, key=None)
+        case ["key", int(position), *_]:
+            state.change(key=position)
+        case _:
+            state.hold()
 
 
 def pick_key(view: View, key: int) -> None:

@@ -47,10 +47,10 @@ def open_page(page: str, was_clicked: bool) -> None:
             take(picked)
 
 
-def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:
+def tie(key: str, value: Any, take: Callable[[Any], None], *, times: int = FILLINGS) -> dict[str, Any]:
     """Arguments that tie a widget to a value: its key, filled in, and a callback that gives ``take`` what is selected.
 
-    A replaced value is doubtful until `open_page` has decided.
+    A replaced value is doubtful until `open_page` has decided. ``times`` as in `fill`.
     """
 
     def changed() -> None:
@@ -61,7 +61,7 @@ def tie(key: str, value: Any, take: Callable[[Any], None]) -> dict[str, Any]:
         elif picked is not None:  # an emptied number field keeps what was chosen
             take(picked)
 
-    return {"key": fill(key, value, times=FILLINGS), "on_change": changed}
+    return {"key": fill(key, value, times=times), "on_change": changed}
 
 
 def fill(key: str, value: Any, *, times: int = 1) -> str:

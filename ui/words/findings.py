@@ -92,6 +92,30 @@ def finding(pattern: AttentionPattern, query: int, key: int) -> str:
     return f"{said}." if is_most else f"{said}{rest.format(strongest, amount(pattern, row, most))}."
 
 
+def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int, key: int) -> str:
+    """That the special token with the largest weight adds less than the selected key, with a space at its end.
+
+    What a key adds to the query's output is as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
+    Empty where the largest weight is no special token's, or where that token adds as much. Plain text, like `finding`.
+
+    Args:
+        weights: of the head.
+        norms: the norm-based weights of the same head, rows and columns.
+    """
+    row, column = weights.queries.index(query), weights.keys.index(key)
+    if row is None or column is None:
+        return ""
+    most = int(weights.weights[row].argmax())
+    added, of_key = norms.weights[row, most], norms.weights[row, column]
+    if most == column or not weights.keys.is_special[most] or added >= of_key:
+        return ""
+    special = name(weights.keys, int(weights.keys.positions[most]))
+    return (
+        f"A large weight is not yet a large effect: {special} adds {percent_text(float(added / of_key))} of what "
+        f"{name(weights.keys, key)} adds, by its norm-based weight. "
+    )
+
+
 def key_finding(pattern: AttentionPattern, key: int) -> str:
     """Which query gives the selected key most of its attention; plain text, like `finding`."""
     column = pattern.keys.index(key)

@@ -93,6 +93,11 @@ def mask_label(source: Source) -> str | None:
     return model(source.model).mask_label
 
 
+def fills_blanks(source: Source) -> bool:
+    """Whether the model reads [MASK] as its mask token, and has a language head that fills it in."""
+    return mask_label(source) == "[MASK]" and model(source.model).head is not None
+
+
 def trace(source: Source) -> Trace:
     """Trace of a text."""
     return recorded(source.bundle).trace if source.bundle else _computed_trace(source)

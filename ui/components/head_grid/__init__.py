@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool, Float
 
-from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName, weight_text
+from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName, cell_text
 from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
 
@@ -112,10 +112,10 @@ def _colour(
 
 
 def _label(number: float) -> str:
-    """A number in three digits: ".475", "4.00", "123"; a dash where there is none."""
+    """A number as its cell has room for it; a dash where there is none."""
     if not np.isfinite(number):
         return "–"
-    return weight_text(number) if number < 1 else f"{number:#.3g}".rstrip(".")
+    return cell_text(number)
 
 
 def _hex(colour: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""Clicks on the heatmap, and the cell under the pointer in words."""
+"""Clicks on the heatmap and its labels, and the cell under the pointer in words."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,11 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED
-from attnviz.figures.theme import THEMES, ThemeName, label_at
+from attnviz.figures.theme import THEMES, ThemeName, label_at, weight_text
 from attnviz.records import AttentionPattern, Axis
 from ui.components import register
 
-_mount = register("heatmap_events", "html", "readout", "chart", "chart_insides")
+_mount = register("heatmap_events", "html", "labels", "readout", "chart", "chart_insides", "tick_labels")
 
 
 def heatmap_events(
@@ -20,9 +20,14 @@ def heatmap_events(
     show: str,
     picked: tuple[int, int],
     on_pick: Callable[[int, int], None],
+    on_label: Callable[[str, int], None],
     theme: ThemeName,
 ) -> None:
-    """Connects the chart of this key; ``on_pick`` is called with the query and key of a clicked cell."""
+    """Connects the chart of this key; ``on_pick`` is called with the query and key of a clicked cell.
+
+    Args:
+        on_label: called with "query" or "key" and the position of a row or column whose label is clicked.
+    """
 
     def take() -> None:
         match st.session_state["heatmap_events"].pick:
@@ -30,6 +35,10 @@ def heatmap_events(
                 query in pattern.queries.positions and key in pattern.keys.positions
             ):
                 on_pick(query, key)
+            case ["query", int(position)] if position in pattern.queries.positions:
+                on_label("query", position)
+            case ["key", int(position)] if position in pattern.keys.positions:
+                on_label("key", position)
 
     _mount(
         key="heatmap_events",
@@ -81,5 +90,7 @@ def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
         return ""
     row, column = cell
     said = f"query {_names(pattern.queries)[row]} → key {_names(pattern.keys)[column]}: "
-    said += f"{MEASURE_NAMES[pattern.measure]} {pattern.weights[row, column]:.4f}"
-    return said if pattern.scores is None else f"{said}, score {pattern.scores[row, column]:.4f}"
+    said += f"{MEASURE_NAMES[pattern.measure]} {weight_text(float(pattern.weights[row, column]))}"
+    return (
+        said if pattern.scores is None else f"{said}, score {weight_text(float(pattern.scores[row, column]))}"
+    )

@@ -1,22 +1,18 @@
-// Listens to the heatmap that st.plotly_chart draws: a click selects query and key, and a line of text
-// below it says what the cell under the pointer holds, or the selected cell when there is none.
+// Listens to the heatmap that st.plotly_chart draws: a click selects query and key, one on the
+// label of a row or column that alone, and a line of text below it says what the cell under the pointer holds, or the selected cell when there is none.
 // Streamlit itself reports no clicks on heatmap cells. A matrix of small cells gets buttons to zoom, too.
-// Rests on html, readout, chart and chart_insides.
+// Rests on html, labels, readout, chart, chart_insides and tick_labels.
 
 const FEWEST_CELLS = 8; // of a side, as far as the buttons zoom in
-
-function number(value, digits) {
-  return Number.isFinite(value) ? value.toFixed(digits) : "none";
-}
 
 function describe(data, row, column, shown) {
   const place = `query ${data.queries[row]} → key ${data.keys[column]}`;
   const normaliser = data.normalisers[row];
-  if (normaliser === null) return `${place}: ${data.number} ${number(shown, 4)}`;
+  if (normaliser === null) return `${place}: ${data.number} ${numberText(shown)}`;
   // softmax: weight = exp(score - normaliser of the row), so either number gives the other.
   const weight = data.number === "score" ? Math.exp(shown - normaliser) : shown;
   const score = data.number === "score" ? shown : Math.log(shown) + normaliser;
-  return `${place}: weight ${number(weight, 4)}, score ${number(score, 4)}`;
+  return `${place}: weight ${numberText(weight)}, score ${numberText(score)}`;
 }
 
 /** What is shown of a matrix: its rows and its columns, each from one place to another. */
@@ -121,9 +117,14 @@ export default function (component) {
     const [row, column] = event.points[0].pointNumber;
     setTriggerValue("pick", [data.queryPositions[row], data.keyPositions[column]]);
   };
+  const clickLabel = (axis, number) => {
+    const [side, positions] = axis === "y" ? ["query", data.queryPositions] : ["key", data.keyPositions];
+    if (number in positions) setTriggerValue("pick", [side, positions[number]]);
+  };
   const drawn = () => chartsOf(data.chart, ".xtick")[0];
   return followChart(line, drawn, (chart) => {
     const ends = [listen(chart, { plotly_hover: hover, plotly_unhover: unhover, plotly_click: click })];
+    ends.push(listenToLabels(chart, clickLabel));
     if (data.zooms) ends.push(zoomable(chart, data, line, bar.children));
     return () => ends.forEach((end) => end());
   });

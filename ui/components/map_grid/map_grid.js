@@ -65,7 +65,7 @@ function drawMap(data, at, points, side) {
   return drawCell(
     ...[data, at, cell, { x, y: y + NAME, side }],
     draw("rect", { x, y, width: side, height: side + NAME, fill: colours.background }),
-    draw("text", { ...name, x: x + 1, "font-weight": isPicked(data, cell.place) ? 700 : 400 }, `${layer}.${head}`),
+    draw("text", { ...name, x: x + 1, "font-weight": isPicked(data, cell.place) ? 700 : 400 }, `L${layer} H${head}`),
     draw("text", { ...name, x: x + side - 1, "text-anchor": "end" }, cell.number),
     draw("g", { class: "map", opacity: cell.faint || cell.isOld ? FAINT : 1 }, ...parts)
   );

@@ -7,20 +7,23 @@ import streamlit as st
 
 from ui.components import register
 
-_mount = register("point_clicks", "readout", "chart")
+_mount = register("point_clicks", "readout", "chart", "chart_insides", "tick_labels")
 
 
-def point_clicks(chart: str, on_click: Callable[[Any], None], *, name: str = "") -> None:
+def point_clicks(
+    chart: str, on_click: Callable[[Any], None], *, name: str = "", whole_rows: bool = False
+) -> None:
     """Connects the chart of this key; ``on_click`` is called with the custom data of a clicked point.
 
     Args:
         name: what the chart is called for those who walk through its points by key: arrows left and right to the
             next point, up and down to those of another kind, Enter to click. A line below the chart then says which
             point it is. Empty where points cannot be walked through.
+        whole_rows: whether a click anywhere in the row of a bar is one on the bar.
     """
     key = f"{chart}_clicks"
     _mount(
         key=key,
-        data={"chart": chart, "name": name},
+        data={"chart": chart, "name": name, "wholeRows": whole_rows},
         on_click_change=lambda: on_click(st.session_state[key].click),
     )

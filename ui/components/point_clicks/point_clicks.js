@@ -1,6 +1,6 @@
 // Listens to a chart that st.plotly_chart draws and reports the custom data of the point that is clicked. A chart
 // with a name can be walked through by key; a line below it says which point is looked at. What a turned map of
-// three axes is seen from stays the same when Streamlit makes the chart anew. Rests on readout and chart.
+// three axes is seen from stays the same when Streamlit makes the chart anew. Rests on readout, chart, chart_insides and tick_labels.
 
 const HINT = "Click a point, or walk through the points with the arrow keys; Enter selects.";
 
@@ -114,7 +114,13 @@ export default function (component) {
   const drawn = () => chartsOf(data.chart)[0];
   return followChart(line, drawn, (found) => {
     chart = found;
-    const ends = [stopWaiting, listen(chart, { plotly_click: click })];
+    const clickRow = (_, number) => report(chart.data[0].customdata[number]);
+    const ends = [
+      stopWaiting,
+      data.wholeRows
+        ? listenToLabels(chart, clickRow, { wholeRows: true })
+        : listen(chart, { plotly_click: click }),
+    ];
     if (isTurned(chart)) {
       if (line.camera) Plotly.relayout(chart, { "scene.camera": line.camera });
       ends.push(listen(chart, { plotly_relayout: turned }));

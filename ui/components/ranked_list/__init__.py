@@ -45,7 +45,9 @@ def ranked_list(
         data={
             "name": name,
             "rows": [asdict(row) for row in rows],
-            "colours": colours(theme, "text", "quiet", "edge", "query", "key", "picked", "strong"),
+            "colours": colours(
+                theme, "text", "quiet", "edge", "query", "key", "key_text", "picked", "strong"
+            ),
         },
         on_pick_change=take,
     )

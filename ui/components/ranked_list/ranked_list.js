@@ -5,7 +5,7 @@ function row(data, number, pick) {
   const button = makeButton("", "", () => pick(number));
   button.dataset.row = number;
   button.setAttribute("aria-pressed", String(data.picked));
-  const said = data.key ? `${data.text} to ${data.key}` : data.text;
+  const said = data.key ? `${data.text} → ${data.key}` : data.text;
   button.setAttribute("aria-label", `${number + 1}: ${said}, ${data.amount}`);
   button.title = `${said}: ${data.amount}. Click to select it.`;
 
@@ -14,7 +14,7 @@ function row(data, number, pick) {
   else what.append(data.text);
   const bar = make("span", "bar");
   bar.style.width = `calc(${data.length} * (100% - 1.5em - 20px))`;
-  button.append(make("span", "rank", number + 1), what, make("span", "amount", data.amount), bar);
+  button.append(make("span", "rank", number + 1), " ", what, " ", make("span", "amount", data.amount), bar);
   return make("li", "", button);
 }
 

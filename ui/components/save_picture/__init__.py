@@ -1,28 +1,40 @@
 """Buttons that save the pictures on the page, and that copy its link and its Python."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from attnviz.figures.theme import ThemeName
+from attnviz.figures.theme import SMALL_FONT_SIZE, ThemeName
 from ui.components import colours, register
 
-_mount = register("save_picture", "svg", "html")
+_mount = register("save_picture", "svg", "html", "labels")
 
 
-def save_picture(figures: Mapping[str, str], *, stem: str, python: str, link: bool, theme: ThemeName) -> None:
+def save_picture(
+    figures: Mapping[str, str],
+    *,
+    captions: Mapping[str, Sequence[str]],
+    stem: str,
+    python: str,
+    link: bool,
+    theme: ThemeName,
+) -> None:
     """Draws the buttons; everything happens in the browser.
 
     Args:
         figures: name of each picture on the page, by the key of its element.
+        captions: paragraphs that a saved picture has below it, by the same key; the first is cut after two lines.
         stem: what the names of saved files begin with.
         link: whether the address leads back to this screen.
     """
     _mount(
         key="save_picture",
         data={
-            "figures": [{"key": key, "name": name} for key, name in figures.items()],
+            "figures": [
+                {"key": key, "name": name, "caption": list(captions[key])} for key, name in figures.items()
+            ],
             "stem": stem,
             "python": python,
             "link": link,
+            "fontSize": SMALL_FONT_SIZE,
             "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
         },
     )

@@ -1,9 +1,13 @@
 // Saves the pictures on the page as SVG and PNG. A picture is whatever SVGs an element shows, laid on the page's
-// background where they are on screen: plotly draws several on top of each other, a component one in its shadow.
-// Copies the address and the lines of Python. Rests on svg and html.
+// background where they are on screen: plotly draws several on top of each other, a component one in its shadow. A
+// caption below it says what it is of.
+// Copies the address and the lines of Python. Rests on svg, html and labels.
 
 const SMALLEST = 40; // px; smaller ones are icons
 const SCALE = 2; // of a PNG
+const MARGIN = 8, LINE = 18; // px of a caption
+const FONT = "sans-serif"; // of a caption: a picture has none of the page's web fonts
+const SPARE = 0.94; // of its width, for the sans-serif of another machine
 const POINTS = ".gl-canvas-context, .gl-canvas-focus"; // plotly's WebGL, which goes along as pixels
 const NOT_SEEN = ".draglayer, .hoverlayer"; // plotly's own: what the pointer needs, and what it leaves
 
@@ -20,7 +24,35 @@ function copyOf(element) {
   return draw("image", { href: element.toDataURL() });
 }
 
-function picture(key, background) {
+/** A paragraph as lines of this width. */
+function linesOf(text, width, most = Infinity) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = lines.at(-1) ? `${lines.at(-1)} ${word}` : word;
+    if (widthOf(longer) <= width || !lines.at(-1)) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  const kept = lines.slice(0, most);
+  if (lines.length > most) kept[most - 1] = shortened(`${kept[most - 1]} ${lines[most]}…`, width);
+  return kept.map((line) => shortened(line, width));
+}
+
+/** The caption below a picture of this size, and the height that it takes. */
+function captionBelow({ fontSize, colours }, [text, origin], width, top) {
+  measureIn(`${fontSize}px ${FONT}`);
+  const room = SPARE * (width - 2 * MARGIN);
+  const written = [
+    ...linesOf(text, room, 2).map((line) => [line, colours.text]),
+    ...linesOf(origin, room).map((line) => [line, colours.quiet]),
+  ];
+  const lines = written.map(([line, fill], at) =>
+    draw("text", { x: MARGIN, y: top + MARGIN + (at + 0.8) * LINE, fill }, line)
+  );
+  const group = draw("g", { class: "caption", "font-family": FONT, "font-size": fontSize }, ...lines);
+  return { group, height: 2 * MARGIN + written.length * LINE };
+}
+
+function picture(key, caption, data) {
   // While a new chart is made, the old one stands behind it; the one that is drawn has something in it.
   const places = [...document.querySelectorAll(`.st-key-${CSS.escape(key)}`)];
   const shown = places.map(shownSvgs).filter((svgs) => svgs.length).at(-1);
@@ -28,8 +60,10 @@ function picture(key, background) {
   const edge = (side, most) => most(...shown.map(({ box }) => box[side]));
   const [left, top] = [edge("left", Math.min), edge("top", Math.min)];
   const [width, height] = [Math.ceil(edge("right", Math.max) - left), Math.ceil(edge("bottom", Math.max) - top)];
-  const ground = draw("rect", { width, height, fill: background });
-  const whole = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, ground);
+  const { group, height: below } = captionBelow(data, caption, width, height);
+  const size = { width, height: height + below };
+  const ground = draw("rect", { ...size, fill: data.colours.background });
+  const whole = draw("svg", { ...size, viewBox: `0 0 ${width} ${size.height}` }, ground);
   for (const { element, box } of shown) {
     const copy = copyOf(element);
     const [images, copied] = [element, copy].map((one) => one.querySelectorAll("image"));
@@ -39,7 +73,8 @@ function picture(key, background) {
     copy.removeAttribute("style"); // its place in the page
     whole.append(copy);
   }
-  return { text: new XMLSerializer().serializeToString(whole), width, height };
+  whole.append(group);
+  return { text: new XMLSerializer().serializeToString(whole), ...size };
 }
 
 function save(blob, name) {
@@ -94,12 +129,12 @@ export default function (component) {
   };
 
   const parts = [];
-  for (const { key, name } of data.figures) {
+  for (const { key, name, caption } of data.figures) {
     parts.push(make("span", "name", name));
     for (const kind of ["PNG", "SVG"]) {
       const file = `${data.stem}-${key}.${kind.toLowerCase()}`;
       const act = async () => {
-        const made = picture(key, data.colours.background);
+        const made = picture(key, caption, data);
         if (!made) return `${name} is not drawn yet.`;
         save(kind === "SVG" ? new Blob([made.text], { type: "image/svg+xml" }) : await asPng(made), file);
         return null;

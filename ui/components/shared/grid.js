@@ -44,6 +44,12 @@ function drawAxes({ text, quiet }, [nLayers, nHeads], { side, gap, name = 0 }) {
   return draw("g", { "aria-hidden": true }, ...titles);
 }
 
+/** What a cell is called: what it says in words, and what is written in it (WCAG 2.2, success criterion 2.5.3). */
+function nameOfCell(text, parts) {
+  const written = parts.map(({ textContent }) => textContent).join("");
+  return text.includes(written) ? text : `${text}, ${written}`;
+}
+
 /** A cell with what is in it and an edge around it. */
 function drawCell(data, at, { place, text }, { x, y, side }, ...parts) {
   const { picked, edge } = data.colours;
@@ -52,7 +58,7 @@ function drawCell(data, at, { place, text }, { x, y, side }, ...parts) {
   return draw(
     "g",
     {
-      ...{ role: "gridcell", "aria-selected": isMarked, "aria-label": text, tabindex: -1 },
+      ...{ role: "gridcell", "aria-selected": isMarked, "aria-label": nameOfCell(text, parts), tabindex: -1 },
       ...{ "data-at": at, "data-layer": layer, "data-head": head },
     },
     ...parts,
@@ -67,8 +73,10 @@ function drawCell(data, at, { place, text }, { x, y, side }, ...parts) {
  * Streamlit calls a component again with every message, so what listened before ends here. */
 function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cells }, drawIn) {
   root.stopListening?.();
-  if (!root.querySelector(".scroller")) root.replaceChildren(make("div", "scroller"), makeSaid());
-  const [scroller, said] = root.children;
+  if (!root.querySelector(".scroller")) {
+    root.replaceChildren(make("div", "scroller"), make("div", "sideways", "Scroll sideways for more heads."), makeSaid());
+  }
+  const [scroller, sideways, said] = root.children;
   setColours(root, data.colours);
 
   const pickedAt = Math.max(0, cells.findIndex(({ place }) => isPicked(data, place)));
@@ -93,6 +101,7 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
   const redraw = () => {
     const before = focused();
     drawIn(scroller);
+    sideways.hidden = scroller.scrollWidth <= scroller.clientWidth;
     stop(Math.min(before ?? pickedAt, cells.length - 1));
     if (before !== null && focused() === null) cellAt(before)?.focus({ preventScroll: true });
     say(before);

@@ -1,8 +1,15 @@
 // Numbers as text, and labels that fit their room, measured in the font that was named last.
 
-function numberText(weight) {
-  if (weight >= 0.9995) return weight.toPrecision(3);
-  return weight < 0.0005 ? "<.001" : weight.toFixed(3).slice(1);
+// To three digits, as `weight_text` of attnviz/figures/theme.py writes it: "0.475", "1.47", "4.5 × 10⁻⁴".
+function numberText(number) {
+  if (!Number.isFinite(number)) return "none";
+  const size = Math.abs(number);
+  if (number === 0) return "0";
+  if (size >= 999.5 && size < 1e6) return Math.round(number).toLocaleString("en").replace("-", "−");
+  if (size >= 0.001 && size < 1e6) return number.toPrecision(3).replace("-", "−");
+  const [digits, exponent] = number.toExponential(1).split("e");
+  const raised = Array.from(String(Number(exponent)), (one) => (one === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[one])).join("");
+  return (digits === "1.0" ? `10${raised}` : `${digits}\u00a0×\u00a010${raised}`).replace("-", "−");
 }
 
 const canvas = document.createElement("canvas").getContext("2d");

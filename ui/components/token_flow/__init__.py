@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Bool
 
 from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName, label_at
 from attnviz.heads.flow import Flow
@@ -20,6 +21,7 @@ def token_flow(
     *,
     heads: Sequence[tuple[str, str]],
     largest: float,
+    drawn: Bool[np.ndarray, " line"],
     query: int,
     kept: tuple[str, int] | None,
     on_keep: Callable[[str, int], None],
@@ -32,6 +34,7 @@ def token_flow(
     Args:
         heads: short and long name of each of the flow's matrices, such as ("3.1", "Layer 3, head 1").
         largest: the weight that is drawn with the thickest line.
+        drawn: lines that are drawn until a token is hovered over.
         query: position of the selected query, which is framed.
         kept: side and position of the token whose lines alone are shown.
     """
@@ -63,6 +66,7 @@ def token_flow(
                 "query": flow.query.tolist(),
                 "key": flow.key.tolist(),
                 "weight": [float(f"{weight:.4g}") for weight in flow.weight],
+                "drawn": drawn.astype(int).tolist(),
             },
             "largest": largest,
             "kept": kept,

@@ -9,7 +9,7 @@ const [ONE_LOOK, LONGEST] = [560, 960]; // height of rows that are all seen at o
 const [THINNEST_ROW, TALLEST_ROW] = [4, 32];
 const ROW_HEAD = 24;
 const PAD = 8;
-const NUMBER = 42; // width of a number
+const NUMBER = 42; // least width of a number
 const MOST_SAID = 6;
 const DASHES = ["none", "12 5", "3 4", "14 4 3 4"];
 
@@ -40,7 +40,7 @@ class Flow {
     this.partners = { query: data.queries.labels.map(() => []), key: data.keys.labels.map(() => []) };
     data.lines.weight.forEach((weight, index) => {
       const line = { weight };
-      for (const name of ["matrix", "query", "key"]) line[name] = data.lines[name][index];
+      for (const name of ["matrix", "query", "key", "drawn"]) line[name] = data.lines[name][index];
       this.partners.query[line.query].push(line);
       this.partners.key[line.key].push(line);
     });
@@ -193,7 +193,8 @@ class Flow {
     const { data, active } = this;
     const lines = active ? this.linesOf(active) : [];
     if (active === null && !this.all.childNodes.length) {
-      const shown = this.partners.query.flat().filter((line) => !this.hidden.has(data.matrices[line.matrix].name));
+      const isShown = (line) => line.drawn && !this.hidden.has(data.matrices[line.matrix].name);
+      const shown = this.partners.query.flat().filter(isShown);
       this.all.append(...shown.sort((one, other) => one.weight - other.weight).map((line) => this.path(line, false)));
     }
     this.all.setAttribute("display", active ? "none" : "inline");
@@ -248,9 +249,10 @@ class Flow {
   numbers(lines, side) {
     const { data } = this;
     const shown = data.matrices.filter((matrix) => !this.hidden.has(matrix.name));
+    const wide = Math.max(NUMBER, ...lines.map((line) => widthOf(numberText(line.weight)) + 8));
     for (const line of lines) {
       if (!this.visible[side].has(line[side])) continue;
-      const place = 22 + shown.indexOf(data.matrices[line.matrix]) * NUMBER;
+      const place = 22 + shown.indexOf(data.matrices[line.matrix]) * wide;
       const x = side === "key" ? this.ends.key - place : this.ends.query + place;
       const text = numberText(line.weight);
       const [y, width] = [this.middle(line[side]), widthOf(text) + 6];

@@ -1,4 +1,5 @@
-// Tokens as a strip of chips. Clicking one, or pressing Enter on it, selects it as the query.
+// Tokens as a strip of chips. Clicking one, or pressing Enter on it, selects it as the query. The strip is one stop of
+// the Tab key; arrow keys, Home and End move in it.
 // Rests on html.
 
 function maskButton(token, mask, apply) {
@@ -24,8 +25,28 @@ function chip(token, pick) {
   if (token.was) label.append(" ", make("s", "was", token.was));
   const weight = make("span", "weight");
   weight.style.width = `${100 * token.weight}%`;
-  button.append(make("span", "index", token.position), label, weight);
+  button.append(make("span", "index", token.position), " ", label, weight); // the space parts them when read aloud
   return button;
+}
+
+/** Where a key leads from one of the buttons: to its neighbour, an end, or the closest one of the next line. */
+function neighbour(buttons, from, key) {
+  const at = buttons.indexOf(from);
+  if (key === "Home") return buttons[0];
+  if (key === "End") return buttons.at(-1);
+  if (key === "ArrowLeft" || key === "ArrowRight") return buttons[at + (key === "ArrowRight" ? 1 : -1)];
+  const before = key === "ArrowUp";
+  if (!before && key !== "ArrowDown") return undefined;
+  const others = before ? buttons.slice(0, at).reverse() : buttons.slice(at + 1);
+  const next = others.find(({ offsetTop }) => offsetTop !== from.offsetTop)?.offsetTop;
+  const inLine = others.filter(({ offsetTop }) => offsetTop === next);
+  const away = ({ offsetLeft }) => Math.abs(offsetLeft - from.offsetLeft);
+  return inLine.sort((one, other) => away(one) - away(other))[0];
+}
+
+/** Makes one button the strip's stop of the Tab key. */
+function rove(buttons, stop) {
+  for (const button of buttons) button.tabIndex = button === stop ? 0 : -1;
 }
 
 export default function (component) {
@@ -46,6 +67,17 @@ export default function (component) {
   }
   strip.replaceChildren(...parts);
   const picked = strip.querySelector(".query");
+  const buttons = parts.filter((part) => part.matches("button"));
+  const stop = focused ? `[data-position="${focused}"]` : masks ? `[data-masks="${masks}"]` : ".query";
+  rove(buttons, strip.querySelector(stop) ?? buttons[0]);
+  strip.onkeydown = (event) => {
+    const next = neighbour(buttons, event.target, event.key);
+    if (next) {
+      event.preventDefault();
+      next.focus();
+    }
+  };
+  for (const button of buttons) button.addEventListener("focus", () => rove(buttons, button));
   if (focused) strip.querySelector(`[data-position="${focused}"]`)?.focus();
   if (masks) strip.querySelector(`[data-masks="${masks}"]`)?.focus();
   if (picked) {

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.figures import draw_pattern, draw_ranking
-from attnviz.figures.heatmap import MEASURE_NAMES
+from attnviz.figures.heatmap import MEASURE_NAMES, TALLEST
 from attnviz.figures.ranking import MOST_BARS
 from attnviz.figures.theme import share_text
 from attnviz.records import AttentionPattern
@@ -12,6 +12,7 @@ from ui.components.heatmap_events import heatmap_events
 from ui.page.chart import chart
 from ui.page.view import hidden_note
 from ui.sections.attention.screen import Screen
+from ui.sections.pair import pick
 from ui.words.findings import (
     MEASURE_NOTES,
     SHOWN_NAMES,
@@ -24,26 +25,33 @@ from ui.words.literal import literal
 
 
 def matrix(screen: Screen) -> None:
-    """The matrix with its controls; a click on a cell selects its query and key."""
+    """The matrix with its controls; a click on a cell selects its query and key, on a label that alone."""
     view, query, key = screen.view, screen.query, screen.key
     selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
     pattern, said = screen.pattern, screen.said
-    with st.container(horizontal=True, vertical_alignment="center"):
+    st.subheader("Attention matrix", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", key="matrix_controls"):
         st.segmented_control(
             **widgets.field(
                 "show",
                 options=[one for one in SHOWN_NAMES if one == "scores" or one in trace.measures(kind)],
+                required=True,
             ),
-            required=True,
-            label_visibility="collapsed",
         )
         with st.popover("More", icon=":material/tune:", key="matrix_more"):
             st.segmented_control(
-                **widgets.field("colour"), required=True, disabled=selection.show == "scores"
+                **widgets.field("colour", required=True), disabled=selection.show == "scores"
             )
     shown = shown_pattern(screen)
     chart(
-        draw_pattern(shown, show=selection.show, colour=selection.colour, picked=(query, key), theme=theme),
+        draw_pattern(
+            shown,
+            show=selection.show,
+            colour=selection.colour,
+            picked=(query, key),
+            tallest=TALLEST,
+            theme=theme,
+        ),
         key="matrix",
         alt=f"Attention matrix, {place(pattern)}: {said}",
     )
@@ -53,6 +61,7 @@ def matrix(screen: Screen) -> None:
         show=selection.show,
         picked=(query, key),
         on_pick=lambda query, key: state.change(query=query, key=key),
+        on_label=lambda *clicked: pick(list(clicked)),
         theme=theme,
     )
 
@@ -88,6 +97,8 @@ def ranking(screen: Screen) -> None:
             draw_ranking(pattern, query, picked_key=screen.key, theme=screen.view.theme),
             key="ranking",
             alt=f"Keys ranked by their weight: {screen.said}",
+            on_pick=pick,
+            whole_rows=True,
         )
         rest = len(pattern.keys) - MOST_BARS
         st.caption(

@@ -9,6 +9,7 @@ from ui.components.label_room import label_room
 from ui.page import errors
 from ui.page.chart import chart
 from ui.sections.attention.screen import Screen
+from ui.sections.pair import pick
 from ui.words.findings import (
     WITHOUT_ROOM,
     map_note,
@@ -19,8 +20,9 @@ from ui.work import cache
 def query_key_map(screen: Screen) -> None:
     """The map with its controls."""
     selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control(**widgets.field("metric"), required=True, label_visibility="collapsed")
+    st.subheader("Query-key map", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", key="map_controls"):
+        st.segmented_control(**widgets.field("metric", required=True))
         with st.popover("More", icon=":material/tune:", key="map_more"):
             st.number_input(**widgets.field("perplexity"))
             st.number_input(**widgets.field("iterations"))
@@ -50,11 +52,13 @@ def query_key_map(screen: Screen) -> None:
             drawn_map,
             key="map",
             alt=f"Map of the {len(projection.points)} query and key vectors of this head: {map_note(projection)}",
+            on_pick=pick,
+            name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
         )
         st.caption(map_note(projection) + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
         label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
         st.page_link(
-            "pages/space.py",
+            "pages/query_key_map.py",
             label="More maps of these vectors",
             icon=":material/scatter_plot:",
             query_params=selection.to_params(),

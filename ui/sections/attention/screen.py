@@ -11,6 +11,7 @@ from ui.components.token_strip import token_strip
 from ui.page.view import View
 from ui.words.findings import (
     finding,
+    special_note,
     strongest_key,
 )
 from ui.work import cache
@@ -31,6 +32,8 @@ class Screen:
     """Position of the selected key."""
     said: str
     """The finding."""
+    special_note: str
+    """What a large weight of a special token does not mean, with a space at its end; empty where there is none."""
 
     @classmethod
     def of(cls, view: View) -> "Screen":
@@ -45,7 +48,19 @@ class Screen:
             query=view.query,
             key=key,
             said=finding(pattern, view.query, key),
+            special_note=_special_note(view, pattern, key),
         )
+
+
+def _special_note(view: View, pattern: AttentionPattern, key: int) -> str:
+    row = pattern.queries.index(view.query)
+    if pattern.measure != "weights" or row is None or "norms" not in view.trace.measures(view.kind):
+        return ""
+    place = view.selection.place
+    norms = cache.pattern(view.selection.source, *place, view.kind, "norms").arranged(
+        pattern.queries, pattern.keys
+    )
+    return special_note(pattern, norms, view.query, key)
 
 
 def tokens(screen: Screen) -> None:
@@ -67,6 +82,6 @@ def tokens(screen: Screen) -> None:
             "pages/compare.py",
             label="Compare with the unmasked text",
             icon=":material/compare_arrows:",
-            query_params=selection.to_params(),
-            help="Compares this head with and without the mask token.",
+            query_params=selection.but(masked=(), other_masked=selection.masked).to_params(),
+            help="Shows what masking changes: A is the unmasked text, B the masked one.",
         )

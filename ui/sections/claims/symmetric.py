@@ -6,7 +6,7 @@ import streamlit as st
 from attnviz.heads.claims import Claims
 from ui.page.view import View
 from ui.sections.claims.picture import figure, heads_say
-from ui.sections.space import belief
+from ui.sections.query_key_map import belief
 from ui.words.glossary import linked
 
 ALIKE, APART = 0.05, 0.3  # asymmetry up to which two halves count as the same, and from which on as different

@@ -4,12 +4,13 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.comparison import MOST_CHANGES, entry_labels
+from attnviz.figures.theme import weight_text
 from attnviz.heads.comparison import Alignment, Comparison
 from ui.choice import state
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.view import View
 from ui.sections.compare.zoom import pick
-from ui.words.findings import name, number_text
+from ui.words.findings import name
 from ui.words.literal import literal, quoted
 
 
@@ -29,7 +30,7 @@ def counted(number: int) -> str:
 
 def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int]) -> None:
     """The cells that differ most; one that is clicked is selected."""
-    changes, measure = comparison.largest(MOST_CHANGES), comparison.first.measure
+    changes = comparison.largest(MOST_CHANGES)
     queries, keys = entry_labels(comparison.queries), entry_labels(comparison.keys)
     found = [
         (int(comparison.queries.positions(0)[one.query]), int(comparison.keys.positions(0)[one.key]))
@@ -42,7 +43,7 @@ def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int])
             Row(
                 text=queries[one.query],
                 key=keys[one.key],
-                amount=f"{number_text(one.first, measure)} → {number_text(one.second, measure)}",
+                amount=f"{weight_text(one.first)} → {weight_text(one.second)}",
                 length=abs(one.difference / changes[0].difference),
                 picked=(one.query, one.key) == at,
             )
@@ -65,7 +66,7 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
         [
             Row(
                 text=labels[one],
-                amount=number_text(float(change[one]), comparison.first.measure),
+                amount=weight_text(float(change[one])),
                 length=float(change[one] / change[order[0]]),
                 picked=one == comparison.queries.index(query),
             )

@@ -1,5 +1,6 @@
 """What B differs in, chosen; and A and B changed for each other."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -63,16 +64,21 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
                 changes |= {one: shown.value(one) for one in names}
         state.change(**changes)
 
+    is_one = len(chosen) < 2
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare_controls"):
-        st.pills(
-            "B differs in",
-            options,
-            selection_mode="multi",
-            format_func=NAMES.__getitem__,
-            wrap=True,
-            help="What is not selected here is the same in B as in A, which is set on the left.",
-            **tie("compare_differs", chosen, choose_differences),
-        )
+        if is_one:
+            st.segmented_control(
+                "B differs in",
+                options,
+                required=True,
+                format_func=NAMES.__getitem__,
+                wrap=True,
+                help="Sets what B has of its own; everything else is the same as in A, which the controls above set.",
+                default=chosen[0],
+                **tie("compare_differs", chosen[0], lambda what: choose_differences([what])),
+            )
+        else:
+            several(options, chosen, choose_differences)
         of_b = view if b is None else b
         for what, count in (("layer", of_b.trace.n_layers(kind)), ("head", of_b.trace.n_heads(kind))):
             if what in chosen:
@@ -100,11 +106,28 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
             args=(selection, shown, shown.other if b is None else b.selection, there),
             help="Selects B and compares it with what was A.",
         )
+        if is_one:
+            with st.popover("More", icon=":material/tune:", key="compare_more"):
+                several(options, chosen, choose_differences)
     if "sentence" in chosen:
         sentences = st.columns([2, 1]) if shown.second or shown.b.second else [st.container()]
         sentences[0].text_input(**field_of_b("other_text", shown))
         if len(sentences) > 1:
             sentences[1].text_input(**field_of_b("other_second", shown))
+
+
+def several(options: list[str], chosen: list[str], take: Callable[[list[str]], None]) -> None:
+    """What B differs in where that may be several things at once."""
+    st.pills(
+        "B differs in all of these",
+        options,
+        selection_mode="multi",
+        format_func=NAMES.__getitem__,
+        wrap=True,
+        help="Lets B differ in several things at once; the headline names each.",
+        default=chosen,
+        **tie("compare_several", chosen, take),
+    )
 
 
 def field_of_b(name: str, shown: Selection, **different: Any) -> dict[str, Any]:

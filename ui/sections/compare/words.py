@@ -5,6 +5,7 @@ import numpy as np
 from attnviz.figures.comparison import Part
 from attnviz.figures.theme import share_text
 from attnviz.heads.comparison import Comparison
+from attnviz.records import AttentionPattern
 from ui.choice.selection import Selection
 from ui.page.view import View, hidden_note
 from ui.sections.compare.largest import counted, entry_name
@@ -14,15 +15,53 @@ from ui.words.findings import name, number_text, place
 from ui.words.literal import literal, quoted
 
 
+def differences(a: Selection, b: Selection) -> list[str]:
+    """What A and B differ in, in the order of the controls."""
+    pairs = {
+        "head": (a.head, b.head),
+        "layer": (a.layer, b.layer),
+        "sentence": ((a.text, a.second), (b.text, b.second)),
+        "model": (a.model, b.model),
+        "masked tokens": (a.masked, b.masked),
+    }
+    return [what for what, (first, second) in pairs.items() if first != second]
+
+
 def places(a: Selection, b: Selection, comparison: Comparison) -> tuple[str, str]:
     """What A and B are called in a sentence: by what they differ in, if that is one thing."""
-    reads = (a.text, a.second, a.masked) == (b.text, b.second, b.masked)
-    if reads and a.model == b.model:
+    found = set(differences(a, b))
+    if found <= {"head", "layer"}:
         first, second = place(comparison.first), place(comparison.second)
         return first[0].lower() + first[1:], second[0].lower() + second[1:]
-    if reads and (a.layer, a.head) == (b.layer, b.head):
+    if found == {"model"}:
         return literal(a.model), literal(b.model)
+    if found == {"masked tokens"}:
+        return f"A ({masked(comparison.first)})", f"B ({masked(comparison.second)})"
     return "A", "B"
+
+
+def masked(pattern: AttentionPattern) -> str:
+    """Which tokens the mask token replaces, in Markdown."""
+    labels = [quoted(label) for label in pattern.keys.tokens.masked.values()]
+    return f"{', '.join(labels)} masked" if labels else "nothing masked"
+
+
+def summary(comparison: Comparison, picked: tuple[int, int], a: Selection, b: Selection) -> str:
+    """The finding with everything that B differs in, in Markdown; what to do where nothing differs."""
+    found = differences(a, b)
+    is_same = not comparison.largest(1)
+    if is_same and comparison.queries.is_paired.all() and comparison.keys.is_paired.all():
+        return "A and B are the same; change what B differs in"
+    said = finding(comparison, picked, places(a, b, comparison))
+    if set(found) <= {"head", "layer"} or found in (["model"], ["masked tokens"]):
+        return said  # which names them
+    return f"{said}. B has another {listed(found)}"
+
+
+def listed(words: list[str]) -> str:
+    """Words as a list in a sentence: "head, layer and sentence"."""
+    *others, last = [word.replace("masked tokens", "set of masked tokens") for word in words]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def finding(comparison: Comparison, picked: tuple[int, int], names: tuple[str, str]) -> str:
@@ -55,9 +94,19 @@ def heading(part: Part, a: Selection, b: Selection, comparison: Comparison) -> s
     if a.model != b.model:
         said.append(literal(one.model))
     if a.masked != b.masked:
-        labels = [quoted(label) for label in pattern.keys.tokens.masked.values()]
-        said.append(f"{', '.join(labels)} masked" if labels else "nothing masked")
+        said.append(masked(pattern))
     return " · ".join(said)
+
+
+def side_b(a: Selection, b: Selection, comparison: Comparison) -> str:
+    """Where B is from, in plain text: its head, and its model and text where they are others."""
+    said = [place(comparison.second).lower()]
+    said += [b.model] if a.model != b.model else []
+    if (a.text, a.second) != (b.text, b.second):
+        said.append(" / ".join(f"“{one}”" for one in (b.text, b.second) if one))
+    if a.masked != b.masked:
+        said.append("masked: " + (", ".join(comparison.second.keys.tokens.masked.values()) or "nothing"))
+    return ", ".join(said)
 
 
 def notes(view: View, comparison: Comparison) -> str:

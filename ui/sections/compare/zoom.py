@@ -3,6 +3,7 @@
 import math
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from attnviz.figures import draw_comparison
 from attnviz.figures.comparison import MOST_BLOCKS, Part, block_length
@@ -12,6 +13,8 @@ from ui.choice import state
 from ui.choice.settings import FEWEST_ZOOMED
 from ui.page.chart import chart
 from ui.page.view import View
+
+PARTS: dict[Part, str] = {"first": "Matrix A", "second": "Matrix B", "difference": "B minus A"}
 
 
 def matrix(
@@ -35,6 +38,15 @@ def matrix(
         alt=alt,
         on_pick=pick,
     )
+
+
+def figures(view: View, comparison: Comparison, picked: tuple[int, int]) -> dict[str, Figure | str]:
+    """What a bundle holds of this page, by title."""
+    around = _part_length(comparison, view.selection.b.zoom)
+    return {
+        title: draw_comparison(comparison, part, picked=picked, around=around, theme=view.theme)
+        for part, title in PARTS.items()
+    }
 
 
 def pick(clicked: object) -> None:

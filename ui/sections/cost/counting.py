@@ -72,7 +72,7 @@ def counted(view: View, layer: Layer) -> None:
         "columns at a time, so that memory grows with n, not n² (FlashAttention, Dao et al. 2022, arXiv:2205.14135)."
     )
     left, right, _ = st.columns([3, 2, 2], vertical_alignment="bottom")
-    left.segmented_control(**widgets.field("quantity"), required=True)
+    left.segmented_control(**widgets.field("quantity", required=True))
     right.number_input(
         **widgets.field("reach", label="Window, tokens to each side"), disabled=view.kind == "cross"
     )

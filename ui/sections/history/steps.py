@@ -12,6 +12,7 @@ from ui.page.chart import chart
 from attnviz.effects.history import Step, StepName
 from attnviz.figures.history import draw_rows
 from attnviz.figures.matrices import draw_matrix
+from attnviz.figures.one_vector import draw_one_vector, left_out
 from attnviz.figures.theme import share_text
 from attnviz.records import AttentionPattern, Axis
 from ui.components.token_strip import token_strip
@@ -79,13 +80,44 @@ def strip(view: View, own: AttentionPattern, key: int) -> None:
 
 
 def finding(view: View, steps: dict[StepName, Step], key: int) -> str:
-    """What the selected query gives the selected key, by the last way and by others."""
+    """What the selected query gives the selected key, by one vector and by the last way, and what the scale does."""
     keys, queries = (Axis.of(of(view.kind)) for of in (view.trace.key_tokens, view.trace.query_tokens))
-    given = {one: share_text(float(step.weights[key])) for one, step in steps.items()}
+    scaled, fixed = (share_text(float(steps[one].weights[key])) for one in ("scaled", "fixed"))
     return (
-        f"{literal(name(queries, view.query))} gives {literal(name(keys, key))} {given['scaled']} of its attention by "
-        f"scaled dot products; {given['dot']} without the scale, and {given['fixed']}, like any other token, with one "
-        "fixed vector."
+        f"{literal(name(queries, view.query))} gives {literal(name(keys, key))} {scaled} of its attention by scaled dot "
+        f"products; one fixed vector gives every token {fixed}. {scale_said(steps)}"
+    )
+
+
+LITTLE = 0.05
+"""Change of the largest weight, as a share of all attention, below which no bar looks different."""
+
+
+def scale_said(steps: dict[StepName, Step]) -> str:
+    """What happens to the row's largest weight without the scale."""
+    scaled, dot = (float(steps[one].weights.max()) for one in ("scaled", "dot"))
+    numbers = f"from {share_text(scaled)} to {share_text(dot)}"
+    if abs(dot - scaled) < LITTLE:
+        return f"Without the scale this row hardly changes: its largest weight goes {numbers}."
+    verb = "concentrates on fewer keys" if dot > scaled else "spreads over more keys"
+    return f"Without the scale the attention {verb}: its largest weight goes {numbers}."
+
+
+def one_vector(view: View, steps: dict[StepName, Step], key: int) -> None:
+    """A sentence as one vector, and the context vector of the selected query."""
+    keys, queries = (Axis.of(of(view.kind)) for of in (view.trace.key_tokens, view.trace.query_tokens))
+    weights = steps["scaled"].weights
+    query = name(queries, view.query)
+    st.subheader("One vector, or one for each word")
+    chart(
+        draw_one_vector(weights, keys, (queries, view.query), picked=key, theme=view.theme),
+        key="history_one_vector",
+        alt=f"Above, the tokens become a chain of states that ends in one vector; below, their values become the context "
+        f"vector for {query}, with lines as wide as this head's weights",
+    )
+    st.caption(
+        "Above: a recurrent encoder hands the decoder its last state and nothing else. Below: every query has a context "
+        f"vector of its own; each line is as wide as the weight of that value for {literal(query)} in this head. {left_out(weights)}"
     )
 
 

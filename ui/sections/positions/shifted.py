@@ -8,7 +8,7 @@ from attnviz.maths.positions import shift
 from ui.choice import widgets
 from ui.page.chart import chart
 from ui.page.view import View
-from ui.sections.steps.walk import compare
+from ui.sections.step_by_step.walk import compare
 
 CORNER = 12  # rows and columns of the matrix of a shift that are drawn
 

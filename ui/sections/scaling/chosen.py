@@ -73,6 +73,7 @@ def controls(view: View, products: Products) -> Chosen:
             selection.but(scale=scale),
             format_func=lambda one: f"{one:.3g}" + " (the model’s)" * (one == own),
             options=scales,
+            value=scale,
         )
     )
     middle.select_slider(
@@ -81,6 +82,7 @@ def controls(view: View, products: Products) -> Chosen:
             selection.but(d_k=d_k),
             format_func=lambda one: f"{one}" + " (this head)" * (one == d_head),
             options=sizes,
+            value=d_k,
         )
     )
     with right.popover("More", icon=":material/tune:", key="scaling_more"):

@@ -52,11 +52,11 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
     for said, scale in chosen.scales.items():
         at = int(np.searchsorted(scales, scale))
         lines.append(
-            f"- **{said}, scale {scale:.3g}:** entropy {row.entropy[at]:.3f} of ln n, largest weight "
+            f"- **{said}, scale {scale:.3g}:** entropy {share_text(float(row.entropy[at]))} of ln n, largest weight "
             f"{share_text(float(row.largest[at]))}, norm of the Jacobian {norm_text(row.jacobian[at])}"
         )
     lines.append(
-        f"- **Equal weights:** entropy {float(even.entropy):.3f} of ln n, each weight {share_text(1 / n_seen)}, norm of "
+        f"- **Equal weights:** entropy {share_text(float(even.entropy))} of ln n, each weight {share_text(1 / n_seen)}, norm of "
         f"the Jacobian {norm_text(even.jacobian)}"
     )
     st.markdown(f"The row of {chosen.token}, which sees {count(n_seen, 'key')}:\n" + "\n".join(lines))

@@ -1,0 +1,45 @@
+"""The first screen: a sentence, the attention of one head on it, and whether the numbers are the model's."""
+
+import streamlit as st
+
+from ui.export.take import take
+from ui.page import verdict
+from ui.page.frame import frame_around
+from ui.sections.attention.matrix import matrix, notes, ranking
+from ui.sections.attention.query_key_map import query_key_map
+from ui.sections.attention.screen import Screen, tokens
+from ui.sections.attention.tour import guide
+from ui.sections.pair import pick_key
+from ui.words.findings import place
+from ui.words.glossary import terms
+from ui.words.literal import literal
+
+with frame_around("Attention") as view:
+    screen = Screen.of(view)
+    guide(screen)
+    tokens(screen)
+    with st.container(key="finding"):
+        st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
+    with st.container(key="about_finding", horizontal=True, vertical_alignment="center"):
+        st.caption(literal(screen.special_note), width="stretch")
+        pick_key(view, screen.key)
+    matrix_column, map_column = st.columns(2, gap="medium")
+    with matrix_column:
+        matrix(screen)
+with matrix_column:
+    notes(screen)
+    ranking(screen)
+with map_column:
+    query_key_map(screen)
+verdict.show(view)
+
+terms("Token", "Special token", "Attention matrix", "Norm-based weight", "Rollout", "t-SNE", "Perplexity")
+st.page_link(
+    "pages/claims.py",
+    label="What weights do not say",
+    icon=":material/forum:",
+    query_params=view.selection.to_params(),
+    help="A weight says where a head takes its mixture from, not what the answer rests on: four claims, measured.",
+)
+pictures = {"matrix": "Attention matrix", "ranking": "Ranked keys", "map": "Map of queries and keys"}
+take(view, pictures)

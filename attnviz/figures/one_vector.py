@@ -1,0 +1,225 @@
+"""One vector for a whole sentence above, a context vector for one query below: the tokens between them are the same.
+
+One concept: what a decoder is given, without attention and with it. Sources: Sutskever et al. 2014 (arXiv:1409.3215),
+figure 1; Bahdanau et al. 2015 (arXiv:1409.0473), figure 1.
+"""
+
+import numpy as np
+from jaxtyping import Float, Int
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    TOKEN_FONT,
+    Theme,
+    ThemeName,
+    axis_labels,
+    base_layout,
+    hover_labels,
+    share_text,
+    weight_text,
+)
+from attnviz.records import Axis
+
+MOST_TOKENS = 24
+"""Most tokens that are drawn: on a phone the labels of more would touch."""
+MOST_NUMBERS = 11
+"""Most tokens for which each state and each weight is written; of more, the two largest weights."""
+_THINNEST, _THICKEST = 0.6, 14.0  # px, of the weights 0 and 1
+_BOX = 0.36  # half the width of a state, in tokens
+# Heights in px from the bottom of the picture, which is its y axis.
+_CONTEXT, _VALUES, _NUMBERS, _LABELS, _STATES, _VECTOR, _HEIGHT = (
+    56.0,
+    190.0,
+    214.0,
+    290.0,
+    372.0,
+    440.0,
+    500.0,
+)
+_HALF = 16.0  # half the height of a box
+
+
+def drawn_tokens(weights: Float[np.ndarray, " key"]) -> Int[np.ndarray, " drawn"]:
+    """Positions of the tokens with the largest weights and of the last, whose state is the one vector, in their order."""
+    last = len(weights) - 1
+    others = np.argsort(-weights[:last], kind="stable")[: MOST_TOKENS - 1]
+    return np.sort(np.append(others, last))
+
+
+def draw_one_vector(
+    weights: Float[np.ndarray, " key"],
+    keys: Axis,
+    query: tuple[Axis, int],
+    *,
+    picked: int | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """A chain of states that ends in one vector, and the same tokens' values in one query's context vector.
+
+    Lines to the context vector are as wide as the weights. Where tokens are left out the chain is dotted.
+
+    Args:
+        weights: of the query on every key, which sum to 1.
+        query: the queries, and the position of the one that the context vector is for.
+        picked: position of the selected key, whose line has the colour of what is selected.
+    """
+    palette = THEMES[theme]
+    at = drawn_tokens(weights)
+    n = len(at)
+    places, row = [float(one) for one in range(n)], weights[at]
+    middle, right = (n - 1) / 2, n - 0.5
+    wide = max(n, 4)
+    left, right = middle - wide / 2, middle + wide / 2
+    is_numbered = n <= MOST_NUMBERS
+    heaviest = set(np.argsort(-row, kind="stable")[: n if is_numbered else 2].tolist())
+    one_vector = (right - 0.34 * wide, right)
+    decoder = (left, left + 0.42 * wide)
+    context = (middle - 0.46 * wide, middle + 0.46 * wide)
+    boxes = [
+        *(_box(one - _BOX, one + _BOX, _STATES, palette.quiet) for one in places),
+        _box(*one_vector, _VECTOR, palette.text),
+        _box(*decoder, _VECTOR, palette.quiet),
+        _box(*context, _CONTEXT, palette.value),
+    ]
+    lines = [
+        {
+            "type": "line",
+            "layer": "below",
+            **{"x0": one, "y0": _VALUES, "y1": _CONTEXT + _HALF},
+            "x1": context[0] + (context[1] - context[0]) * (one - left) / wide,
+            "opacity": 0.35 + 0.65 * float(weight) ** 0.5,
+            "line": {
+                "color": palette.picked if token == picked else palette.value,
+                "width": _THINNEST + (_THICKEST - _THINNEST) * float(weight),
+            },
+        }
+        for one, token, weight in zip(places, at, row, strict=True)
+        if weight > 0
+    ]
+    arrows = [_arrow(one, _LABELS + 54, one, _STATES - _HALF, palette) for one in places]
+    arrows += [
+        _arrow(one + _BOX, _STATES, one + 1 - _BOX, _STATES, palette)
+        for one, here, after in zip(places, at, at[1:], strict=False)
+        if after == here + 1
+    ]
+    gaps = [
+        {
+            "type": "line",
+            **{"x0": one + _BOX, "x1": one + 1 - _BOX, "y0": _STATES, "y1": _STATES},
+            "line": {"color": palette.quiet, "width": 1.5, "dash": "dot"},
+        }
+        for one, here, after in zip(places, at, at[1:], strict=False)
+        if after != here + 1
+    ]
+    arrows += [
+        _arrow(places[-1], _STATES + _HALF, places[-1], _VECTOR - _HALF, palette),
+        _arrow(one_vector[0], _VECTOR, decoder[1], _VECTOR, palette),
+        *(_arrow(one, _LABELS - 54, one, _VALUES + 30, palette) for one in places),
+    ]
+    texts = [
+        *(
+            _text(f"h{token + 1}", one, _STATES, palette.text)
+            for one, token in zip(places, at, strict=True)
+            if is_numbered
+        ),
+        _text("<b>one vector</b>", sum(one_vector) / 2, _VECTOR, palette.text),
+        _text("decoder, every word", sum(decoder) / 2, _VECTOR, palette.quiet),
+        _text(
+            f"<b>context vector for {axis_labels(query[0], 12)[query[1]]}</b>",
+            middle,
+            _CONTEXT,
+            palette.query,
+        ),
+        *(
+            {**_text(label, one, _LABELS, palette.text), "textangle": -90}
+            | {"font": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE, "color": palette.text}}
+            for one, label in zip(places, _labels(keys, at), strict=True)
+        ),
+        *(_text(weight_text(float(row[one])), places[one], _NUMBERS, palette.text) for one in heaviest),
+        _title("2014: one vector, the last state, for every output word", _HEIGHT - 12.0, left),
+        _title("2015: a context vector for each query, of all values", 14.0, left),
+    ]
+    told = hover_labels(keys)
+    values = go.Scatter(
+        name="values",
+        x=places,
+        y=np.full(n, _VALUES),
+        mode="markers",
+        marker={
+            "symbol": "square",
+            "size": 11,
+            "color": palette.value,
+            "line": {"color": palette.picked, "width": np.where(at == picked, 2.5, 0)},
+        },
+        customdata=row,
+        text=[told[one] for one in at],
+        hovertemplate="value of %{text}<br>weight %{customdata:.4f}<extra></extra>",
+    )
+    return go.Figure(
+        values,
+        base_layout(
+            palette,
+            height=int(_HEIGHT),
+            margin={"l": 12, "r": 12, "t": 0, "b": 0},
+            shapes=[*lines, *gaps, *boxes],
+            annotations=[*arrows, *texts],
+            xaxis={"visible": False, "range": [left - 0.05, right + 0.05], "fixedrange": True},
+            yaxis={"visible": False, "range": [0, _HEIGHT], "fixedrange": True},
+        ),
+    )
+
+
+def left_out(weights: Float[np.ndarray, " key"]) -> str:
+    """What the picture does not have, in a sentence; empty where it has all tokens."""
+    at = drawn_tokens(weights)
+    if len(at) == len(weights):
+        return ""
+    return (
+        f"{len(at)} of {len(weights)} tokens are drawn, those with the largest weights and the last: "
+        f"{share_text(float(weights[at].sum()))} of the attention."
+    )
+
+
+def _labels(keys: Axis, at: np.ndarray) -> list[str]:
+    written = axis_labels(keys, 11)  # so that a label has room between the two halves
+    return [written[one] for one in at]
+
+
+def _box(left: float, right: float, y: float, colour: str) -> dict[str, object]:
+    return {
+        "type": "rect",
+        **{"x0": left, "x1": right, "y0": y - _HALF, "y1": y + _HALF},
+        "line": {"color": colour, "width": 1.5},
+    }
+
+
+def _arrow(x0: float, y0: float, x1: float, y1: float, palette: Theme) -> dict[str, object]:
+    return {
+        **{"x": x1, "y": y1, "ax": x0, "ay": y0},
+        **{"xref": "x", "yref": "y", "axref": "x", "ayref": "y"},
+        **{"text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.2, "arrowsize": 0.8},
+        "arrowcolor": palette.quiet,
+    }
+
+
+def _text(text: str, x: float, y: float, colour: str) -> dict[str, object]:
+    return {
+        "text": text,
+        "x": x,
+        "y": y,
+        "showarrow": False,
+        "font": {"size": SMALL_FONT_SIZE, "color": colour},
+    }
+
+
+def _title(text: str, y: float, left: float) -> dict[str, object]:
+    return {
+        "text": f"<b>{text}</b>",
+        "x": left,
+        "y": y,
+        "xanchor": "left",
+        "showarrow": False,
+        "font": {"size": SMALL_FONT_SIZE},
+    }

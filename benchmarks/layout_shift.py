@@ -1,0 +1,48 @@
+"""How much each page moves while it is loaded, in a real Chromium."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from benchmarks.measurement import Measurement
+from tests.browser.conftest import LAUNCH, running_server
+from tests.browser.find_chromium import chromium_path
+from tests.browser.screen import CHARTS
+
+BUDGET = 0.1
+"""A good score. Source: web.dev, "Cumulative Layout Shift"."""
+WINDOWS = ((1366, 768), (400, 800))
+REST_MS = 2500  # after the server has sent everything
+
+_WATCH = """
+window.layoutShift = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.layoutShift += entry.value;
+}).observe({type: "layout-shift", buffered: true});
+"""
+
+
+def measure() -> Iterator[Measurement]:
+    """The sum of all layout shifts of each page that is opened directly, at a laptop's and a phone's width."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_server(Path(folder) / "app.log") as app,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=LAUNCH)
+        for width, height in WINDOWS:
+            for path in CHARTS:
+                context = browser.new_context(viewport={"width": width, "height": height})
+                page = context.new_page()
+                page.add_init_script(_WATCH)
+                page.goto(f"{app}/{path}")
+                page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+                page.wait_for_timeout(REST_MS)
+                found = float(page.evaluate("window.layoutShift"))
+                context.close()
+                yield Measurement(
+                    f"layout shift of {path or 'the first screen'}, {width} px", round(found, 3), BUDGET
+                )
+        browser.close()

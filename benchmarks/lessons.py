@@ -1,0 +1,207 @@
+"""Where the effect of each page is most visible: every example, head and query of the bundled model, measured.
+
+``python -m benchmarks.lessons`` prints the largest of each example and writes the largest of all into
+ui/choice/lessons.toml. Only examples that are offered for the bundled model take part, of at most
+`MOST_TOKENS` tokens, so that every token is drawn; queries and keys are words, never special tokens or punctuation.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+
+import numpy as np
+from scipy.special import softmax
+from transformers.utils import logging
+
+import attnviz
+from attnviz.effects.order import shuffle
+from attnviz.effects.scaling import products_of, sharpness
+from attnviz.heads.claims import measure
+from attnviz.model.catalogue import EMBEDDED
+from attnviz.model.loading import Model
+from attnviz.model.trace import Trace
+from ui.choice.lessons import FILE, Lesson
+from ui.choice.presets import Preset, offered_presets
+
+MOST_TOKENS = 24
+Found = tuple[float, dict[str, object]]
+"""The size of an effect, by which places are ranked, and the fields of its Lesson."""
+
+
+def words(trace: Trace) -> np.ndarray:
+    """Positions of the tokens that are words or the first piece of one."""
+    labels, special = trace.tokens.labels, trace.tokens.is_special
+    return np.array([at for at, label in enumerate(labels) if label.isalpha() and not special[at]])
+
+
+def _heads(trace: Trace) -> Iterator[tuple[int, int]]:
+    yield from np.ndindex(trace.n_layers("encoder"), trace.n_heads("encoder"))
+
+
+def step_by_step(model: Model, trace: Trace) -> Iterator[Found]:
+    """The largest weight of one word on another that is not its neighbour."""
+    labels, at = trace.tokens.labels, words(trace)
+    for layer, head in _heads(trace):
+        weights = trace.weights(layer, head)
+        for query in at:
+            for key in at:
+                if abs(key - query) > 1 and labels[key] != labels[query]:
+                    weight = float(weights[query, key])
+                    yield (
+                        weight,
+                        {
+                            **{"layer": layer, "head": head, "query": int(query), "key": int(key)},
+                            "effect": f"“{labels[query]}” gives “{labels[key]}” {{}} of its attention",
+                            "numbers": (weight,),
+                            "unit": "share",
+                        },
+                    )
+
+
+def scaling(model: Model, trace: Trace) -> Iterator[Found]:
+    """The largest fall of a row's entropy when scores are not scaled."""
+    for layer, head in _heads(trace):
+        products = products_of(trace, layer, head)
+        scaled, unscaled = (sharpness(products.scores(scale)).entropy for scale in (products.scale, 1.0))
+        for query in words(trace):
+            before, after = float(scaled[query]), float(unscaled[query])
+            yield (
+                before - after,
+                {
+                    **{"layer": layer, "head": head, "query": int(query)},
+                    "effect": f"entropy of the row of “{trace.tokens.labels[query]}”: {{}} of ln n scaled, {{}} unscaled",
+                    "numbers": (before, after),
+                    "unit": "share",
+                },
+            )
+
+
+def positions(model: Model, trace: Trace) -> Iterator[Found]:
+    """The word whose last hidden state turns furthest when the words are shuffled with random seed 0."""
+    turned = shuffle(model, trace, seed=0)
+    for query in words(trace):
+        with_positions, without = (
+            float(one[query]) for one in (turned.with_positions, turned.without_positions)
+        )
+        yield (
+            with_positions - without,
+            {
+                "query": int(query),
+                "effect": f"shuffled, “{trace.tokens.labels[query]}” turns by {{}} with positions, by {{}} without",
+                "numbers": (with_positions, without),
+                "unit": "1 − cosine",
+                "seed": 0,
+            },
+        )
+
+
+def kinds_of_attention(model: Model, trace: Trace) -> Iterator[Found]:
+    """The largest share of a head's attention on later tokens; the query is the word with the largest share."""
+    at = words(trace)
+    for layer, head in _heads(trace):
+        later = np.triu(trace.weights(layer, head), 1).sum(axis=1)
+        share = float(later.mean())
+        yield (
+            share,
+            {
+                **{"layer": layer, "head": head, "query": int(at[later[at].argmax()])},
+                "effect": "{} of the head's attention is to later tokens, which a causal mask forbids",
+                "numbers": (share,),
+                "unit": "share",
+                "mask": "causal",
+            },
+        )
+
+
+def claims(model: Model, trace: Trace) -> Iterator[Found]:
+    """The most asymmetric head; the query is the word that gives another most without being given as much."""
+    found, at = measure(trace), words(trace)
+    for layer, head in _heads(trace):
+        weights = trace.weights(layer, head)
+        apart = (weights - weights.T)[np.ix_(at, at)]
+        asymmetry = float(found.weight_asymmetry[layer, head])
+        yield (
+            asymmetry,
+            {
+                **{"layer": layer, "head": head, "query": int(at[apart.max(axis=1).argmax()])},
+                "effect": "asymmetry {} of the weights, where 0 is symmetric and 1 means that no token attends back",
+                "numbers": (asymmetry,),
+                "unit": "asymmetry",
+            },
+        )
+
+
+def history(model: Model, trace: Trace) -> Iterator[Found]:
+    """The largest growth of a row's largest weight when scores are not scaled; on another word, and on the same."""
+    labels, at = trace.tokens.labels, words(trace)
+    for layer, head in _heads(trace):
+        products = products_of(trace, layer, head)
+        scaled, unscaled = (softmax(products.scores(scale), axis=-1) for scale in (products.scale, 1.0))
+        for query in at:
+            key = int(unscaled[query].argmax())
+            if key != query and key in at and key == scaled[query].argmax():
+                before, after = float(scaled[query, key]), float(unscaled[query, key])
+                yield (
+                    after - before,
+                    {
+                        **{"layer": layer, "head": head, "query": int(query), "key": key},
+                        "effect": f"“{labels[query]}” gives “{labels[key]}” {{}} of its attention scaled, {{}} unscaled",
+                        "numbers": (before, after),
+                        "unit": "share",
+                    },
+                )
+
+
+EFFECTS: dict[str, Callable[[Model, Trace], Iterator[Found]]] = {
+    "Step by step": step_by_step,
+    "Scaling": scaling,
+    "Positions": positions,
+    "Kinds of attention": kinds_of_attention,
+    "Claims": claims,
+    "History": history,
+}
+"""The effect of each page; what Cost counts follows from the number of tokens alone."""
+
+
+def candidates(model: Model) -> list[tuple[Preset, Trace]]:
+    """The examples that take part."""
+    traced = [(one, model.trace(one.text)) for one in offered_presets(fills_blanks=False)]
+    return [(one, trace) for one, trace in traced if len(trace.tokens) <= MOST_TOKENS]
+
+
+def largest(page: str, model: Model, preset: Preset, trace: Trace) -> tuple[float, Lesson]:
+    """The place of one example where the effect of a page is largest."""
+    size, fields = max(EFFECTS[page](model, trace), key=lambda one: one[0])
+    labels = {
+        f"{side}_label": trace.tokens.labels[fields[side]] for side in ("query", "key") if side in fields
+    }
+    return size, Lesson(page=page, preset=preset.name, **fields, **labels)
+
+
+def main() -> None:
+    """Prints the table and writes the lessons."""
+    logging.disable_progress_bar()
+    model = attnviz.load_model(EMBEDDED)
+    examples = candidates(model)
+    chosen = []
+    for page in EFFECTS:
+        found = [largest(page, model, *example) for example in examples]
+        best = max(found, key=lambda one: one[0])[1]
+        chosen.append(best)
+        for size, one in sorted(found, key=lambda one: -one[0]):
+            place = "all heads" if one.layer is None else f"layer {one.layer}, head {one.head}"
+            mark = "*" if one is best else " "
+            print(f"{mark} {page:18} {size:6.3f}  {one.preset:30} {place:17} {one.words}")
+    FILE.write_text("# Written by make lessons.\n" + "".join(map(_toml, chosen)), encoding="utf-8")
+
+
+def _toml(lesson: Lesson) -> str:
+    """One table of the file; JSON writes strings and lists as TOML does."""
+    fields = {name: value for name, value in asdict(lesson).items() if value is not None}
+    fields["numbers"] = [round(one, 6) for one in lesson.numbers]
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
+    return "\n".join(["", "[[lessons]]", *lines, ""])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Which heads are there? Every head's matrix, or a number of each, on one screen, and which heads are alike."""
+
+from functools import partial
+
+import streamlit as st
+
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import frame
+from ui.sections.all_heads.grid import finding, grid, notes
+from ui.sections.all_heads.likeness import head_map, nearest
+from ui.sections.all_heads.screen import look, read
+from ui.sections.all_heads.settings import controls
+from ui.sections.all_heads.table import as_csv, table
+from ui.words.glossary import terms
+from ui.words.literal import literal
+
+view = frame("All heads")
+found = st.container(key="finding")
+with errors.explained():
+    screen = look(view)
+    if screen.numbers:
+        found.markdown(f"**{literal(finding(screen))}**")
+    controls(screen)
+    left, right = st.columns([3, 1], gap="medium")
+    with left:
+        grid(screen)
+        notes(screen)
+        if not screen.numbers:
+            read(screen.cells)
+            st.rerun()
+    with right, errors.explained():
+        nearest(screen)
+    left, right = st.columns(2, gap="medium")
+    with right:
+        table(screen)
+    with left, errors.explained():
+        head_map(screen)
+    terms("Layer", "Head", "Attention matrix", "Entropy", "Norm-based weight")
+    take(
+        view,
+        {"head_grid": "All heads", "head_map": "Map of heads"},
+        csv=partial(as_csv, screen),
+        numbers="All numbers",
+    )
+verdict.show(view)

@@ -1,0 +1,45 @@
+"""What does the model attend to where a word is missing? The experiment with the door, step by step, and the reader's own."""
+
+import streamlit as st
+
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import frame
+from ui.sections.attention.matrix import matrix, notes, ranking
+from ui.sections.attention.screen import Screen, tokens
+from ui.sections.door_experiment.answer import answer
+from ui.sections.door_experiment.experiment import Experiment, introduction
+from ui.sections.door_experiment.near import near_and_far
+from ui.sections.door_experiment.variation import variation
+from ui.words.findings import place
+from ui.words.literal import literal
+
+view = frame("Door experiment")
+with errors.explained():
+    experiment, screen = Experiment.here(), Screen.of(view)
+    introduction(experiment, experiment.is_shown_in(view, screen.key))
+    tokens(screen)
+    st.subheader("1. Where does the query look?", anchor=False)
+    with st.container(key="finding"):
+        st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
+        if screen.special_note:
+            st.caption(literal(screen.special_note))
+    left, right = st.columns(2, gap="medium")
+    with left:
+        matrix(screen)
+    with right:
+        ranking(screen)
+        notes(screen)
+    near_and_far(view, screen.pattern, screen.key)
+    answer(view)
+    variation(view, screen.pattern, screen.key, experiment)
+    take(
+        view,
+        {
+            "matrix": "Attention matrix",
+            "ranking": "Ranked keys",
+            "door_map": "Map with this query",
+            "door_map_other": "Map with another query",
+        },
+    )
+verdict.show(view)

@@ -1,0 +1,85 @@
+"""Which head links these tokens? The weight of one pair in every head, and the strongest pairs of one head."""
+
+from functools import partial
+
+import streamlit as st
+
+from attnviz import heads
+from attnviz.figures.theme import weight_text
+from attnviz.records import Axis, Measure
+from ui.choice import state
+from ui.components.head_grid import head_grid
+from ui.components.token_strip import token_strip
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import frame
+from ui.sections.find_a_head.groups import pick_group, span_of
+from ui.sections.find_a_head.lists import as_csv, best_heads, best_pairs
+from ui.words.findings import group_name, pair_finding, strongest_key
+from ui.words.literal import literal
+from ui.work import cache
+
+view = frame("Find a head")
+selection, trace, kind = view.selection, view.trace, view.kind
+measure: Measure = "norms" if view.measure == "norms" else "weights"  # rollout has no number for a head
+queries, keys = (
+    Axis.of(tokens, selection.unit) for tokens in (trace.query_tokens(kind), trace.key_tokens(kind))
+)
+whole = trace.pattern(*selection.place, kind, measure=measure)
+key = strongest_key(whole.arranged(queries, keys), view.query) if selection.key is None else selection.key
+state.pin(key=key)  # or another head would be asked about another pair
+query_span = span_of(queries, view.query, selection.query_to)
+key_span = span_of(keys, key, selection.key_to)
+
+token_strip(
+    queries.tokens,
+    query=view.query,
+    key=key,
+    weights=whole.weights[view.query] if kind != "cross" else None,
+    mask_label=cache.mask_label(selection.source) if kind == "encoder" else None,
+    on_pick=lambda position: state.change(query=position, key=key, key_to=selection.key_to),
+    on_mask=state.mask,
+    theme=view.theme,
+)
+with errors.explained():
+    with st.container(horizontal=True, key="pair"):
+        pick_group(view, "query", queries, query_span, "Query, which attends")
+        pick_group(view, "key", keys, key_span, "Key, attended to")
+    weights = cache.pair_weights(selection.source, kind, query_span, key_span, measure=measure)
+    pair = group_name(queries, query_span), group_name(keys, key_span)
+    said = pair_finding(weights, selection.place, pair, measure)
+    with st.container(key="finding"):
+        st.markdown(f"**{literal(said)}**")
+    grid, ranking, pairs = st.columns([20, 9, 11], gap="medium")
+    with grid:
+        rank = {tuple(place): number for number, place in enumerate(heads.ranked(weights).tolist(), start=1)}
+        head_grid(
+            [
+                [
+                    f"Layer {layer}, head {head}: {weight_text(float(weights[layer, head]))} from {pair[0]} "
+                    f"to {pair[1]}, rank {rank[layer, head]} of {weights.size}"
+                    for head in range(weights.shape[1])
+                ]
+                for layer in range(weights.shape[0])
+            ],
+            name=f"What every head gives from {pair[0]} to {pair[1]}",
+            picked=selection.place,
+            on_pick=lambda layer, head: state.change(layer=layer, head=head),
+            theme=view.theme,
+            numbers=weights,
+        )
+        notes = []
+        if max(query_span[1] - query_span[0], key_span[1] - key_span[0]) > 1:
+            notes.append("Of a phrase or word: the mean over its queries of the sum over its keys.")
+        if view.measure == "rollout":
+            notes.append("Rollout is of all heads together; here are the weights of each.")
+        if kind == "decoder" and not weights.any():
+            notes.append("A decoder's token sees itself and those before it only.")
+        if notes:
+            st.caption(" ".join(notes))
+    with ranking:
+        best_heads(view, weights)
+    with pairs:
+        best_pairs(view, whole.arranged(view.queries, view.keys), (query_span, key_span))
+    take(view, {"head_grid": "All heads"}, csv=partial(as_csv, weights), numbers="All heads")
+verdict.show(view)

@@ -1,0 +1,57 @@
+"""What does a head do over many sentences? All their queries and keys in one map."""
+
+from functools import partial
+
+import streamlit as st
+
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import frame
+from ui.sections.many_sentences import joint_map, lines
+from ui.sections.many_sentences.drawing import CHART, as_csv, draw
+from ui.sections.many_sentences.joint_map import Screen
+from ui.sections.many_sentences.matches import matches
+from ui.sections.many_sentences.picked_token import picked_token, sentence
+from ui.sections.many_sentences.reliability import reliability, share
+from ui.sections.many_sentences.settings import controls
+from ui.session import of_session
+
+view = frame("Many sentences")
+title = st.container(key="finding")
+controls(view)
+screen: Screen | None = None
+with errors.explained():
+    text = lines.chosen_lines(view)
+    collection = lines.read(view, text)
+    made = None if collection is None else joint_map.lay_out(view, text, collection)
+    last = of_session(joint_map.LastScreen)
+    screen = last.screen = made or last.screen
+    if screen is not None:
+        agreement = share(screen.map.in_map.nearest_agreement)
+        title.markdown(
+            f"**{screen.place}: the nearest key of the sentence is the strongest for {agreement} of the queries**"
+        )
+        token = picked_token(view, screen)
+        found = (
+            screen.collection.find(view.selection.joint.search)
+            if view.selection.joint.search.strip()
+            else None
+        )
+        left, right = st.columns([5, 2], gap="medium")
+        with left:
+            draw(view, screen, found, token)
+        with right:
+            if found is not None:
+                matches(view, screen, found, token)
+            reliability(screen)
+        if token is None:
+            st.caption("Click a point to see its sentence, with lines to its strongest keys.")
+        else:
+            sentence(view, screen, token)
+take(
+    view,
+    {CHART: "Map of many sentences"} if screen else {},
+    csv=partial(as_csv, screen) if screen else None,
+    numbers="Points" if screen else "Matrix",
+)
+verdict.show(view)

@@ -1,0 +1,206 @@
+"""The page "All heads": pictures, numbers, labels and neighbours are the trace's, worked out anew here."""
+
+from base64 import b64decode
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.spatial.distance import jensenshannon
+
+from tests.app.screen import (
+    assert_no_exception,
+    captions,
+    component,
+    errors,
+    figure,
+    headline,
+    numbers,
+    open_page,
+    shown,
+    unescaped,
+)
+
+PAGE = "pages/all_heads.py"
+
+
+@pytest.fixture(scope="module")
+def weights(door_trace):
+    """[layer, head, query, key], head by head."""
+    return np.array([[door_trace.weights(layer, head) for head in range(12)] for layer in range(6)])
+
+
+@pytest.fixture(scope="module")
+def on_cls(weights):
+    return weights[..., 0].mean(axis=2)
+
+
+def tones(at):
+    """The pictures as Pillow reads them, [layer, head, row, column]."""
+    encoded = component(at, "head_grid_pictures")["pictures"]
+
+    def read(one):
+        with Image.open(BytesIO(b64decode(one))) as image:
+            return np.asarray(image)
+
+    return np.array([[read(one) for one in row] for row in encoded])
+
+
+def cells(at, name):
+    return np.array([[cell.get(name) for cell in row] for row in component(at, "head_grid")["cells"]])
+
+
+def title(at):
+    return unescaped(headline(at)).strip("*")
+
+
+def test_each_picture_is_its_head_s_matrix(weights):
+    at = open_page(PAGE)
+    assert_no_exception(at)
+    largest = weights.max(axis=(2, 3), keepdims=True)
+    np.testing.assert_allclose(tones(at), 255 * weights / largest, atol=0.501)
+    texts = cells(at, "text")
+    assert texts[3, 1].startswith("Layer 3, head 1: largest weight 0.995")
+    assert component(at, "head_grid")["picked"] == [3, 1]
+    assert "Each picture goes from 0 to its own largest." in captions(at)
+
+
+def test_pictures_on_one_scale(weights):
+    at = open_page(PAGE, common_scale=1)
+    np.testing.assert_allclose(tones(at), 255 * weights / weights.max(), atol=0.501)
+    assert at.toggle(key="field_common_scale").value
+
+
+def test_pictures_in_logarithmic_colours(weights):
+    at = open_page(PAGE, colour="logarithmic")
+    shares = 1 + np.log10(weights / weights.max(axis=(2, 3), keepdims=True)) / 4
+    np.testing.assert_allclose(tones(at), 255 * shares.clip(0, 1), atol=0.51)
+
+
+def test_rows_and_columns_are_those_of_the_sidebar(weights):
+    at = open_page(PAGE, special="renormalised")
+    inner = weights[..., 1:-1, 1:-1]
+    inner = inner / inner.sum(axis=-1, keepdims=True)
+    largest = inner.max(axis=(2, 3), keepdims=True)
+    np.testing.assert_allclose(tones(at), 255 * inner / largest, atol=0.51)
+    assert "Special tokens are hidden." in captions(at)
+
+
+def test_a_number_colours_the_grid(on_cls):
+    at = open_page(PAGE, grid="cls")
+    labels = cells(at, "label")
+    np.testing.assert_allclose(labels.astype(float), on_cls, atol=0.0006)
+    most, least = (np.unravel_index(place, (6, 12)) for place in (on_cls.argmax(), on_cls.argmin()))
+    assert title(at) == (
+        f"Weight on [CLS]: most in layer {most[0]}, head {most[1]}, {100 * on_cls.max():.1f}%; "
+        f"least in layer {least[0]}, head {least[1]}, {100 * on_cls.min():.1f}%"
+    )
+    assert cells(at, "fill")[most] == component(at, "head_grid")["legend"]["steps"][-1]
+    assert "Clark et al. 2019 (arXiv:1906.04341), section 3.2" in captions(at)
+    assert not [one for one in at.get("bidi_component") if one.key == "head_grid_pictures"]
+
+
+def test_labels_follow_their_thresholds(on_cls):
+    for delimiter in (0.6, 0.85):
+        at = open_page(PAGE, delimiter=delimiter)
+        marked = np.array([["C" in mark for mark in row] for row in cells(at, "mark")])
+        np.testing.assert_array_equal(marked, on_cls > delimiter)
+        assert f"{marked.sum()} attend mostly to [CLS]" in title(at)
+    assert cells(open_page(PAGE), "mark")[0, 2] == "←"  # its diagonal is plain to see
+
+
+def test_heads_without_the_label_are_dimmed_and_not_listed(on_cls):
+    at = open_page(PAGE, label="cls")
+    np.testing.assert_array_equal(~cells(at, "dimmed").astype(bool), on_cls > 0.6)
+    table = at.dataframe[0].value
+    assert list(zip(table["layer"], table["head"], strict=True)) == [
+        tuple(one) for one in np.argwhere(on_cls > 0.6)
+    ]
+    opacity = numbers(figure(at, "head_map")["data"][0]["marker"]["opacity"]).reshape(6, 12)
+    expected = np.where(on_cls > 0.6, 1, 0.2)
+    expected[3, 1] = 1  # picked
+    np.testing.assert_allclose(opacity, expected)
+
+    at.selectbox(key="field_label").set_value("none").run()
+    unlabelled = cells(at, "mark") == ""
+    np.testing.assert_array_equal(~cells(at, "dimmed").astype(bool), unlabelled)
+    assert shown(at)["label"] == "none"
+
+
+def test_heads_outside_the_range_are_dimmed(on_cls):
+    at = open_page(PAGE, grid="cls", lowest=0.5, highest=0.7)
+    inside = (on_cls >= 0.5) & (on_cls <= 0.7)
+    np.testing.assert_array_equal(~cells(at, "dimmed").astype(bool), inside)
+    assert at.slider(key="heads_range").value == (0.5, 0.7)
+
+    at.slider(key="heads_range").set_range(0.8, at.slider(key="heads_range").max).run()
+    np.testing.assert_array_equal(~cells(at, "dimmed").astype(bool), on_cls >= 0.8)
+    assert shown(at)["lowest"] == "0.8"
+    assert "highest" not in shown(at)
+
+    at.selectbox(key="field_grid").set_value("entropy").run()  # another number: no limits
+    assert not cells(at, "dimmed").astype(bool).any()
+    assert not {"lowest", "highest"} & shown(at).keys()
+    assert shown(at)["grid"] == "entropy"
+
+
+def test_the_table_has_every_number(on_cls, weights):
+    table = open_page(PAGE).dataframe[0].value
+    assert len(table) == 72
+    np.testing.assert_allclose(table["Weight on [CLS]"].to_numpy().reshape(6, 12), on_cls, rtol=1e-5)
+    previous = np.array([[np.diagonal(one, -1).mean() for one in layer] for layer in weights])
+    np.testing.assert_allclose(
+        table["Weight on the previous token"].to_numpy().reshape(6, 12), previous, rtol=1e-5
+    )
+    assert table["labels"][2] == "previous"
+
+
+def test_the_heads_most_like_the_picked_one(weights):
+    at = open_page(PAGE)
+    flat = weights.reshape(72, *weights.shape[2:]).astype(np.float64)
+    divergence = [np.mean(jensenshannon(flat[37], one, axis=1, base=2) ** 2) for one in flat]
+    order = [one for one in np.argsort(divergence) if one != 37][:8]
+    rows = component(at, "nearest_heads")["rows"]
+    assert [row["text"] for row in rows] == [f"Layer {one // 12}, head {one % 12}" for one in order]
+    for row, one in zip(rows, order, strict=True):
+        assert float(row["amount"]) == pytest.approx(1 - divergence[one], abs=6e-4)
+        assert row["length"] == pytest.approx(float(row["amount"]), abs=6e-4)  # bar and number say the same
+
+
+def test_the_map_marks_the_picked_head():
+    drawn = figure(open_page(PAGE, layer=2, head=7), "head_map")["data"][0]
+    assert numbers(drawn["customdata"]).tolist() == [
+        [layer, head] for layer in range(6) for head in range(12)
+    ]
+    sizes = numbers(drawn["marker"]["size"])
+    assert np.flatnonzero(sizes == sizes.max()).tolist() == [31]
+    assert drawn["text"][31] == "L2 H7"
+
+
+def test_a_number_that_the_text_has_not():
+    at = open_page(PAGE, grid="same_token")
+    assert tones(at).shape == (6, 12, 11, 11)
+    assert (
+        "Weight on the same token elsewhere: there is none for this text, so pictures are shown."
+        in captions(at)
+    )
+
+
+def test_rollout_has_no_heads():
+    at = open_page(PAGE, show="rollout")
+    assert_no_exception(at)
+    assert errors(at) == []
+    assert "Rollout is of all heads together; weights are shown." in captions(at)
+
+
+@pytest.mark.parametrize("family", ["bart", "gpt2", "t5", "llama"])
+def test_every_kind_of_attention(family, checkpoint, monkeypatch):
+    folder = checkpoint(family)
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    second = "the door" if family in ("bart", "t5") else ""
+    for kind in ("encoder", "decoder", "cross") if second else ("decoder",):
+        at = open_page(PAGE, model=folder.name, kind=kind, text="a cat sat on the mat", second=second)
+        assert_no_exception(at)
+        assert errors(at) == []
+        assert tones(at).shape[:2] == cells(at, "text").shape
+        assert shown(at).get("kind", kind) == kind

@@ -1,0 +1,213 @@
+"""The page "All maps": each map is the head's, its number and lines are the trace's, and they come one by one."""
+
+import time
+from base64 import b64decode
+
+import numpy as np
+import pytest
+
+from attnviz.errors import ModelNotAvailableError
+from attnviz.maps.projection import arrays, place
+from tests.app.screen import assert_no_exception, component, errors, open_page, shown, type_text, unescaped
+from ui.work import cache, jobs
+
+PAGE = "pages/all_maps.py"
+SETTINGS = dict(
+    dimensions=2,
+    method="pca",
+    space="lifted",
+    metric="cosine",
+    perplexity=5.0,
+    iterations=1000,
+    neighbours=15,
+    min_dist=0.1,
+    seed=0,
+)
+LONG = 120.0
+COMPILED = 400.0  # a new process compiles UMAP, which takes a minute on a busy machine
+
+
+def open_maps(within=LONG, **params):
+    """The page once all maps are there. PCA is exact and fast."""
+    return finished(open_page(PAGE, **{"method": "pca"} | params), within)
+
+
+def finished(at, within):
+    end = time.monotonic() + within
+    while any(one.label == "Cancel" for one in at.button):
+        assert time.monotonic() < end
+        at.run()
+    assert_no_exception(at)
+    assert errors(at) == []
+    return at
+
+
+def cells(at):
+    """What is drawn of each head, by its place."""
+    return {tuple(one["place"]): one for one in component(at, "map_grid")["cells"]}
+
+
+def points(at, layer, head):
+    """As the browser reads them, from 0 to 255."""
+    packed = component(at, f"map_grid_{layer}")["points"][head]
+    return np.frombuffer(b64decode(packed), dtype=np.uint8).reshape(-1, 2).astype(float)
+
+
+@pytest.fixture(scope="module")
+def placed(door_trace):
+    heads = np.ndindex(6, 12)
+    return {one: place(*arrays(door_trace, *one), **SETTINGS) for one in heads}
+
+
+def test_each_map_is_its_head_s(placed):
+    at = open_maps()
+    for layer, head in ((0, 0), (3, 1), (5, 11)):
+        expected = placed[layer, head].points
+        size = np.ptp(expected, axis=0).max()
+        middle = (expected.min(axis=0) + expected.max(axis=0)) / 2
+        found = (points(at, layer, head) / 255 - 0.5) * size + middle
+        np.testing.assert_allclose(found, expected, atol=0.51 * size / 255)
+
+
+def test_the_number_is_the_correlation_and_maps_that_mislead_are_faint(placed):
+    at = open_maps()
+    drawn = cells(at)
+    assert len(drawn) == 72
+    n_seen = 11
+    chance = -1.73 / np.sqrt(n_seen - 1)
+    faint = 0
+    for one, cell in drawn.items():
+        correlation = placed[one].in_map.order_correlation
+        assert float(cell["number"].replace("−", "-")) == pytest.approx(correlation, abs=0.0051)
+        if abs(correlation - chance) > 0.02:
+            assert cell["faint"] == (correlation > chance), one
+            assert ("misleads" in cell["text"]) == cell["faint"]
+        faint += cell["faint"]
+    assert 0 < faint < 72
+
+
+def test_lines_go_from_the_picked_query_to_its_strongest_keys(door_trace):
+    drawn = cells(open_maps(query=8))
+    for one in ((0, 0), (3, 1), (5, 11)):
+        row = door_trace.weights(*one)[8]
+        strongest = np.argsort(-row, kind="stable")[:5]
+        assert drawn[one]["lines"] == [[int(key), round(float(row[key]), 2)] for key in strongest]
+
+
+def test_the_best_map_comes_first(placed):
+    at = open_maps(order="reliability")
+    order = [tuple(one["place"]) for one in component(at, "map_grid")["cells"]]
+    correlations = [placed[one].in_map.order_correlation for one in order]
+    assert len(set(order)) == 72
+    assert correlations == sorted(correlations)
+    assert not component(at, "map_grid")["axes"]
+    assert component(open_maps(), "map_grid")["axes"]
+    best = min(placed, key=lambda one: placed[one].in_map.order_correlation)
+    title = next(one.value for one in at.markdown if one.value.startswith("**The most reliable map"))
+    assert f"layer {best[0]}, head {best[1]}: correlation" in unescaped(title)
+
+
+def test_maps_lie_like_the_held_one(placed):
+    """A mirrored or turned map is turned back: the sum of squares to the held one falls, for every head."""
+
+    def apart(at, one):
+        first, second = points(at, *one), points(at, 3, 1)
+        return np.square(first - first.mean(axis=0) - second + second.mean(axis=0)).sum()
+
+    free, turned = open_maps(), open_maps(aligned_with="3.1")
+    others = [one for one in placed if one != (3, 1)]
+    np.testing.assert_array_equal(points(free, 3, 1), points(turned, 3, 1))
+    nearer = np.mean([apart(turned, one) <= apart(free, one) + 1 for one in others])
+    assert nearer > 0.8  # each fills its square, so that a turn changes the scale a little
+    assert sum(apart(turned, one) for one in others) < sum(apart(free, one) for one in others)
+    turned.toggle(key="maps_aligned").set_value(False).run()
+    assert "aligned_with" not in shown(turned)
+
+
+def test_everybody_shares_the_maps_and_other_settings_are_other_maps():
+    open_maps()
+    again = open_page(PAGE, method="pca")
+    assert not any(one.label == "Cancel" for one in again.button)  # there at once
+    other = open_maps(space="raw")
+    assert points(again, 2, 2).tolist() != points(other, 2, 2).tolist()
+
+
+def test_cancel_keeps_what_is_made():
+    at = open_page(PAGE, method="tsne", text="a new text whose maps are not there yet", seed=3)
+    at.button(key="maps_act").click().run()
+    assert_no_exception(at)
+    assert at.button(key="maps_act").label == "Go on"
+    assert any(one.value.startswith("Cancelled: ") for one in at.caption)
+
+
+def test_the_maps_before_stay_in_grey_until_the_next_are_there():
+    at = open_maps(seed=5)
+    before = {one: points(at, *one).tolist() for one in cells(at)}
+    at.selectbox(key="field_method").set_value("tsne").run()
+    at.button(key="maps_act").click().run()
+    assert at.button(key="maps_act").label == "Go on"
+    drawn = cells(at)
+    old = [one for one, cell in drawn.items() if cell["isOld"]]
+    assert len(old) > 36  # of 72, while two processes make a map each
+    for one in old:
+        assert points(at, *one).tolist() == before[one]
+        assert drawn[one]["number"] == ""
+        assert drawn[one]["text"].endswith("no map yet; the previous one is shown")
+    for one in drawn.keys() - set(old):
+        assert points(at, *one).tolist() != before[one]
+    type_text(at, "Two doors.")  # has other tokens, and the maps of the first have theirs
+    at.button(key="maps_act").click().run()
+    drawn = cells(at)
+    for one in drawn:
+        n_token = 11 if drawn[one]["isOld"] else 5
+        assert (drawn[one]["nQuery"], drawn[one]["nPoint"]) == (n_token, 2 * n_token)
+    assert_no_exception(at)
+
+
+def test_what_cannot_be_drawn_any_more_is_explained(monkeypatch):
+    """Maps are drawn again and again; in between a model may have gone from the disk."""
+
+    def gone(source, kind):
+        raise ModelNotAvailableError("The model is *not* on this disk.")
+
+    monkeypatch.setattr(cache, "chances", gone)
+    at = open_page(PAGE, method="pca")
+    assert_no_exception(at)
+    assert errors(at) == ["The model is *not* on this disk."]
+
+
+def test_a_text_of_one_token_has_nothing_to_judge():
+    drawn = cells(open_maps(text="hello"))
+    assert all("too few keys to judge" in one["text"] for one in drawn.values())
+
+
+@pytest.mark.parametrize("family", ["bart", "gpt2", "t5", "llama"])
+def test_every_kind_of_attention(family, checkpoint, monkeypatch):
+    folder = checkpoint(family)
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    second = "the door" if family in ("bart", "t5") else ""
+    for kind in ("encoder", "decoder", "cross") if second else ("decoder",):
+        at = open_maps(model=folder.name, kind=kind, text="a cat sat on the mat", second=second)
+        assert all(component(at, "map_grid_0")["points"])
+
+
+def test_umap_makes_other_maps_of_every_head(checkpoint, monkeypatch):
+    """A tiny model and a single process, which compiles UMAP first."""
+    monkeypatch.setattr(jobs, "WORKERS", 1)
+    folder = checkpoint("bert")
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    where = {
+        "model": folder.name,
+        "text": "the cat sat on a mat when it opened, the door",
+        "layer": 0,
+        "head": 0,
+    }
+    pca = open_maps(**where)
+    before = [points(pca, layer, head).tolist() for layer in range(3) for head in range(2)]
+    at = open_maps(COMPILED, **where, method="umap", seed=3)
+    said = next(one.value for one in at.caption if one.value.startswith("UMAP"))
+    assert "too few" not in said
+    assert all(one["number"] for one in cells(at).values())
+    after = [points(at, layer, head).tolist() for layer in range(3) for head in range(2)]
+    assert all(one != other for one, other in zip(before, after, strict=True))
+    assert len({str(one) for one in after}) == 6

@@ -1,0 +1,49 @@
+"""A widget in a popover that has not been opened: the browser makes it late, from the newest message about it."""
+
+import pytest
+
+from tests.app.screen import assert_no_exception, open_page
+from ui.page.navigation import PAGES
+
+
+def in_messages(at) -> dict[str, tuple[object, object]]:
+    """By the key of each widget, what it holds and what a browser that makes it now would show."""
+    found: dict[str, tuple[object, object]] = {}
+    for one in [*at.number_input, *at.text_input, *at.text_area, *at.toggle, *at.checkbox]:
+        found[one.key] = one.value, one.proto.default
+    for one in at.slider:
+        shown = list(one.proto.default)
+        found[one.key] = one.value, shown[0] if len(shown) == 1 else tuple(shown)
+    for one in at.select_slider:
+        found[one.key] = one.format_func(one.value), one.options[int(one.proto.default[0])]
+    for one in at.selectbox:
+        if one.key not in ("preset_choice", "experiment_word"):  # actions, which hold nothing
+            shown = one.options[one.proto.default] if one.proto.HasField("default") else None
+            found[one.key] = one.format_func(one.value), shown
+    for one in at.multiselect:
+        held = [one.format_func(value) for value in one.value]
+        found[one.key] = held, [one.options[at] for at in one.proto.default]
+    for one in at.button_group:
+        held = one.value if isinstance(one.value, list) else [one.value]
+        names = [option.content for option in one.proto.options]
+        found[one.key] = [one.format_func(value) for value in held], [names[at] for at in one.proto.default]
+    return found
+
+
+@pytest.mark.parametrize("page", [page.file for page in PAGES])
+def test_it_shows_what_is_in_force_however_often_the_page_was_drawn(page):
+    at = open_page(page)
+    for _ in range(3):  # a value is sent with the first two runs alone
+        at.run()
+    assert_no_exception(at)
+    found = in_messages(at)
+    assert "field_layer" in found
+    assert {key: pair for key, pair in found.items() if pair[0] != pair[1]} == {}
+
+
+def test_the_thresholds_of_all_heads_are_in_their_message():
+    at = open_page("pages/all_heads.py", grid="entropy", broad=0.7)
+    for _ in range(3):
+        at.run()
+    found = in_messages(at)
+    assert [found[f"field_{name}"][1] for name in ("near", "delimiter", "broad")] == [0.5, 0.6, 0.7]

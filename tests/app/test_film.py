@@ -1,0 +1,176 @@
+"""The film at the head of Step by step: its numbers are the model's, whatever the family, the text or its tokens."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.app.hostile import TEXT, TOKENS, save_hostile_bert
+from tests.app.screen import DOOR, assert_no_exception, component, errors, open_page
+from tests.numpy_attention import output, weights
+
+PAGE = "pages/step_by_step.py"
+LONG = " ".join(["the old door of the house by the river opened and nobody was watching it"] * 6)
+
+
+def film(**params):
+    at = open_page(PAGE, **params)
+    assert_no_exception(at)
+    return component(at, "head_film"), at
+
+
+def numbers(drawn, name):
+    return [row[name]["number"] for row in drawn["rows"]]
+
+
+def read(text):
+    """The number that a text on the screen says."""
+    found = re.fullmatch(r"(−?[\d.,]+)(?:\u00a0×\u00a010([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?", text)
+    assert found, text
+    power = (found[2] or "⁰").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    return float(found[1].replace("−", "-").replace(",", "")) * 10.0 ** int(power)
+
+
+def test_every_number_is_the_models(door_trace):
+    drawn, at = film(text=DOOR, layer=3, head=1, query=7, key=5)
+    q, k, v = (getattr(door_trace, part)(3, 1) for part in ("query", "key", "value"))
+    products = k.astype(np.float64) @ q[7]
+    row = weights(q, k, 32**-0.5)[7]
+    for name, expected in (("product", products), ("score", products / 32**0.5), ("weight", row)):
+        np.testing.assert_allclose(numbers(drawn, name), expected, rtol=1e-4, atol=1e-5)  # sent with 5 digits
+        texts = [one[name]["text"] for one in drawn["rows"]]
+        np.testing.assert_allclose([read(one) for one in texts], expected, rtol=5.1e-3)  # three digits
+    assert [one["label"] for one in drawn["rows"]] == [
+        f"{token}·{at}" for at, token in enumerate(door_trace.tokens.labels)
+    ]
+    assert [one["picked"] for one in drawn["rows"]] == [at == 5 for at in range(11)]
+    for own, name in ((k, "k"), (v, "v")):
+        for one, vector in zip(drawn["rows"], own, strict=True):
+            assert (one[name]["size"], one[name]["block"]) == (32, 1)
+            np.testing.assert_allclose([read(text) for text in one[name]["texts"]], vector, rtol=5.1e-3)
+            assert all(
+                (tone - 32) * number >= 0 for tone, number in zip(one[name]["tones"], vector, strict=True)
+            )
+    made = output(q, k, v, 32**-0.5)[7]
+    np.testing.assert_allclose([read(one) for one in drawn["output"]["texts"]], made, rtol=5.1e-3)
+    np.testing.assert_allclose([read(one) for one in drawn["query"]["q"]["texts"]], q[7], rtol=5.1e-3)
+    assert drawn["total"] == "1.00"
+    exponentials = np.exp(products / 32**0.5 - products.max() / 32**0.5)
+    np.testing.assert_allclose(numbers(drawn, "exponential"), exponentials, rtol=1e-4)
+    assert read(drawn["exponentials"]) == pytest.approx(exponentials.sum(), rel=5.1e-3)
+
+    said = [one["said"] for one in drawn["stages"]]
+    assert "q · k of “it” and “door” = 23.4: " in said[2]
+    assert "Divided by √32 = 5.66, the product of “it” and “door” becomes the score 4.13." in said[3]
+    assert "“it” gives 47.5% of its attention to “door”" in said[4]
+    assert "layer 3, head 1 for “it”" in said[6]
+    assert drawn["score"] == "q · k / √32"
+    saved = component(at, "save_picture")["figures"]
+    assert ("head_film", "The head as a film") in [(one["key"], one["name"]) for one in saved]
+
+
+def test_the_vector_is_what_the_layer_reads(embedded, door_trace):
+    """Asked of the model by a hook on its own module, by name."""
+    import torch
+
+    module, noted = embedded.reference.encoder.layer[3].attention.self, {}
+    handle = module.register_forward_pre_hook(lambda _, given: noted.update(hidden=given[0][0]))
+    with torch.inference_mode():
+        embedded.reference(**embedded.inputs(door_trace.tokens))
+    handle.remove()
+    hidden = noted["hidden"].numpy()
+    drawn, _ = film(text=DOOR, layer=3, head=1, query=7)
+    assert drawn["first"] == 0
+    x = drawn["query"]["x"]
+    assert (x["size"], x["block"], len(x["texts"])) == (384, 6, 64)
+    np.testing.assert_allclose([read(one) for one in x["first"]], hidden[7, :10], rtol=5.1e-3, atol=1e-5)
+    blocks = [max(hidden[7, at : at + 6], key=abs) for at in range(0, 384, 6)]
+    np.testing.assert_allclose([read(one) for one in x["texts"]], blocks, rtol=5.1e-3)
+    for row, vector in zip(drawn["rows"], hidden, strict=True):
+        assert read(row["x"]["first"][0]) == pytest.approx(vector[0], rel=5.1e-3, abs=1e-5)
+
+
+def test_a_long_text_is_whole_in_its_sums(embedded):
+    drawn, at = film(text=LONG, layer=3, head=4, query=30, key=0)
+    trace = embedded.trace(LONG)
+    row = trace.weights(3, 4)[30]
+    assert len(drawn["rows"]) == 13
+    others = drawn["rows"][-1]
+    hidden = np.sort(row[1:])[: len(row) - 12]
+    assert others["label"] == f"{len(row) - 12} others"
+    assert others["weight"]["number"] == pytest.approx(hidden.sum(), rel=1e-3)
+    assert sum(numbers(drawn, "weight")) == pytest.approx(1, abs=1e-3)
+    summed = sum(one["weight"]["number"] * read(one["v"]["first"][0]) for one in drawn["rows"])
+    assert summed == pytest.approx(trace.output(3, 4)[30, 0], abs=5e-3)  # values with three digits
+    assert others["k"] is others["product"] is others["score"] is None
+    [note] = [one.value for one in at.caption if "keys are listed" in one.value]
+    assert f"12 of {len(row)} keys are listed" in note
+    assert f"the other {len(row) - 12} have {100 * hidden.sum():.1f}% of the weight together" in note
+    assert f"The {len(row) - 12} keys that are not listed are part of it." in drawn["stages"][6]["said"]
+
+
+def test_a_bundle_begins_with_the_query(door_bundle):
+    at = open_page(PAGE)
+    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    assert_no_exception(at)
+    drawn = component(at, "head_film")
+    assert drawn["first"] == 1
+    assert drawn["query"]["x"] is None and {row["x"] for row in drawn["rows"]} == {None}
+    assert "x W_Q" not in drawn["stages"][1]["said"]
+
+
+def family(monkeypatch, folder, **params):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    return film(model=folder.name, **{"text": "the cat sat on it"} | params)[0]
+
+
+def test_a_causal_mask(checkpoint, monkeypatch):
+    drawn = family(monkeypatch, checkpoint("gpt2"), text="a cat sat", query=2, key=4)
+    assert [row["score"]["text"] == "masked" for row in drawn["rows"]] == [False] * 3 + [True] * (
+        len(drawn["rows"]) - 3
+    )
+    assert all(row["product"]["number"] is not None for row in drawn["rows"])
+    assert set(numbers(drawn, "weight")[3:]) == {0}
+    assert "masked" in drawn["stages"][3]["said"]
+
+
+def test_rotary_positions(checkpoint, tiny_model, monkeypatch):
+    """Products of the turned vectors; the formula of the others is not claimed."""
+    drawn = family(monkeypatch, checkpoint("llama"), text="a cat sat", layer=1, head=3, query=2)
+    trace = tiny_model("llama").trace("a cat sat")
+    expected = trace.key(1, 3).astype(np.float64) @ trace.query(1, 3)[2]
+    np.testing.assert_allclose(numbers(drawn, "product"), expected, rtol=1e-3, atol=1e-4)
+    assert "x W_Q" not in drawn["stages"][1]["said"]
+    assert "more than multiply x by a matrix" in drawn["stages"][1]["said"]
+
+
+def test_a_bias_and_another_scale(checkpoint, tiny_model, monkeypatch):
+    drawn = family(
+        monkeypatch, checkpoint("t5"), second="a door", kind="encoder", layer=2, head=1, query=1, key=3
+    )
+    trace = tiny_model("t5").trace("the cat sat on it", "a door")
+    bias = trace.attention(2, "encoder").bias[1, 1]
+    added = np.array(numbers(drawn, "score")) - numbers(drawn, "product")
+    np.testing.assert_allclose(added, bias, atol=2e-3)  # of numbers up to 20 with five digits
+    assert np.abs(bias).max() > 0.01
+    assert drawn["score"] == "q · k + bias"
+    assert "Multiplied by this model's scale, 1, " in drawn["stages"][3]["said"]
+
+
+def test_cross_attention_reads_two_texts(checkpoint, monkeypatch):
+    drawn = family(monkeypatch, checkpoint("bart"), second="a door", kind="cross", query=1)
+    assert drawn["first"] == 0
+    assert drawn["query"]["x"]["first"] not in [row["x"]["first"] for row in drawn["rows"]]
+
+
+def test_tokens_are_literal(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(save_hostile_bert(tmp_path / "hostile")))
+    drawn, at = film(model="hostile", layer=2, text=TEXT, query=3, key=7)
+    assert errors(at) == []
+    assert drawn["query"]["label"] == "<b>·3"
+    assert "q · k of “<b>” and “$x^2$” = " in drawn["stages"][2]["said"]
+    labels = [row["label"] for row in drawn["rows"]]
+    assert set(labels[:-1]) <= {
+        f"{one if len(one) <= 14 else f'{one[:9]}…{one[-4:]}'}·{at}"
+        for at, one in enumerate(["[CLS]", "the", *TOKENS, "door", "[SEP]"])
+    }

@@ -1,0 +1,256 @@
+"""Kinds of attention: the masked matrix is a softmax over what is left, and the output is a real forward pass's."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+
+import attnviz
+from attnviz.model.interventions import Intervention
+from tests import numpy_attention, tiny
+from tests.app.screen import DOOR, assert_no_exception, figure, notices, numbers, open_page, unescaped
+
+PAGE = "pages/kinds_of_attention.py"
+CAUSAL = np.tril(np.ones((11, 11), dtype=bool))
+NEAR = np.abs(np.subtract.outer(np.arange(11), np.arange(11))) <= 1
+
+
+def cells(at, chart: str) -> np.ndarray:
+    return numbers(figure(at, chart)["data"][0]["z"]).astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("params", "allowed"), [({"mask": "causal"}, CAUSAL), ({"mask": "window", "reach": 1}, NEAR)]
+)
+def test_the_same_vectors_under_another_mask(params, allowed, door_trace):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, **params)
+    assert_no_exception(at)
+    np.testing.assert_array_equal(np.isnan(cells(at, "mask_after")), ~allowed)
+    expected = numpy_attention.weights(
+        door_trace.query(3, 1), door_trace.key(3, 1), 32**-0.5, allowed=allowed
+    )
+    np.testing.assert_allclose(np.nan_to_num(cells(at, "mask_after")), expected, atol=1e-6)
+    np.testing.assert_allclose(cells(at, "mask_before"), door_trace.weights(3, 1), atol=1e-7)
+    tones = [figure(at, chart)["data"][0]["zmax"] for chart in ("mask_before", "mask_after")]
+    assert tones[0] == tones[1] == pytest.approx(max(expected.max(), door_trace.weights(3, 1).max()))
+
+
+@pytest.mark.parametrize(
+    ("where", "place"),
+    [("all layers", {}), ("this layer", {"layer": 3}), ("this head", {"layer": 3, "head": 1})],
+)
+def test_what_it_does_is_another_forward_pass(where, place, embedded, door_trace):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, mask="causal", applied_in=where)
+    after = embedded.trace(DOOR, interventions=[Intervention(allowed=CAUSAL, **place)]).last_hidden_state
+    before = door_trace.last_hidden_state
+    cosine = [
+        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(before, after, strict=True)
+    ]
+    found = numbers(figure(at, "mask_effect")["data"][0]["y"])
+    np.testing.assert_allclose(found, 1 - np.array(cosine), atol=1e-5)
+
+
+def test_a_mask_that_forbids_nothing_says_so(checkpoint, monkeypatch):
+    said = "No cell that this model attends to is masked"
+    at = open_page(PAGE, text=DOOR, mask="none")
+    assert any(said in one.value for one in at.markdown)
+    assert numbers(figure(at, "mask_effect")["data"][0]["y"]).max() < 1e-9  # float64: 1 less a cosine
+    at = open_page(PAGE, text=DOOR, mask="none", painted="7.5")
+    assert not any(said in one.value for one in at.markdown)
+    folder = checkpoint("gpt2")
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    at = open_page(PAGE, model=folder.name, text="the cat", mask="causal")  # which it has already
+    assert_no_exception(at)
+    assert any(said in one.value for one in at.markdown)
+
+
+def test_painted_cells_and_hidden_keys_are_in_the_link():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, mask="none", hidden_keys="0", painted="7.5,8.5")
+    hidden = np.isnan(cells(at, "mask_after"))
+    assert hidden[:, 0].all()
+    assert hidden[7, 5] and hidden[8, 5] and hidden.sum() == 13
+    at.button(key="unpaint").click().run()
+    assert np.isnan(cells(at, "mask_after")).sum() == 11
+
+
+def test_a_wrong_link_is_explained():
+    at = open_page(PAGE, text=DOOR, mask="round", painted="x", reach=9999)
+    assert_no_exception(at)
+    said = " ".join(notices(at))
+    assert "mask “round”" in said and "cells “x”" in said and "512 is the nearest" in said
+
+
+def test_tile_by_tile_ends_at_the_direct_result(door_trace):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, tile=4, tiles=3)
+    table = at.dataframe[0].value
+    scores = door_trace.scores(3, 1)[7].astype(np.float64)
+    assert len(table) == 3
+    np.testing.assert_allclose(
+        table["largest score in the tile"], [scores[:4].max(), scores[4:8].max(), scores[8:].max()], rtol=1e-6
+    )
+    highest = np.maximum.accumulate(table["largest score in the tile"])
+    np.testing.assert_allclose(table["m′, maximum so far"], highest, rtol=1e-6)
+    times, sums = table["e^(m − m′)"].tolist(), table["ℓ′, sum so far"].tolist()
+    assert times[0] == 0
+    for number, tile in enumerate((scores[:4], scores[4:8], scores[8:])):  # the formula, tile by tile
+        before = sums[number - 1] * times[number] if number else 0
+        assert sums[number] == pytest.approx(before + np.exp(tile - highest[number]).sum(), rel=1e-5)
+    assert times[1:] == pytest.approx(np.exp(highest[:-1].to_numpy() - highest[1:].to_numpy()))
+    np.testing.assert_allclose(
+        table["ℓ′, sum so far"].iloc[-1], np.exp(scores - scores.max()).sum(), rtol=1e-5
+    )
+    assert (
+        table["far from the direct output"].iloc[0]
+        > 0.01
+        > 1e-5
+        > table["far from the direct output"].iloc[-1]
+    )
+
+
+def test_only_a_pair_has_sentences_to_keep_apart():
+    alone = open_page(PAGE, text=DOOR, mask="sentences")
+    assert_no_exception(alone)
+    assert not np.isnan(cells(alone, "mask_after")).any()
+    pair = open_page(PAGE, text="The door was old.", second="It creaked.", mask="sentences")
+    hidden = np.isnan(cells(pair, "mask_after"))
+    assert hidden[1, -1] and not hidden[1, 1]
+    assert "its own sentence" in " ".join(unescaped(one.value) for one in pair.markdown)
+
+
+def test_no_message_crosses_between_two_sentences():
+    pair = {"text": "The door was old.", "second": "It creaked in the wind."}
+    at = open_page(PAGE, **pair, mask="sentences", applied_in="all layers")
+    [said] = [one.value for one in at.markdown if "read alone" in one.value]
+    assert "Read twice" in said and "the 7 tokens of the first sentence" in said
+    for other in ({"applied_in": "this layer"}, {"mask": "causal"}, {"painted": "1.9"}):
+        at = open_page(PAGE, **{**pair, "mask": "sentences", "applied_in": "all layers", **other})
+        assert not [one.value for one in at.markdown if "read alone" in one.value]
+
+
+def test_a_message_that_crosses_is_seen(monkeypatch):
+    """The same check where the mask lets one token through."""
+    from attnviz.effects import masks
+
+    right = masks.segment_mask
+
+    def leaking(queries, keys):
+        allowed = right(queries, keys)
+        allowed[2, -2] = True
+        return allowed
+
+    monkeypatch.setattr(masks, "segment_mask", leaking)
+    at = open_page(PAGE, text="The door was red.", second="It creaked in rain.", mask="sentences")
+    [said] = [one.value for one in at.markdown if "read alone" in one.value]
+    assert ":red[" in said and "Does not match those of the same sentence read alone" in said
+
+
+def test_the_width_of_a_window_stands_beside_it():
+    at = open_page(PAGE, text=DOOR, mask="window", reach=1)
+    assert at.number_input(key="field_reach").value == 1
+    at.number_input(key="field_reach").set_value(3).run()
+    assert_no_exception(at)
+    distance = np.abs(np.subtract.outer(np.arange(11), np.arange(11)))
+    np.testing.assert_array_equal(np.isnan(cells(at, "mask_after")), distance > 3)
+    other = open_page(PAGE, text=DOOR, mask="causal")
+    assert "field_reach" not in [one.key for one in other.number_input]
+
+
+def boxes(at, kind: str) -> list[str]:
+    return figure(at, f"sources_{kind}")["data"][0]["text"]
+
+
+def test_sources_are_drawn_with_the_sizes_of_the_text():
+    at = open_page(PAGE, text=DOOR)
+    assert [one for one in boxes(at, "encoder") if "×" in one and "output" in one] == [
+        "weights × V<br>output, 11 × 32"
+    ]
+    assert boxes(at, "encoder")[:2] == ["text<br>11 × 384", "W_Q<br>384 × 32"]
+    for other in ("decoder", "cross"):
+        assert not any(character.isdigit() for one in boxes(at, other) for character in one)
+    titles = [one.value for one in at.markdown if "not in this model" in one.value]
+    assert len(titles) == 2
+
+
+def test_a_model_without_a_language_head_says_so():
+    at = open_page(PAGE, text=DOOR)
+    assert "all-MiniLM-L6-v2 has no masked-language head" in " ".join(
+        unescaped(one.value) for one in at.markdown
+    )
+    assert len(at.dataframe) == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "position"),
+    [({"masked": "2", "query": 4}, 2), ({"query": 4}, 4), ({"masked": "2,3", "query": 3}, 3)],
+)
+def test_what_the_model_would_fill_in(params, position, tmp_path, monkeypatch):
+    text, folder = "the door when it opened", tmp_path / "headed"
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(tiny.save_with_head("bert", folder)))
+    at = open_page(PAGE, model="headed", text=text, layer=1, head=1, mask="causal", **params)
+    assert_no_exception(at)
+    ids = attnviz.load_model(str(folder)).tokenize(text).ids.copy()
+    masked = [int(one) for one in params.get("masked", "").split(",") if one]
+    tokenizer = tf.AutoTokenizer.from_pretrained(folder)
+    ids[masked] = tokenizer.mask_token_id
+    for number, is_decoder in enumerate((False, True)):  # transformers' own, without and with the causal mask
+        config = tf.BertConfig.from_pretrained(folder, is_decoder=is_decoder)
+        theirs = tf.BertForMaskedLM.from_pretrained(folder, config=config, attn_implementation="eager")
+        with torch.inference_mode():
+            shares = theirs(torch.tensor(ids)[None]).logits[0, position].softmax(dim=-1)
+        table = at.dataframe[number].value
+        np.testing.assert_allclose(
+            table["probability"], 100 * shares.sort(descending=True).values[:5], rtol=1e-3
+        )
+        known = [tokenizer.convert_ids_to_tokens(int(one)) for one in shares.argsort(descending=True)[:5]]
+        assert [one for one in table["token"] if not one.startswith("id ")] == [one for one in known if one]
+    hint = "mask it with its chip" in " ".join(unescaped(one.value) for one in at.markdown)
+    assert hint == (not masked)
+
+
+@pytest.mark.parametrize(("name", "second"), [("gpt2", ""), ("bart", "a door")])
+def test_other_kinds(name, second, checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
+    from attnviz.model.catalogue import offers
+
+    own = [one.name for one in offers() if name in one.name][-1]
+    for kind in ("decoder", "cross") if name == "bart" else ("decoder",):
+        at = open_page(PAGE, model=own, text="the cat sat", second=second, kind=kind, mask="window")
+        assert_no_exception(at)
+        assert not at.error
+        if kind == "cross":  # the encoder's text has no before and after
+            assert not np.isnan(cells(at, "mask_after")).any()
+            assert "Every query of the decoder's text" in " ".join(one.value for one in at.markdown)
+            assert boxes(at, "cross")[:2] == ["decoder's text<br>4 × 10", "encoder's text<br>5 × 10"]
+            assert boxes(at, "cross")[5:8] == ["<b>Q</b><br>4 × 2", "<b>K</b><br>5 × 2", "<b>V</b><br>5 × 2"]
+            assert any("weights, 4 × 5" in one for one in boxes(at, "cross"))
+
+
+def test_the_graph_has_the_weights_under_the_mask(door_trace):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, mask="causal")
+    expected = numpy_attention.weights(door_trace.query(3, 1), door_trace.key(3, 1), 32**-0.5, allowed=CAUSAL)
+    heads = figure(at, "mask_graph")["data"][0]
+    for text, weight in zip(heads["text"], heads["customdata"], strict=True):
+        key, query = (int(one) for one in re.findall(r"·(\d+)(?: |$)", text))
+        assert CAUSAL[query, key] and weight == pytest.approx(expected[query, key], abs=1e-6)
+    said = " ".join(unescaped(one.value) for one in [*at.markdown, *at.caption])
+    assert "An arrow points from key to query" in said
+    assert f"“it” receives most from “[CLS]”: {100 * expected[7].max():.1f}% of what it takes in" in said
+    assert f"{len(heads['text'])} of 66 edges" in said
+    assert f"with {100 * sum(heads['customdata']) / 11:.1f}% of all weight" in said
+
+
+def test_forbidden_cells_are_hatched():
+    def hatched(at, chart):
+        return [one for one in figure(at, chart)["layout"].get("shapes", []) if one["type"] == "path"]
+
+    at = open_page(PAGE, text=DOOR, mask="none", painted="7.5")
+    assert hatched(at, "mask_before") == []
+    assert hatched(at, "mask_after")[0]["path"] == "M4.5,6.5L5.5,6.5L5.5,7.5L4.5,7.5Z"
+
+
+def test_a_query_without_keys_has_no_arrow():
+    at = open_page(PAGE, text=DOOR, query=7, mask="window", reach=0, painted="7.7")
+    assert_no_exception(at)
+    assert "No arrow reaches “it”" in " ".join(unescaped(one.value) for one in at.markdown)

@@ -1,0 +1,65 @@
+"""A lesson's example: offered below the heading, and shown when it is asked for, not before."""
+
+import pytest
+
+from tests import tiny
+from tests.app.screen import assert_no_exception, chips, errors, open_page, picked, shown, unescaped
+from ui.choice.lessons import LESSONS
+from ui.choice.presets import PRESETS
+from ui.page.navigation import page_named
+
+OTHER = "The old door creaked in the wind."
+
+
+def button(at):
+    found = [one for one in at.button if one.key == "lesson_example"]
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda one: one.page)
+def test_a_click_leads_to_the_example(lesson):
+    at = open_page(page_named(lesson.page).file, text=OTHER, layer=3, head=1)
+    assert shown(at)["text"] == OTHER  # the reader's own stays until she asks
+    said = unescaped(button(at).label)
+    assert said.startswith("Show an example where this is visible: ") and said.endswith(f"({lesson.words})")
+    if lesson.layer is not None:
+        assert f"layer {lesson.layer}, head {lesson.head} on “" in said
+    button(at).click().run()
+    assert_no_exception(at)
+    assert errors(at) == []
+    assert shown(at)["text"] == lesson.text and shown(at)["query"] == str(lesson.query)
+    if lesson.layer is not None:
+        assert (shown(at)["layer"], shown(at)["head"]) == (str(lesson.layer), str(lesson.head))
+    assert button(at) is None
+
+
+def test_the_headline_of_history_says_the_contrast():
+    at = open_page("pages/history.py", text=OTHER)
+    button(at).click().run()
+    said = " ".join(unescaped(one.value) for one in at.markdown)
+    assert "“her” gives “river” 19.7% of its attention by scaled dot products" in said
+    assert "concentrates on fewer keys: its largest weight goes from 19.7% to 97.1%" in said
+    assert chips(at)[picked(at)[0]] == "her"
+
+
+@pytest.mark.parametrize("page", ["attention.py", "pages/cost.py", "pages/glossary.py"])
+def test_other_pages_offer_none(page):
+    assert button(open_page(page)) is None
+
+
+def test_another_model_is_offered_none_and_blanks_only_with_a_head(tmp_path, monkeypatch):
+    folder = tmp_path / "headed"
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(tiny.save_with_head("bert", folder)))
+    at = open_page("pages/history.py", model="headed", text="the door")
+    assert_no_exception(at)
+    assert button(at) is None
+    assert at.selectbox(key="preset_choice").options == [one.name for one in PRESETS]
+
+
+def test_examples_with_a_blank_are_not_offered_without_a_language_head():
+    at = open_page(text="Paris is the capital of [MASK].")
+    offered = at.selectbox(key="preset_choice").options
+    assert offered == [one.name for one in PRESETS if "[MASK]" not in one.text]
+    assert len(offered) == len(PRESETS) - 2
+    assert_no_exception(at)
+    assert "[MASK]" in chips(at)  # what is chosen already still shows

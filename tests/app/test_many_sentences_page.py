@@ -1,0 +1,238 @@
+"""The page "Many sentences": what is read, the map that comes from another process, search, picks and the numbers."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from attnviz.maps.collection import collect
+from attnviz.maps.joint_map import joint_map
+from tests.app.screen import (
+    ROOT,
+    assert_no_exception,
+    captions,
+    component,
+    errors,
+    figure,
+    headline,
+    numbers,
+    open_page,
+    shown,
+    unescaped,
+    until_drawn,
+)
+from ui.sections.many_sentences.lines import OwnSentences
+from ui.work import jobs
+
+PAGE = "pages/many_sentences.py"
+LINES = "The old door creaked.\n\nShe opened the <b>Door</b> for $5 and $6.\nWhy was it closed?\n"
+
+
+def open_lines(lines=LINES, **params):
+    """The page of a visitor who has pasted these lines."""
+    at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=120)
+    for name, value in ({"joint_sentences": "own"} | params).items():
+        at.query_params[name] = str(value)
+    at.session_state["ui.sections.many_sentences.lines.OwnSentences"] = OwnSentences(text=lines)
+    at.switch_page(PAGE)
+    at.run()
+    at.query_params.clear()
+    return until_drawn(at)
+
+
+def said_first(at):
+    return unescaped(headline(at)).strip("*")
+
+
+def markdown(at):
+    return [unescaped(one.value).strip("*") for one in at.markdown]
+
+
+@pytest.fixture(scope="module")
+def few(embedded):
+    return collect(embedded, LINES, 3)
+
+
+@pytest.fixture(scope="module")
+def mapped(few):
+    return joint_map(*few.vectors(1), [few.scores(one, 1) for one in range(3)])
+
+
+def test_points_are_the_joint_map_s(few, mapped):
+    at = open_lines()
+    assert errors(at) == []
+    queries, keys, *_ = figure(at, "collection_map")["data"]
+    found = np.column_stack([numbers(queries["x"]), numbers(queries["y"])])
+    np.testing.assert_allclose(found, mapped.points[: few.n_tokens], atol=1e-4)
+    found = np.column_stack([numbers(keys["x"]), numbers(keys["y"])])
+    np.testing.assert_allclose(found, mapped.points[few.n_tokens :], atol=1e-4)
+    share = f"{100 * mapped.in_map.nearest_agreement:.0f}%"
+    assert said_first(at) == (
+        f"Layer 3, head 1, 3 sentences: the nearest key of the sentence is the strongest for {share} of the queries"
+    )
+    assert f"{2 * few.n_tokens} points of {few.n_tokens} tokens in 3 sentences" in captions(at)
+    assert "These sentences stay in this session" in captions(at)
+
+
+def test_the_bundled_set_is_shown_first():
+    at = until_drawn(open_page(PAGE))
+    assert said_first(at).startswith("Layer 3, head 1, 206 sentences:")
+    assert "joint_sentences" not in shown(at)
+
+
+def test_a_link_to_another_visitor_s_sentences_shows_the_bundled_ones_and_says_so():
+    at = until_drawn(open_page(PAGE, joint_sentences="own"))
+    assert "which no link holds; the bundled set is shown" in captions(at)
+    assert "206 sentences" in said_first(at)
+
+
+def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
+    weights = few.weights(2, 1)[3]
+    order = np.argsort(-weights, kind="stable")[:5]
+    at = open_lines(joint_sentence=2, joint_token=3)
+    links = component(at, "collection_map_links")
+    assert (links["picked"]["label"], links["picked"]["role"]) == ("it·3", "query")
+    labels = few.tokens[2].labels
+    assert [one["label"] for one in links["links"]] == [f"{labels[one]}·{one}" for one in order]
+    assert {one["role"] for one in links["links"]} == {"key"}
+    found = [[one["x"], one["y"]] for one in (links["picked"], *links["links"])]
+    first = few.start(2)
+    rows = [first + 3, *(few.n_tokens + first + order)]
+    np.testing.assert_allclose(found, mapped.points[rows], atol=1e-3)
+    np.testing.assert_allclose([one["weight"] for one in links["links"]], weights[order], atol=1e-4)
+    [said] = [one for one in markdown(at) if one.startswith("Sentence 3, line 4: query “it” gives to ")]
+    assert f"“{labels[order[0]]}” {100 * weights[order[0]]:.1f}%" in said
+    there = next(one.proto for one in at.main.get("page_link") if one.proto.label == "Open in Attention")
+    assert "text=Why+was+it+closed%3F" in there.query_string
+    assert f"query=3&key={order[0]}" in there.query_string
+
+
+def test_a_picked_key_is_joined_to_its_strongest_queries(few):
+    weights = few.weights(0, 1)[:, 3]
+    at = open_lines(joint_sentence=0, joint_token=3, joint_side="key")
+    links = component(at, "collection_map_links")
+    assert links["picked"]["role"] == "key"
+    np.testing.assert_allclose(
+        [one["weight"] for one in links["links"]], np.sort(weights)[::-1][:5], atol=1e-4
+    )
+    assert any("key “door” is given by " in one for one in markdown(at))
+
+
+@pytest.mark.parametrize(
+    ("head", "space", "correlation", "said"),
+    [
+        (11, "lifted", -0.44, "misleads about attention"),  # chance reaches -0.50
+        (1, "lifted", -0.62, "A near key is often a strong one, and often not"),
+        (7, "raw", -0.78, "Mostly, a nearer key of the same sentence is a stronger one"),
+    ],
+)
+def test_the_judgement_is_that_of_other_maps(head, space, correlation, said):
+    at = open_lines(head=head, joint_space=space)
+    assert f"{correlation:.2f}".replace("-", "−") in at.dataframe[0].value["map"].tolist()
+    assert said in captions(at)
+
+
+def test_search_says_how_many_and_lists_them_with_their_sentence():
+    at = open_lines()
+    at.text_input(key="field_joint_search").set_value("DOOR").run()
+    assert "“DOOR”: 2 tokens in 2 sentences" in markdown(at)
+    table = at.dataframe[0].value
+    assert table["token"].tolist() == ["door·3", "door·7"]
+    assert table["text"].tolist() == ["The old door creaked.", "She opened the <b>Door</b> for $5 and $6."]
+    found = [one for one in figure(at, "collection_map")["data"] if one["name"].startswith("found")]
+    assert [len(one["hovertext"]) for one in found] == [2, 2]
+    assert shown(at)["joint_search"] == "DOOR"
+    at.text_input(key="field_joint_search").set_value("**nothing**").run()
+    assert "No token and no word of these sentences is “**nothing**”." in captions(at)
+    assert_no_exception(at)
+
+
+def test_a_method_and_its_parameters(few):
+    said = "t-SNE, perplexity 18.3, seed 3: 56 points"
+    at = open_lines(joint_method="tsne", seed=3)
+    assert said.replace("56", str(2 * few.n_tokens)).split(":")[1] in captions(at)
+    assert said.split(",")[0] in captions(at)
+    assert "seed 3" in captions(at)
+
+
+def test_special_tokens_can_be_left_out(few):
+    at = open_lines(special="hidden")
+    assert len(figure(at, "collection_map")["data"][0]["hovertext"]) == few.n_tokens - 6
+    assert "Special tokens are not drawn." in captions(at)
+
+
+def test_what_is_cut_and_dropped_is_said():
+    at = open_lines("door\n\x00\n" + "it " * 600)
+    assert "Line 3 is longer than 512 tokens, and cut there." in captions(at)
+    assert "Line 2 is left out: nothing there that the model can read." in captions(at)
+
+
+def test_lines_without_any_token_are_an_error():
+    at = open_lines("\x00\n\x07")
+    assert errors(at) == ["No line of the text holds a token. Give it a sentence on a line of its own."]
+
+
+def test_a_pick_that_is_not_there_is_said():
+    at = open_lines(joint_sentence=77)
+    assert "The token that the link selects is not among these sentences." in captions(at)
+    assert component(at, "collection_map_links")["picked"] is None
+
+
+def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped():
+    at = open_lines()
+    at.button_group(key="field_joint_method").set_value("tsne").run()
+    cancel = [one for one in at.button if one.label == "Cancel"]
+    if cancel:  # a fast machine may have it already
+        cancel[0].click().run()
+        assert "The layout of the map was stopped." in captions(at)
+        assert not any(one.running for one in jobs._workers._jobs)
+        assert "PCA: " in captions(at)
+        at.button(key="map_act").click().run()
+    until_drawn(at)
+    assert "t-SNE, " in captions(at)
+
+
+def test_every_control_says_what_it_does():
+    at = open_lines(joint_method="tsne")
+    kinds = ("text_area", "text_input", "selectbox", "number_input", "button", "button_group", "slider")
+    assert [one.proto.label for kind in kinds for one in at.get(kind) if not one.proto.help] == []
+
+
+@pytest.mark.parametrize(("family", "kind"), [("llama", "decoder"), ("t5", "encoder")])
+def test_other_families(family, kind, checkpoint, monkeypatch):
+    folder = checkpoint(family)
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    at = open_lines("a cat sat\nthe door", model=folder.name, kind=kind, text="a cat")
+    assert errors(at) == []
+    assert "2 sentences" in said_first(at)
+
+
+def test_cross_attention_is_refused(checkpoint, monkeypatch):
+    folder = checkpoint("t5")
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    at = open_lines("a cat sat", model=folder.name, kind="cross", text="a cat", second="the mat")
+    assert any("Select encoder attention" in one for one in errors(at))
+
+
+def test_numbers_as_csv(few, mapped, monkeypatch):
+    import ui.export.take
+
+    made = {}
+    monkeypatch.setattr(
+        ui.export.take.st, "download_button", lambda label, data, **own: made.setdefault(own["key"], data)
+    )
+    open_lines()
+    rows = list(csv.DictReader(io.StringIO(made["take_csv"]().decode("utf-8-sig"))))
+    assert len(rows) == 2 * few.n_tokens
+    labels = [f"{position} {label}" for one in few.tokens for position, label in enumerate(one.labels)]
+    assert [row["token"] for row in rows] == labels * 2
+    assert [row["line"] for row in rows[: few.n_tokens]] == [str(few.line[one]) for one in few.sentence]
+    found = np.array([[float(row["x"]), float(row["y"])] for row in rows])
+    np.testing.assert_allclose(found, mapped.points, atol=1e-4)
+    np.testing.assert_allclose(
+        [float(row["length"]) for row in rows],
+        np.linalg.norm(np.concatenate(few.vectors(1)), axis=1),
+        rtol=1e-4,
+    )

@@ -1,0 +1,276 @@
+"""The page "Query-key map": what it draws is the map that was asked for, and its words say how it was made."""
+
+import time
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import attnviz
+from attnviz.maps.projection import METHODS
+from attnviz.maps.spaces import SPACES
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    component,
+    errors,
+    figure,
+    finding,
+    notices,
+    numbers,
+    open_page,
+    shown,
+    unescaped,
+)
+from ui.words.findings import METHOD_NAMES, SPACE_WORDS
+
+PAGE = "pages/query_key_map.py"
+PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
+QUICK = [method for method in METHODS if method != "umap"]  # which are made while the page is
+LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 12
+
+
+def points(at: AppTest) -> np.ndarray:
+    """The points [point, axis] of the map, queries first."""
+    clouds = [one for one in figure(at, "space_map")["data"] if "customdata" in one]
+    axes = [axis for axis in "xyz" if axis in clouds[0]]
+    return np.concatenate([np.column_stack([numbers(one[axis]) for axis in axes]) for one in clouds])
+
+
+def lines(at: AppTest) -> list[list[list[float]]]:
+    """The two ends of each line."""
+    found = [one for one in figure(at, "space_map")["data"] if one["mode"] == "lines" and "name" not in one]
+    return [np.column_stack([numbers(one["x"]), numbers(one["y"])]).tolist() for one in found]
+
+
+def note(at: AppTest) -> str:
+    """What stands under the map."""
+    assert_no_exception(at)
+    assert errors(at) == []
+    captions = [unescaped(one.value) for one in at.caption]
+    names = tuple(METHOD_NAMES.values())
+    return next(one for one in captions if one.startswith(names) or "too few" in one)
+
+
+def wait_for_map(at: AppTest) -> AppTest:
+    """Runs the page, as its fragment does in a browser, until the map is there."""
+    end = time.monotonic() + 300
+    while at.get("plotly_chart") and "space_map" not in [one.key for one in at.get("plotly_chart")]:
+        assert time.monotonic() < end
+        assert errors(at) == []
+        at.run()
+    return at
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("method", QUICK)
+def test_every_method_with_everything_it_is_fed_with(door_trace, method, space):
+    at = open_page(PAGE, **PLACE, method=method, space=space, iterations=250)
+    expected = attnviz.project(door_trace, 3, 1, method=method, space=space, iterations=250)
+    np.testing.assert_array_equal(points(at), expected.points)
+    assert (SPACE_WORDS[space] in note(at)) == (method != "attention")
+
+
+def test_first_visit(door_trace):
+    at = open_page(PAGE)
+    expected = attnviz.project(door_trace, 3, 1, method="attention")
+    np.testing.assert_array_equal(points(at), expected.points)
+    assert note(at).startswith(
+        "Attention map, 1000 iterations, seed 0. On the dotted circles a key has ½, 1/10"
+    )
+    assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5% of its attention to “door”")
+    assert at.selectbox(key="field_space").disabled
+    strongest = np.argsort(-door_trace.weights(3, 1)[7])[:5]
+    ends = [[expected.points[7].tolist(), expected.points[11 + key].tolist()] for key in strongest]
+    assert lines(at) == ends
+
+
+def test_a_link_restores_everything(door_trace):
+    settings = {
+        "method": "tsne",
+        "space": "balanced",
+        "metric": "euclidean",
+        "perplexity": 3.5,
+        "iterations": 750,
+        "seed": 11,
+        "dimensions": 3,
+        "values": True,
+    }
+    at = open_page(PAGE, **PLACE, **settings | {"values": 1}, tint="special")
+    expected = attnviz.project(door_trace, 3, 1, **settings)
+    np.testing.assert_array_equal(points(at), expected.points)
+    assert len(expected.points) == 33
+    assert note(at).startswith(
+        "t-SNE, euclidean distance, perplexity 3.5, 750 iterations, seed 11. Centred keys made"
+    )
+    assert (
+        shown(at).items() >= {"method": "tsne", "perplexity": "3.5", "dimensions": "3", "values": "1"}.items()
+    )
+    assert at.number_input(key="field_perplexity").value == 3.5
+    assert at.selectbox(key="field_tint").value == "special"
+
+
+def test_the_same_settings_give_the_same_picture_and_another_seed_another():
+    one, same, other = (points(open_page(PAGE, **PLACE, method="tsne", seed=seed)) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(one, same)
+    assert not np.allclose(one, other)
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ({"method": "pcaa"}, "The link asks for method “pcaa”; it can be attention, "),
+        ({"space": "lift"}, "The link asks for space “lift”; it can be raw, "),
+        ({"dimensions": "4"}, "The link asks for dimensions 4; 3 is the nearest there is."),
+        ({"min_dist": "x"}, "The link asks for min_dist “x”, which is no number"),
+        (
+            {"aligned_with": "9.9"},
+            "The map was to be aligned with that of layer 9, head 9, which all-MiniLM-L6-v2 does not have.",
+        ),
+        ({"aligned_with": "3"}, "The link asks for aligned_with “3”; it is written as 3.5"),
+        ({"tint": "hue"}, "The link asks for tint “hue”"),
+    ],
+)
+def test_a_bad_link_is_explained(link, said):
+    at = open_page(PAGE, **PLACE, **link)
+    assert len(points(at)) == 22
+    assert any(one.startswith(said) for one in notices(at)), notices(at)
+    note(at)
+
+
+class TestParameters:
+    def test_are_those_of_the_method_in_their_range_for_this_many_points(self):
+        at = open_page(PAGE, **PLACE, method="tsne")
+        labels = [one.label for one in at.number_input if one.key not in ("field_layer", "field_head")]
+        assert labels == ["Perplexity (1 to 7)", "Iterations (250 to 5,000)", "Random seed"]  # (22 - 1) / 3
+        at.selectbox(key="field_method").set_value("pca").run()
+        assert [one.key for one in at.number_input] == ["field_layer", "field_head"]
+        assert "field_metric" not in [one.key for one in at.button_group]
+
+    def test_of_umap(self):
+        at = open_page(PAGE, **PLACE, method="umap")
+        labels = [one.label for one in at.number_input if one.key not in ("field_layer", "field_head")]
+        assert labels == ["Neighbours (2 to 21)", "Least distance (0 to 1)", "Random seed"]
+
+    def test_too_large_ones_are_lowered_and_it_is_said(self):
+        at = open_page(PAGE, **PLACE, method="tsne", perplexity=30)
+        assert "Perplexity 30 is lowered to 7.0: there are only 22 points." in note(at)
+        assert at.number_input(key="field_perplexity").value == 7
+        assert shown(at)["perplexity"] == "30"  # a longer text has room for it
+
+    def test_every_control_says_what_it_does(self):
+        at = open_page(PAGE, **PLACE, method="tsne", aligned_with="2.3")
+        kinds = ("selectbox", "number_input", "button", "button_group", "toggle")
+        controls = [one for kind in kinds for one in at.main.get(kind)]
+        assert len(controls) > 10
+        assert [one.proto.label for one in controls if not one.proto.help] == []
+
+
+class TestPicking:
+    def test_a_key_has_lines_from_its_strongest_queries(self, door_trace):
+        at = open_page(PAGE, **PLACE, lines_of="key")
+        expected = attnviz.project(door_trace, 3, 1, method="attention").points
+        weights = door_trace.weights(3, 1)
+        strongest = np.argsort(-weights[:, 5])[:5]
+        assert lines(at) == [[expected[16].tolist(), expected[query].tolist()] for query in strongest]
+        most = 100 * weights[strongest[0], 5]
+        assert finding(at).endswith(
+            f"Of all queries “opened” gives “door” most of its attention, {most:.1f}%."
+        )
+        column = figure(at, "matrix")["layout"]["shapes"][0]
+        assert (column["x0"], column["x1"], column["y0"], column["y1"]) == (4.5, 5.5, -0.5, 10.5)
+        assert "dotted circles" not in note(at)
+
+    def test_lines_are_of_query_or_key_by_keyboard_too(self):
+        at = open_page(PAGE, **PLACE)
+        at.button_group(key="field_lines_of").set_value("key").run()
+        assert shown(at)["lines_of"] == "key"
+        assert finding(at).startswith("Layer 3, head 1: Of all queries")
+
+    def test_the_chart_can_be_walked_through(self):
+        at = open_page(PAGE, **PLACE)
+        assert component(at, "space_map_clicks")["name"].startswith("Map of queries and keys; arrow keys")
+
+
+class TestHeld:
+    def test_a_map_lies_as_much_like_the_held_one_as_it_can(self, door_trace):
+        at = open_page(PAGE, **PLACE, method="pca", space="centred", aligned_with="2.4")
+        own, like = (
+            attnviz.project(door_trace, *at, method="pca", space="centred").points for at in ((3, 1), (2, 4))
+        )
+        own, middle = own - own.mean(axis=0), like - like.mean(axis=0)
+        left, _, right = np.linalg.svd(own.T @ middle)  # Schönemann 1966
+        np.testing.assert_allclose(points(at), own @ left @ right + like.mean(axis=0), atol=1e-4)
+        assert "Aligned with the map of layer 2, head 4." in note(at)
+
+    def test_aligning_starts_and_stops_with_a_button(self):
+        at = open_page(PAGE, **PLACE, method="pca")
+        before = points(at)
+        at.button(key="align").click().run()
+        assert shown(at)["aligned_with"] == "3.1"
+        np.testing.assert_array_equal(points(at), before)  # it is the held one itself
+        at.button(key="head_next").click().run()
+        held = points(at)
+        assert shown(at)["aligned_with"] == "3.1" and "Aligned with" in note(at)
+        at.button(key="stop_aligning").click().run()
+        assert "aligned_with" not in shown(at)
+        assert not np.allclose(points(at), held)
+
+
+class TestTexts:
+    def test_one_token(self):
+        at = open_page(PAGE, text="door", method="tsne")
+        assert len(points(at)) == 6
+        note(at)
+
+    def test_a_pair_whose_map_is_of_all_tokens(self):
+        at = open_page(
+            PAGE, text="The door opened.", second="Who was it?", sentences="B → A", special="hidden"
+        )
+        assert len(points(at)) == 22
+        assert "The map is of single tokens, and of all of them." in note(at)
+
+    def test_a_causal_model(self, checkpoint, monkeypatch):
+        monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("gpt2")))
+        for query in (0, 3):
+            at = open_page(PAGE, model="gpt2", text="the cat sat on a mat", layer=1, head=1, query=query)
+            note(at)
+            assert len(lines(at)) == min(query + 1, 5)  # it sees no later keys
+
+    def test_cross_attention(self, checkpoint, monkeypatch):
+        monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
+        at = open_page(
+            PAGE, model="bart", text="the cat sat on a mat", second="it opened", kind="cross", lines_of="key"
+        )
+        note(at)
+        queries, keys = (one for one in figure(at, "space_map")["data"] if "customdata" in one)
+        assert len(numbers(queries["x"])) != len(numbers(keys["x"]))
+
+    def test_values_have_no_place_in_the_attention_map(self):
+        at = open_page(PAGE, **PLACE, values=1)
+        assert len(points(at)) == 22
+        assert at.toggle(key="field_values").disabled
+
+
+class TestWorkOfSeconds:
+    def test_umap_comes_from_another_process_while_the_page_is_there(self):
+        at = open_page(PAGE, **PLACE, method="umap", metric="euclidean", seed=3, neighbours=6)
+        assert_no_exception(at)
+        assert "matrix" in [one.key for one in at.get("plotly_chart")]
+        wait_for_map(at)
+        assert points(at).shape == (22, 2) and np.isfinite(points(at)).all()
+        assert note(at).startswith("UMAP, euclidean distance, 6 neighbours, least distance 0.1, seed 3.")
+
+    def test_the_map_of_a_long_text_does_too_and_the_one_before_stays(self, embedded):
+        at = open_page(PAGE, text=LONG, cut=1, layer=3, head=1, method="pca", space="raw", query=20)
+        wait_for_map(at)
+        trace = embedded.trace(LONG, cut=True)
+        first = attnviz.project(trace, 3, 1, method="pca", space="raw").points
+        np.testing.assert_allclose(points(at), first, atol=1e-4)
+        assert "Overlapping labels are hidden; hover to see them." in note(at)
+        at.number_input(key="field_head").set_value(2).run()
+        second = attnviz.project(trace, 3, 2, method="pca", space="raw").points
+        assert any(np.allclose(points(at), one, atol=1e-4) for one in (first, second))
+        end = time.monotonic() + 120
+        while not np.allclose(points(at.run()), second, atol=1e-4):
+            assert time.monotonic() < end

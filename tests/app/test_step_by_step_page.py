@@ -1,0 +1,381 @@
+"""Step by step: every number on the page, read back, is the model's at that very place."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
+from ui.page.navigation import page_named
+
+PAGE = "pages/step_by_step.py"
+SENTENCES = (DOOR, "The bank of the river was steep, so nobody could land there.")
+HEADS = ((0, 0), (3, 1), (5, 7))
+
+
+@pytest.fixture(scope="module", params=[(text, head) for text in SENTENCES for head in HEADS], ids=str)
+def walked(request, embedded):
+    """The whole page for a sentence and a head, the model's trace, and the picked pair."""
+    text, (layer, head) = request.param
+    query, key = 6, 3
+    at = open_page(PAGE, text=text, layer=layer, head=head, query=query, key=key, step=0)
+    assert_no_exception(at)
+    return at, embedded.trace(text), layer, head, query, key
+
+
+def formulas(at) -> list[str]:
+    return [one.value.strip("$\n ") for one in at.latex]
+
+
+def said(at) -> str:
+    return " ".join(unescaped(one.value) for one in [*at.markdown, *at.caption])
+
+
+def table(at, name: str):
+    found = {"tokens": 0, "pair": 1, "softmax": 2, "mean": 3}[name]
+    return at.dataframe[found].value
+
+
+def cells(at, name: str) -> np.ndarray:
+    return numbers(figure(at, f"step_{name}")["data"][0]["z"])
+
+
+def largest_of(matrix: np.ndarray, columns: int) -> np.ndarray:
+    """Of so many neighbours in a row the number farthest from 0, one by one."""
+    return np.array(
+        [[max(row[at : at + columns], key=abs) for at in range(0, len(row), columns)] for row in matrix]
+    )
+
+
+def test_every_number_is_the_traces(walked):
+    at, trace, layer, head, query, key = walked
+    n = len(trace.tokens)
+
+    assert table(at, "tokens")["token"].tolist() == list(trace.tokens.labels)
+    assert table(at, "tokens")["id"].tolist() == trace.tokens.ids.tolist()
+
+    q, k = trace.query(layer, head), trace.key(layer, head)
+    np.testing.assert_array_equal(cells(at, "query_made"), q)
+    np.testing.assert_array_equal(cells(at, "key_made"), k)
+    np.testing.assert_array_equal(cells(at, "value_made"), trace.value(layer, head))
+
+    [score] = [one for one in formulas(at) if one.startswith(f"s_{{{query},{key}}}")]
+    scale, dot, scaled = map(float, re.findall(r"-?\d+\.\d{4}", score))
+    expected = trace.scores(layer, head)[query, key]
+    assert scale == pytest.approx(32**-0.5, abs=5e-5)
+    assert dot == pytest.approx(float(q[query].astype(np.float64) @ k[key]), abs=6e-5)
+    assert scaled == pytest.approx(expected, abs=6e-5)
+    np.testing.assert_allclose(cells(at, "pair"), [q[query], k[key], q[query] * k[key]], rtol=1e-6)
+    products = table(at, "pair")
+    np.testing.assert_allclose(products["product"], q[query].astype(np.float64) * k[key], rtol=1e-6)
+    assert products["sum so far"].tolist() == np.cumsum(products["product"]).tolist()
+    assert products["sum so far"].iloc[-1] == pytest.approx(expected * np.sqrt(32), abs=1e-4)
+    np.testing.assert_array_equal(cells(at, "scores"), trace.scores(layer, head))
+
+    np.testing.assert_array_equal(cells(at, "row_query"), q)
+    np.testing.assert_array_equal(cells(at, "row_key"), k.T)
+    np.testing.assert_array_equal(cells(at, "weights"), trace.weights(layer, head))
+    weights = trace.weights(layer, head)[query]
+    softmax = table(at, "softmax")
+    if n <= 12:
+        assert len(softmax) == n
+        np.testing.assert_allclose(softmax["weight"], weights, rtol=1e-6)
+        np.testing.assert_allclose(softmax["score"], trace.scores(layer, head)[query], rtol=1e-6)
+    else:
+        strongest = sorted(np.sort(softmax["weight"])[-11:])
+        np.testing.assert_allclose(strongest, np.sort(weights)[-11:], rtol=1e-6)
+    [shared] = [one for one in formulas(at) if one.startswith(f"w_{{{query},{key}}}")]
+    _exponential, total, weight, largest = map(float, re.findall(r"-?\d+\.\d{4}", shared))
+    assert largest == pytest.approx(trace.scores(layer, head)[query].max(), abs=6e-5)
+    assert weight == pytest.approx(weights[key], abs=6e-5)
+    assert total == pytest.approx(1 / weights.max(), rel=1e-3)
+
+    mean = cells(at, "mean")
+    np.testing.assert_allclose(mean[-1], trace.output(layer, head)[query], rtol=1e-6)
+
+    outputs = np.concatenate([trace.output(layer, one) for one in range(12)], axis=1)
+    np.testing.assert_array_equal(cells(at, "side_by_side"), largest_of(outputs, 4))  # 384 columns as 96
+    frames = figure(at, "step_side_by_side")["layout"]["shapes"]
+    assert [(one["x0"], one["x1"]) for one in frames][1] == (8 * head - 0.5, 8 * head + 7.5)
+
+    parts = cells(at, "heads")
+    assert parts.shape[0] == 13
+    recomputed = [one.value for one in at.markdown if "Recomputed here" in one.value]
+    assert (
+        len(recomputed) == 10
+    )  # the sum normalised, Q, K, V, the score, the rows of scores and weights, the mean, W_O twice
+    assert sum("from the trace" in one for one in recomputed) == 7
+    assert sum("from what the model's own LayerNorm gave" in one for one in recomputed) == 1
+    assert sum("from what the model's own $W_O$ gave" in one for one in recomputed) == 2
+    assert not [one.value for one in at.markdown if ":red[" in one.value or "Checked" in one.value]
+
+
+def test_the_layers_output_is_what_the_model_computed(walked, embedded):
+    """Asked of the model by a hook on its own module, by name."""
+    at, trace, layer, _head, query, _ = walked
+    import torch
+
+    module = embedded.reference.encoder.layer[layer].attention
+    noted = {}
+    handles = [
+        module.output.dense.register_forward_hook(
+            lambda _, __, out: noted.update(output=out[0, query], whole=out[0])
+        ),
+        module.self.register_forward_pre_hook(lambda _, given: noted.update(hidden=given[0][0])),
+    ]
+    with torch.inference_mode():
+        embedded.reference(**embedded.inputs(trace.tokens))
+    for one in handles:
+        one.remove()
+    whole = noted["whole"].numpy()
+    np.testing.assert_allclose(cells(at, "layer_output"), largest_of(whole, 4), atol=2e-5)
+    parts = cells(at, "heads")  # pooled to what can be seen: compare the number that is farthest from 0
+    assert np.abs(parts[-1]).max() == pytest.approx(float(noted["output"].abs().max()), rel=1e-4)
+    assert np.abs(cells(at, "hidden")).max() == pytest.approx(float(noted["hidden"].abs().max()), rel=1e-4)
+
+
+def test_walking(embedded):
+    at = open_page(PAGE, step=1)
+    titles = ["Tokens", "Vectors", "Queries, keys, values", "One score", "A row of scores", "Softmax"]
+    for number, title in enumerate([*titles, "Mean of values", "All heads"], 1):
+        assert [one.value for one in at.subheader] == [f"{number}. {title}"]
+        assert at.button(key="step_back").disabled == (number == 1)
+        if number < 8:
+            at.button(key="step_on").click().run()
+            assert_no_exception(at)
+    assert at.button(key="step_on").disabled
+    assert "step_on_below" not in [one.key for one in at.button]
+    at.button(key="step_back").click().run()
+    assert [one.value for one in at.subheader] == ["7. Mean of values"]
+
+
+def test_shapes_are_written_on_the_matrices():
+    at = open_page(PAGE, text=DOOR, step=3)
+    titles = {
+        name: figure(at, f"step_{name}")["layout"]["title"]["text"]
+        for name in ("query_given", "query_weight", "query_made")
+    }
+    assert titles["query_given"].endswith("11 × 384")
+    assert titles["query_weight"].endswith("384 × 32")
+    assert titles["query_made"].endswith("11 × 32")
+
+
+@pytest.mark.parametrize("layer", [0, 3])
+def test_the_first_vectors_are_the_models(layer, embedded):
+    """The mean and the spread of the sum, and M at layer 0, worked out by torch from the model's own tables."""
+    import torch
+
+    at = open_page(PAGE, text=DOOR, layer=layer, head=1, query=7, step=2)
+    assert_no_exception(at)
+    tables, ids = embedded.network.embeddings, torch.tensor(embedded.tokenize(DOOR).ids)
+    with torch.inference_mode():
+        summed = tables.word_embeddings(ids) + tables.token_type_embeddings.weight[0]
+        summed = summed + tables.position_embeddings.weight[: len(ids)]
+        first = tables.LayerNorm(summed).numpy()
+    [formula] = [one for one in formulas(at) if r"\mathrm{norm}" in one]
+    mean, spread = map(float, re.findall(r"= (-?\d+\.\d{4})", formula))
+    assert mean == pytest.approx(float(summed[7].mean()), abs=6e-5)
+    assert spread == pytest.approx(float(summed[7].std(unbiased=False)), abs=6e-5)
+    [recomputed] = [one.value for one in at.markdown if "Recomputed here" in one.value]
+    assert (
+        "the sums of all 11 tokens, normalised. Largest difference from what the model's own LayerNorm"
+        in recomputed
+    )
+    is_first = np.allclose(cells(at, "hidden"), largest_of(first, 4), atol=1e-5)
+    assert is_first == (layer == 0)
+    assert ("which layer 3 reads, is what layers 0 to 2 made of this" in said(at)) == (layer == 3)
+
+
+def test_a_step_that_differs_from_the_model_says_so(monkeypatch, embedded):
+    """The same checks on a page whose sums, queries and weights are those of another model."""
+    import attnviz.model.anatomy
+
+    real = attnviz.model.anatomy._normalisation
+    monkeypatch.setattr(
+        attnviz.model.anatomy,
+        "_normalisation",
+        lambda *given: replace(real(*given), made=given[2] + 0.01 * np.abs(given[2]).max()),
+    )
+    at = open_page(PAGE, text="Another door creaked.", layer=1, head=1, step=2)
+    [differs] = [one.value for one in at.markdown if ":red[" in one.value]
+    assert "Does not match what the model's own LayerNorm gave" in differs
+    assert "Recomputed here" not in said(at)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "cross"])
+def test_a_decoder_adds_its_positions(kind, checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
+    from attnviz.model.catalogue import offers
+
+    own = [one.name for one in offers() if "bart" in one.name][-1]
+    at = open_page(PAGE, model=own, text="the cat sat", second="a door", kind=kind, step=2)
+    assert_no_exception(at)
+    assert "Lengths for" in said(at) and ", position " in said(at)
+    assert "adds no vector for the position" not in said(at)
+
+
+@pytest.mark.parametrize(
+    ("name", "position", "segment"),
+    [
+        ("bert", "an encoder could not tell one order", "for its [segment]"),
+        ("gpt2", "only the causal mask would tell one order", ""),
+        ("roberta", "an encoder could not tell one order", "one that is the same for every token"),
+    ],
+)
+def test_what_is_added_to_a_token_is_said_of_its_family(name, position, segment, checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
+    at = open_page(PAGE, model=name, text="the cat sat", step=2)
+    assert_no_exception(at)
+    [words] = [one for one in (one.value for one in at.markdown) if "looked up in a table" in one]
+    assert position in words and segment in words
+    assert ("egment" in said(at)) == (name == "bert")
+    parts = figure(at, "step_ingredients")["layout"]["yaxis"]["ticktext"]
+    third = {"bert": ["segment"], "gpt2": [], "roberta": ["constant"]}[name]
+    assert sorted(parts) == sorted(["token", "position", *third, "sum"])
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_every_step_names_its_source(step):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, step=step)
+    assert re.search(r"et al\. \d{4}, arXiv:\d{4}\.\d{5}", " ".join(one.value for one in at.caption))
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_at_most_four_sentences_say_what_a_step_is(step):
+    at = open_page(PAGE, text=DOOR, step=step)
+    texts = [one.value for one in at.markdown if one.value[:2] != "**" and "Recomputed" not in one.value]
+    texts.remove(page_named("Step by step").question)
+    [words] = [one for one in texts if len(one) > 60 and not one.startswith("<style")]
+    words = re.sub(r'\]\(\S+ ".*?"\)', "]", words)  # what a link's tooltip says is not the step's
+    assert 1 <= len(re.findall(r"[.!?](?:\s|$)", words)) <= 4
+
+
+def open_family(monkeypatch, folder, **params):
+    """The page with a tiny model of one family."""
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    at = open_page(PAGE, model=folder.name, **{"text": "the cat sat"} | params)
+    assert_no_exception(at)
+    assert not at.error
+    return at
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("gpt2", ""), ("llama", ""), ("bart", ""), ("bart", "cross"), ("t5", ""), ("t5", "decoder")),
+        *(("m2m-100", ""), ("opt", ""), ("olmo", ""), ("bitnet", ""), ("deepseek-v3", ""), ("albert", "")),
+    ],
+)
+def test_other_families(name, kind, checkpoint, monkeypatch):
+    folder = checkpoint(name)
+    second = "a door" if name in ("bart", "t5", "m2m-100") else ""
+    at = open_family(monkeypatch, folder, second=second, step=0, **({"kind": kind} if kind else {}))
+    assert not [one.value for one in at.markdown if ":red[" in one.value]
+
+
+@pytest.mark.parametrize(
+    ("name", "norm", "goes_on", "positions"),
+    [
+        ("t5", r"r_i = ", "That is M, which layer 0 reads", "adds no vector for the position"),
+        ("llama", r"r_i = ", "That is M, which layer 0 reads", "adds no vector for the position"),
+        ("gpt2", r"\mu_i", "That is M, which layer 0 reads", "vector for its position"),
+        ("albert", r"\mu_i", "A matrix makes M of these", "vector for its position"),
+        ("marian", "", "That is M, which layer 0 reads", "vector for its position"),
+        ("m2m-100", "", "What the model does to this before layer 0 reads it, as M, is not followed", ""),
+        ("opt", "", "What the model does to this before layer 0 reads it, as M, is not followed", ""),
+    ],
+)
+def test_what_layer_0_reads(name, norm, goes_on, positions, checkpoint, monkeypatch):
+    at = open_family(monkeypatch, checkpoint(name), layer=0, step=2)
+    assert goes_on in said(at)
+    assert "adds no vector for the position" not in said(at) or positions.startswith("adds no")
+    assert positions in said(at)
+    found = [one for one in formulas(at) if r"\mathrm{norm}" in one]
+    assert len(found) == bool(norm)
+    assert not found or norm in found[0]
+    assert ("Recomputed here" in said(at)) == ("not followed" not in goes_on)
+    assert not [one.value for one in at.markdown if ":red[" in one.value]
+
+
+def test_t5_s_product_and_bias_add_up_to_the_score(checkpoint, tiny_model, monkeypatch):
+    """Beside the model's own numbers: its projections by name and its table of biases by transformers."""
+    import torch
+
+    folder = checkpoint("t5")
+    at = open_family(monkeypatch, folder, text="the cat sat on it", layer=2, head=1, query=1, key=4, step=4)
+    model = tiny_model("t5")
+    trace = model.trace("the cat sat on it")
+    attention = model.reference.encoder.block[2].layer[0].SelfAttention
+    first = model.reference.encoder.block[0].layer[0].SelfAttention
+    given = {}
+    handle = attention.register_forward_pre_hook(lambda _, inputs: given.update(hidden=inputs[0][0]))
+    with torch.inference_mode():
+        model.reference(**model.inputs(trace.tokens, trace.target_tokens))
+        handle.remove()
+        heads = [part(given["hidden"]).unflatten(-1, (2, 5))[:, 1] for part in (attention.q, attention.k)]
+        product = float(heads[0][1] @ heads[1][4])
+        bias = float(first.compute_bias(6, 6)[0, 1, 1, 4])
+    [score] = [one for one in formulas(at) if one.startswith("s_{1,4}")]
+    assert "+ b_{1,4}" in score
+    _scale, _dot, shown_product, shown_bias, shown_score = (
+        float(one.replace(" ", "")) for one in re.findall(r"[-+]?\d+\.\d{4}", score)
+    )
+    assert abs(bias) > 0.01
+    assert shown_product == pytest.approx(product, abs=1e-3)
+    assert shown_bias == pytest.approx(bias, abs=6e-5)
+    assert shown_score == pytest.approx(product + bias, abs=1e-3)
+    assert shown_score == pytest.approx(shown_product + shown_bias, abs=1.01e-4)  # each rounded
+    assert "Recomputed here: the score" in said(at)
+
+
+def test_the_pair_is_picked_here():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, step=4)
+    assert "from “it” to “door”" in said(at)
+    at.selectbox(key="field_key").select(3).run()
+    assert_no_exception(at)
+    assert "from “it” to “watching”" in said(at)
+    assert [one for one in formulas(at) if one.startswith("s_{7,3}")]
+
+
+def test_what_is_not_listed_of_a_long_text_is_counted(embedded):
+    text = "the old door of the house by the river opened and nobody was watching it when the cat sat"
+    at = open_page(PAGE, text=text, layer=3, head=1, query=7, step=7)
+    assert_no_exception(at)
+    trace = embedded.trace(text)
+    weights, output = trace.weights(3, 1)[7], trace.output(3, 1)[7]
+    rest = np.sort(weights)[:-12].sum()
+    assert f"the other {len(weights) - 12} share {rest:.4f} of the weight" in said(at)
+    drawn = cells(at, "mean")
+    assert len(drawn) == 12 + 2
+    np.testing.assert_allclose(drawn[:-1].sum(axis=0), output, atol=1e-5)
+    strongest = np.sort(np.argsort(-weights)[:12])
+    np.testing.assert_allclose(drawn[:12], weights[strongest, None] * trace.value(3, 1)[strongest], rtol=1e-5)
+    np.testing.assert_allclose(
+        drawn[12], np.delete(weights, strongest) @ np.delete(trace.value(3, 1), strongest, axis=0), atol=1e-5
+    )
+
+
+def test_a_step_says_what_goes_in_and_comes_out():
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, step=0)
+    lines = [one.value for one in at.markdown if one.value.startswith("**In:**")]
+    assert len(lines) == 8
+    assert lines[1:3] == [
+        "**In:** 11 ids  \n**Out:** a matrix M, 11 × 384",
+        "**In:** M, 11 × 384  \n**Out:** Q, 11 × 32, K, 11 × 32, and V, 11 × 32",
+    ]
+    assert (
+        lines[-1]
+        == "**In:** the outputs of 12 heads, 11 × 32 each  \n**Out:** the attention's output, 11 × 384"
+    )
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_a_bundle_has_the_steps_that_need_no_model(step, door_bundle):
+    at = open_page(PAGE)
+    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    at.button_group(key="field_step").set_value(step).run()
+    assert_no_exception(at)
+    assert at.subheader[0].value.startswith(f"{step}. ")
+    assert any("this step needs the model" in one.value for one in at.info) == (step in (2, 3, 8))
+    assert not [one.value for one in at.markdown if ":red[" in one.value]

@@ -1,0 +1,324 @@
+"""The page "Token flow": the lines it sends to the browser are the trace's, and the caption says what is left out."""
+
+import re
+
+import numpy as np
+import pytest
+
+from attnviz.heads.flow import MOST_LINES
+from attnviz.records import AllHeads, Head
+from tests.app.screen import (
+    assert_no_exception,
+    component,
+    errors,
+    finding,
+    notices,
+    open_page,
+    shown,
+    type_text,
+    unescaped,
+)
+
+PAGE = "pages/token_flow.py"
+DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1}
+LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
+
+
+def lines(at) -> dict[tuple[str, int, int], float]:
+    """Weight of each line by head and the positions of its ends."""
+    data = component(at, "token_flow")
+    given = data["lines"]
+    found = {
+        (
+            data["matrices"][matrix]["name"],
+            data["queries"]["positions"][query],
+            data["keys"]["positions"][key],
+        ): weight
+        for matrix, query, key, weight in zip(
+            given["matrix"], given["query"], given["key"], given["weight"], strict=True
+        )
+    }
+    assert len(found) == len(given["weight"])  # no line twice
+    return found
+
+
+def caption(at) -> str:
+    assert_no_exception(at)
+    return " ".join(unescaped(one.value) for one in at.caption)
+
+
+def kept_share(weights: np.ndarray, share: float) -> set[tuple[int, int]]:
+    """exBERT's loop: for each query its strongest keys until they hold the share."""
+    kept = set()
+    for query, row in enumerate(weights):
+        held = 0.0
+        for key in np.argsort(-row, kind="stable"):
+            if held < share * row.sum():
+                kept.add((query, int(key)))
+                held += float(row[key])
+    return kept
+
+
+def assert_same_weights(found, expected: dict) -> None:
+    assert found.keys() == expected.keys()
+    for line, weight in found.items():
+        assert weight == pytest.approx(float(expected[line]), rel=1e-3)  # four digits are sent
+
+
+def test_the_lines_are_the_head_s_weights(door_trace):
+    at = open_page(PAGE, **DOOR, query=7)
+    weights = door_trace.weights(3, 1)
+
+    kept = kept_share(weights, 0.7)
+    assert_same_weights(lines(at), {("L3 H1", *one): weights[one] for one in kept})
+    data = component(at, "token_flow")
+    assert data["queries"]["labels"] == data["keys"]["labels"] == list(door_trace.tokens.labels)
+    assert (data["largest"], data["kept"]) == (1.0, None)
+    assert data["queries"]["picked"] == 7
+    assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5% of its attention to “door”")
+    held = 100 * sum(weights[one] for one in kept) / weights.sum()
+    assert f"{len(kept)} lines, {held:.1f}% of the weight." in caption(at)
+    assert "the strongest keys that hold 70% of its row" in caption(at)
+
+
+def test_a_threshold_by_weight(door_trace):
+    at = open_page(PAGE, **DOOR, threshold="weight", weakest=12.5)
+    weights = door_trace.weights(3, 1)
+    expected = {("L3 H1", int(i), int(j)): weights[i, j] for i, j in np.argwhere(weights >= 0.125)}
+    assert_same_weights(lines(at), expected)
+    assert "Lines under 12.5% are not drawn" in caption(at)
+    assert shown(at)["weakest"] == "12.5"
+
+
+def test_the_share_is_moved_by_its_slider(door_trace):
+    at = open_page(PAGE, **DOOR)
+    at.slider(key="field_share").set_value(100).run()
+    assert len(lines(at)) == (door_trace.weights(3, 1) > 0).sum() == 121
+    assert "121 lines, 100.0% of the weight." in caption(at)
+    assert "Hoover" not in caption(at)
+    assert shown(at)["share"] == "100"
+    at.button_group(key="field_threshold").set_value("weight").run()
+    assert len(lines(at)) == (door_trace.weights(3, 1) >= 0.05).sum()
+
+
+class TestSeveralHeads:
+    def test_have_lines_and_colours_of_their_own(self, door_trace):
+        at = open_page(PAGE, **DOOR, heads="3.5,2.4,3")
+        data = component(at, "token_flow")
+        assert [one["name"] for one in data["matrices"]] == ["L3 H1", "L3 H5", "L2 H4", "L3"]
+        assert data["matrices"][3]["label"] == "Layer 3, all heads"
+        assert len({one["colour"] for one in data["matrices"]}) == 4
+        weights = {
+            "L3 H1": door_trace.weights(3, 1),
+            "L3 H5": door_trace.weights(3, 5),
+            "L2 H4": door_trace.weights(2, 4),
+            "L3": np.mean([door_trace.weights(3, head) for head in range(12)], axis=0),
+        }
+        expected = {
+            (name, *one): matrix[one] for name, matrix in weights.items() for one in kept_share(matrix, 0.7)
+        }
+        assert_same_weights(lines(at), expected)
+
+    def test_are_chosen_in_their_field(self):
+        at = open_page(PAGE, **DOOR)
+        at.multiselect(key="field_heads").set_value([Head(4, 2), AllHeads(0)]).run()
+        assert {name for name, _, _ in lines(at)} == {"L3 H1", "L4 H2", "L0"}
+        assert shown(at)["heads"] == "4.2,0"
+        at.number_input(key="field_head").set_value(2).run()
+        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H2", "L4 H2", "L0"]
+
+    def test_more_than_there_are_colours_are_left_out_and_named(self):
+        at = open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,0.2,5")
+        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == [
+            "L3 H1",
+            "L3 H5",
+            "L2 H4",
+            "L1 H7",
+        ]
+        assert "Lines of 4 heads at most are drawn" in caption(at)
+        assert caption(at).endswith("without layer 0, head 2; layer 5, all heads.")
+
+        assert "at most" not in caption(open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,3.1"))
+
+    def test_one_that_is_picked_is_drawn_once(self):
+        at = open_page(PAGE, **DOOR, heads="3.1,2.4")
+        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H1", "L2 H4"]
+
+    def test_that_the_model_does_not_have_are_left_out(self):
+        at = open_page(PAGE, **DOOR, heads="2.4,6.1,3.12")
+        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H1", "L2 H4"]
+        assert notices(at) == [
+            "Heads 2.4, 6.1, 3.12 were asked for; those that all-MiniLM-L6-v2 has are shown."
+        ]
+
+    @pytest.mark.parametrize("heads", ["door", "3.", "-1.2", "3.1.2", "٣.١", ",,", "9" * 40])
+    def test_that_are_none_are_said_to_be(self, heads):
+        at = open_page(PAGE, **DOOR, heads=heads)
+        assert_no_exception(at)
+        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H1"]
+        assert notices(at) == [f"The link asks for heads “{heads}”; they are written as 3.5,4.2."]
+
+
+class TestMeasures:
+    def test_rollout_is_of_all_heads_of_a_layer(self, door_trace):
+        at = open_page(PAGE, **DOOR, heads="3.5,2.4", show="rollout")
+        assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3", "L2"]
+        expected = {}
+        for layer in (2, 3):
+            reached = np.eye(11)
+            for below in range(layer + 1):
+                mean = np.mean([door_trace.weights(below, head) for head in range(12)], axis=0)
+                reached = (0.5 * mean + 0.5 * np.eye(11)) @ reached
+            expected |= {(f"L{layer}", *one): reached[one] for one in kept_share(reached, 0.7)}
+        assert_same_weights(lines(at), expected)
+        assert finding(at).startswith("Layers 0 to 3, all heads: rollout attributes ")
+        assert "half of each layer is its attention and half the residual connection" in caption(at)
+        assert shown(at)["heads"] == "3.5,2.4"  # they come back with the weights
+
+    def test_norms_are_as_thick_as_they_are_to_the_largest(self, door_trace):
+        at = open_page(PAGE, **DOOR, show="norms")
+        norms = door_trace.pattern(3, 1, measure="norms").weights
+        assert component(at, "token_flow")["largest"] == pytest.approx(float(norms.max()))
+        assert f"relative to the largest, {norms.max():.3g}" in caption(at)
+        assert_same_weights(lines(at), {("L3 H1", *one): norms[one] for one in kept_share(norms, 0.7)})
+
+    def test_a_threshold_of_norms_is_in_percent_of_the_largest(self, door_trace):
+        at = open_page(PAGE, **DOOR, show="norms", threshold="weight", weakest=50)
+        norms = door_trace.pattern(3, 1, measure="norms").weights
+        assert len(lines(at)) == (norms >= norms.max() / 2).sum()
+
+    def test_scores_have_no_flow_and_the_weights_are_drawn(self, door_trace):
+        at = open_page(PAGE, **DOOR, show="scores")
+        assert at.button_group(key="field_show").value == "weights"
+        assert max(lines(at).values()) == pytest.approx(door_trace.weights(3, 1).max(), rel=1e-3)
+
+    def test_cross_attention_has_no_rollout(self, checkpoint, monkeypatch):
+        monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
+        at = open_page(PAGE, model="bart", text="the cat sat on a mat", second="it opened", kind="cross")
+        assert_no_exception(at)
+        assert errors(at) == []
+        data = component(at, "token_flow")
+        assert len(data["queries"]["labels"]) != len(data["keys"]["labels"])
+        assert [one.content for one in at.button_group(key="field_show").proto.options] == [
+            "Weights",
+            "Norm-based",
+        ]
+
+
+class TestKept:
+    def test_a_link_keeps_a_query(self):
+        at = open_page(PAGE, **DOOR, query=5, lines_of="query")
+        assert component(at, "token_flow")["kept"] == ["query", 5]
+        at.number_input(key="field_layer").set_value(2).run()
+        at.slider(key="field_share").set_value(30).run()
+        assert component(at, "token_flow")["kept"] == ["query", 5]
+        assert shown(at)["lines_of"] == "query"
+
+    def test_a_link_keeps_a_key(self):
+        at = open_page(PAGE, **DOOR, query=7, key=3, lines_of="key")
+        assert component(at, "token_flow")["kept"] == ["key", 3]
+
+    def test_another_sentence_lets_go(self):
+        at = open_page(PAGE, **DOOR, query=5, lines_of="query")
+        type_text(at, "Nobody opened the old gate.")
+        assert component(at, "token_flow")["kept"] is None
+        assert "lines_of" not in shown(at)
+
+    def test_a_piece_keeps_its_word(self):
+        at = open_page(PAGE, text="Unbelievably odd.", query=3, unit="words", lines_of="query")
+        data = component(at, "token_flow")
+        assert data["queries"]["labels"][1] == "unbelievably"
+        assert data["kept"] == ["query", 1]
+        assert data["queries"]["picked"] == 1
+
+    def test_what_is_hidden_is_not_kept(self):
+        at = open_page(PAGE, **DOOR, query=0, lines_of="query", special="hidden")
+        data = component(at, "token_flow")
+        assert (data["kept"], data["queries"]["picked"]) == (None, None)
+        assert "“[CLS]” is not shown" in finding(at)
+
+
+class TestRowsAndColumns:
+    def test_the_border_of_a_pair_is_marked_on_both_sides(self):
+        at = open_page(PAGE, text="The door opened.", second="Who was it?")
+        data = component(at, "token_flow")
+        assert data["queries"]["border"] == data["keys"]["border"] == 6
+        assert data["queries"]["labels"][5:7] == ["[SEP]", "who"]
+
+    def test_one_sentence_to_the_other(self, embedded):
+        at = open_page(
+            PAGE, text="The door opened.", second="Who was it?", sentences="B → A", share=100, layer=2, head=5
+        )
+        data = component(at, "token_flow")
+        assert data["queries"]["border"] is data["keys"]["border"] is None
+        weights = embedded.trace("The door opened.", "Who was it?").weights(2, 5)
+        assert_same_weights(
+            lines(at), {("L2 H5", i, j): weights[i, j] for i in range(6, 11) for j in range(6)}
+        )
+
+    def test_hidden_tokens_have_no_lines(self):
+        at = open_page(PAGE, **DOOR, special="hidden", share=100)
+        assert {query for _, query, _ in lines(at)} == set(range(1, 10))
+        assert {key for _, _, key in lines(at)} == set(range(1, 10))
+        assert "81 lines, 100.0% of the weight between these tokens. Special tokens are hidden." in caption(
+            at
+        )
+
+
+@pytest.fixture(scope="module")
+def long_page():
+    return open_page(PAGE, text=LONG, cut=1, layer=3, head=1, query=155)
+
+
+class TestLongText:
+    def test_only_the_strongest_lines_are_sent(self, long_page, embedded):
+        weights = embedded.trace(LONG, cut=True).weights(3, 1)
+        found = lines(long_page)
+        assert len(weights) == 512
+        assert len(found) == MOST_LINES
+        kept = kept_share(weights.astype(np.float64), 0.7)
+        of_query = {("L3 H1", *one) for one in kept if one[0] == 155}
+        assert of_query <= found.keys()
+        weakest = min(weight for line, weight in found.items() if line not in of_query)
+        stronger = [one for one in kept if weights[one] > weakest * 1.001]
+        assert all(("L3 H1", *one) in found for one in stronger)
+
+    def test_those_of_the_pair_are_drawn_and_the_rest_is_said_to_be_hidden(self, long_page):
+        given = component(long_page, "token_flow")["lines"]
+        drawn = np.array(given["drawn"], dtype=bool)
+        of_query = np.array(given["query"]) == 155
+        strongest = np.array(given["key"])[of_query][-1]  # the weakest are sent first
+        np.testing.assert_array_equal(drawn, of_query | (np.array(given["key"]) == strongest))
+        assert 5 < drawn.sum() < 200
+        said = (
+            f"{MOST_LINES - drawn.sum():,} of these lines, of other queries and keys, are hidden: hover over"
+        )
+        assert said in caption(long_page)
+
+    def test_all_of_a_short_text_are_drawn(self):
+        at = open_page(PAGE, **DOOR)
+        assert all(component(at, "token_flow")["lines"]["drawn"])
+        assert "hidden" not in caption(at)
+
+    def test_more_are_drawn_on_request(self):
+        at = open_page(PAGE, **DOOR, query=7, key=5, share=100, at_once=30)
+        assert sum(component(at, "token_flow")["lines"]["drawn"]) == 11 + 10 + 30
+        at.number_input(key="field_at_once").set_value(2000).run()
+        assert all(component(at, "token_flow")["lines"]["drawn"])
+        assert shown(at)["at_once"] == "2000"
+
+    def test_the_caption_says_what_they_hold(self, long_page, embedded):
+        said = re.search(
+            r"The 2,000 strongest lines, ([\d.]+)% of the weight; ([\d,]+) weaker", caption(long_page)
+        )
+        assert float(said[1]) == pytest.approx(100 * sum(lines(long_page).values()) / 512, abs=0.1)
+        weights = embedded.trace(LONG, cut=True).weights(3, 1).astype(np.float64)
+        assert int(said[2].replace(",", "")) == pytest.approx(len(kept_share(weights, 0.7)) - 2000, abs=5)
+
+    def test_what_is_sent_is_small(self, long_page):
+        [sent] = [one for one in long_page.get("bidi_component") if one.key == "token_flow"]
+        assert len(sent.proto.json) < 100_000
+
+
+def test_all_heads_cannot_be_selected_at_once_where_four_is_the_most():
+    assert not open_page(PAGE, **DOOR).multiselect(key="field_heads").proto.select_all

@@ -1,0 +1,65 @@
+"""The tour of the first screen: five stops with the reader's own sentence, in the address, to be left at any time."""
+
+import pytest
+
+from tests.app.screen import component, notices, open_page, shown, type_text, unescaped
+from ui.words.findings import special_note
+
+
+def tour(at):
+    return component(at, "tour")
+
+
+def test_the_first_screen_says_what_the_app_is_for_and_invites_to_the_tour():
+    at = open_page()
+    assert tour(at)["at"] == 0
+    assert tour(at)["purpose"].startswith("attnviz shows where a language model's attention goes")
+    assert [one["title"] for one in tour(at)["stops"]] == ["Sentence", "Matrix", "One row", "Map", "Verdict"]
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_every_stop_is_on_a_control_that_is_there(stop):
+    at = open_page(tour=stop)
+    assert tour(at)["at"] == stop
+    assert shown(at)["tour"] == str(stop)
+    target = tour(at)["stops"][stop - 1]["target"]
+    [style] = [one.proto.body for one in at.get("html") if "outline" in one.proto.body]
+    assert f".st-key-{target} " in style
+
+
+def test_it_is_told_with_the_sentence_on_screen():
+    at = type_text(open_page(tour=3), "the old door creaked")
+    assert "6 tokens" in tour(at)["stops"][0]["text"]
+    assert "“" in tour(at)["stops"][2]["text"]
+    assert tour(at)["at"] == 3, "another sentence does not end the tour"
+
+
+@pytest.mark.parametrize("stop", ["6", "-1", "x"])
+def test_a_stop_that_is_not_there_is_named(stop):
+    at = open_page(tour=stop)
+    assert any("tour" in one for one in notices(at))
+    assert 0 <= tour(at)["at"] <= 5
+
+
+class TestSpecialNote:
+    """What [CLS] takes, and what it adds."""
+
+    def test_is_on_the_first_screen(self, door_trace):
+        norms = door_trace.pattern(3, 1, measure="norms").weights
+        at = open_page()
+        share = f"{norms[7, 0] / norms[7, 5]:.0%}"
+        notes = [
+            unescaped(one.value) for one in at.caption if "not yet a large effect" in unescaped(one.value)
+        ]
+        assert notes == [
+            f"A large weight is not yet a large effect: “[CLS]” adds {share} of what “door” adds, by its norm-based weight."
+        ]
+
+    def test_is_not_there_where_the_largest_weight_is_the_key_s(self, door_trace):
+        weights, norms = door_trace.pattern(3, 1), door_trace.pattern(3, 1, measure="norms")
+        assert special_note(weights, norms, 8, 5) == ""  # "opened" gives most to "door"
+        assert special_note(weights, norms, 7, 0) == ""  # [CLS] itself is selected
+
+    def test_is_not_there_where_the_special_token_adds_as_much(self, door_trace):
+        weights = door_trace.pattern(3, 1)
+        assert special_note(weights, weights, 7, 5) == ""  # by weight it has more

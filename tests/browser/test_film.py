@@ -1,0 +1,263 @@
+"""The film of one head in Chromium: played, stopped, stepped, dragged, by pointer, finger and keyboard."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.screen import DOOR, open_screen, wait_until_idle
+
+PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
+NAMES = ("Vector", "Query, key, value", "Products", "Scaling", "Softmax", "Weighted values", "Output")
+
+
+def film(page):
+    return page.locator(".st-key-head_film")
+
+
+def picture(page):
+    return film(page).locator(".screen svg")
+
+
+def slider(page):
+    return film(page).get_by_role("slider", name="Stage of the film")
+
+
+def button(page, name):
+    return film(page).get_by_role("button", name=name, exact=True)
+
+
+def open_film(page, server, **params):
+    open_screen(page, server, "step_by_step", **PLACE | {"step": 4} | params)
+    expect(picture(page)).to_be_visible()
+
+
+def stage(page, number):
+    """Waits until this stage is shown and at rest."""
+    expect(slider(page)).to_have_value(str(number - 1))
+    expect(slider(page)).to_have_attribute("aria-valuetext", NAMES[number - 1])
+    expect(film(page).locator(".said")).to_contain_text(f"{NAMES[number - 1]}. ")
+
+
+def texts(page):
+    """What can be read in the picture now."""
+    return picture(page).evaluate("""svg => [...svg.querySelectorAll('text')]
+        .filter(one => one.getAttribute('visibility') === 'visible' && Number(one.getAttribute('opacity')) > 0.99)
+        .map(one => one.textContent)""")
+
+
+def moments(page):
+    """Notes where the slider is at every frame."""
+    slider(page).evaluate("""slider => {
+        window.moments = [];
+        const note = () => { window.moments.push(Number(slider.value)); window.noting = requestAnimationFrame(note); };
+        note();
+    }""")
+
+
+def noted(page):
+    return page.evaluate("cancelAnimationFrame(window.noting), window.moments")
+
+
+def test_it_plays_when_asked_and_stops_at_the_end(page, server):
+    open_film(page, server)
+    stage(page, 1)
+    moments(page)
+    button(page, "Play").click()
+    expect(button(page, "Pause")).to_be_visible()
+    stage(page, 7)
+    expect(button(page, "Play")).to_be_visible()
+    seen = noted(page)
+    assert seen == sorted(seen)
+    assert len({one for one in seen if one % 1}) > 10
+    expect(button(page, "Next")).to_be_disabled()
+    button(page, "Play").click()  # once more
+    expect(slider(page)).not_to_have_value("6")
+    expect(button(page, "Pause")).to_be_visible()
+
+
+def test_pause_comes_to_rest_where_every_number_is_real(page, server, door_trace):
+    open_film(page, server)
+    button(page, "Play").click()
+    page.wait_for_function("slider => Number(slider.value) > 1.4", arg=slider(page).element_handle())
+    button(page, "Pause").click()
+    expect(button(page, "Play")).to_be_visible()
+    page.wait_for_function("slider => Number(slider.value) % 1 === 0", arg=slider(page).element_handle())
+    at = int(slider(page).input_value())
+    assert at in (1, 2, 3)
+    moments(page)
+    expect(slider(page)).to_have_value(str(at))
+    assert set(noted(page)) == {at}
+
+
+def test_numbers_are_the_models(page, server, door_trace):
+    """In each stage, read from the screen; three digits with a leading zero."""
+    q, k = door_trace.query(3, 1)[7].astype(float), door_trace.key(3, 1)
+    scores, weights = door_trace.scores(3, 1)[7], door_trace.weights(3, 1)[7]
+    open_film(page, server)
+    button(page, "Next").click()
+    expected = {3: k @ q, 4: scores, 5: weights, 6: weights, 7: weights}
+    for number in range(2, 8):
+        stage(page, number)
+        found = texts(page)
+        labels = [one for one in found if re.search(r"·\d+$", one)]
+        assert labels == ["it·7", *(f"{one}·{at}" for at, one in enumerate(door_trace.tokens.labels))]
+        if number in expected:
+            written = [f"{one:#.3g}".replace("-", "−") for one in expected[number]]
+            shown = [one for one in found if one in written]
+            assert len(shown) >= len(written) and set(shown) == set(written), number
+        if number < 7:
+            button(page, "Next").click()
+    first = f"{door_trace.output(3, 1)[7, 0]:#.3g}".replace("-", "−")
+    assert any(one.startswith(f"{first}\u00a0") for one in texts(page))
+
+
+def test_back_and_next_and_the_names(page, server):
+    open_film(page, server)
+    expect(button(page, "Back")).to_be_disabled()
+    button(page, "Next").click()
+    stage(page, 2)
+    button(page, "Next").click()
+    button(page, "Next").click()  # before the way is done
+    stage(page, 4)
+    button(page, "Back").click()
+    stage(page, 3)
+    film(page).get_by_role("button", name="6. Weighted values").click()
+    stage(page, 6)
+
+
+def test_a_drag_follows_the_pointer_and_comes_to_rest(page, server):
+    open_film(page, server)
+    box = slider(page).bounding_box()
+    at = lambda share: box["x"] + 8 + share * (box["width"] - 16)  # noqa: E731
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(at(0), y)
+    page.mouse.down()
+    page.mouse.move(at(5.5 / 6), y, steps=8)
+    value = float(slider(page).input_value())
+    assert value == pytest.approx(5.5, abs=0.1)
+    flying = picture(page).locator("use[visibility=visible]")
+    assert flying.count() == 11  # every value is on its way to the sum
+    page.mouse.move(at(5.2 / 6), y)
+    page.mouse.up()
+    stage(page, 6)
+    assert flying.count() == 0
+
+
+def test_the_keyboard_alone(page, server):
+    open_film(page, server)
+    film(page).locator(".screen").focus()
+    for number in (2, 3):
+        page.keyboard.press("ArrowRight")
+        stage(page, number)
+    page.keyboard.press("ArrowLeft")
+    stage(page, 2)
+    page.keyboard.press("End")
+    stage(page, 7)
+    page.keyboard.press("Home")
+    stage(page, 1)
+    page.keyboard.press("Space")
+    expect(button(page, "Pause")).to_be_visible()
+    page.keyboard.press("Space")
+    expect(button(page, "Play")).to_be_visible()
+    slider(page).focus()
+    before = round(float(slider(page).input_value()))
+    page.keyboard.press("ArrowRight")
+    stage(page, before + 2)
+    button(page, "Back").focus()
+    page.keyboard.press("Space")  # the button's own
+    stage(page, before + 1)
+
+
+def test_without_motion_it_switches(page, server):
+    page.emulate_media(reduced_motion="reduce")
+    try:
+        open_film(page, server)
+        moments(page)
+        button(page, "Next").click()
+        stage(page, 2)
+        button(page, "Play").click()
+        stage(page, 4)
+        button(page, "Pause").click()
+        assert all(one == int(one) for one in noted(page))
+        expect(picture(page).locator("use[visibility=visible]")).to_have_count(0)
+    finally:
+        page.emulate_media(reduced_motion="no-preference")
+
+
+def test_the_stage_stays_when_another_head_or_query_is_selected(page, server):
+    open_film(page, server)
+    film(page).get_by_role("button", name="5. Softmax").click()
+    stage(page, 5)
+    page.get_by_role("button", name=re.compile(r"^token 5: ")).click()
+    expect(film(page).locator(".said")).to_contain_text("“door” gives")
+    wait_until_idle(page)
+    stage(page, 5)
+
+
+def test_numbers_of_a_strip_are_read_by_pointer_and_finger(page, server, door_trace):
+    open_film(page, server)
+    film(page).get_by_role("button", name="2. Query, key, value").click()
+    stage(page, 2)
+    cell = picture(page).locator("[data-strip][visibility=visible]").nth(0).locator("[data-cell='3']")
+    number = f"{door_trace.query(3, 1)[7, 3]:#.3g}".replace("-", "−")
+    readout = film(page).locator(".readout")
+    cell.hover()
+    expect(readout).to_have_text(f"q of it·7, dimension 3: {number}")
+    page.mouse.move(0, 0)
+    expect(readout).to_contain_text("Hover over")
+    cell.click()
+    expect(readout).to_have_text(f"q of it·7, dimension 3: {number}")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_on_a_phone(visitors, server, colours):
+    page = visitors(width=400, height=800, colours=colours)
+    open_film(page, server)
+    film(page).get_by_role("button", name="5. Softmax").click()
+    stage(page, 5)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    for one in film(page).locator("button").all():
+        box = one.bounding_box()
+        assert box["width"] >= 32 and box["height"] >= 32
+    height = film(page).bounding_box()["height"]
+    inside = picture(page).evaluate("""svg => {
+        const outer = svg.getBoundingClientRect();
+        return [...svg.querySelectorAll('text')].filter(one => one.getAttribute('visibility') === 'visible').every(one => {
+            const box = one.getBoundingClientRect();
+            return box.left >= outer.left - 1 && box.right <= outer.right + 1 && parseFloat(getComputedStyle(one).fontSize) >= 12;
+        });
+    }""")
+    for number in range(1, 8):
+        film(page).get_by_role("button", name=re.compile(rf"^{number}\. ")).click()
+        stage(page, number)
+        assert film(page).bounding_box()["height"] == height
+        said = film(page).locator(".said")
+        assert said.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), number
+    assert inside
+
+
+def test_its_look_is_in_its_attributes(page, server):
+    """Saved as it is, with no style sheet, it looks the same."""
+    open_film(page, server)
+    found = picture(page).evaluate("""svg => {
+        const copy = new DOMParser().parseFromString(new XMLSerializer().serializeToString(svg), 'image/svg+xml');
+        const texts = [...copy.querySelectorAll('text')];
+        const wanted = [...copy.querySelectorAll('use')].map(one => one.getAttribute('href').slice(1));
+        return {
+            root: copy.documentElement.tagName,
+            black: texts.filter(one => !one.getAttribute('fill')).length,
+            lost: wanted.filter(one => !copy.getElementById(one)).length,
+            flying: wanted.length,
+        };
+    }""")
+    assert found == {"root": "svg", "black": 0, "lost": 0, "flying": 22}
+
+
+def test_hostile_tokens_are_text(page, server):
+    open_film(page, server, model="hostile", text="the <b> $x^2$ door", layer=2, head=1, query=2, key=3)
+    film(page).get_by_role("button", name="3. Products").click()
+    stage(page, 3)
+    assert "<b>·2" in texts(page)
+    expect(film(page).locator(".said")).to_contain_text("q · k of “<b>” and “$x^2$” = ")
+    assert film(page).locator(".said").locator("b").count() == 1  # the stage's name

@@ -1,0 +1,38 @@
+"""What a browser has before the server has run anything: title, style and where the server is."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import running_server
+from tests.browser.screen import finding, wait_until_drawn
+from ui.page.navigation import page_named
+
+
+def test_is_in_our_style_before_the_first_script_has_run(server, visitors):
+    page = visitors(alone=True)
+    page.route_web_socket("**/_stcore/stream", lambda _: None)  # a server that never answers
+    page.goto(f"{server}/compare")
+
+    expect(page).to_have_title("Compare · attnviz")
+    content = page.locator(".stMain")
+    expect(content).to_be_attached()
+    assert content.bounding_box()["x"] == 220  # the menu has its place
+
+
+@pytest.fixture
+def below_a_path(tmp_path):
+    with running_server(tmp_path / "log.txt", STREAMLIT_SERVER_BASE_URL_PATH="class/attention") as address:
+        yield address
+
+
+def test_finds_the_server_where_all_pages_are_below_a_path(below_a_path, visitors):
+    page = visitors(alone=True)
+    page.goto(f"{below_a_path}/compare?layer=4")
+    wait_until_drawn(page, "compare")
+
+    expect(page).to_have_title("Compare · attnviz")
+    expect(page.get_by_test_id("stHeading").first).to_have_text("Compare")
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
+    expect(page).to_have_title(page_named("Attention").title)
+    expect(finding(page)).to_contain_text("Layer 4")
+    visitors.leave()

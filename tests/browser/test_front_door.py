@@ -1,0 +1,125 @@
+"""What a newcomer meets: the purpose of attnviz, a tour, and a menu of all pages."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import LOAD_MS
+from tests.browser.screen import finding, link, open_screen, sentence, wait_for_link, wait_until_idle
+from ui.page.navigation import PAGES
+
+
+def tour(page):
+    return page.get_by_role("region", name="Tour")
+
+
+def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(server, visitors):
+    page = visitors(width=1366, height=768, alone=True)
+    open_screen(page, server)
+    expect(tour(page)).to_contain_text("attnviz shows where a language model's attention goes")
+    tour(page).get_by_role("button", name="Start here").click()
+    titles = ["Sentence", "Matrix", "One row", "Map", "Verdict"]
+    targets = ["sentence", "matrix", "ranking", "map", "verdict"]
+    for number, (title, target) in enumerate(zip(titles, targets, strict=True), start=1):
+        expect(tour(page)).to_contain_text(f"{number} of 5 · {title}.")
+        wait_for_link(page, tour=number)
+        framed = page.locator(f".st-key-{target}").first
+        expect(framed).to_have_css("outline-style", "solid")
+        expect(framed).to_be_in_viewport()
+        expect(tour(page)).to_be_in_viewport(ratio=1)
+        tour(page).get_by_role("button", name="Finish" if number == 5 else "Next stop").click()
+    expect(tour(page).get_by_role("button", name="Take the tour again")).to_be_visible()
+    assert "tour" not in link(page)
+
+    tour(page).get_by_role("button", name="Take the tour again").click()
+    tour(page).get_by_role("button", name="Next stop").click()
+    expect(tour(page)).to_contain_text("2 of 5")
+    wait_for_link(page, tour=2)
+    tour(page).get_by_role("button", name="Leave").click()
+    expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 5")).to_be_visible()
+    wait_until_idle(page)
+    page.goto(f"{server}/")  # another day
+    expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 5")).to_be_visible(
+        timeout=LOAD_MS
+    )
+
+
+@pytest.mark.parametrize("height", [768])
+def test_all_pages_are_in_sight_on_a_laptop_in_their_groups(server, visitors, height):
+    page = visitors(width=1366, height=height)
+    open_screen(page, server)
+    for one in PAGES:
+        entry = page.get_by_test_id("stSidebar").get_by_role("link", name=one.name, exact=False).first
+        expect(entry).to_be_in_viewport(ratio=1)
+    groups = page.locator(".st-key-menu strong").all_inner_texts()
+    assert groups == list(dict.fromkeys(one.group for one in PAGES))
+
+
+def test_on_a_phone_the_menu_is_one_tap_away_and_closes_when_a_page_is_chosen(server, visitors):
+    page = visitors(width=400, height=800)
+    open_screen(page, server)
+    expect(sentence(page)).to_be_visible()
+    expect(page.get_by_role("combobox", name="Model")).to_be_visible()
+    for name in ("Layer (0–5)", "Head (0–11)"):
+        expect(page.get_by_role("spinbutton", name=name)).to_be_visible()
+    page.get_by_test_id("stExpandSidebarButton").click()
+    entry = page.get_by_test_id("stSidebar").get_by_role("link", name="Compare")
+    expect(entry).to_be_in_viewport()
+    entry.click()
+    expect(page.get_by_role("heading", name="Compare", level=1)).to_be_visible(timeout=LOAD_MS)
+    expect(entry).not_to_be_in_viewport()
+
+
+def test_on_a_phone_what_is_found_stays_in_sight(server, visitors):
+    page = visitors(width=400, height=800)
+    open_screen(page, server)
+    page.locator(".st-key-matrix").scroll_into_view_if_needed()
+    page.mouse.move(200, 600)
+    page.mouse.wheel(0, 500)
+    expect(finding(page)).to_be_in_viewport(ratio=1)
+
+
+def test_a_tap_on_a_page_keeps_what_is_typed(server, page):
+    open_screen(page, server)
+    sentence(page).fill("The cat slept because it was tired.")
+    box = page.get_by_test_id("stSidebar").get_by_role("link", name="Token flow").bounding_box()
+    finger = page.context.new_cdp_session(page)
+    place = {"x": box["x"] + 30, "y": box["y"] + box["height"] / 2}
+    finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [place]})
+    page.wait_for_timeout(80)  # as long as a finger stays
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    expect(page).to_have_title("Token flow · attnviz")
+    wait_for_link(page, text="The cat slept because it was tired.")
+    expect(sentence(page)).to_have_value("The cat slept because it was tired.")
+
+
+def test_a_head_that_is_not_there_is_answered_in_words(server, page):
+    open_screen(page, server)
+    field = page.get_by_role("spinbutton", name="Head (0–11)")
+    field.fill("14")
+    field.press("Enter")
+    expect(page.get_by_text("There is no head 14: all-MiniLM-L6-v2 has heads 0 to 11.")).to_be_visible()
+    expect(field).to_have_value("11")
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(field).to_have_value("0")
+
+
+def test_every_page_has_one_name(server, page):
+    open_screen(page, server)
+    for one, after in zip(PAGES, [*PAGES[1:], PAGES[0]], strict=True):
+        page.goto(f"{server}/{one.address}")
+        expect(page.get_by_role("heading", level=1)).to_have_text(one.name, timeout=LOAD_MS)
+        expect(page).to_have_title(re.compile(f"^{re.escape(one.name)} · attnviz$"))
+        wait_until_idle(page)
+        expect(page.get_by_role("link", name=f"Next: {after.name}")).to_be_visible()
+
+
+def test_a_closed_menu_covers_nothing_of_the_page(server, visitors):
+    page = visitors(width=1366, height=768)
+    open_screen(page, server)
+    page.get_by_test_id("stSidebar").hover()
+    page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
+    expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
+    for one in (page.get_by_role("heading", level=1), page.get_by_role("button", name="Export")):
+        one.click(trial=True)  # refused where something lies over it

@@ -1,0 +1,27 @@
+"""Numbers have the same form whether Python or a component's script writes them."""
+
+from attnviz.figures.theme import weight_text
+from tests.unit.test_components import SCRIPTS
+
+NUMBERS = [
+    0.0,
+    0.4754,
+    0.00412,
+    0.001,
+    0.99996,
+    1.0,
+    1.47,
+    -4.1305,
+    12.26,
+    999.4,
+    12345.6,
+    4.54e-4,
+    0.001e-3,
+    -8.9e-7,
+    3e7,
+]
+
+
+def test_a_number_is_written_alike_by_both(page):
+    script = f"numbers => {{ {SCRIPTS['labels.js']} return numbers.map(numberText); }}"
+    assert page.evaluate(script, NUMBERS) == [weight_text(one) for one in NUMBERS]

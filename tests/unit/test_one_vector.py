@@ -1,0 +1,72 @@
+"""One vector beside a context vector: lines as wide as weights, the last state always there, gaps dotted."""
+
+import numpy as np
+import pytest
+
+from attnviz.figures.one_vector import MOST_TOKENS, draw_one_vector, drawn_tokens, left_out
+from attnviz.figures.theme import DARK, LIGHT
+from attnviz.records import Axis
+from tests import hand_made
+
+LABELS = ["[CLS]", "the", "door", "opened", "[SEP]"]
+WEIGHTS = np.array([0.0, 0.125, 0.5, 0.25, 0.125], dtype=np.float32)
+
+
+def axis(labels):
+    return Axis.of(hand_made.tokens(labels))
+
+
+def lines_to_context(figure):
+    return [one for one in figure.layout.shapes if one.type == "line" and one.line.dash is None]
+
+
+@pytest.mark.parametrize(("theme", "palette"), [("light", LIGHT), ("dark", DARK)])
+def test_lines_are_as_wide_as_weights(theme, palette):
+    keys = axis(LABELS)
+    figure = draw_one_vector(WEIGHTS, keys, (keys, 3), picked=2, theme=theme)
+    lines = lines_to_context(figure)
+    assert [one.x0 for one in lines] == [1, 2, 3, 4]  # a weight of 0 has no line
+    np.testing.assert_allclose([one.line.width for one in lines], [0.6 + 13.4 * one for one in WEIGHTS[1:]])
+    assert [one.line.color for one in lines] == [palette.value, palette.picked, palette.value, palette.value]
+    np.testing.assert_array_equal(figure.data[0].customdata, WEIGHTS)
+
+
+def test_every_state_and_the_two_vectors_are_named():
+    keys = axis(LABELS)
+    texts = [one.text for one in draw_one_vector(WEIGHTS, keys, (keys, 3)).layout.annotations if one.text]
+    assert [one for one in texts if one[0] == "h"] == ["h1", "h2", "h3", "h4", "h5"]
+    assert {"<b>one vector</b>", "<b>context vector for opened·3</b>"} <= set(texts)
+    assert {"[CLS]·0", "door·2"} <= set(texts)
+    assert {"0.500", "0.250", "0.125"} <= set(texts)
+
+
+def test_an_arrow_joins_each_state_to_the_next():
+    keys = axis(LABELS)
+    figure = draw_one_vector(WEIGHTS, keys, (keys, 3))
+    level = [one for one in figure.layout.annotations if one.showarrow and one.y == one.ay]
+    assert [(round(one.ax), round(one.x)) for one in level][:4] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+
+
+def test_of_a_long_text_the_largest_weights_and_the_last_state_are_drawn():
+    n = 101
+    weights = np.arange(n, 0, -1) / (n * (n + 1) / 2)  # falling, so that the last token has the smallest
+    np.testing.assert_array_equal(drawn_tokens(weights), [*range(23), 100])
+    keys = axis(["a"] * n)
+    figure = draw_one_vector(weights, keys, (keys, 50))
+    assert len(figure.data[0].x) == MOST_TOKENS == 24
+    dotted = [one for one in figure.layout.shapes if one.type == "line" and one.line.dash == "dot"]
+    assert [(one.x0 > 22, one.x1 < 23) for one in dotted] == [(True, True)]  # one gap, before the last
+    share = (sum(range(79, 102)) + 1) / (n * (n + 1) / 2)
+    assert f"24 of {n} tokens" in left_out(weights) and f"{100 * share:.1f}%" in left_out(weights)
+    assert left_out(WEIGHTS) == ""
+
+
+def test_text_is_large_enough():
+    keys = axis(LABELS)
+    sizes = [
+        one.font.size for one in draw_one_vector(WEIGHTS, keys, (keys, 0)).layout.annotations if one.text
+    ]
+    assert min(sizes) >= 12
+    for n in (1, 2, 24, 25):
+        one = axis(["a"] * n)
+        assert len(draw_one_vector(np.full(n, 1 / n), one, (one, 0)).data[0].x) == min(n, 24)

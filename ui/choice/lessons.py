@@ -1,0 +1,92 @@
+"""Where the effect that a page teaches is largest: an example and a head for each, found by measurement.
+
+One concept: a Lesson. They are in lessons.toml, which ``make lessons`` writes.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attnviz.figures.theme import share_text
+from attnviz.model.catalogue import EMBEDDED
+from ui.choice.presets import PRESETS
+from ui.choice.selection import Selection
+
+FILE = Path(__file__).with_suffix(".toml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """An example of the bundled model in which the effect of a page is visible, and how large it is there."""
+
+    page: str
+    """Name of the page."""
+    preset: str
+    """Name of the example."""
+    layer: int | None = None
+    """None where the effect is that of all layers and heads."""
+    head: int | None = None
+    query: int
+    """Position of the query."""
+    query_label: str
+    """The token there."""
+    key: int | None = None
+    """Position of the key; None where the effect is that of all keys."""
+    key_label: str | None = None
+    effect: str
+    """The effect in words, with a place for each number."""
+    numbers: tuple[float, ...]
+    unit: str
+    """"share" for numbers that are written as percentages; otherwise what they are."""
+    mask: str | None = None
+    """The attention mask that has the effect; None for any."""
+    seed: int | None = None
+    """The random seed that it was measured with; None where nothing is random."""
+
+    @property
+    def text(self) -> str:
+        """The sentence of the example."""
+        return next(one.text for one in PRESETS if one.name == self.preset)
+
+    @property
+    def words(self) -> str:
+        """The effect with its numbers."""
+        written = [share_text(one) if self.unit == "share" else f"{one:.2f}" for one in self.numbers]
+        return self.effect.format(*written)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The fields of a selection that lead there."""
+        place = {"layer": self.layer, "head": self.head, "mask": self.mask, "seed": self.seed}
+        return {
+            "text": self.text,
+            "second": "",
+            "cut": False,
+            "masked": (),
+            "query": self.query,
+            "key": self.key,
+            **{name: value for name, value in place.items() if value is not None},
+        }
+
+    def is_shown(self, selection: Selection) -> bool:
+        """Whether a selection is already there, whatever its key where the effect is that of all keys."""
+        wanted = {name: value for name, value in self.changes.items() if name not in ("key", "cut")}
+        same = all(selection.value(name) == value for name, value in wanted.items())
+        return same and (self.key is None or selection.key == self.key)
+
+
+def read_lessons(text: str) -> tuple[Lesson, ...]:
+    """The lessons of a TOML file."""
+    found = tomllib.loads(text).get("lessons", [])
+    return tuple(Lesson(**(one | {"numbers": tuple(one["numbers"])})) for one in found)
+
+
+LESSONS = read_lessons(FILE.read_text(encoding="utf-8"))
+
+
+def lesson_for(page: str, selection: Selection) -> Lesson | None:
+    """The lesson of a page; None where there is none, it is shown already, or another model or a bundle is."""
+    if selection.model != EMBEDDED or selection.bundle:
+        return None
+    return next((one for one in LESSONS if one.page == page and not one.is_shown(selection)), None)

@@ -1,0 +1,167 @@
+"""A token's way through one head as a picture that moves, with the numbers of every stage.
+
+A component of our own, in SVG: text stays text, so that it can be read at any size, themed and saved as it is; places,
+opacities and lengths move with no library. Numbers are exchanged and never counted up: none is ever seen that the model
+did not compute.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.figures.matrices import largest_of_blocks
+from attnviz.figures.theme import (
+    FONT,
+    THEMES,
+    TOKEN_FONT,
+    ThemeName,
+    difference_scale,
+    number_text,
+)
+from ui.components import colours, register
+
+_mount = register("head_film", "svg", "html", "labels", "film_picture")
+
+STAGES = ("Vector", "Query, key, value", "Products", "Scaling", "Softmax", "Weighted values", "Output")
+MOST_CELLS = 64
+"""Most cells of a strip: 2 px each on a phone."""
+_MOST_FIRST = 10
+_SHARE_BELOW = 0.99
+_MIDDLE = 32  # of the scale, whose ends are 0 and 64
+
+Letter = Literal["x", "q", "k", "v", "o"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmRow:
+    """One key with all that the film shows of it."""
+
+    label: str
+    is_special: bool = False
+    is_picked: bool = False
+    x: Float[np.ndarray, " d_model"] | None = None
+    key: Float[np.ndarray, " d_head"] | None = None
+    """None for several keys together, which have no products and scores either."""
+    value: Float[np.ndarray, " d_value"]
+    product: float | None = None
+    score: float | None = None
+    """Minus infinity where the key is masked."""
+    exponential: float
+    """e to the power of the score less the largest score: what the softmax divides by the sum."""
+    weight: float
+
+
+def head_film(
+    rows: Sequence[FilmRow],
+    *,
+    name: str,
+    label: str,
+    x: Float[np.ndarray, " d_model"] | None,
+    query: Float[np.ndarray, " d_head"],
+    output: Float[np.ndarray, " d_value"],
+    total: float,
+    exponentials: float,
+    said: Sequence[str],
+    score: str,
+    theme: ThemeName,
+) -> None:
+    """Draws the film; it begins with the second stage where ``x`` is not known.
+
+    Args:
+        name: what it shows, for those who do not see it.
+        label: of the query.
+        total, exponentials: the sums of all weights, and of all that they are made from.
+        said: a sentence for each of `STAGES`.
+        score: how a score is written, such as "q · k / √32".
+    """
+    spans = {
+        "x": darkest_from([x, *(row.x for row in rows)]),
+        "q": _largest([query]),
+        "k": _largest([row.key for row in rows]),
+        "v": _largest([row.value for row in rows]),
+    }
+    largest = max(row.weight for row in rows) or 1.0
+    _mount(
+        key="head_film",
+        data={
+            "name": name,
+            "first": 0 if x is not None else 1,
+            "stages": [{"name": stage, "said": one} for stage, one in zip(STAGES, said, strict=True)],
+            "query": {
+                "label": label,
+                "x": _strip(x, "x", f"x of {label}", spans["x"]),
+                "q": _strip(query, "q", f"q of {label}", spans["q"]),
+            },
+            "rows": [
+                {
+                    "label": row.label,
+                    "special": row.is_special,
+                    "picked": row.is_picked,
+                    "x": _strip(row.x, "x", f"x of {row.label}", spans["x"]),
+                    "k": _strip(row.key, "k", f"k of {row.label}", spans["k"]),
+                    "v": _strip(row.value, "v", f"v of {row.label}", spans["v"]),
+                    "product": _number(row.product),
+                    "score": _number(row.score),
+                    "exponential": _number(row.exponential),
+                    "weight": _number(row.weight),
+                    "opacity": round(row.weight / largest, 4),
+                }
+                for row in rows
+            ],
+            "output": _strip(output, "v", f"output for {label}", _largest([output])),
+            "total": number_text(total),
+            "exponentials": number_text(exponentials),
+            "score": score,
+            "scale": [colour for _, colour in difference_scale(THEMES[theme])],
+            "font": FONT,
+            "tokenFont": TOKEN_FONT,
+            "colours": colours(
+                theme, "background", "text", "quiet", "edge", "query", "key", "value", "picked", "strong"
+            )
+            | {"falls": THEMES[theme].falls, "grows": THEMES[theme].grows},
+        },
+    )
+
+
+def darkest_from(vectors: Sequence[np.ndarray | None]) -> float:
+    """The number from which on all have the darkest tone: a few dimensions of x are many times larger than the rest.
+
+    Source: Timkey and van Schijndel 2021 (arXiv:2109.04404), "rogue dimensions".
+    """
+    known = [np.abs(one) for one in vectors if one is not None]
+    return float(np.quantile(np.concatenate(known), _SHARE_BELOW)) or 1.0 if known else 1.0
+
+
+def _largest(vectors: Sequence[np.ndarray | None]) -> float:
+    return (
+        max((float(np.abs(one).max(initial=0.0)) for one in vectors if one is not None), default=0.0) or 1.0
+    )
+
+
+def _strip(vector: np.ndarray | None, role: str, name: str, span: float) -> Mapping[str, object] | None:
+    """A vector as cells: their colours, as places in the scale, and their numbers in words."""
+    if vector is None:
+        return None
+    block = -(-len(vector) // MOST_CELLS)
+    cells = largest_of_blocks(vector[None], 1, block)[0]
+    return {
+        "role": role,
+        "name": name,
+        "size": len(vector),
+        "block": block,
+        "tones": np.rint(_MIDDLE + _MIDDLE * np.clip(cells / span, -1, 1)).astype(int).tolist(),
+        "texts": [number_text(float(one)) for one in cells],
+        "first": [number_text(float(one)) for one in vector[:_MOST_FIRST]],
+    }
+
+
+def _number(number: float | None) -> Mapping[str, object] | None:
+    """A number and how it is written; without a number where the key is masked."""
+    if number is None:
+        return None
+    if not np.isfinite(number):
+        return {"number": None, "text": "masked"}
+    return {"number": float(f"{number:.5g}"), "text": number_text(number)}

@@ -1,0 +1,49 @@
+"""The tour of a page: one stop after the other, on the real controls; the browser remembers how far a visitor came."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import streamlit as st
+
+from attnviz.figures.theme import ThemeName
+from ui.components import colours, register
+
+_mount = register("tour", "html")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """One stop."""
+
+    title: str
+    text: str
+    target: str
+    """Key of the control or picture that it is about; it is brought into view."""
+
+
+def tour(
+    stops: Sequence[Stop], *, at: int, purpose: str, on_go: Callable[[int], None], theme: ThemeName
+) -> None:
+    """Draws the stop that the tour is at, or the line that invites to it.
+
+    Args:
+        at: number of the stop, from 1; 0 outside the tour.
+        purpose: what the app is for, said beside the invitation.
+        on_go: called with the number of the stop to go to, 0 to leave.
+    """
+
+    def take() -> None:
+        number = st.session_state["tour"].go
+        if isinstance(number, int | float) and 0 <= number <= len(stops):
+            on_go(int(number))
+
+    _mount(
+        key="tour",
+        data={
+            "stops": [asdict(stop) for stop in stops],
+            "at": at,
+            "purpose": purpose,
+            "colours": colours(theme, "background", "text", "quiet", "edge", "picked", "query"),
+        },
+        on_go_change=take,
+    )

@@ -1,0 +1,74 @@
+"""The caption of an exported picture: its text, model, head, what its colours or lines mean, and attnviz's version.
+
+One concept: what a picture says about itself once it has left its page. Plain text; nothing on screen changes.
+"""
+
+import unicodedata
+
+import attnviz
+from ui.page.view import View
+from ui.words.findings import METHOD_NAMES
+
+_NUMBERS = {
+    "weights": "attention weight",
+    "scores": "attention score",
+    "norms": "norm-based weight",
+    "rollout": "rollout",
+}
+_MASKED = "cell colour: attention weight"
+
+
+def caption(view: View, key: str, name: str, about: str = "") -> list[str]:
+    """The paragraphs below a picture: the text, then where it is from and what it shows.
+
+    Args:
+        key: of the picture's element.
+        name: what the picture is called.
+        about: what else it shows, such as the other side of a comparison.
+    """
+    tokens, target = view.trace.tokens, view.trace.target_tokens
+    second = target.text if target else tokens.text_pair
+    text = " / ".join(_plain(one) for one in (tokens.text, second) if one)
+    masked = ", ".join(f"“{_plain(label)}” (token {at})" for at, label in tokens.masked.items())
+    selection = view.selection
+    parts = [
+        name,
+        view.trace.provenance.model,
+        f"layer {selection.layer}, head {selection.head}",
+        f"masked: {masked}" if masked else "",
+        _meaning(view, key),
+        about,
+        f"attnviz {attnviz.__version__}",
+    ]
+    return [f"“{text}”", " · ".join(_plain(one) for one in parts if one)]
+
+
+def _meaning(view: View, key: str) -> str:
+    """What colour, length or thickness means in the picture of this key; empty where its axes say it."""
+    selection = view.selection
+    number = _NUMBERS[selection.show]
+    logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
+    measured = _NUMBERS[view.measure]
+    maps = selection.maps
+    return {
+        "matrix": f"cell colour: {number}{logarithmic}",
+        "ranking": f"bar length: {measured}",
+        "map": f"line thickness: attention weight; t-SNE, {maps.metric} distance",
+        "space_map": f"line thickness: attention weight; {METHOD_NAMES[maps.method]}",
+        "token_flow": f"line thickness: {measured}",
+        "compare_first": f"cell colour: {measured}",
+        "compare_second": f"cell colour: {measured}",
+        "compare_difference": f"cell colour: {measured} of B minus that of A",
+        "head_grid": f"cells: {measured} of each head",
+        "map_grid": "line thickness: attention weight of each head",
+        "errors": "cell colour: largest difference from the model's attention weights",
+        "mask_before": _MASKED,
+        "mask_after": _MASKED,
+        "mask_effect": "change by the mask",
+    }.get(key, "")
+
+
+def _plain(text: str) -> str:
+    """Text on one line, without control characters, which no picture can hold."""
+    shown = (" " if one.isspace() else one for one in text)
+    return " ".join("".join(one for one in shown if unicodedata.category(one) not in ("Cc", "Cs")).split())

@@ -1,0 +1,122 @@
+"""What is looked at, above every page: the sentence, the model, layer and head, and what rows and columns stand for."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from attnviz.model.catalogue import offers
+from attnviz.model.tokenization import has_words
+from ui.choice import state, widgets
+from ui.choice.presets import Preset, offered_presets
+from ui.page.view import View
+from ui.work import cache
+
+
+def sentence() -> DeltaGenerator:
+    """The sentence, or a pair; the place for the examples, which depend on the model that is shown."""
+    with st.container(key="sentence", horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.text_area(**widgets.field("text", take=_take_sentence, is_typed=True, height="content"))
+        with st.popover("Second sentence", icon=":material/add:", key="second_sentence"):
+            st.text_area(**widgets.field("second", take=_take_sentence, is_typed=True, height="content"))
+        st.button(
+            "Show attention",
+            type="primary",
+            on_click=state.hold,
+            key="show_attention",
+            help="Shows the attention for this sentence; so does Ctrl+Enter in the field.",
+        )
+        return st.container(key="examples", width=250)
+
+
+def _take_sentence(**typed: str) -> None:
+    """What is typed, in the first or the second sentence, becomes what the model reads."""
+    state.change(**typed, cut=False, query=None, key=None)
+
+
+def examples(view: View) -> None:
+    """A list of the examples; those with a blank only where the model fills it in."""
+    st.selectbox(
+        "Examples",
+        offered_presets(fills_blanks=cache.fills_blanks(view.selection.source)),
+        index=None,
+        format_func=lambda preset: preset.name,
+        placeholder="Select one",
+        key="preset_choice",
+        on_change=_take_preset,
+        help="Replaces your sentence with an example.",
+    )
+
+
+def _take_preset() -> None:
+    preset: Preset | None = st.session_state.preset_choice
+    if preset is not None:
+        st.session_state.preset_choice = None  # so that the same example can be selected again
+        state.choose_preset(preset)
+
+
+def model() -> None:
+    """Whose attention is shown."""
+    names = [one.name for one in offers()]
+    descriptions = {one.name: one.description for one in offers()}
+    st.selectbox(
+        **widgets.field(
+            "model",
+            help="Shows the attention of this model. "
+            + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
+            + ". For your own, list its folder or its name on the Hub in ATTNVIZ_MODELS and start attnviz again.",
+            options=names,
+            width=265,
+        )
+    )
+
+
+def place(view: View) -> None:
+    """Layer and head, with buttons that walk through the heads."""
+    kind, trace = view.kind, view.trace
+    if len(trace.kinds) > 1:
+        st.segmented_control(
+            **widgets.field("kind", view.selection.but(kind=kind), options=trace.kinds, required=True)
+        )
+    n_layers, n_heads = trace.n_layers(kind), trace.n_heads(kind)
+    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{n_layers - 1})", width=205))
+    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{n_heads - 1})", width=210))
+    current = view.selection.layer * n_heads + view.selection.head
+    for step, label, icon in (
+        (-1, "Previous", ":material/chevron_left:"),
+        (1, "Next", ":material/chevron_right:"),
+    ):
+        layer, head = divmod((current + step) % (n_layers * n_heads), n_heads)
+        st.button(
+            label,
+            icon=icon,
+            key=f"head_{label.lower()}",
+            help=f"Shows layer {layer}, head {head}.",
+            on_click=_walk,
+            args=(step, n_layers, n_heads),
+        )
+
+
+def rows_and_columns(view: View) -> None:
+    """What rows and columns stand for and which are left out, on every page alike."""
+    has = has_words(view.trace.tokens, view.trace.target_tokens)
+    with st.popover("Rows and columns", icon=":material/table_rows:", key="rows_and_columns"):
+        st.segmented_control(
+            **widgets.field(
+                "unit",
+                help="Merges word pieces: their columns are summed and their rows averaged."
+                if has
+                else "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.",
+                required=True,
+            ),
+            disabled=not has,
+        )
+        st.segmented_control(**widgets.field("special", required=True))
+        if view.trace.tokens.text_pair is not None:
+            st.segmented_control(**widgets.field("sentences", required=True))
+
+
+def _walk(step: int, n_layers: int, n_heads: int) -> None:
+    """The next head or the one before, from where the last click led, even if that is not drawn yet."""
+    chosen = state.chosen()
+    layer, head = min(chosen.layer, n_layers - 1), min(chosen.head, n_heads - 1)
+    layer, head = divmod((layer * n_heads + head + step) % (n_layers * n_heads), n_heads)
+    state.change(layer=layer, head=head)

@@ -1,0 +1,33 @@
+"""A line that leads to an example in which the effect that a page teaches is visible."""
+
+import streamlit as st
+
+from ui.choice import state
+from ui.choice.lessons import lesson_for
+from ui.page.view import View
+from ui.words.literal import literal
+
+
+def offer(page: str, view: View) -> None:
+    """A button below the heading; none where the page has no such example, or shows it."""
+    lesson = lesson_for(page, view.selection)
+    if lesson is None:
+        return
+    place = "" if lesson.layer is None else f"layer {lesson.layer}, head {lesson.head} on "
+    st.button(
+        literal(
+            f"Show an example where this is visible: {place}“{_beginning(lesson.text)}” ({lesson.words})"
+        ),
+        icon=":material/lightbulb:",
+        type="tertiary",
+        on_click=state.change,
+        kwargs=lesson.changes,
+        key="lesson_example",
+        help="Replaces your sentence, layer, head and query with this example; the browser's Back brings yours back.",
+    )
+
+
+def _beginning(text: str, most: int = 4) -> str:
+    """The first words of a sentence."""
+    words = text.split()
+    return " ".join(words[:most]) + (" …" if len(words) > most else "")

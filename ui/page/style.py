@@ -1,0 +1,12 @@
+"""The style of every page: its own, and what Streamlit's needs to be mended."""
+
+from pathlib import Path
+
+from ui import streamlit_fixes
+
+_FILES = (Path(__file__).with_name("frame.css"), *sorted(Path(streamlit_fixes.__file__).parent.glob("*.css")))
+
+
+def style() -> str:
+    """CSS."""
+    return "".join(file.read_text(encoding="utf-8") for file in _FILES)

@@ -1,0 +1,100 @@
+"""The grid of all heads: pictures or numbers, with what it says at a glance."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz import heads
+from attnviz.figures.heatmap import MEASURE_NAMES
+from attnviz.figures.theme import weight_text
+from attnviz.figures.thumbnails import MOST_PIXELS
+from attnviz.heads import STATISTICS
+from ui.components.head_grid import head_grid
+from ui.page.view import hidden_note
+from ui.sections.all_heads.screen import PICTURES, Screen, pick, within
+from ui.words.findings import ATTENDS, MARKS
+from ui.words.literal import literal
+from ui.work import cache
+
+
+def finding(screen: Screen) -> str:
+    """What the grid says at a glance."""
+    if screen.shown == PICTURES:
+        n_labelled = int(np.any(list(screen.labels.values()), axis=0).sum())
+        counts = sorted(((int(bears.sum()), label) for label, bears in screen.labels.items()), reverse=True)
+        listed = ", ".join(
+            f"{count} attend{'s' * (count == 1)} {ATTENDS[label]}" for count, label in counts if count
+        )
+        said = f"{n_labelled} of {np.prod(screen.shape)} heads match a known pattern"
+        return f"{said}: {listed}" if listed else said
+    numbers = screen.numbers[screen.shown]
+    order = heads.ranked(numbers)[: np.isfinite(numbers).sum()]
+    most, least = (
+        f"layer {layer}, head {head}, {screen.amount(screen.shown, layer, head)}"
+        for layer, head in (order[0], order[-1])
+    )
+    return f"{STATISTICS[screen.shown].title}: most in {most}; least in {least}"
+
+
+def grid(screen: Screen) -> None:
+    """All heads, layers down and heads across."""
+    view, selection = screen.view, screen.view.selection
+    pictures, largest = None, None
+    if screen.shown == PICTURES:
+        renormalise = selection.special == "renormalised" and view.hides_special
+        with st.spinner("Drawing all heads …", show_time=True):
+            largest = cache.pooled(screen.cells, renormalise=renormalise).max(axis=(2, 3))
+            pictures = cache.thumbnails(
+                screen.cells,
+                renormalise=renormalise,
+                common=selection.all_heads.common_scale,
+                colour=selection.colour,
+                theme=view.theme,
+            )
+
+    def text(layer: int, head: int) -> str:
+        if largest is None:
+            said = f"{within(STATISTICS[screen.shown].title)} {screen.reading(screen.shown, layer, head)}"
+        else:
+            said = f"largest {MEASURE_NAMES[screen.cells.measure]} {weight_text(float(largest[layer, head]))}"
+        return "; ".join([f"Layer {layer}, head {head}: {said}", *screen.borne(layer, head)])
+
+    layers, of_layer = (range(count) for count in screen.shape)
+    marks = [
+        ["".join(MARKS[one] for one in screen.borne(layer, head)) for head in of_layer] for layer in layers
+    ]
+    head_grid(
+        [[text(layer, head) for head in of_layer] for layer in layers],
+        name="All heads, layers down and heads across; select one",
+        picked=selection.place,
+        on_pick=pick,
+        theme=view.theme,
+        pictures=pictures,
+        numbers=None if pictures else screen.numbers[screen.shown],
+        marks=marks,
+        dimmed=~screen.is_kept,
+    )
+
+
+def notes(screen: Screen) -> None:
+    """What the grid shows and hides, and what its marks stand for."""
+    view, selection = screen.view, screen.view.selection
+    said = []
+    if screen.shown == PICTURES:
+        own = "the largest of all heads" if selection.all_heads.common_scale else "its own largest"
+        said.append(f"Each picture goes from 0 to {own}.")
+        if max(len(view.queries), len(view.keys)) > MOST_PIXELS:
+            said.append("Each pixel is the largest value in its block.")
+    else:
+        one = STATISTICS[screen.shown]
+        said.append(f"{one.help} Source: {one.source}.")
+    if screen.shown != selection.all_heads.grid:
+        said.append(
+            f"{STATISTICS[selection.all_heads.grid].title}: there is none for this text, so pictures are shown."
+        )
+    if view.measure == "rollout":
+        said.append("Rollout is of all heads together; weights are shown.")
+    marks = " · ".join(f"{MARKS[label]} {label}" for label in screen.labels or MARKS)
+    said.append(
+        f"Marks: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."
+    )
+    st.caption(literal(" ".join([*said, hidden_note(view)])))

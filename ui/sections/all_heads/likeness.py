@@ -1,0 +1,65 @@
+"""Which heads are alike: the nearest ones of the selected head, and a map of all."""
+
+import streamlit as st
+
+from attnviz.figures.heads import draw_head_map
+from attnviz.figures.theme import weight_text
+from ui.components.ranked_list import Row, ranked_list
+from ui.page.chart import chart
+from ui.sections.all_heads.screen import Screen, pick
+from ui.words.glossary import linked
+from ui.work import cache
+
+N_NEAREST = 8
+
+
+def nearest(screen: Screen) -> None:
+    """The heads most like the selected one, each a click away."""
+    selection = screen.view.selection
+    st.markdown(f"**Most similar to {selection.place.words}**")
+    with st.spinner("Comparing all heads …", show_time=True):
+        divergences = cache.divergences(screen.cells)
+    found = divergences.nearest(*selection.place, N_NEAREST)
+    ranked_list(
+        [
+            Row(
+                text=f"Layer {layer}, head {head}",
+                amount=weight_text(1 - divergence),
+                length=1 - divergence,
+                picked=False,
+            )
+            for layer, head, divergence in found
+        ],
+        name="Heads most similar to the selected one; select one",
+        on_pick=lambda row: pick(*found[row][:2]),
+        theme=screen.view.theme,
+        key="nearest_heads",
+    )
+    n_rows, n_queries = divergences.n_rows, divergences.n_queries
+    st.caption(
+        f"{linked('Jensen–Shannon divergence', 'Jensen–Shannon divergence')} of their rows, as a similarity of 1 − distance: distance 0 = identical, 1 = no shared keys."
+        + (f" Of {n_queries:,} rows {n_rows:,} are compared, evenly spaced." if n_rows < n_queries else "")
+    )
+
+
+def head_map(screen: Screen) -> None:
+    """All heads as points, near for those that are alike."""
+    selection = screen.view.selection
+    st.markdown("**Similar heads are close together**")
+    with st.spinner("Laying out the heads …", show_time=True):
+        points = cache.head_map(screen.cells)
+    chart(
+        draw_head_map(
+            points,
+            n_heads=screen.shape[1],
+            picked=selection.place,
+            dimmed=~screen.is_kept.ravel(),
+            theme=screen.view.theme,
+        ),
+        key="head_map",
+        alt=f"Map of all heads; {selection.place.words} is marked",
+        on_pick=lambda place: pick(*(int(one) for one in place)),
+    )
+    st.caption(
+        "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6); a click selects a head."
+    )

@@ -1,0 +1,127 @@
+"""What is shown of all heads: their numbers, their labels, and which of them are asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from attnviz import heads
+from attnviz.figures.theme import share_text, weight_text
+from attnviz.heads import LABELS, STATISTICS
+from ui.choice import state
+from ui.page.view import View
+from ui.session import of_session
+from ui.work import cache
+
+PICTURES = "pictures"
+
+
+OfHeads = Mapping[str, np.ndarray]  # by name, something of every head [layer, head]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """What is shown of all heads."""
+
+    view: View
+    cells: cache.Cells
+    numbers: OfHeads
+    labels: OfHeads
+
+    @property
+    def shown(self) -> str:
+        """Pictures, or the number that the grid is coloured by; pictures where the heads have no such number."""
+        return (
+            self.view.selection.all_heads.grid
+            if self.view.selection.all_heads.grid in self.numbers
+            else PICTURES
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Layers, and heads of a layer."""
+        return self.view.trace.n_layers(self.view.kind), self.view.trace.n_heads(self.view.kind)
+
+    def amount(self, name: str, layer: int, head: int) -> str:
+        """A number of a head in a sentence."""
+        number = float(self.numbers[name][layer, head])
+        if not np.isfinite(number):
+            return "none"
+        is_distance = STATISTICS[name].unit == "distance"
+        return f"{weight_text(number)} {self.view.selection.unit}" if is_distance else share_text(number)
+
+    def reading(self, name: str, layer: int, head: int) -> str:
+        """A number of a head as its cell shows it, to three digits."""
+        number = float(self.numbers[name][layer, head])
+        unit = f" {self.view.selection.unit}" * (STATISTICS[name].unit == "distance")
+        return f"{weight_text(number)}{unit}" if np.isfinite(number) else "none"
+
+    def borne(self, layer: int, head: int) -> list[str]:
+        """The labels of a head."""
+        return [label for label, bears in self.labels.items() if bears[layer, head]]
+
+    @property
+    def is_kept(self) -> np.ndarray:
+        """Which heads bear the label and have a number in the range that is asked for, [layer, head]."""
+        selection = self.view.selection
+        keep = np.ones(self.shape, dtype=bool)
+        if not self.numbers:
+            return keep
+        if selection.all_heads.label == "none":
+            keep &= ~np.any(list(self.labels.values()), axis=0)
+        elif selection.all_heads.label != "all":
+            keep &= self.labels.get(LABELS[selection.all_heads.label], np.zeros(self.shape, dtype=bool))
+        if self.shown != PICTURES:
+            low = -np.inf if selection.all_heads.lowest is None else selection.all_heads.lowest
+            high = np.inf if selection.all_heads.highest is None else selection.all_heads.highest
+            keep &= ~((self.numbers[self.shown] < low) | (self.numbers[self.shown] > high))
+        return keep
+
+
+@dataclass(slots=True)
+class NumbersRead:
+    """The heads whose numbers this visitor has waited for."""
+
+    cells: cache.Cells | None = None
+
+
+def within(title: str) -> str:
+    """A title as it stands within a sentence."""
+    return title[0].lower() + title[1:]
+
+
+def pick(layer: int, head: int) -> None:
+    """Selects a head, here and on every page."""
+    state.change(layer=layer, head=head)
+
+
+def look(view: View) -> Screen:
+    """The numbers and labels of all heads; none yet where pictures can be shown before they are found."""
+    measure = "weights" if view.measure == "rollout" else view.measure  # rollout has no matrix for a head
+    selection = view.selection
+    cells = cache.Cells(
+        source=selection.source,
+        kind=view.kind,
+        measure=measure,
+        rows=cache.spans(view.queries),
+        columns=cache.spans(view.keys),
+    )
+    if selection.all_heads.grid == PICTURES and of_session(NumbersRead).cells != cells:
+        return Screen(view=view, cells=cells, numbers={}, labels={})
+    numbers = read(cells)
+    labels = heads.labels(
+        numbers,
+        near=selection.all_heads.near,
+        delimiter=selection.all_heads.delimiter,
+        broad=selection.all_heads.broad,
+    )
+    return Screen(view=view, cells=cells, numbers=numbers, labels=labels)
+
+
+def read(cells: cache.Cells) -> OfHeads:
+    """The numbers of all heads, which takes longer than their pictures."""
+    with st.spinner("Reading all heads …", show_time=True):
+        numbers = cache.statistics(cells)
+    of_session(NumbersRead).cells = cells
+    return numbers

@@ -1,0 +1,101 @@
+"""What is drawn of every head where the maps of all stand side by side."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from attnviz.figures.projection import N_LINES
+from attnviz.figures.theme import percent_text
+from attnviz.maps.layouts import aligned
+from attnviz.records import Head, Placement
+from ui.components.map_grid import SmallMap
+from ui.page.view import View
+from ui.sections.query_key_map import belief
+from ui.session import of_session
+from ui.work import cache
+from ui.work.jobs import Job
+
+
+@dataclass(slots=True)
+class LastMaps:
+    """What this visitor has last seen of every head, layer by layer."""
+
+    maps: list[list[SmallMap]] = field(default_factory=list)
+
+
+def heads_of(view: View) -> list[Head]:
+    """Every head, layer by layer."""
+    shape = view.trace.n_layers(view.kind), view.trace.n_heads(view.kind)
+    return [Head(layer, head) for layer, head in np.ndindex(*shape)]
+
+
+# What `ui.sections.query_key_map.belief.judge` says, in a few words.
+JUDGED = {
+    "unknown": "too few keys to judge",
+    "misleads": "the map misleads",
+    "rough": "the map is rough",
+    "fair": "the map can be read",
+}
+
+
+def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
+    """What is drawn of every head, layer by layer: its map, or the one before until it is there."""
+    rows = cache.rows(view.selection.source, view.kind, view.query)
+    chances = cache.chances(view.selection.source, view.kind)
+    heads, n_query = heads_of(view), len(view.trace.query_tokens(view.kind))
+    like = view.selection.maps.aligned_with
+    onto: Placement | None = None if like is None else work.results[heads.index(like)]
+
+    def of_head(head: Head, placed: Placement | None) -> SmallMap:
+        strongest = np.argsort(-rows[head], kind="stable")[:N_LINES]
+        lines = [(int(key), float(rows[*head, key])) for key in strongest if rows[*head, key] > 0]
+        if placed is None or (like is not None and onto is None):
+            text = f"{head.title}: no map yet"
+            return SmallMap(points=None, n_query=n_query, query=view.query, text=text)
+        found = placed.in_map
+        judged = belief.judge(found, chances[head.layer])
+        number = short(found.order_correlation)
+        said = [
+            f"{head.title}: correlation of distance and score {number}" if number else head.title,
+            f"the nearest key has the largest weight for {percent_text(found.nearest_agreement)} of the queries"
+            if number
+            else "",
+            JUDGED[judged],
+        ]
+        return SmallMap(
+            points=placed.points if onto is None else aligned(placed.points, onto.points),
+            n_query=n_query,
+            query=view.query,
+            lines=lines,
+            number=number,
+            text="; ".join(filter(None, said)),
+            faint=judged == "misleads",
+        )
+
+    n_head = view.trace.n_heads(view.kind)
+    drawn = [of_head(head, placed) for head, placed in zip(heads, work.results, strict=True)]
+    return _with_those_before([drawn[start : start + n_head] for start in range(0, len(drawn), n_head)])
+
+
+def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:
+    """Where there is no map yet, the one that this session has last drawn there."""
+    before = of_session(LastMaps).maps
+    if [len(of_layer) for of_layer in before] == [len(of_layer) for of_layer in maps]:
+        maps = [
+            [
+                replace(old, number="", text=f"{new.text}; the previous one is shown", is_old=True)
+                if new.points is None and old.points is not None
+                else new
+                for old, new in zip(*of_layer, strict=True)
+            ]
+            for of_layer in zip(before, maps, strict=True)
+        ]
+    of_session(LastMaps).maps = maps
+    return maps
+
+
+def short(correlation: float) -> str:
+    """A correlation as it stands beside the name of a map: "−0.79"; empty where there is none."""
+    if np.isnan(correlation):
+        return ""
+    return f"{correlation:+.2f}".replace("-", "−")

@@ -1,0 +1,73 @@
+"""The tour of the first screen: five stops on its own controls, told with the sentence that is shown."""
+
+import streamlit as st
+
+from attnviz.figures.theme import THEMES
+from ui.choice import state
+from ui.components.tour import Stop, tour
+from ui.sections.attention.screen import Screen
+from ui.words.findings import name
+
+PURPOSE = (
+    "attnviz shows where a language model's attention goes in your own sentence, head by head, "
+    "and checks every number against the model."
+)
+
+
+def guide(screen: Screen) -> None:
+    """The invitation, or the stop that the tour is at; what it is about is framed."""
+    stops, at = stops_of(screen), screen.view.selection.tour
+    if at:
+        frame = (
+            f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 4px; border-radius: 4px"
+        )
+        st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }}</style>")
+    with screen.view.lead_place.container(key="tour_under_way" if at else "tour_place"):
+        tour(
+            stops,
+            at=at,
+            purpose=PURPOSE,
+            on_go=lambda number: state.change(tour=number),
+            theme=screen.view.theme,
+        )
+
+
+def stops_of(screen: Screen) -> list[Stop]:
+    """Sentence, matrix, one row, map, verdict."""
+    pattern, trace = screen.pattern, screen.view.trace
+    query = name(pattern.queries, screen.query)
+    n_token = len(trace.tokens)
+    special = [label for label, one in zip(trace.tokens.labels, trace.tokens.is_special, strict=True) if one]
+    added = f" {' and '.join(dict.fromkeys(special))} are added by the model." if special else ""
+    return [
+        Stop(
+            title="Sentence",
+            text="Type a sentence of your own, or keep this one. The model reads it as "
+            f"{n_token} tokens, the chips below the field.{added}",
+            target="sentence",
+        ),
+        Stop(
+            title="Matrix",
+            text="Every row is a token that attends, the query; every column a token attended to, the key. The darker "
+            "the cell, the larger the attention weight; each row adds up to 100%. Select a cell to follow its pair.",
+            target="matrix",
+        ),
+        Stop(
+            title="One row",
+            text=f"The keys of {query}, largest weight first. {screen.special_note}"
+            "Select another token above to see its row.",
+            target="ranking",
+        ),
+        Stop(
+            title="Map",
+            text=f"The head's vectors as points: circles are queries, diamonds keys, and lines lead from {query} to the "
+            "keys that it attends to. A map in two dimensions distorts; the line below it says how reliable this one is.",
+            target="map",
+        ),
+        Stop(
+            title="Verdict",
+            text="attnviz computes attention itself and compares every step with the model's own numbers, for this very "
+            "sentence. Follow the link to see each comparison; then change the head, or go on to another page.",
+            target="verdict",
+        ),
+    ]

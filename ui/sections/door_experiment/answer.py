@@ -1,0 +1,38 @@
+"""Step 3: what the model fills in, where it has a language head."""
+
+import streamlit as st
+
+from attnviz.figures.theme import isolated, share_text
+from ui.page.view import View
+from ui.words.findings import name
+from ui.words.literal import literal, quoted
+from ui.work import cache
+
+
+def answer(view: View) -> None:
+    """The five likeliest tokens at the mask token; what is missing where there is none, or no language head."""
+    st.subheader("3. What does the model fill in?", anchor=False)
+    source, trace = view.selection.source, view.trace
+    label = cache.mask_label(source)
+    masked = [at for at, one in enumerate(trace.tokens.labels) if one == label]
+    at = view.query if not masked or view.query in masked else masked[0]
+    found = cache.predictions(source, trace, at)
+    if found is None:
+        st.markdown(
+            f"This step needs a language head, the part that turns a vector back into tokens; {literal(source.model)} has "
+            "none. bert-base-uncased has one."
+        )
+    elif not masked and view.kind == "encoder":
+        st.markdown(
+            f"There is no {quoted(label or 'mask token')} in this sentence. Mask a token with its chip above, and the model "
+            "has to fill it in."
+        )
+    else:
+        st.markdown(
+            f"At {literal(name(view.queries, at))}: "
+            + ", ".join(
+                f"**{literal(isolated(word))}** {share_text(float(probability))}"
+                for word, probability in zip(found.labels, found.probabilities, strict=True)
+            )
+            + "."
+        )

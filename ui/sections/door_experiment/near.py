@@ -1,0 +1,67 @@
+"""Step 2: the map of the head, with the query selected and with another one."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures import draw_projection
+from attnviz.maps.faithfulness import rank_by_distance
+from attnviz.records import AttentionPattern
+from ui.page.chart import chart
+from ui.page.view import View
+from ui.words.findings import amount, map_note, name, strongest_key
+from ui.words.literal import literal
+from ui.work import cache
+
+OTHER = "watching"
+"""The query that the articles set beside the first one."""
+
+
+def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
+    """Position of "watching"; where the text has none, of the query that gives the key least."""
+    tokens, column = pattern.queries.tokens, pattern.keys.index(key)
+    if OTHER in tokens.labels and tokens.labels.index(OTHER) != query:
+        return tokens.labels.index(OTHER)
+    given = pattern.weights[:, column if column is not None else 0].copy()
+    given[pattern.queries.is_special] = np.inf
+    given[pattern.queries.positions == query] = np.inf
+    return int(pattern.queries.positions[given.argmin()])
+
+
+def near_and_far(view: View, pattern: AttentionPattern, key: int) -> None:
+    """The same map twice: a query whose strongest key is near, and one whose strongest key is another."""
+    selection = view.selection
+    st.subheader("2. Is the query near that key?", anchor=False)
+    projection = cache.projection(
+        selection.source,
+        *selection.place,
+        view.kind,
+        metric="cosine",
+        perplexity=5.0,
+        iterations=selection.maps.iterations,
+        seed=selection.seed,
+    )
+    weights = view.trace.weights(*selection.place, view.kind)
+    n_key = len(projection.key_tokens)
+    queries = (view.query, other_query(pattern, view.query, key))
+    for column, query, chart_key in zip(
+        st.columns(2, gap="medium"), queries, ("door_map", "door_map_other"), strict=True
+    ):
+        with column:
+            to = key if query == view.query else strongest_key(pattern, query)
+            row, at = pattern.queries.index(query), pattern.keys.index(to)
+            rank = rank_by_distance(projection, query, to)
+            given = f"gives {amount(pattern, row, at)} to" if row is not None and at is not None else "and"
+            nearer = (
+                "no key is nearer"
+                if rank == 1
+                else f"{rank - 1} of {n_key} keys {'is' if rank == 2 else 'are'} nearer"
+            )
+            said = f"{name(pattern.queries, query)} {given} {name(pattern.keys, to)}; on the map {nearer}."
+            with st.container(key=f"{chart_key}_said"):
+                st.markdown(f"**{literal(said)}**")
+            chart(
+                draw_projection(projection, weights, picked=(query, to), theme=view.theme),
+                key=chart_key,
+                alt=f"Query-key map. {said}",
+            )
+    st.caption(map_note(projection))

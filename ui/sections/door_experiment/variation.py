@@ -1,0 +1,88 @@
+"""Step 4: the reader's own variation, and what it changes."""
+
+import streamlit as st
+
+from attnviz.figures.theme import isolated
+from attnviz.heads import ranked
+from attnviz.records import AttentionPattern, Head
+from ui.choice import state
+from ui.choice.selection import Selection
+from ui.page.navigation import link_to, page_named
+from ui.page.view import View
+from ui.sections.door_experiment.experiment import Experiment
+from ui.words.findings import amount, name, strongest_key
+from ui.work import cache
+
+WORDS = ("window", "box", "letter", "shop", "bird", "sky")
+"""In place of "door"; each one token of BERT's vocabulary."""
+
+
+def variation(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> None:
+    """Another word, head or sentence, and the experiment's numbers beside the reader's."""
+    selection = view.selection
+    st.subheader("4. Change one thing", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.selectbox(
+            "Another word",
+            WORDS,
+            index=None,
+            placeholder="door",
+            width=220,
+            key="experiment_word",
+            on_change=_take_word,
+            args=(experiment.selection,),
+            help="Puts this word in the place of “door” and computes everything anew.",
+        )
+        weights = cache.pair_weights(
+            selection.source, view.kind, (view.query, view.query + 1), (key, key + 1), measure="weights"
+        )
+        best = Head(*ranked(weights)[0].tolist())
+        if best == selection.place:
+            st.markdown("Of all heads this one gives the pair the largest weight.", width="content")
+        else:
+            st.button(
+                f"The strongest head for this pair: {best.short}",
+                icon=":material/search:",
+                on_click=lambda: state.change(layer=best.layer, head=best.head, query=view.query, key=key),
+                key="experiment_head",
+                help="Selects the head that gives this pair the largest weight.",
+            )
+        link_to(page_named("Compare"), help="Shows two heads, sentences or models side by side.")
+    st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
+    st.dataframe(_table(view, pattern, key, experiment), hide_index=True, key="experiment_table")
+
+
+def _take_word(own: Selection) -> None:
+    """The experiment's sentence with another word in the place of "door"; query and key stay where they are."""
+    word = st.session_state.experiment_word
+    if word is not None:
+        st.session_state.experiment_word = None  # so that the same word can be selected again
+        text = own.text.replace("door", word)
+        state.change(model=own.model, text=text, second="", cut=False, query=own.query, key=own.key)
+
+
+def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> dict[str, list[str]]:
+    own = experiment.selection
+    of_own = cache.pattern(own.source, *own.place, cache.trace(own.source).kinds[0], "weights")
+    assert own.query is not None and own.key is not None
+    return {
+        "": ["sentence", "model", "head", "query", "weight on the key", "strongest key"],
+        "The experiment": _column(own, of_own, own.query, own.key),
+        "Yours": _column(view.selection, pattern, view.query, key),
+    }
+
+
+def _column(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> list[str]:
+    row, column = pattern.queries.index(query), pattern.keys.index(key)
+    strongest = strongest_key(pattern, query)
+    given = "not shown"
+    if row is not None and column is not None:
+        given = f"{amount(pattern, row, column)} on {name(pattern.keys, key)}"
+    return [
+        isolated(selection.text),
+        selection.model,
+        str(selection.place.title),
+        name(pattern.queries, query),
+        given,
+        name(pattern.keys, strongest),
+    ]

@@ -1,0 +1,82 @@
+"""The heads that link the pair most, and the strongest pairs of the selected head."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz import heads
+from attnviz.figures.theme import weight_text
+from attnviz.records import AttentionPattern
+from attnviz.records.table import table_csv
+from ui.choice import state, widgets
+from ui.components.ranked_list import Row, ranked_list
+from ui.page.view import View, hidden_note
+from ui.sections.find_a_head.groups import Span, numbered
+
+MOST_ROWS = 9  # of a list: as high as the grid of a model of six layers beside it
+
+
+def best_heads(view: View, weights: np.ndarray) -> None:
+    """The heads that give the pair most."""
+    order = [(int(layer), int(head)) for layer, head in heads.ranked(weights)[:MOST_ROWS]]
+    largest = float(weights.max()) or 1.0
+    st.markdown("**Heads that give most**")
+    ranked_list(
+        [
+            Row(
+                text=f"Layer {layer}, head {head}",
+                amount=weight_text(float(weights[layer, head])),
+                length=float(weights[layer, head]) / largest,
+                picked=(layer, head) == view.selection.place,
+            )
+            for layer, head in order
+        ],
+        name="Heads, ranked by what they give from the query to the key",
+        on_pick=lambda row: state.change(layer=order[row][0], head=order[row][1]),
+        theme=view.theme,
+        key="best_heads",
+    )
+    if weights.size > len(order):
+        st.caption(f"The first {len(order)} of {weights.size} heads.")
+
+
+def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span]) -> None:
+    """The pairs that the selected head, whose pattern this is, gives most."""
+    selection = view.selection
+    st.markdown(f"**Strongest pairs of {selection.place.words}**")
+    pairs = heads.strongest_pairs(
+        pattern, MOST_ROWS, special=selection.pairs.special, itself=selection.pairs.itself
+    )
+    queries, keys = pattern.queries, pattern.keys
+    query_labels, key_labels = numbered(queries), numbered(keys)
+    ranked_list(
+        [
+            Row(
+                text=query_labels[row],
+                key=key_labels[column],
+                amount=weight_text(weight),
+                length=weight / pairs[0].weight,
+                picked=(tuple(queries.spans[row]), tuple(keys.spans[column])) == picked,
+            )
+            for row, column, weight in pairs
+        ],
+        name="Pairs of query and key, ranked by what this head gives them",
+        on_pick=lambda row: state.change(
+            query=int(queries.positions[pairs[row].row]), key=int(keys.positions[pairs[row].column])
+        ),
+        theme=view.theme,
+        key="best_pairs",
+    )
+    if not pairs:
+        st.caption("There is no such pair in this head.")
+    choices = st.container(horizontal=True)
+    choices.checkbox(**widgets.field("pairs_special"), disabled=view.hides_special)
+    if view.kind != "cross":
+        choices.checkbox(**widgets.field("pairs_itself"))
+    if note := hidden_note(view):
+        st.caption(note)
+
+
+def as_csv(weights: np.ndarray) -> bytes:
+    """What every head gives the pair, the most first."""
+    rows = ([layer, head, weights[layer, head]] for layer, head in heads.ranked(weights))
+    return table_csv(["layer", "head", "number"], rows)

@@ -1,0 +1,78 @@
+"""The mask and the matrices without and with it."""
+
+import numpy as np
+import streamlit as st
+
+from ui.page.chart import chart
+
+# isort: split
+from attnviz.effects.masking import under_mask
+from attnviz.figures import draw_pattern
+from ui.components.heatmap_events import heatmap_events
+from ui.page.view import View
+from ui.sections.kinds_of_attention.mask import mask_title, paint
+from ui.sections.pair import pick, pick_key
+from ui.words.findings import name
+from ui.words.literal import literal
+
+
+def matrices(view: View, allowed: np.ndarray, key: int) -> None:
+    """The model's own matrix and the masked one, side by side; cells are painted by click or by button."""
+    own = view.trace.pattern(*view.selection.place, view.kind)
+    masked = under_mask(view.trace, *view.selection.place, allowed, view.kind)
+    largest = float(max(one.weights.max() for one in (own, masked)))
+    before, after = st.columns(2, gap="medium")
+    for column, pattern, title, place in (
+        (before, own, "The model's own", "mask_before"),
+        (after, masked, mask_title(view), "mask_after"),
+    ):
+        with column:
+            st.markdown(f"**{title}**")
+            chart(
+                draw_pattern(
+                    pattern,
+                    colour=view.selection.colour,
+                    picked=(view.query, key),
+                    largest=largest,
+                    hatched=True,
+                    theme=view.theme,
+                ),
+                key=place,
+                alt=f"{title}, attention matrix of {len(pattern.queries)} queries and {len(pattern.keys)} keys",
+            )
+    with before:
+        heatmap_events(
+            own,
+            chart="mask_before",
+            show="weights",
+            picked=(view.query, key),
+            on_pick=paint,
+            on_label=lambda *clicked: pick(list(clicked)),
+            theme=view.theme,
+        )
+    n_seen, n_all = int(masked.allowed.sum()), masked.allowed.size
+    with st.container(horizontal=True, vertical_alignment="bottom", key="paint_cell"):
+        pick_key(view, key)
+        query_name, key_name = name(own.queries, view.query), name(own.keys, key)
+        st.button(
+            literal(f"{'Mask' if allowed[view.query, key] else 'Allow'} {query_name} → {key_name}"),
+            icon=":material/edit_off:" if allowed[view.query, key] else ":material/edit:",
+            on_click=paint,
+            args=(view.query, key),
+            key="paint",
+            help="Masks this cell, or allows it again, as a click on a cell of the model's own matrix does.",
+        )
+    said = (
+        f"{n_seen:,} of {n_all:,} cells are left; hatched cells may not be seen. Click a cell of the model's own matrix "
+        "to mask it, or to allow it again."
+    )
+    if empty := int((~masked.allowed.any(axis=1)).sum()):
+        said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
+    st.caption(said)
+    st.page_link(
+        "pages/token_flow.py",
+        label="See the edges as lines",
+        icon=":material/arrow_forward:",
+        query_params=view.selection.to_params(),
+        help="Shows this head as lines from each query to its keys, without the attention mask.",
+    )

@@ -1,0 +1,82 @@
+"""What the mask does to the model's output, and a sentence that is read alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from ui.page.chart import chart
+from ui.work import cache
+
+# isort: split
+from attnviz.effects.masking import cosine_change
+from attnviz.figures.effect import draw_effect
+from attnviz.model.trace import Trace
+from attnviz.records import Axis
+from ui.page.view import View
+from ui.sections.kinds_of_attention.mask import mask_name, mask_title
+from ui.sections.kinds_of_attention.predictions import predictions
+from ui.sections.step_by_step.walk import compare
+from ui.words.findings import name
+from ui.words.literal import literal
+
+
+def output(view: View, allowed: np.ndarray) -> None:
+    """What the mask does inside the model's own forward pass."""
+    st.subheader("What it does to the output")
+    if view.selection.bundle:
+        st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
+        return
+    where = view.selection.masking.applied_in
+    changed = cache.masked_trace(
+        view.selection.source,
+        view.kind,
+        None if where == "all layers" else view.selection.layer,
+        view.selection.head if where == "this head" else None,
+        allowed.tobytes(),
+    )
+    turned(view, changed)
+    if view.trace.target_tokens is None:
+        predictions(view, changed, f"{mask_title(view)}, in {where}")
+
+
+def turned(view: View, changed: Trace) -> None:
+    """How far the mask turns each token's last hidden state."""
+    before, after = view.trace.last_hidden_state, changed.last_hidden_state
+    change, where = cosine_change(before, after), view.selection.masking.applied_in
+    tokens = Axis.of(view.trace.target_tokens or view.trace.tokens)
+    st.markdown(
+        "No cell that this model attends to is masked, so nothing changes. Mask one, or select another attention mask."
+        if np.array_equal(before, after)
+        else f"The model has read the sentence again with the attention mask in {where}. The last hidden state of a token turns by "
+        f"{change.mean():.3f} on average (1 − cosine: 0 is no change, 1 a right angle), most for "
+        f"{literal(name(tokens, int(change.argmax())))}, by {change.max():.3f}."
+    )
+    picked = view.query if view.kind != "encoder" or view.trace.target_tokens is None else None
+    chart(
+        draw_effect(change, tokens, picked=picked, theme=view.theme),
+        key="mask_effect",
+        alt="Change of each token's last hidden state",
+    )
+    if mask_name(view) == "sentences" and where == "all layers":
+        read_alone(view, changed)
+
+
+def read_alone(view: View, changed: Trace) -> None:
+    """Whether the first sentence has become what it is without the second."""
+    source, selection = view.selection.source, view.selection
+    if selection.masking.painted or selection.masking.hidden_keys:
+        return
+    n_own = int((view.trace.tokens.segment == 0).sum())
+    alone = cache.trace(replace(source, second="", masked=tuple(one for one in source.masked if one < n_own)))
+    if not np.array_equal(
+        alone.tokens.ids, changed.tokens.ids[:n_own]
+    ):  # RoBERTa puts two signs between them
+        return
+    compare(
+        changed.last_hidden_state[:n_own],
+        alone.last_hidden_state,
+        f"the vectors of the {n_own} tokens of the first sentence under this mask",
+        to="those of the same sentence read alone",
+        how="Read twice",
+    )

@@ -1,0 +1,40 @@
+"""The places where the token that is looked for stands."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.theme import label_at
+from ui.choice import widgets
+from ui.page.view import View
+from ui.sections.many_sentences import lines
+from ui.sections.many_sentences.joint_map import Screen
+from ui.sections.many_sentences.picked_token import pick
+from ui.words.literal import quoted
+
+
+def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) -> None:
+    """The tokens that were looked for, each with its sentence; a row selects its token."""
+    collection, wanted = screen.collection, quoted(view.selection.joint.search)
+    if not len(found):
+        st.caption(f"No token and no word of these sentences is {wanted}.")
+        return
+    sentences = collection.sentence[found]
+    n_sentence = len(np.unique(sentences))
+    st.markdown(
+        f"**{wanted}: {len(found):,} token{'s' * (len(found) != 1)} in {n_sentence:,} sentence{'s' * (n_sentence != 1)}**"
+    )
+    side = ("query", "key").index(view.selection.joint.side)
+    key = f"matches_{lines.digest(view.selection.joint.search)[:8]}"
+    st.dataframe(
+        {
+            "sentence": sentences + 1,
+            "token": [
+                label_at(collection.tokens[one].labels[collection.position[at]], int(collection.position[at]))
+                for one, at in zip(sentences, found, strict=True)
+            ],
+            "text": [collection.tokens[one].text for one in sentences],
+        },
+        hide_index=True,
+        height=min(300, 38 + 35 * len(found)),
+        **widgets.tie_row(key, found.tolist(), token, lambda picked: pick(collection, side, picked)),
+    )

@@ -1,0 +1,120 @@
+"""The selected token of many sentences: its strongest partners, its sentence, and the way to it on other pages."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.theme import share_text
+from attnviz.maps.collection import Collection
+from attnviz.records import Axis
+from ui.choice import state
+from ui.components.token_strip import token_strip
+from ui.page.view import View
+from ui.sections.many_sentences.joint_map import Screen
+from ui.words.findings import name
+from ui.words.literal import literal
+
+N_LINES = 5  # strongest partners that the selected point is joined to
+
+
+def picked_token(view: View, screen: Screen) -> int | None:
+    """Number of the selected token; None where none is, or none that is there."""
+    selection, tokens = view.selection, screen.collection.tokens
+    if selection.joint.sentence is None:
+        return None
+    if selection.joint.sentence >= len(tokens) or selection.joint.token >= len(
+        tokens[selection.joint.sentence]
+    ):
+        st.caption(":material/info: The token that the link selects is not among these sentences.")
+        return None
+    return screen.collection.start(selection.joint.sentence) + selection.joint.token
+
+
+def pick(collection: Collection, side: int, token: int) -> None:
+    """Selects a token's query (0) or key (1)."""
+    if 0 <= token < collection.n_tokens and side in (0, 1):
+        state.change(
+            joint_sentence=int(collection.sentence[token]),
+            joint_token=int(collection.position[token]),
+            joint_side=("query", "key")[side],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """The selected query and a key of its sentence, or the selected key and a query."""
+
+    token: int
+    """Number of the other token."""
+    weight: float
+
+
+def links(screen: Screen, token: int, side: str) -> list[Link]:
+    """The strongest partners of a token within its sentence, strongest first."""
+    sentence, position = (int(one[token]) for one in (screen.collection.sentence, screen.collection.position))
+    weights = screen.collection.weights(sentence, screen.head)
+    row = weights[position] if side == "query" else weights[:, position]
+    start = screen.collection.start(sentence)
+    return [
+        Link(token=start + int(one), weight=float(row[one]))
+        for one in np.argsort(-row, kind="stable")[:N_LINES]
+        if row[one] > 0
+    ]
+
+
+def sentence(view: View, screen: Screen, token: int) -> None:
+    """The selected token's sentence, what the head does there, and the way to it on other pages."""
+    selection, collection = view.selection, screen.collection
+    number, position = int(collection.sentence[token]), int(collection.position[token])
+    tokens = collection.tokens[number]
+    weights = collection.weights(number, screen.head)
+    partners = links(screen, token, selection.joint.side)
+    first = int(collection.position[partners[0].token]) if partners else position
+    query, key = (position, first) if selection.joint.side == "query" else (first, position)
+    axis = Axis.of(tokens)
+    listed = ", ".join(
+        f"{name(axis, int(collection.position[one.token]))} {share_text(one.weight)}" for one in partners
+    )
+    if selection.joint.side == "query":
+        said = f"query {name(axis, position)} gives to {listed}"
+    else:
+        said = f"key {name(axis, position)} is given by {listed}"
+    with st.container(key="picked_sentence"):
+        st.markdown(f"**Sentence {number + 1}, line {collection.line[number]}: {literal(said)}**")
+    token_strip(
+        tokens,
+        query=query,
+        key=key,
+        weights=weights[query],
+        mask_label=None,
+        on_pick=lambda position: pick(collection, 0, collection.start(number) + position),
+        on_mask=lambda position: None,
+        theme=view.theme,
+    )
+    there = replace(
+        selection,
+        text=tokens.text,
+        second="",
+        cut=any(tokens.n_cut),
+        masked=(),
+        bundle="",
+        query=query,
+        key=key,
+        layer=collection.layer,
+        head=screen.head,
+    )
+    with st.container(horizontal=True):
+        for page, label, icon in (
+            ("attention.py", "Open in Attention", ":material/grid_on:"),
+            ("pages/query_key_map.py", "Open in Query-key map", ":material/scatter_plot:"),
+            ("pages/token_flow.py", "Open in Token flow", ":material/conversion_path:"),
+        ):
+            st.page_link(
+                page,
+                label=label,
+                icon=icon,
+                query_params=there.to_params(),
+                width="content",
+                help="Shows this sentence there, with this query and key selected.",
+            )

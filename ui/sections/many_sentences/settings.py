@@ -1,0 +1,20 @@
+"""Whose sentences the map is of, and how it is made and coloured."""
+
+import streamlit as st
+
+from ui.choice import widgets
+from ui.page.view import View
+from ui.sections.many_sentences import joint_map, lines
+
+_TINT_NAMES = {"token": "Frequent tokens", "norm": "Length of vector", "special": "Special or not"}
+
+
+def controls(view: View) -> None:
+    """How the map is made and coloured, and the token that is highlighted."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        lines.own_lines()
+        joint_map.method()
+        st.selectbox(**widgets.field("joint_tint"), width=190)
+        st.text_input(**widgets.field("joint_search"), width=190)
+        with st.popover("More", icon=":material/tune:", key="collection_more"):
+            joint_map.parameters(view.selection)

@@ -1,0 +1,153 @@
+"""From weights and values to the output of a head, and of all heads to the output of the layer."""
+
+import numpy as np
+import streamlit as st
+
+from ui.sections.step_by_step.walk import (
+    Walk,
+    anatomy,
+    compare,
+    goes,
+    labels,
+    picture,
+    shown_keys,
+    size,
+    source,
+)
+
+
+def mean_step(walk: Walk) -> None:
+    """Weights and values to the head's output."""
+    trace, kind = walk.view.trace, walk.view.kind
+    layer, head = walk.place
+    weights = trace.weights(layer, head, kind)[walk.query]
+    values, whole = trace.value(layer, head, kind), trace.output(layer, head, kind)
+    output = whole[walk.query]
+    goes(
+        f"the weights, {len(whole):,} × {len(values):,}, and V, {size(values)}",
+        f"the output of head {head}, {size(whole)}",
+    )
+    st.markdown(
+        f"What {walk.label(walk.query, of='query')} takes away, the {walk.term('Output')} of the head, is the mean of all "
+        f"{walk.term('Value', 'values')}, each counted by its {walk.term('Weight')}. A key with a large weight and a short "
+        "value adds little to it: the table has both, and their product ‖w·v‖. The norm-based weight of other pages, "
+        "‖w·v·W_O‖, counts $W_O$ too."
+    )
+    st.latex(rf"o_{{{walk.query}}} = \sum_j w_{{{walk.query},j}}\, v_j")
+    order = shown_keys(walk, weights)
+    st.dataframe(
+        {
+            "key": [labels(walk, "key")[one] for one in order],
+            "weight": weights[order],
+            "length of its value ‖v‖": np.linalg.norm(values[order], axis=1),
+            "weight × length ‖w·v‖": weights[order] * np.linalg.norm(values[order], axis=1),
+        },
+        hide_index=True,
+        height=36 * (len(order) + 1),
+        column_config={
+            name: st.column_config.NumberColumn(format="%.4f")
+            for name in ("weight", "length of its value ‖v‖", "weight × length ‖w·v‖")
+        },
+        key="step_mean_table",
+    )
+    given = weights[order, None] * values[order]
+    n_others = len(weights) - len(order)
+    others = (np.delete(weights, order) @ np.delete(values, order, axis=0))[None] if n_others else given[:0]
+    if n_others:
+        share = float(weights.sum() - weights[order].sum())
+        st.caption(
+            f"The {len(order)} strongest keys; the other {n_others:,} share {share:.4f} of the weight."
+        )
+    parts = np.concatenate([given, others, output[None]])
+    picture(
+        walk,
+        "mean",
+        parts,
+        title="weight times value of these keys, and the output",
+        rows=("key", len(parts) - 1),
+        columns=("dimension", None),
+        labels=[
+            *(labels(walk, "key")[one] for one in order),
+            *([f"{n_others:,} others"] if n_others else []),
+            "output",
+        ],
+    )
+    compare(weights.astype(np.float64) @ values, output, f"the mean, {len(output)} numbers")
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, equation 1",
+        "lengths beside weights: Kobayashi et al. 2020, arXiv:2004.10102, who measure ‖w·v·W_O‖",
+    )
+
+
+def heads_step(walk: Walk) -> None:
+    """All heads to the output of the layer."""
+    found = anatomy(walk)
+    if found is None:
+        return
+    trace, kind = walk.view.trace, walk.view.kind
+    layer, head = walk.place
+    if found.output_weight is None or found.output is None:
+        st.info(
+            "This family does more to the outputs of its heads than multiply them by $W_O$, or where it does so is not "
+            "known to attnviz, so the layer's output is not shown."
+        )
+        return
+    outputs = trace.outputs(layer, kind)  # [head, query, d_value]
+    n_head, n_query, d_value = outputs.shape
+    side_by_side = outputs.transpose(1, 0, 2).reshape(n_query, n_head * d_value)
+    stacked = found.output_weight.reshape(n_head * d_value, -1)
+    bias = 0 if found.output_bias is None else found.output_bias
+    parts = np.einsum("hv,hvd->hd", outputs[:, walk.query], found.output_weight)
+    summed = parts.sum(axis=0) + bias
+    own = range(head * d_value, (head + 1) * d_value)
+    goes(
+        f"the outputs of {n_head} heads, {n_query:,} × {d_value} each",
+        f"the attention's output, {size(found.output)}",
+    )
+    st.markdown(
+        f"The outputs of the {len(parts)} {walk.term('Head', 'heads')} are laid side by side, {n_head} × {d_value} = "
+        f"{n_head * d_value} numbers, and one last matrix {walk.term('W_O', '$W_O$')} mixes them into {parts.shape[1]} numbers for "
+        f"{walk.label(walk.query, of='query')}. Adding up what each head gives through its own part of "
+        "$W_O$ is the same thing, so every head's share can be told. The rest of the layer adds "
+        "what it has read to this and works on every token by itself."
+    )
+    st.latex(r"\mathrm{output}_i = \sum_h o_i^{(h)} W_O^{(h)} + b_O")
+    columns = st.columns(3)
+    for column, key, cells, title, rows, picked in (
+        (columns[0], "side_by_side", side_by_side, "heads side by side", ("token", walk.query), own),
+        (columns[1], "output_weight", stacked, "W<sub>O</sub>", ("dimension", own), None),
+        (columns[2], "layer_output", found.output, "output", ("token", walk.query), None),
+    ):
+        with column:
+            picture(walk, key, cells, title=title, rows=rows, columns=("dimension", picked))
+    compare(
+        side_by_side @ stacked + bias,
+        found.output,
+        f"heads side by side times $W_O$, all {n_query:,} rows",
+        to="what the model's own $W_O$ gave",
+    )
+    picture(
+        walk,
+        "heads",
+        np.concatenate([parts, summed[None]]),
+        title="what each head gives, and the layer's output",
+        rows=("head", head),
+        columns=("dimension", None),
+        labels=[*(f"head {one}" for one in range(len(parts))), "output"],
+    )
+    lengths = np.linalg.norm(parts, axis=1)
+    most = int(lengths.argmax())
+    st.caption(
+        f"Longest: head {most} with {lengths[most]:.4f}; head {head} gives {lengths[head]:.4f}, rank "
+        f"{int((lengths > lengths[head]).sum()) + 1} of {len(lengths)}."
+    )
+    compare(
+        summed,
+        found.output[walk.query],
+        f"the sum over the heads for {walk.label(walk.query, of='query')}",
+        to="what the model's own $W_O$ gave",
+    )
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2",
+        "as a sum over heads: Michel et al. 2019, arXiv:1905.10650, section 2.2",
+    )

@@ -1,0 +1,222 @@
+"""From a query and a key to a row of weights: the score of a pair, the row of scores, the softmax."""
+
+import numpy as np
+import streamlit as st
+
+from ui.sections.step_by_step.walk import (
+    Walk,
+    compare,
+    goes,
+    labels,
+    leads_on,
+    picture,
+    shown_keys,
+    signed,
+    size,
+    source,
+)
+
+_FEW_ROWS = 9 * 36  # px; the other dimensions are reached by scrolling
+
+
+def score_step(walk: Walk) -> None:
+    """Query and key to one score."""
+    trace, kind = walk.view.trace, walk.view.kind
+    layer, head = walk.place
+    query, key = trace.query(layer, head, kind)[walk.query], trace.key(layer, head, kind)[walk.key]
+    call = trace.attention(layer, kind)
+    products = query.astype(np.float64) * key
+    dot = float(products.sum())
+    bias = (
+        None if call.bias is None else float(call.bias[min(head, len(call.bias) - 1), walk.query, walk.key])
+    )
+    made = call.scale * dot + (bias or 0.0)
+    score = float(trace.scores(layer, head, kind)[walk.query, walk.key])
+    divided = bool(np.isclose(call.scale, len(query) ** -0.5))
+    goes(f"one query and one key, {len(query)} numbers each", f"one number, {signed(score)}")
+    st.markdown(
+        f"How well does the {walk.term('Key')} of {walk.label(walk.key, of='key')} answer the {walk.term('Query')} of "
+        f"{walk.label(walk.query, of='query')}? Their numbers are multiplied one by one and added up: the dot "
+        "product, large where both vectors point the same way. "
+        + (
+            f"It is {walk.term('Scale', 'divided')} by $\\sqrt{{d_k}} = \\sqrt{{{len(query)}}}$, or "
+            f"{walk.term('Score', 'scores')} would grow with the number of dimensions."
+            if divided
+            else f"This model multiplies it by {call.scale:.4g} instead of dividing by $\\sqrt{{d_k}}$, and has its "
+            f"{walk.term('Score')}."
+        )
+        + (
+            ""
+            if bias is None
+            else " To the product it adds a bias $b$, learned for how far apart the two tokens are."
+        )
+    )
+    dot_product = rf"q_{{{walk.query}}} \cdot k_{{{walk.key}}}"
+    st.latex(
+        rf"s_{{{walk.query},{walk.key}}} = "
+        + (
+            rf"\frac{{{dot_product}}}{{\sqrt{{{len(query)}}}}}"
+            if divided
+            else rf"{call.scale:.4g} \, {dot_product}"
+        )
+        + ("" if bias is None else rf" + b_{{{walk.query},{walk.key}}}")
+        + rf" = {call.scale:.4f} \times {dot:.4f}"
+        + ("" if bias is None else f" = {call.scale * dot:.4f} {bias:+.4f}")
+        + f" = {made:.4f}"
+    )
+    picture(
+        walk,
+        "pair",
+        np.stack([query, key, products.astype(np.float32)]),
+        title="query, key and their product, dimension by dimension",
+        rows=("vector", 2),
+        columns=("dimension", None),
+        labels=[f"q {walk.query}", f"k {walk.key}", "product"],
+    )
+    numbers = {"query": query, "key": key, "product": products, "sum so far": products.cumsum()}
+    st.dataframe(
+        {"dimension": np.arange(len(query)), **numbers},
+        hide_index=True,
+        height=_FEW_ROWS,
+        column_config={name: st.column_config.NumberColumn(format="%.4f") for name in numbers},
+        key="step_pair_table",
+        alt="Query, key, their product and its sum so far, dimension by dimension",
+    )
+    strongest = ", ".join(f"{one} ({signed(products[one])})" for one in np.argsort(-np.abs(products))[:3])
+    st.caption(f"The last sum is the dot product. The dimensions that count most: {strongest}.")
+    if not np.isfinite(score):
+        st.caption("The query may not see this key: whatever the product, the score is minus infinity.")
+    else:
+        if bias is not None:
+            st.caption(
+                f"Product {signed(call.scale * dot)}, bias {signed(bias)}, score {signed(made)}: the bias shifts the score "
+                "of the pair, whatever the tokens are."
+            )
+        compare(np.array([made]), np.array([score]), f"the score, {signed(made)}")
+    leads_on(walk, "pages/scaling.py", "Why divide by the root of the dimensions?")
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, equation 1 and section 3.2.1",
+        *([] if bias is None else ["the bias: Raffel et al. 2020, arXiv:1910.10683, section 2.1"]),
+    )
+
+
+def row_step(walk: Walk) -> None:
+    """One score for every key."""
+    trace, kind = walk.view.trace, walk.view.kind
+    layer, head = walk.place
+    queries, keys = trace.query(layer, head, kind), trace.key(layer, head, kind)
+    scores, call = trace.scores(layer, head, kind), trace.attention(layer, kind)
+    row = scores[walk.query]
+    seen = np.isfinite(row)
+    goes(f"Q, {size(queries)}, and K, {size(keys)}", f"a matrix S of scores, {size(scores)}")
+    st.markdown(
+        f"The same for every key gives a row of {len(row)} {walk.term('Score', 'scores')} for {walk.label(walk.query, of='query')}; all "
+        f"queries together give a matrix of {scores.shape[0]} × {scores.shape[1]}. Scores are any numbers: a score "
+        "counts only relative to the others of its row."
+    )
+    divided = np.isclose(call.scale, queries.shape[1] ** -0.5)
+    st.latex(
+        (r"S = \frac{Q K^\top}{\sqrt{d_k}}" if divided else rf"S = {call.scale:.4g} \, Q K^\top")
+        + ("" if call.bias is None else " + B")  # T5's for the distance of two tokens
+    )
+    columns = st.columns(3)
+    with columns[0]:
+        picture(
+            walk,
+            "row_query",
+            queries,
+            title="Q",
+            rows=("query", walk.query),
+            columns=("dimension", None),
+        )
+    with columns[1]:
+        picture(
+            walk,
+            "row_key",
+            keys.T,
+            title="Kᵀ",
+            rows=("dimension", None),
+            columns=("key", walk.key),
+        )
+    with columns[2]:
+        picture(
+            walk,
+            "scores",
+            np.where(np.isfinite(scores), scores, 0).astype(np.float32),
+            title="S",
+            rows=("query", walk.query),
+            columns=("key", walk.key),
+            labels=labels(walk, "query"),
+        )
+    best, worst = int(np.where(seen, row, -np.inf).argmax()), int(np.where(seen, row, np.inf).argmin())
+    st.caption(
+        f"Highest in this row: {walk.label(best, of='key')} with {signed(row[best])}; lowest: "
+        f"{walk.label(worst, of='key')} with {signed(row[worst])}; {walk.label(walk.key, of='key')}: {signed(row[walk.key])}."
+        + ("" if seen.all() else " Keys that a query may not see are left empty.")
+    )
+    made = call.scale * (queries[walk.query].astype(np.float64) @ keys.T)
+    if call.bias is not None:
+        made = made + call.bias[min(head, len(call.bias) - 1), walk.query]
+    compare(made[seen], row[seen], f"this row of {int(seen.sum())} scores")
+    source("Vaswani et al. 2017, arXiv:1706.03762, equation 1")
+
+
+def softmax_step(walk: Walk) -> None:
+    """Scores to weights."""
+    trace, kind = walk.view.trace, walk.view.kind
+    layer, head = walk.place
+    row = trace.scores(layer, head, kind)[walk.query].astype(np.float64)
+    matrix = trace.weights(layer, head, kind)
+    weights = matrix[walk.query]
+    goes(f"S, {size(matrix)}", f"a matrix of weights, {size(matrix)}, whose rows sum to 1")
+    largest = float(row.max())
+    exponentials = np.exp(row - (largest if np.isfinite(largest) else 0.0))
+    total = float(exponentials.sum()) or 1.0
+    st.markdown(
+        f"The {walk.term('Softmax')} makes shares of a row of scores, the {walk.term('Weight', 'weights')}: the exponential of each, divided by their sum, so that the row "
+        "sums to 1. A score that is higher by 1 gets $e \\approx 2.72$ times the weight. The largest score $m$ is taken off first: "
+        "it cancels in the division, and keeps the exponentials from becoming too large for the machine."
+    )
+    st.latex(
+        rf"w_{{{walk.query},{walk.key}}} = \frac{{e^{{s_{{{walk.query},{walk.key}}} - m}}}}"
+        rf"{{\sum_j e^{{s_{{{walk.query},j}} - m}}}}"
+        rf" = \frac{{{exponentials[walk.key]:.4f}}}{{{total:.4f}}} = {exponentials[walk.key] / total:.4f}"
+        + (rf", \qquad m = \max_j s_{{{walk.query},j}} = {largest:.4f}" if np.isfinite(largest) else "")
+    )
+    order = shown_keys(walk, weights)
+    picture_column, table_column = st.columns([1, 2])
+    with picture_column:
+        picture(
+            walk,
+            "weights",
+            matrix,
+            title="weights",
+            rows=("query", walk.query),
+            columns=("key", walk.key),
+            labels=labels(walk, "query"),
+        )
+    table_column.dataframe(
+        {
+            "key": [labels(walk, "key")[one] for one in order],
+            "score": row[order],
+            "less the largest": row[order] - largest,
+            "exponential": exponentials[order],
+            "weight": weights[order],
+        },
+        hide_index=True,
+        height=36 * (len(order) + 1),
+        column_config={
+            name: st.column_config.NumberColumn(format="%.4f")
+            for name in ("score", "less the largest", "exponential", "weight")
+        },
+        key="step_softmax_table",
+    )
+    if len(order) < len(row):
+        rest = float(weights.sum() - weights[order].sum())
+        st.caption(f"The {len(order)} strongest keys; the other {len(row) - len(order):,} share {rest:.4f}.")
+    compare(exponentials / total, weights, "this row of weights")
+    leads_on(walk, "pages/scaling.py", "What happens where the largest is not taken off")
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, equation 1",
+        "the largest taken off: Blanchard et al. 2021, arXiv:1909.03469",
+    )

@@ -1,0 +1,300 @@
+"""From the text to queries, keys and values: the first three steps."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from attnviz.figures.theme import isolated
+from ui.sections.step_by_step.walk import (
+    Walk,
+    anatomy,
+    compare,
+    goes,
+    labels,
+    leads_on,
+    picture,
+    size,
+    source,
+)
+from ui.words.literal import literal
+from ui.work import cache
+
+if TYPE_CHECKING:
+    from attnviz.model.anatomy import LayerAnatomy, NormalisationMethod
+
+_NORM_NAMES: "dict[NormalisationMethod, str]" = {"layer": "LayerNorm", "rms": "RMSNorm"}
+_NORM_SOURCES: "dict[NormalisationMethod, str]" = {
+    "layer": "Ba et al. 2016, arXiv:1607.06450, section 3",
+    "rms": "Zhang and Sennrich 2019, arXiv:1910.07467, equation 4",
+}
+
+
+def tokens_step(walk: Walk) -> None:
+    """Text to tokens."""
+    tokens = walk.view.trace.query_tokens(walk.view.kind)
+    added = dict.fromkeys(tokens.labels[at] for at in np.flatnonzero(tokens.is_special & (tokens.word < 0)))
+    goes("the text", f"{len(tokens)} tokens, each with its id")
+    st.markdown(
+        f"A model computes with numbers, so the text is cut into {walk.term('Token', 'tokens')} from a fixed "
+        "vocabulary, each known by its id. A word that the vocabulary lacks is written as several pieces; in BERT, "
+        "“\\#\\#” marks one that goes on with a word."
+        + (
+            f" The {walk.term('Special token', 'special tokens')} {literal(' and '.join(added))} are none of the "
+            "text's: the tokenizer adds them."
+            if len(added) > 1
+            else f" The {walk.term('Special token')} {literal(*added)} is none of the text's: the tokenizer adds it."
+            if added
+            else ""
+        )
+    )
+    st.dataframe(
+        {
+            "position": np.arange(len(tokens)),
+            "token": [isolated(one) for one in tokens.labels],
+            "id": tokens.ids,
+            "word": ["" if one < 0 else str(one) for one in tokens.word],
+        },
+        hide_index=True,
+        width="content",
+        height=min(36 * (len(tokens) + 1), 460),
+        key="step_tokens_table",
+    )
+    source(
+        "Words in pieces: Sennrich et al. 2016, arXiv:1508.07909; as BERT does it: Wu et al. 2016, arXiv:1609.08144, "
+        "section 4.1",
+        "[CLS], [SEP] and [MASK]: Devlin et al. 2018, arXiv:1810.04805, section 3",
+    )
+
+
+def vectors_step(walk: Walk) -> None:
+    """Tokens to vectors."""
+    found = anatomy(walk)
+    if found is None:
+        return
+    layer, _ = walk.place
+    read = _read(walk, found)
+    own = list(found.ingredients.values())
+    # RoBERTa keeps the table of segments, with one row: it tells no token from another.
+    names = ["constant" if one == "segment" and _has_one_segment(walk) else one for one in found.ingredients]
+    summed = np.sum(own, axis=0)
+    n_token, width = summed.shape
+    goes(
+        "1 id" if n_token == 1 else f"{n_token} ids",
+        f"{n_token} vectors of {width} numbers" if read is None else f"a matrix M, {size(read)}",
+    )
+    st.markdown(" ".join(_of_vectors(walk, found)))
+    st.latex(r"\mathbf{x}_i = " + " + ".join(rf"\mathbf{{e}}^{{\text{{{one}}}}}_i" for one in names))
+    rows = [*names, "sum"]
+    parts = np.stack([*(one[walk.query] for one in own), summed[walk.query]])
+    picture(
+        walk,
+        "ingredients",
+        parts,
+        title=f"token {walk.query}, part by part",
+        rows=("part", len(rows) - 1),
+        columns=("dimension", None),
+        labels=rows,
+    )
+    lengths = ", ".join(
+        f"{one} {np.linalg.norm(vector):.2f}" for one, vector in zip(rows, parts, strict=True)
+    )
+    st.caption(f"Lengths for {walk.label(walk.query, of='query')}: {lengths}.")
+    if "position" in names:
+        leads_on(walk, "pages/positions.py", "Where the position vectors come from")
+    _normalised(walk, found, summed, read)
+    if read is not None:
+        picture(
+            walk,
+            "hidden",
+            read,
+            title=f"M, what layer {layer} reads",
+            rows=("token", walk.query),
+            columns=("dimension", None),
+            labels=labels(walk, "query"),
+        )
+    source(
+        "Vaswani et al. 2017, arXiv:1706.03762, "
+        + ("sections 3.4 and 3.5" if "position" in names else "section 3.4"),
+        *(["segments: Devlin et al. 2018, arXiv:1810.04805, section 3"] if "segment" in names else []),
+        *([f"normalisation: {_NORM_SOURCES[found.norm.method]}"] if found.norm else []),
+    )
+
+
+def _read(walk: Walk, found: "LayerAnatomy") -> np.ndarray | None:
+    """M, what the layer reads of the text that the queries come from; None where that is not known."""
+    return found.sources if found.hidden is None and walk.view.kind != "cross" else found.hidden
+
+
+def _of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
+    """What the step does, a sentence each."""
+    layer, _ = walk.place
+    width = next(iter(found.ingredients.values())).shape[1]
+    said = [
+        f"Each token is looked up in a table and becomes a {walk.term('Vector')} of {width} numbers, whatever its length."
+    ]
+    if "position" in found.ingredients:
+        added = f"To it a {walk.term('Position vector', 'vector for its position')} is added"
+        if "segment" in found.ingredients and _has_one_segment(walk):
+            added += ", and one that is the same for every token"
+        elif "segment" in found.ingredients:
+            added += f", and one for its {walk.term('Segment')}, the sentence of a pair that it is in"
+        without = (
+            "an encoder could not tell one order of the words from another"
+            if walk.view.kind == "encoder"
+            else "only the causal mask would tell one order of the words from another"
+        )
+        said.append(f"{added}; without positions {without}.")
+    elif found.leads_to_first_layer is not None:
+        said.append(
+            "This family adds no vector for the position here; it brings positions in where queries meet keys."
+        )
+    if found.norm is not None:
+        learned = (
+            "$\\gamma$ stretch each dimension"
+            if found.norm.bias is None
+            else "$\\gamma$ and $\\beta$ stretch and move each dimension"
+        )
+        said.append(
+            "The sum is normalised, so that every token starts from the same spread: its mean $\\mu$ is taken off, it is "
+            f"divided by its standard deviation $\\sigma$, and learned numbers {learned}."
+            if found.norm.method == "layer"
+            else "It is divided by the root of the mean of its squares, so that every token starts from the same size, and "
+            f"learned numbers {learned}."
+        )
+    if layer or walk.view.kind == "cross":
+        before = (
+            "layer 0"
+            if layer == 1
+            else f"layers 0 to {layer - 1}"
+            if layer
+            else "the self-attention before it"
+        )
+        said.append(f"M, which layer {layer} reads, is what {before} made of this.")
+    elif found.leads_to_first_layer == "by a matrix":  # ALBERT, ELECTRA
+        said.append("A matrix makes M of these, which layer 0 reads.")
+    elif found.leads_to_first_layer == "as it is":
+        said.append("That is M, which layer 0 reads.")
+    else:
+        said.append("What the model does to this before layer 0 reads it, as M, is not followed here.")
+    return said
+
+
+def _has_one_segment(walk: Walk) -> bool:
+    return getattr(cache.model(walk.view.selection.model).network.config, "type_vocab_size", 0) == 1
+
+
+def _normalised(walk: Walk, found: "LayerAnatomy", summed: np.ndarray, read: np.ndarray | None) -> None:
+    """The sum of each token normalised, beside what the model made of it."""
+    norm, query = found.norm, walk.query
+    sums = f"the sums of all {len(summed):,} tokens"
+    if norm is None:
+        is_read = walk.view.kind != "cross" and not walk.place[0] and found.leads_to_first_layer == "as it is"
+        if is_read and read is not None:
+            compare(summed, read, sums, to="what the model gave layer 0")
+        return
+    vectors = summed.astype(np.float64)
+    added = "" if norm.bias is None else r" + \beta"
+    if norm.method == "layer":
+        mean, spread = vectors[query].mean(), vectors[query].std()
+        st.latex(
+            r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}}"
+            + rf"{added}, \qquad \mu_{{{query}}} = {mean:.4f}, \quad \sigma_{{{query}}} = {spread:.4f}"
+        )
+    else:
+        root = np.sqrt((vectors[query] ** 2).mean())
+        st.latex(
+            r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i}{\sqrt{r_i^2 + \epsilon}}"
+            + rf"{added}, \qquad r_i = \sqrt{{\tfrac{{1}}{{{summed.shape[1]}}} \sum_d x_{{i,d}}^2}},"
+            + rf" \quad r_{{{query}}} = {root:.4f}"
+        )
+    compare(
+        norm.of(summed),
+        norm.made,
+        f"{sums}, normalised",
+        to=f"what the model's own {_NORM_NAMES[norm.method]} gave",
+    )
+
+
+def projections_step(walk: Walk) -> None:
+    """Vectors to queries, keys and values."""
+    found = anatomy(walk)
+    if found is None:
+        return
+    layer, head = walk.place
+    trace, kind = walk.view.trace, walk.view.kind
+    if not found.projections or found.hidden is None or found.sources is None:
+        st.info(
+            "This family does more than multiply by a matrix to make its queries and keys, such as turning them by "
+            "their positions (rotary positions); the next steps take them as the attention got them."
+        )
+        return
+    queries, keys, values = (getattr(trace, part)(layer, head, kind) for part in ("query", "key", "value"))
+    d_head = queries.shape[1]
+    goes(
+        f"M, {size(found.hidden)}"
+        + (f", and the encoder's output, {size(found.sources)}" if kind == "cross" else ""),
+        f"Q, {size(queries)}, K, {size(keys)}, and V, {size(values)}",
+    )
+    n_heads = trace.n_heads(kind)
+    own = f"{head * d_head} to {(head + 1) * d_head - 1}"
+    shared = n_heads // len(trace.attention(layer, kind).key)
+    keys_and_values = (
+        "and keys and values too" if shared == 1 else f"while {shared} heads share their keys and values"
+    )
+    first, second, third = (walk.term(one, f"**{one.lower()}**") for one in ("Query", "Key", "Value"))
+    st.markdown(
+        f"Three learned matrices make three vectors of {d_head} numbers of every token: a {first}, what it looks "
+        f"for; a {second}, what it can be found by; a {third}, what it hands on. "
+        + (
+            "Queries are made from the decoder's tokens, keys and values from the encoder's. "
+            if kind == "cross"
+            else "All three are made from the same text here. "
+        )
+        + f"For all {n_heads} {walk.term('Head', 'heads')} together $W_Q$ has {n_heads} × {d_head} = {n_heads * d_head} "
+        f"columns; head {head} sees columns {own} of them, and so has queries of its own, {keys_and_values}."
+    )
+    st.latex(r"Q = M W_Q + b_Q, \quad K = M W_K + b_K, \quad V = M W_V + b_V")
+    of_keys = "the encoder's output" if kind == "cross" else "M"
+    sides = (
+        ("query", "Q", "M", found.hidden, walk.query),
+        ("key", "K", of_keys, found.sources, walk.key),
+        ("value", "V", of_keys, found.sources, walk.key),
+    )
+    for part, letter, made_from, given, picked in sides:
+        linear = found.projections.get(part)  # type: ignore[call-overload]
+        if linear is None:
+            continue
+        made = given @ linear.weight[head]
+        made = made if linear.bias is None else made + linear.bias[head]
+        expected = {"query": queries, "key": keys, "value": values}[part]
+        columns = st.columns(3)
+        with columns[0]:
+            picture(
+                walk,
+                f"{part}_given",
+                given,
+                title=made_from,
+                rows=("token", picked),
+                columns=("dimension", None),
+            )
+        with columns[1]:
+            picture(
+                walk,
+                f"{part}_weight",
+                linear.weight[head],
+                title=f"W<sub>{letter}</sub>",
+                rows=("dimension", None),
+                columns=("dimension", None),
+            )
+        with columns[2]:
+            picture(
+                walk,
+                f"{part}_made",
+                expected,
+                title=letter,
+                rows=("token", picked),
+                columns=("dimension", None),
+            )
+        compare(made, expected, f"{letter}, multiplied out")
+    source("Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2")

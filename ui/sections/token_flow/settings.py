@@ -1,0 +1,49 @@
+"""Which heads the lines are of, and what they are chosen by."""
+
+import streamlit as st
+
+from attnviz.figures.theme import LIGHT
+from attnviz.records import AllHeads, Head
+from ui.choice import widgets
+from ui.page.view import View
+from ui.sections.token_flow.lines import at_once
+
+MOST_HEADS = len(LIGHT.heads)  # as many as there are colours that can be told apart
+
+
+def controls(view: View, heads: list[Head | AllHeads]) -> None:
+    """What is drawn, of which heads, and from which threshold on."""
+    trace, kind, selection = view.trace, view.kind, view.selection
+    n_layer, n_head = trace.n_layers(kind), trace.n_heads(kind)
+    of_layers = [AllHeads(layer) for layer in range(n_layer)]
+    of_heads = [Head(layer, head) for layer in range(n_layer) for head in range(n_head)]
+    options = of_layers if view.measure == "rollout" else [*of_heads, *of_layers]
+    left, middle, right = st.columns(3)
+    left.segmented_control(
+        **widgets.field(
+            "show",
+            selection.but(show=view.measure),
+            label="Lines show",
+            options=trace.measures(kind),
+            required=True,
+        ),
+    )
+    middle.multiselect(
+        **widgets.field(
+            "heads",
+            selection.but(heads=tuple(heads[1:])),
+            format_func=lambda one: one.title,
+            options=[one for one in options if one != heads[0]],
+        ),
+        max_selections=MOST_HEADS - 1,
+        select_all=False,  # it would add as many as there is room for
+        placeholder="More heads, each in its own colour",
+    )
+    with right.container(horizontal=True, vertical_alignment="bottom"):
+        if selection.flow.threshold == "share":
+            st.slider(**widgets.field("share", format="%d%%"))
+        else:
+            st.number_input(**widgets.field("weakest"))
+        with st.popover("More", icon=":material/tune:", key="flow_more"):
+            st.segmented_control(**widgets.field("threshold", required=True))
+            st.number_input(**widgets.field("at_once", selection.but(at_once=at_once(view))))

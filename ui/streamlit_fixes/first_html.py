@@ -1,0 +1,42 @@
+"""The HTML that a browser gets before the first script has run: Streamlit's own, with a page's title and our style.
+
+Symptom: Streamlit's own has no style of ours. Sent by the script, it comes after the first texts and moves what is there
+by then; and the browser of a page that is not the first looks for the server below the page's address, which the
+console notes as two errors.
+Version: 1.67.0. No upstream issue is known to us.
+No longer needed when: without the routes of `app.py` tests/browser/test_first_html.py passes.
+"""
+
+from collections.abc import Awaitable, Callable
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+_STREAMLITS = Path(st.__file__).parent / "static" / "index.html"
+# Where the server is, as the front end reads it: the folder of the page's address.
+_SERVER = (
+    '<script>window.__streamlit = { BACKEND_BASE_URL: new URL(".", window.location.href).href }</script>'
+)
+
+
+def first_html(title: str, style: str) -> Callable[[Request], Awaitable[HTMLResponse]]:
+    """Answers a request with the first HTML of the page of this title, drawn in this style (CSS).
+
+    Raises ValueError where Streamlit's HTML is not as expected.
+    """
+    html = _STREAMLITS.read_text(encoding="utf-8")
+    for old, new in (
+        ("<title>Streamlit</title>", f"<title>{escape(title)}</title>{_SERVER}"),
+        ("</body>", f"<style>{style}</style></body>"),  # after Streamlit's own, which it outweighs there
+    ):
+        if html.count(old) != 1:
+            raise ValueError(f"{_STREAMLITS} has no single {old}, so it cannot be given title and style.")
+        html = html.replace(old, new)
+
+    async def answer(_: Request) -> HTMLResponse:
+        return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
+
+    return answer
