@@ -66,6 +66,19 @@ def test_what_the_browser_has_been_told_is_no_longer_doubted(one_further):
     assert (place(one_further), shown(one_further)["show"]) == ((3, 4), "norms")
 
 
+def test_what_was_selected_while_its_list_was_filled_in_stays():
+    """The browser takes the filling, which comes after what was selected, and sends that with the next click."""
+    at = open_page("pages/find_a_head.py", query=7, key=5)
+    at.button(key="head_next").click().run()  # fills the list in for the second time
+    at.selectbox(key="field_key").set_value(3).run()
+    assert at.selectbox(key="field_key").proto.set_value  # told again, so that the browser shows it
+    at.selectbox(key="field_key").set_value(5)
+    at.button(key="head_next").click().run()
+    assert (shown(at)["key"], at.selectbox(key="field_key").value) == ("3", 3)
+    at.selectbox(key="field_key").set_value(5).run()  # alone it is a choice again
+    assert shown(at)["key"] == "5"
+
+
 def test_the_label_of_an_option_that_is_gone_is_not_taken():
     at = open_page("pages/find_a_head.py", query=7, key=5)
     at.selectbox(key="field_query").set_value(8).run()

@@ -40,9 +40,9 @@ def field(
         value = list(value)  # as a widget for several things holds it
     from_list = isinstance(declared, Number) and "options" in different  # which has no range
     told = (Text.widget(declared) if from_list else declared.widget()) | different
-    return (
-        _holding(value, told) | told | tie(f"field_{name}", value, changed, times=1 if is_typed else FILLINGS)
-    )
+    times = 1 if is_typed else FILLINGS
+    tied = tie(f"field_{name}", value, changed, times=times, is_list="options" in told)
+    return _holding(value, told) | told | tied
 
 
 def _holding(value: Any, told: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """A widget's value counts as a choice only if the browser knew what it was choosing from.
 
 Symptom: with every click the browser sends the values of all widgets, as of its own last drawing. After two quick clicks
-the second message holds what the first click had replaced, and Streamlit calls the widget's callback with it.
+the second message holds what the first click had replaced, and Streamlit calls the widget's callback with it. And where a
+widget is filled in while something else is being selected in it, the two cross on their way: the browser then shows, and sends
+with the next click, what it was filled in with.
 Version: 1.67.0. No upstream issue is known to us: it follows from how widgets work.
 No longer needed when: a message says which widget was clicked; `tests/app/test_quick_clicks.py` then passes without it.
 
@@ -24,8 +26,14 @@ class Widgets:
 
     page: str = ""
     """The page that is open."""
+    run: int = 0
+    """How many runs of pages there were."""
     fillings: dict[str, int] = field(default_factory=dict)
     """How often each widget was filled in on this page."""
+    filled: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    """By widget, the run that last filled it in, and with what."""
+    crossed: dict[str, Any] = field(default_factory=dict)
+    """By widget, what it was filled in with when something else was already on its way from the browser."""
     replaced: dict[str, list[Any]] = field(default_factory=dict)
     """By widget, all values it had since the browser last sent what it should hold."""
     doubtful: dict[str, tuple[Any, Callable[[Any], None]]] = field(default_factory=dict)
@@ -38,6 +46,7 @@ def open_page(page: str, was_clicked: bool) -> None:
     A replaced value is accepted only if it arrived alone: then it was selected again. Beside another click it is stale.
     """
     widgets = of_session(Widgets)
+    widgets.run += 1
     if widgets.page != page:
         widgets.page, widgets.fillings = page, {}
     doubtful, widgets.doubtful = widgets.doubtful, {}
@@ -47,10 +56,12 @@ def open_page(page: str, was_clicked: bool) -> None:
             take(picked)
 
 
-def tie(key: str, value: Any, take: Callable[[Any], None], *, times: int = FILLINGS) -> dict[str, Any]:
+def tie(
+    key: str, value: Any, take: Callable[[Any], None], *, times: int = FILLINGS, is_list: bool = False
+) -> dict[str, Any]:
     """Arguments that tie a widget to a value: its key, filled in, and a callback that gives ``take`` what is selected.
 
-    A replaced value is doubtful until `open_page` has decided. ``times`` as in `fill`.
+    A replaced value is doubtful until `open_page` has decided. ``times`` and ``is_list`` as in `fill`.
     """
 
     def changed() -> None:
@@ -59,25 +70,34 @@ def tie(key: str, value: Any, take: Callable[[Any], None], *, times: int = FILLI
         if picked in widgets.replaced.get(key, []):
             widgets.doubtful[key] = picked, take
         elif picked is not None:  # an emptied number field keeps what was chosen
+            run, filled_with = widgets.filled.get(key, (0, None))
+            if run == widgets.run and filled_with != picked:
+                widgets.crossed[key] = filled_with
             take(picked)
 
-    return {"key": fill(key, value, times=times), "on_change": changed}
+    return {"key": fill(key, value, times=times, is_list=is_list), "on_change": changed}
 
 
-def fill(key: str, value: Any, *, times: int = 1) -> str:
+def fill(key: str, value: Any, *, times: int = 1, is_list: bool = False) -> str:
     """The key of a widget, filled in with a value.
 
     Args:
         times: runs of a newly opened page that fill it in. Filling in discards what is being typed, so that otherwise
             only a value that differs is filled in.
+        is_list: whether it is a list to select from. What is selected there is filled in again after it has crossed a
+            filling, so that the browser shows it; the steps of a number can be clicked faster than a page runs.
     """
     widgets = of_session(Widgets)
     before = st.session_state.get(key)
-    if before == value:
+    has_crossed = key in widgets.crossed
+    if has_crossed:
+        widgets.replaced.setdefault(key, []).append(widgets.crossed.pop(key))
+    elif before == value:
         widgets.replaced.pop(key, None)
-    elif before is not None:
+    if before not in (value, None):
         widgets.replaced.setdefault(key, []).extend((before, value))
-    if widgets.fillings.get(key, 0) < times or before != value:
+    if widgets.fillings.get(key, 0) < times or before != value or (has_crossed and is_list):
         st.session_state[key] = value
         widgets.fillings[key] = widgets.fillings.get(key, 0) + 1
+        widgets.filled[key] = widgets.run, value
     return key

@@ -23,7 +23,7 @@ from attnviz.figures.theme import (
 )
 from ui.components import colours, register
 
-_mount = register("head_film", "svg", "html", "labels", "film_picture")
+_mount = register("head_film", "svg", "html", "labels", "film_picture", "renew")
 
 STAGES = ("Vector", "Query, key, value", "Products", "Scaling", "Softmax", "Weighted values", "Output")
 MOST_CELLS = 64

@@ -1,5 +1,5 @@
 // A token's way through one head: plays, stops, steps and follows a slider. Everything happens here; the server hears
-// of nothing. Rests on svg, html, labels and film_picture.
+// of nothing. Rests on svg, html, labels, film_picture and renew.
 
 const NARROW = 620; // px; below it stages are numbered and not named
 const SECONDS = 1.6; // of a stage
@@ -51,8 +51,9 @@ class Film {
     this.root.setAttribute("aria-label", data.name);
     this.screen.setAttribute("aria-label", "The film; arrow keys step, the space bar plays");
     this.slider.min = data.first;
-    this.names.replaceChildren(
-      ...data.stages.slice(data.first).map(({ name }, at) => {
+    renew(
+      this.names,
+      data.stages.slice(data.first).map(({ name }, at) => {
         const made = makeButton("name", "", () => this.glide(at + data.first));
         made.append(make("span", "number", String(at + 1)), " ", make("span", "words", name));
         made.setAttribute("aria-label", `${at + 1}. ${name}`);

@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 
 import numpy as np
 import streamlit as st
@@ -12,7 +11,7 @@ from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName, cell
 from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
 
-_mount = register("head_grid", "svg", "html", "grid")
+_mount = register("head_grid", "svg", "html", "grid", "renew")
 _LEGEND_STEPS = 17
 _HALF_DARK = 0.55
 """Share of the scale from which on text in the background's colour is read more easily, in both themes."""
@@ -67,6 +66,7 @@ def head_grid(
     ]
     data: dict[str, object] = {
         "grid": key,
+        "hasPictures": pictures is not None,
         "name": name,
         "cells": cells,
         "picked": picked,
@@ -80,9 +80,7 @@ def head_grid(
             # In a message of their own: Streamlit sends a message that the browser has already only by its
             # hash, so that a selection does not send them again.
             encoded = [[b64encode(one).decode() for one in row] for row in pictures]
-            version = sha256("".join(one for row in encoded for one in row).encode()).hexdigest()
-            _mount(key=f"{key}_pictures", data={"grid": key, "version": version, "pictures": encoded})
-            data["version"] = version
+            _mount(key=f"{key}_pictures", data={"grid": key, "pictures": encoded})
         if numbers is not None:
             data["legend"] = _colour(cells, numbers, span, theme)
         _mount(key=key, data=data, on_pick_change=take)

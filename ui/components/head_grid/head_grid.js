@@ -1,4 +1,4 @@
-// All heads as one SVG: layers down, heads across, each a picture or a coloured square. Rests on svg, html and grid.
+// All heads as one SVG: layers down, heads across, each a picture or a coloured square. Rests on svg, html, grid and renew.
 //
 // Streamlit calls the function below for every message. Pictures come in messages of their own.
 
@@ -25,7 +25,7 @@ function drawHead(data, layer, head, side, picture) {
   if (picture) {
     const isSmall = picture.columns < side && picture.rows < side;
     const place = { x, y, width: side, height: side, "image-rendering": isSmall ? "pixelated" : "auto" };
-    parts.push(put(picture.image, place));
+    parts.push(draw("image", { href: picture.href, preserveAspectRatio: "none", ...place }));
   }
   if (cell.label) {
     const down = cell.mark && side < ROOMY ? side - 5 : side / 2 + 4; // below the mark
@@ -63,11 +63,11 @@ function drawLegend(data, top) {
   );
 }
 
-function drawGrid(data, width, images) {
+function drawGrid(data, width, sent) {
   const side = sideOfCell(data, width);
   const [nLayers, nHeads] = [data.cells.length, data.cells[0].length];
   const rows = data.cells.map((row, layer) =>
-    draw("g", { role: "row" }, ...row.map((_, head) => drawHead(data, layer, head, side, images[layer]?.[head])))
+    draw("g", { role: "row" }, ...row.map((_, head) => drawHead(data, layer, head, side, sent[layer]?.[head])))
   );
   const size = {
     width: LEFT + nHeads * (side + GAP) - GAP + RIGHT,
@@ -83,11 +83,11 @@ function size(encoded) {
   return { columns: number(18), rows: number(22) };
 }
 
-function keep({ grid, version, pictures: encoded }) {
+function keep({ grid, pictures: encoded }) {
   const of = encoded.map((row) =>
     row.map((one) => ({ ...size(one), href: `data:image/png;base64,${one}` }))
   );
-  pictures.set(grid, { version, of });
+  pictures.set(grid, of);
   tellGrid(grid);
 }
 
@@ -107,21 +107,9 @@ export default function (component) {
 
   const columns = data.cells[0].length;
   const cells = data.cells.flatMap((row, layer) => row.map(({ text }, head) => ({ place: [layer, head], text })));
-  // Made once and moved from one drawing to the next, so that no picture is decoded again.
-  const images = () => {
-    const sent = data.version && pictures.get(data.grid);
-    if (!sent) return [];
-    if (root.drawn?.version !== sent.version) {
-      const image = ({ href }) => draw("image", { href, preserveAspectRatio: "none" });
-      const of = sent.of.map((row) => row.map((one) => ({ ...one, image: image(one) })));
-      root.drawn = { version: sent.version, of };
-    }
-    return root.drawn.of;
-  };
   const end = showGrid(component, root, { columns, cells }, (scroller) => {
-    const left = scroller.scrollLeft;
-    scroller.replaceChildren(drawGrid(data, scroller.clientWidth, images()));
-    scroller.scrollLeft = left;
+    const sent = data.hasPictures ? (pictures.get(data.grid) ?? []) : [];
+    renew(scroller, [drawGrid(data, scroller.clientWidth, sent)]);
   });
   reveal(root.querySelector(".scroller"));
   return end;

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from ui.components import colours, register
 
-_mount = register("map_grid", "svg", "html", "grid")
+_mount = register("map_grid", "svg", "html", "grid", "renew")
 _FINEST = 255
 """Steps from one side of a map to the other: a third of a pixel on a large screen, and a byte each."""
 

@@ -1,6 +1,6 @@
 // The maps of all heads as one SVG. Each map is two paths, one of all queries and one of all keys, so that a thousand
 // points a map are as easily drawn as ten. A map that stands for one still to come is grey.
-// Rests on svg, html and grid.
+// Rests on svg, html, grid and renew.
 //
 // Streamlit calls the function below for every message. Points come in messages of their own, one a layer.
 
@@ -119,7 +119,7 @@ export default function (component) {
       const row = root.rows[Math.floor(at / columns)];
       const made = drawMap(data, at, points, side);
       const old = row.children[at % columns];
-      if (old) old.replaceWith(made);
+      if (old) renewed(old, made);
       else row.append(made);
     });
   });

@@ -8,7 +8,7 @@ import streamlit as st
 from attnviz.figures.theme import ThemeName
 from ui.components import colours, register
 
-_mount = register("ranked_list", "html")
+_mount = register("ranked_list", "html", "renew")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

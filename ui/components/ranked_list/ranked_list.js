@@ -1,9 +1,8 @@
 // A ranked list of buttons, each with a bar. Clicking one, or pressing Enter on it, selects it.
-// Rests on html.
+// Rests on html and renew.
 
 function row(data, number, pick) {
   const button = makeButton("", "", () => pick(number));
-  button.dataset.row = number;
   button.setAttribute("aria-pressed", String(data.picked));
   const said = data.key ? `${data.text} → ${data.key}` : data.text;
   button.setAttribute("aria-label", `${number + 1}: ${said}, ${data.amount}`);
@@ -22,11 +21,8 @@ export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector(".ranked_list");
   setColours(place, data.colours);
-  const active = activeIn(parentElement);
-  const focused = place.contains(active) ? active.dataset.row : undefined;
   const rows = data.rows.map((one, number) => row(one, number, (picked) => setTriggerValue("pick", picked)));
   const list = make("ol", "", ...rows);
   list.setAttribute("aria-label", data.name);
-  place.replaceChildren(list);
-  if (focused !== undefined) place.querySelector(`[data-row="${focused}"]`)?.focus();
+  renew(place, [list]);
 }

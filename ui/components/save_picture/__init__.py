@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from attnviz.figures.theme import SMALL_FONT_SIZE, ThemeName
 from ui.components import colours, register
 
-_mount = register("save_picture", "svg", "html", "labels")
+_mount = register("save_picture", "svg", "html", "labels", "renew")
 
 
 def save_picture(

@@ -1,7 +1,7 @@
 // Saves the pictures on the page as SVG and PNG. A picture is whatever SVGs an element shows, laid on the page's
 // background where they are on screen: plotly draws several on top of each other, a component one in its shadow. A
 // caption below it says what it is of.
-// Copies the address and the lines of Python. Rests on svg, html and labels.
+// Copies the address and the lines of Python. Rests on svg, html, labels and renew.
 
 const SMALLEST = 40; // px; smaller ones are icons
 const SCALE = 2; // of a PNG
@@ -117,9 +117,9 @@ export default function (component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".save_picture");
   setColours(root, data.colours);
-  const focused = root.getRootNode().activeElement?.title;
 
-  const said = makeSaid();
+  const said = root.querySelector(".said") ?? makeSaid();
+  said.textContent = "";
   const say = async (words, act) => {
     try {
       said.textContent = (await act()) ?? words;
@@ -152,6 +152,5 @@ export default function (component) {
   const python = button("Copy as Python", "The lines of attnviz that draw this matrix", () =>
     say("Python copied.", () => copy(data.python))
   );
-  root.replaceChildren(...parts, make("div", "copies", link, python), said);
-  if (focused) [...root.querySelectorAll("button")].find((one) => one.title === focused)?.focus();
+  renew(root, [...parts, make("div", "copies", link, python), said]);
 }

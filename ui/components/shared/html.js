@@ -10,7 +10,7 @@ function make(tag, className, ...children) {
 function makeButton(className, text, click = null) {
   const button = make("button", className, text);
   button.type = "button";
-  button.addEventListener("click", click);
+  button.onclick = click;
   return button;
 }
 

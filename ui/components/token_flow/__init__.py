@@ -11,7 +11,7 @@ from attnviz.heads.flow import Flow
 from attnviz.records import Axis
 from ui.components import colours, register
 
-_mount = register("token_flow", "svg", "html", "labels")
+_mount = register("token_flow", "svg", "html", "labels", "renew")
 
 
 def token_flow(

@@ -1,7 +1,7 @@
 // Two columns of tokens, queries left and keys right, joined by lines; one inline SVG. Hovering over a token,
 // or moving the focus to it, shows its lines alone with their numbers; a click or Enter keeps it, Escape
 // clears it. All of this happens here: the server hears only of what is kept.
-// The look is in attributes, so that the SVG can be saved as it is. Rests on svg, html and labels.
+// The look is in attributes, so that the SVG can be saved as it is. Rests on svg, html, labels and renew.
 
 const TEXT = 13; // px, as are all sizes
 const LEAST_GAP = 15; // between the lines of two labels that can both be read
@@ -19,6 +19,8 @@ class Flow {
     this.said = makeSaid();
     this.svg = draw("svg", { role: "group", tabindex: -1 }); // Chromium would stop at it, since it listens to the focus
     this.scroll = make("div", "scroll", this.svg);
+    const group = (key) => keyed(draw("g", { "pointer-events": "none" }), key);
+    [this.all, this.alone, this.frames] = ["all", "alone", "frames"].map(group);
     root.replaceChildren(this.said, this.scroll);
     this.hidden = new Set(); // matrices switched off in the legend
     this.hovered = this.focused = this.kept = this.sent = null; // tokens are [side, position]
@@ -82,8 +84,8 @@ class Flow {
 
   build() {
     const { data, sides, data: { colours } } = this;
-    const hadFocus = this.svg.contains(this.svg.getRootNode().activeElement);
-    const legendFocus = hadFocus ? this.svg.getRootNode().activeElement.getAttribute("data-matrix") : null;
+    const active = () => this.svg.contains(this.svg.getRootNode().activeElement);
+    const hadFocus = active();
     this.drawing = true;
     measureIn(`${TEXT}px ${data.font}`);
     this.width = Math.max(240, this.root.clientWidth);
@@ -98,10 +100,9 @@ class Flow {
     this.top = legend.height + ROW_HEAD;
     const height = this.top + count * this.pitch + PAD;
     put(this.svg, { width: this.width, height, viewBox: `0 0 ${this.width} ${height}`, "font-family": data.font, "font-size": TEXT });
-    this.all = draw("g", { fill: "none", "pointer-events": "none" });
-    this.alone = draw("g", { "pointer-events": "none" });
-    this.frames = draw("g", { fill: "none", stroke: colours.picked, "pointer-events": "none" });
-    this.tokens = { query: [], key: [] };
+    this.all.replaceChildren();
+    this.frames.setAttribute("stroke", colours.picked);
+    const tokens = [];
     const parts = [legend.group];
     for (const side of ["query", "key"]) {
       const x = side === "query" ? this.room - PAD : this.width - this.room + PAD;
@@ -113,12 +114,13 @@ class Flow {
         const [x1, x2] = side === "query" ? [0, this.room + 24] : [this.width - this.room - 24, this.width];
         parts.push(draw("line", { class: "border", x1, x2, y1: y, y2: y, stroke: colours.quiet, "stroke-dasharray": "2 3" }));
       }
-      sides[side].labels.forEach((label, row) => this.tokens[side].push(this.token(side, row, label, x, anchor)));
+      sides[side].labels.forEach((label, row) => tokens.push(this.token(side, row, label, x, anchor)));
     }
-    this.svg.replaceChildren(...parts, this.all, this.alone, this.frames, ...this.tokens.query, ...this.tokens.key);
+    const drawn = renew(this.svg, [...parts, this.all, this.alone, this.frames, ...tokens]);
+    const of = (side) => drawn.filter((one) => one.dataset.side === side);
+    this.tokens = { query: of("query"), key: of("key") };
     this.rove(this.row(this.current) ?? this.row(this.kept) ?? { side: "query", row: Math.max(0, sides.query.picked ?? 0) });
-    if (legendFocus !== null) this.svg.querySelector(`[data-matrix="${legendFocus}"]`)?.focus();
-    else if (hadFocus) this.svg.querySelector("[data-side][tabindex='0']").focus();
+    if (hadFocus && !active()) this.svg.querySelector("[data-side][tabindex='0']").focus();
     this.drawing = false;
     this.redraw();
     this.reveal();
@@ -158,12 +160,13 @@ class Flow {
   token(side, row, label, x, anchor) {
     const position = this.sides[side].positions[row];
     const [top, width] = [this.top + row * this.pitch, this.room - 2];
-    return draw(
+    const made = draw(
       "g",
       { role: "button", tabindex: -1, "data-side": side, "data-row": row, "data-position": position, "aria-label": this.describe({ side, row }) },
       draw("rect", { class: "place", x: side === "query" ? 1 : this.width - width - 1, y: top, width, height: this.pitch, fill: "none", "pointer-events": "all" }),
       draw("text", { x, y: top + this.pitch / 2 + 0.35 * TEXT, "text-anchor": anchor, "pointer-events": "none" }, shortened(label, this.room - PAD)),
     );
+    return keyed(made, `${side} ${position}`);
   }
 
   middle(row) {
@@ -242,7 +245,7 @@ class Flow {
   frame(side, row, width) {
     const height = Math.max(this.pitch, LEAST_GAP + 2) - 2;
     const x = side === "query" ? 2 : this.width - this.room + 2;
-    this.frames.append(draw("rect", { x, y: this.middle(row) - height / 2, width: this.room - 4, height, rx: 5, "stroke-width": width }));
+    this.frames.append(draw("rect", { x, y: this.middle(row) - height / 2, width: this.room - 4, height, rx: 5, fill: "none", "stroke-width": width }));
   }
 
   // A number at the far end of each line whose label is shown, a column for each matrix.

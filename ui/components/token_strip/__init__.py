@@ -10,7 +10,7 @@ from attnviz.figures.theme import ThemeName, share_text
 from attnviz.records import Tokens
 from ui.components import colours, register
 
-_mount = register("token_strip", "html")
+_mount = register("token_strip", "html", "renew")
 
 
 def token_strip(

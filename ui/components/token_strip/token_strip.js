@@ -1,6 +1,6 @@
 // Tokens as a strip of chips. Clicking one, or pressing Enter on it, selects it as the query. The strip is one stop of
 // the Tab key; arrow keys, Home and End move in it.
-// Rests on html.
+// Rests on html and renew.
 
 function maskButton(token, mask, apply) {
   const button = makeButton("mask", token.was ? "unmask" : "mask", () => apply(token.position));
@@ -8,8 +8,7 @@ function maskButton(token, mask, apply) {
     ? `Bring “${token.was}” back.`
     : `Put ${mask} in the place of “${token.label}” and compute everything anew.`;
   button.setAttribute("aria-label", button.title);
-  button.dataset.masks = token.position;
-  return button;
+  return keyed(button, `mask ${token.position}`);
 }
 
 function chip(token, pick) {
@@ -26,7 +25,7 @@ function chip(token, pick) {
   const weight = make("span", "weight");
   weight.style.width = `${100 * token.weight}%`;
   button.append(make("span", "index", token.position), " ", label, weight); // the space parts them when read aloud
-  return button;
+  return keyed(button, `chip ${token.position}`);
 }
 
 /** Where a key leads from one of the buttons: to its neighbour, an end, or the closest one of the next line. */
@@ -55,8 +54,6 @@ export default function (component) {
   strip.setAttribute("role", "group");
   strip.setAttribute("aria-label", data.name);
   setColours(strip, data.colours);
-  const active = activeIn(parentElement);
-  const { position: focused, masks } = strip.contains(active) ? active.dataset : {};
   const parts = [];
   for (const token of data.tokens) {
     parts.push(chip(token, (position) => setTriggerValue("pick", position)));
@@ -65,11 +62,12 @@ export default function (component) {
     }
     if (token.cut) parts.push(make("span", "cut", token.cut));
   }
-  strip.replaceChildren(...parts);
+  renew(strip, parts);
   const picked = strip.querySelector(".query");
-  const buttons = parts.filter((part) => part.matches("button"));
-  const stop = focused ? `[data-position="${focused}"]` : masks ? `[data-masks="${masks}"]` : ".query";
-  rove(buttons, strip.querySelector(stop) ?? buttons[0]);
+  const buttons = [...strip.querySelectorAll("button")];
+  const active = activeIn(parentElement);
+  rove(buttons, buttons.includes(active) ? active : (picked ?? buttons[0]));
+  for (const button of buttons) button.onfocus = () => rove(buttons, button);
   strip.onkeydown = (event) => {
     const next = neighbour(buttons, event.target, event.key);
     if (next) {
@@ -77,9 +75,6 @@ export default function (component) {
       next.focus();
     }
   };
-  for (const button of buttons) button.addEventListener("focus", () => rove(buttons, button));
-  if (focused) strip.querySelector(`[data-position="${focused}"]`)?.focus();
-  if (masks) strip.querySelector(`[data-masks="${masks}"]`)?.focus();
   if (picked) {
     // Scroll the strip alone, never the page.
     const top = picked.offsetTop - strip.offsetTop;

@@ -8,7 +8,7 @@ import streamlit as st
 from attnviz.figures.theme import ThemeName
 from ui.components import colours, register
 
-_mount = register("tour", "html")
+_mount = register("tour", "html", "renew")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

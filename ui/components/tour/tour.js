@@ -1,5 +1,5 @@
 // A tour in a few stops. The last one is kept in the browser, so that who comes back goes on from there.
-// Rests on html.
+// Rests on html and renew.
 
 const KEPT = "attnviz.tour"; // number of the last stop; one more than there are once the last was passed
 
@@ -19,20 +19,12 @@ function keep(number) {
   }
 }
 
-function named(button, name) {
-  button.dataset.name = name;
-  return button;
-}
-
 function invitation(data, go) {
   const n = data.stops.length;
   const last = kept();
   const goesOn = last > 1 && last <= n;
   const text = goesOn ? `Continue the tour: stop ${last} of ${n}` : last > n ? "Take the tour again" : "Start here";
-  const start = named(
-    makeButton("start", text, () => go(goesOn ? last : 1)),
-    "start",
-  );
+  const start = keyed(makeButton("start", text, () => go(goesOn ? last : 1)), "start");
   start.title = `A tour of this page in ${n} stops, with your sentence. Leave it at any time.`;
   return [make("p", "purpose", data.purpose), start];
 }
@@ -43,16 +35,13 @@ function stopParts(data, go) {
   const isLast = at === stops.length;
   const said = make("div", "said", make("strong", "", `${at} of ${stops.length} · ${title}. `), text);
   said.setAttribute("aria-live", "polite");
-  const back = named(
-    makeButton("", "Back", () => go(at - 1)),
-    "back",
-  );
+  const back = keyed(makeButton("", "Back", () => go(at - 1)), "back");
   back.disabled = at === 1;
   const leave = () => go(0, at);
   const finish = () => go(0, stops.length + 1);
-  const on = named(makeButton("start", isLast ? "Finish" : "Next stop", isLast ? finish : () => go(at + 1)), "on");
+  const on = keyed(makeButton("start", isLast ? "Finish" : "Next stop", isLast ? finish : () => go(at + 1)), "on");
   const buttons = make("div", "buttons", back, on);
-  if (!isLast) buttons.append(named(makeButton("", "Leave", leave), "leave"));
+  if (!isLast) buttons.append(keyed(makeButton("", "Leave", leave), "leave"));
   return [said, buttons];
 }
 
@@ -63,14 +52,14 @@ export default function (component) {
   place.setAttribute("role", "region");
   place.setAttribute("aria-label", "Tour");
   place.classList.toggle("under-way", data.at > 0);
-  const focused = place.contains(activeIn(parentElement)) ? activeIn(parentElement).dataset.name : undefined;
+  const hadFocus = place.contains(activeIn(parentElement));
   const go = (number, last = number) => {
     keep(last);
     setTriggerValue("go", number);
   };
   if (data.at) keep(data.at);
-  place.replaceChildren(...(data.at ? stopParts(data, go) : invitation(data, go)));
-  if (focused) (place.querySelector(`[data-name="${focused}"]:enabled`) ?? place.querySelector(".start")).focus();
+  renew(place, data.at ? stopParts(data, go) : invitation(data, go));
+  if (hadFocus && !place.querySelector("button:enabled:focus")) place.querySelector(".start").focus();
   if (data.at && place.shownStop !== data.at) {
     document.querySelector(`.st-key-${data.stops[data.at - 1].target}`)?.scrollIntoView({ block: "center" });
   }
