@@ -276,7 +276,9 @@ def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent
     later = {"page_info_changed", "number_input", "page_link", "file_uploader", "download_button"}
     assert later <= set(after), "the page has changed; what else could be in front of the matrix?"
     assert not later & set(before)
-    assert before.count("bidi_component") == 3  # what listens to taps, the tour's line and the tokens
+    assert (
+        before.count("bidi_component") == 4
+    )  # what listens to taps and charts, the tour's line and the tokens
 
 
 def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):

@@ -13,6 +13,7 @@ from attnviz.model.catalogue import locate, offer
 from attnviz.model.tokenization import remarks
 from ui.choice import state
 from ui.choice.selection import Selection
+from ui.components.charts_stay import charts_stay
 from ui.components.taps import taps
 from ui.page import bundles, controls, downloads, errors, lesson, navigation
 from ui.page.navigation import Places
@@ -54,6 +55,7 @@ def frame_around(name: str) -> Iterator[View]:
     open_page(page.name, state.was_clicked())
     with st.sidebar:
         taps()  # the first of the sidebar: it takes its width before the page is drawn beside it
+        charts_stay()
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:

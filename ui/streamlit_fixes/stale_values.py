@@ -61,7 +61,11 @@ def tie(
 ) -> dict[str, Any]:
     """Arguments that tie a widget to a value: its key, filled in, and a callback that gives ``take`` what is selected.
 
-    A replaced value is doubtful until `open_page` has decided. ``times`` and ``is_list`` as in `fill`.
+    A replaced value is doubtful until `open_page` has decided. ``times`` as in `fill`.
+
+    Args:
+        is_list: whether it is a list to select from. What is selected there while it is being filled in is filled in
+            again, so that the browser shows it; the steps of a number can be clicked faster than a page runs.
     """
 
     def changed() -> None:
@@ -71,21 +75,19 @@ def tie(
             widgets.doubtful[key] = picked, take
         elif picked is not None:  # an emptied number field keeps what was chosen
             run, filled_with = widgets.filled.get(key, (0, None))
-            if run == widgets.run and filled_with != picked:
+            if is_list and run == widgets.run and filled_with != picked:
                 widgets.crossed[key] = filled_with
             take(picked)
 
-    return {"key": fill(key, value, times=times, is_list=is_list), "on_change": changed}
+    return {"key": fill(key, value, times=times), "on_change": changed}
 
 
-def fill(key: str, value: Any, *, times: int = 1, is_list: bool = False) -> str:
+def fill(key: str, value: Any, *, times: int = 1) -> str:
     """The key of a widget, filled in with a value.
 
     Args:
         times: runs of a newly opened page that fill it in. Filling in discards what is being typed, so that otherwise
             only a value that differs is filled in.
-        is_list: whether it is a list to select from. What is selected there is filled in again after it has crossed a
-            filling, so that the browser shows it; the steps of a number can be clicked faster than a page runs.
     """
     widgets = of_session(Widgets)
     before = st.session_state.get(key)
@@ -96,7 +98,7 @@ def fill(key: str, value: Any, *, times: int = 1, is_list: bool = False) -> str:
         widgets.replaced.pop(key, None)
     if before not in (value, None):
         widgets.replaced.setdefault(key, []).extend((before, value))
-    if widgets.fillings.get(key, 0) < times or before != value or (has_crossed and is_list):
+    if widgets.fillings.get(key, 0) < times or before != value or has_crossed:
         st.session_state[key] = value
         widgets.fillings[key] = widgets.fillings.get(key, 0) + 1
         widgets.filled[key] = widgets.run, value
