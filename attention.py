@@ -33,7 +33,19 @@ with map_column:
     query_key_map(screen)
 verdict.show(view)
 
-terms("Token", "Special token", "Attention matrix", "Norm-based weight", "Rollout", "t-SNE", "Perplexity")
+terms(
+    "Attention",
+    "Model",
+    "Layer",
+    "Head",
+    "Token",
+    "Special token",
+    "Attention matrix",
+    "Norm-based weight",
+    "Rollout",
+    "t-SNE",
+    "Perplexity",
+)
 st.page_link(
     "pages/claims.py",
     label="What weights do not say",

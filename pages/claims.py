@@ -29,7 +29,7 @@ with errors.explained():
     csv = partial(as_csv, claims)
     st.caption(
         f"Four sentences from articles, measured in all {claims.positive.size} {linked('Head', 'heads')} for this sentence. A claim holds "
-        f"when it is true of two heads in three, and does not when of one in three or fewer. Change the sentence, and "
+        f"where at least two heads in three show it, and does not where at most one in three does. Change the sentence, and "
         "the numbers and verdicts follow."
     )
     for said, draw in CLAIMS:

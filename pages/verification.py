@@ -1,4 +1,4 @@
-"""Is what is shown what the model computes? Every comparison for the sentence at hand."""
+"""Are these numbers the model's own? Every comparison for the sentence at hand."""
 
 import streamlit as st
 
@@ -12,7 +12,6 @@ from ui.sections.verification.row import row
 from ui.words.glossary import linked
 
 view = frame("Verification")
-st.markdown("#### Is what is shown what the model computes?")
 st.markdown(
     "These numbers come from a file. What the file says of them stands below as recorded, until its text is run again on "
     "the same weights."

@@ -57,7 +57,7 @@ REASONS = {
     "attention mask": _SAME,
     "score bias": _SAME,
     "attention weights": (
-        "Half of what a score can move: by the measured difference of its query and key, and by {dtype} roundings of its "
+        "Half of the largest change of a score: from the measured difference of its query and key, and from {dtype} roundings of its "
         "sum of products (Higham 2002, equation 3.5), so more where scores are large."
     ),
     "norm-based weights": "The tolerance of the weights, and {dtype} roundings of v W_O and of its length.",

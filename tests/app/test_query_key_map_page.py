@@ -76,7 +76,7 @@ def test_first_visit(door_trace):
     expected = attnviz.project(door_trace, 3, 1, method="attention")
     np.testing.assert_array_equal(points(at), expected.points)
     assert note(at).startswith(
-        "Attention map, 1000 iterations, seed 0. On the dotted circles a key has ½, 1/10"
+        "Attention map, 1000 iterations, seed 0. On the dashed circles a key has ½, 1/10"
     )
     assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5% of its attention to “door”")
     assert at.selectbox(key="field_space").disabled
@@ -179,7 +179,7 @@ class TestPicking:
         )
         column = figure(at, "matrix")["layout"]["shapes"][0]
         assert (column["x0"], column["x1"], column["y0"], column["y1"]) == (4.5, 5.5, -0.5, 10.5)
-        assert "dotted circles" not in note(at)
+        assert "dashed circles" not in note(at)
 
     def test_lines_are_of_query_or_key_by_keyboard_too(self):
         at = open_page(PAGE, **PLACE)

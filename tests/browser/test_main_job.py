@@ -365,7 +365,7 @@ def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
 
     page.wait_for_url(re.compile("/verification"))
     wait_until_drawn(page, "verification")
-    expect(page.get_by_role("heading", name="Is what is shown what the model computes?")).to_be_visible()
+    expect(page.get_by_text("Are these numbers the model's own?")).to_be_visible()
     expect(page.get_by_text("The row of “door” (token 3) in layer 2, head 5")).to_be_visible()
     expect(sentence(page)).to_have_value("The old door creaked.")
     assert link(page) == chosen

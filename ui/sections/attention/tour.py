@@ -37,6 +37,7 @@ def stops_of(screen: Screen) -> list[Stop]:
     pattern, trace = screen.pattern, screen.view.trace
     query = name(pattern.queries, screen.query)
     n_token = len(trace.tokens)
+    n_heads = trace.n_layers(screen.view.kind) * trace.n_heads(screen.view.kind)
     special = [label for label, one in zip(trace.tokens.labels, trace.tokens.is_special, strict=True) if one]
     added = f" {' and '.join(dict.fromkeys(special))} are added by the model." if special else ""
     return [
@@ -48,8 +49,9 @@ def stops_of(screen: Screen) -> list[Stop]:
         ),
         Stop(
             title="Matrix",
-            text="Every row is a token that attends, the query; every column a token attended to, the key. The darker "
-            "the cell, the larger the attention weight; each row adds up to 100%. Select a cell to follow its pair.",
+            text=f"One of the model's {n_heads} heads, each of which attends in its own way. Every row is a token that attends, "
+            "the query; every column a token attended to, the key. The stronger a cell's colour, the larger the attention "
+            "weight; each row adds up to 100%. Select a cell to follow its pair.",
             target="matrix",
         ),
         Stop(
@@ -61,7 +63,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="Map",
             text=f"The head's vectors as points: circles are queries, diamonds keys, and lines lead from {query} to the "
-            "keys that it attends to. A map in two dimensions distorts; the line below it says how reliable this one is.",
+            "keys that it attends to, the wider the more. A map in two dimensions distorts; the line below it says how reliable this one is.",
             target="map",
         ),
         Stop(

@@ -66,7 +66,14 @@ def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experime
     of_own = cache.pattern(own.source, *own.place, cache.trace(own.source).kinds[0], "weights")
     assert own.query is not None and own.key is not None
     return {
-        "": ["sentence", "model", "head", "query", "weight on the key", "strongest key"],
+        "": [
+            "sentence",
+            "model",
+            "head",
+            "query",
+            "weight on the key",
+            "strongest key, special tokens aside",
+        ],
         "The experiment": _column(own, of_own, own.query, own.key),
         "Yours": _column(view.selection, pattern, view.query, key),
     }

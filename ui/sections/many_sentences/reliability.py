@@ -13,7 +13,7 @@ JUDGED = {
     "unknown": "No query sees keys enough to judge this map.",
     "misleads": "This map misleads about attention: its distances follow the scores too little to be told from chance. Read it "
     "for groups of similar vectors only.",
-    "rough": "A near key is often a strong one, and often not: trust the lines, not the distances.",
+    "rough": "A near key may be a strong one or a weak one: trust the lines, not the distances.",
     "fair": "Mostly, a nearer key of the same sentence is a stronger one.",
 }
 

@@ -94,7 +94,7 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
     if projection.method == "attention" and projection.points.shape[1] == 2 and side == "query":
         shares = list(CONTOURS)
         said.append(
-            f"On the dotted circles a key has {', '.join(shares[:-1])} or {shares[-1]} of the weight that the map gives "
+            f"On the dashed circles a key has {', '.join(shares[:-1])} or {shares[-1]} of the weight that the map gives "
             "to the nearest key of the selected query."
         )
     if selection.unit == "words" or view.hides_special or selection.sentences != "all":

@@ -54,9 +54,9 @@ def _largest(score: Score) -> str:
     if score.bias:
         said = [f"The sum of {len(terms)} products, times the scale, and the bias are the score."]
     if terms[most] > 0:
-        said.append(f"Dimension {most} adds most, {_signed(terms[most])}.")
+        said.append(f"Dimension {most} adds the most, {_signed(terms[most])}.")
     if terms[least] < 0:
-        said.append(f"Dimension {least} takes most, {_signed(-terms[least])}.")
+        said.append(f"Dimension {least} subtracts the most, {_signed(-terms[least])}.")
     return " ".join(said)
 
 

@@ -1,4 +1,4 @@
-"""A row through a softmax that takes no score off first, in the numbers of a machine.
+"""A row through a softmax that takes no score off first, in float32 and float16.
 
 One concept: where exponentials overflow, as a table and in words.
 """
@@ -19,8 +19,8 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
     st.subheader("Too large for the machine")
     limits = {said: largest_argument(dtype) for said, dtype in TYPES.items()}
     st.markdown(
-        "Exponentials grow fast, and the numbers of a machine end: float32 at 3.4 × 10³⁸, which is "
-        f"$e^{{{limits['float32']:.2f}}}$, float16 at 65,504, which is $e^{{{limits['float16']:.2f}}}$. What is larger "
+        "Exponentials grow fast, and a machine has a largest number: in float32 it is 3.4 × 10³⁸, which is "
+        f"$e^{{{limits['float32']:.2f}}}$, in float16 65,504, which is $e^{{{limits['float16']:.2f}}}$. What is larger "
         "becomes inf, infinity; and inf / inf is nan, not a number. So the row’s largest score is taken off first, "
         "which cancels in the division (Blanchard et al. 2021, arXiv:1909.03469)."
     )

@@ -40,10 +40,10 @@ def tokens_step(walk: Walk) -> None:
         "vocabulary, each known by its id. A word that the vocabulary lacks is written as several pieces; in BERT, "
         "“\\#\\#” marks one that goes on with a word."
         + (
-            f" The {walk.term('Special token', 'special tokens')} {literal(' and '.join(added))} are none of the "
-            "text's: the tokenizer adds them."
+            f" The {walk.term('Special token', 'special tokens')} {literal(' and '.join(added))} are not part of "
+            "the text: the tokenizer adds them."
             if len(added) > 1
-            else f" The {walk.term('Special token')} {literal(*added)} is none of the text's: the tokenizer adds it."
+            else f" The {walk.term('Special token')} {literal(*added)} is not part of the text: the tokenizer adds it."
             if added
             else ""
         )
