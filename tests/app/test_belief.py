@@ -17,6 +17,8 @@ from attnviz.records import Axis, Faithfulness, Projection
 from tests.app.screen import assert_no_exception, figure, numbers, open_page, unescaped
 from tests.hand_made import tokens
 from ui.sections.query_key_map import belief
+from ui.words.findings import map_note
+from ui.words.judgement import FAIR, judge
 
 PAGE = "pages/query_key_map.py"
 DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
@@ -142,17 +144,19 @@ class TestVerdict:
         ],
     )
     def test_by_the_correlation_and_what_chance_gives(self, mean, judgement):
-        assert belief.judge(projection(mean).in_map, -0.5) == judgement
+        assert judge(projection(mean).in_map, -0.5) == judgement
         start = {
             "misleads": ":red[**This map misleads:**]",
             "rough": "**This map is rough:**",
             "fair": "**This map can",
         }
         assert said(projection(mean)).startswith(start[judgement])
+        read = {"misleads": "Read the lines of", "rough": "Trust the lines", "fair": "Distances can be read"}
+        assert read[judgement] in map_note(projection(mean), -0.5)
 
     def test_a_fair_map_of_few_keys_may_be_chance(self):
-        assert belief.judge(projection(-0.71).in_map, -0.8) == "misleads"
-        assert belief.judge(projection(-1.0).in_map, -1.2) == "unknown"
+        assert judge(projection(-0.71).in_map, -0.8) == "misleads"
+        assert judge(projection(-1.0).in_map, -1.2) == "unknown"
         assert "too few tokens" in said(projection(-1.0), -1.2)
 
     def test_no_order_at_all(self):
@@ -189,9 +193,9 @@ class TestVerdict:
         )
 
     def test_share_of_pairs_in_order_is_as_its_constant_says(self):
-        share = 0.5 + np.arcsin(2 * np.sin(np.pi * -belief.FAIR / 6)) / np.pi
+        share = 0.5 + np.arcsin(2 * np.sin(np.pi * -FAIR / 6)) / np.pi
         random = np.random.default_rng(0)
-        linear = 2 * np.sin(np.pi * -belief.FAIR / 6)  # of normal numbers whose ranks correlate with 0.7
+        linear = 2 * np.sin(np.pi * -FAIR / 6)  # of normal numbers whose ranks correlate with 0.7
         one, other = random.multivariate_normal(
             [0, 0], [[1, linear], [linear, 1]], size=(2, 50_000)
         ).transpose(2, 0, 1)

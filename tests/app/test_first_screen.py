@@ -375,3 +375,9 @@ def test_a_blank_second_sentence_is_none():
     at = open_page(second="  ")
     assert errors(at) == []
     assert chips(at)[-1] == "[SEP]" and chips(at).count("[SEP]") == 1
+
+
+def test_the_map_says_how_it_may_be_read():
+    """A correlation above -0.55, which a shuffled map of eleven keys may have; `ui.words.judgement`."""
+    said = captions(open_page(layer=3, head=1))
+    assert any("Read the lines of this map, not its distances" in one for one in said)

@@ -9,6 +9,7 @@ from attnviz.figures.tint import Tint
 from attnviz.maps.projection import NAMES
 from attnviz.maps.spaces import Space
 from attnviz.records import AttentionPattern, Axis, Measure, Projection
+from ui.words.judgement import READ, judge
 
 SHOWN_NAMES: dict[Shown, str] = {
     "weights": "Weights",
@@ -229,15 +230,19 @@ BIASED = "This layer adds a bias to q·k, which the vectors do not hold: distanc
 """What is said below a map of vectors whose scores have such a bias, as in T5."""
 
 
-def map_note(projection: Projection) -> str:
-    """How the map was made, what had to be changed for it, and how reliable it is."""
+def map_note(projection: Projection, chance: float) -> str:
+    """How the map was made, what had to be changed for it, how reliable it is, and what that means for a reader.
+
+    Args:
+        chance: as in `ui.words.judgement.judge`.
+    """
     note = map_settings(projection)
     found = projection.in_map
     if np.isnan(found.nearest_agreement):
         return note
     return (
         f"{note} Reliability: for {percent_text(found.nearest_agreement)} of the queries the nearest key has the largest "
-        f"weight; correlation of distance and score {correlation_text(found.order_correlation)} (−1 is perfect)."
+        f"weight; correlation of distance and score {correlation_text(found.order_correlation)} (−1 is perfect). {READ[judge(found, chance)]}"
     )
 
 

@@ -10,8 +10,8 @@ from attnviz.maps.layouts import aligned
 from attnviz.records import Head, Placement
 from ui.components.map_grid import SmallMap
 from ui.page.view import View
-from ui.sections.query_key_map import belief
 from ui.session import of_session
+from ui.words.judgement import judge
 from ui.work import cache
 from ui.work.jobs import Job
 
@@ -29,7 +29,7 @@ def heads_of(view: View) -> list[Head]:
     return [Head(layer, head) for layer, head in np.ndindex(*shape)]
 
 
-# What `ui.sections.query_key_map.belief.judge` says, in a few words.
+# What `ui.words.judgement.judge` says, in a few words.
 JUDGED = {
     "unknown": "too few keys to judge",
     "misleads": "the map misleads",
@@ -53,7 +53,7 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
             text = f"{head.title}: no map yet"
             return SmallMap(points=None, n_query=n_query, query=view.query, text=text)
         found = placed.in_map
-        judged = belief.judge(found, chances[head.layer])
+        judged = judge(found, chances[head.layer])
         number = short(found.order_correlation)
         said = [
             f"{head.title}: correlation of distance and score {number}" if number else head.title,

@@ -48,14 +48,15 @@ def query_key_map(screen: Screen) -> None:
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )
+        note = map_note(projection, cache.chances(selection.source, kind)[selection.layer])
         chart(
             drawn_map,
             key="map",
-            alt=f"Map of the {len(projection.points)} query and key vectors of this head: {map_note(projection)}",
+            alt=f"Map of the {len(projection.points)} query and key vectors of this head: {note}",
             on_pick=pick,
             name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
         )
-        st.caption(map_note(projection) + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
+        st.caption(note + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
         label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
         st.page_link(
             "pages/query_key_map.py",

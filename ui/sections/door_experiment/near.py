@@ -64,4 +64,4 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> None:
                 key=chart_key,
                 alt=f"Query-key map. {said}",
             )
-    st.caption(map_note(projection))
+    st.caption(map_note(projection, cache.chances(selection.source, view.kind)[selection.layer]))

@@ -5,10 +5,10 @@ import streamlit as st
 
 from attnviz.figures.theme import percent_text
 from ui.sections.many_sentences.joint_map import Screen
-from ui.sections.query_key_map import belief
 from ui.words import findings as words
+from ui.words.judgement import judge
 
-# What `ui.sections.query_key_map.belief.judge` says, for a reader of many sentences.
+# What `ui.words.judgement.judge` says, for a reader of many sentences.
 JUDGED = {
     "unknown": "No query sees keys enough to judge this map.",
     "misleads": "This map misleads about attention: its distances follow the scores too little to be told from chance. Read it "
@@ -54,7 +54,7 @@ def reliability(screen: Screen) -> None:
         )
     )
     st.caption(
-        f"{JUDGED[belief.judge(plane, made.chance)]}{trust} Within each sentence, over all {screen.collection.n_tokens:,} "
+        f"{JUDGED[judge(plane, made.chance)]}{trust} Within each sentence, over all {screen.collection.n_tokens:,} "
         "queries: correlation −1 where a nearer key is always the stronger one, 0 where distance says nothing."
     )
 

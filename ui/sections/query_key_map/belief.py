@@ -3,7 +3,6 @@
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -17,17 +16,12 @@ from attnviz.records import AttentionPattern, Axis, Faithfulness, LayerAttention
 from ui.page.view import View, hidden_note
 from ui.sections.compare.zoom import matrix, zoom_buttons, zoom_note
 from ui.words.findings import METHOD_NAMES, correlation_text, name
+from ui.words.judgement import FAIR, judge
 from ui.words.literal import literal
 from ui.work import cache
 
-FAIR = -0.7
-"""The mean correlation of score and distance from which on a map is fair. Of two keys of a query the nearer then has
-the higher score three times out of four: for a correlation r of ranks that share is 1/2 + asin(2 sin(pi r / 6)) / pi,
-Kendall 1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers."""
 MOSTLY = 0.5
 """Share of the queries whose nearest key has to be the strongest, for nearest keys to be read off."""
-
-Judgement = Literal["unknown", "misleads", "rough", "fair"]
 
 _STYLE = Path(__file__).parent / "belief.css"
 
@@ -45,19 +39,6 @@ def panel(view: View, projection: Projection) -> None:
             f"<style>{_STYLE.read_text(encoding='utf-8')}</style>"
             + _figures(view, projection, chance, queries)
         )
-
-
-def judge(found: Faithfulness, chance: float) -> Judgement:
-    """What a map is good for.
-
-    Args:
-        chance: what at most one shuffled map in twenty falls below, `attnviz.maps.faithfulness.chance_correlation`.
-    """
-    if np.isnan(found.order_correlation) or chance <= -1:
-        return "unknown"
-    if found.order_correlation >= chance:
-        return "misleads"
-    return "fair" if found.order_correlation <= FAIR else "rough"
 
 
 def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: bool = False) -> str:

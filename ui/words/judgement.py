@@ -1,0 +1,35 @@
+"""Whether a map of queries and keys may be read, by the correlation of its distances with the scores."""
+
+from typing import Literal
+
+import numpy as np
+
+from attnviz.records import Faithfulness
+
+FAIR = -0.7
+"""The mean correlation of score and distance from which on a map is fair. Of two keys of a query the nearer then has
+the higher score three times out of four: for a correlation r of ranks that share is 1/2 + asin(2 sin(pi r / 6)) / pi,
+Kendall 1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers."""
+
+Judgement = Literal["unknown", "misleads", "rough", "fair"]
+
+READ: dict[Judgement, str] = {
+    "unknown": "There are too few tokens to judge this map.",
+    "misleads": "Read the lines of this map, not its distances: they follow the scores too little to be told from chance.",
+    "rough": "Trust the lines more than the distances: a nearer key tends to have the higher score, but often has not.",
+    "fair": "Distances can be read: of two keys the nearer mostly has the higher score.",
+}
+"""What a judgement means for a reader, in one sentence."""
+
+
+def judge(found: Faithfulness, chance: float) -> Judgement:
+    """What a map is good for.
+
+    Args:
+        chance: what at most one shuffled map in twenty falls below, `attnviz.maps.faithfulness.chance_correlation`.
+    """
+    if np.isnan(found.order_correlation) or chance <= -1:
+        return "unknown"
+    if found.order_correlation >= chance:
+        return "misleads"
+    return "fair" if found.order_correlation <= FAIR else "rough"
