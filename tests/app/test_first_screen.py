@@ -379,5 +379,4 @@ def test_a_blank_second_sentence_is_none():
 
 def test_the_map_says_how_it_may_be_read():
     """A correlation above -0.55, which a shuffled map of eleven keys may have; `ui.words.judgement`."""
-    said = captions(open_page(layer=3, head=1))
-    assert any("Read the lines of this map, not its distances" in one for one in said)
+    assert "Read the lines of this map, not its distances" in captions(open_page(layer=3, head=1))
