@@ -29,7 +29,7 @@ def query_key_map(screen: Screen) -> None:
             st.number_input(
                 **widgets.field(
                     "seed",
-                    help="Seeds the noise that the points start with; the same seed gives the same picture.",
+                    help="Seeds the noise that the points start with; on one machine the same seed gives the same picture.",
                 )
             )
         waiting = st.empty()
