@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import chip, open_screen, wait_for_link, wait_until_idle
 
 PLACE = {"layer": 3, "head": 1, "query": 7, "key": 5}
@@ -39,6 +40,9 @@ def test_is_one_click(page, server, what):
     path, pressed, chosen = PRESSED[what]
     open_screen(page, server, path, **PLACE)
     place = pressed(page)
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(
+        0, timeout=LOAD_MS
+    )  # of the maps' progress
     place.scroll_into_view_if_needed()
     wait_until_idle(page)
     place.hover()

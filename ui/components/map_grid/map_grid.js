@@ -100,11 +100,12 @@ export default function (component) {
     const side = sideOfMap(data, scroller.clientWidth);
     const shape = JSON.stringify([side, columns, cells.length, data.axes, data.name, data.colours, data.font]);
     if (root.shape !== shape) {
-      const left = scroller.scrollLeft;
-      const rows = Array.from({ length: nRows }, () => draw("g", { role: "row" }));
-      scroller.replaceChildren(drawGround(data, nRows, side, rows));
-      scroller.scrollLeft = left;
-      [root.shape, root.rows, root.drawn] = [shape, rows, []];
+      // The cells that are there stay, and are renewed below.
+      const cellsOf = (row) => [...(root.rows?.[row]?.children ?? [])].slice(0, Math.min(columns, cells.length - row * columns));
+      const copies = (row) => cellsOf(row).map((cell) => cell.cloneNode(true));
+      const rows = Array.from({ length: nRows }, (_, row) => draw("g", { role: "row" }, ...copies(row)));
+      renew(scroller, [drawGround(data, nRows, side, rows)]);
+      [root.shape, root.rows, root.drawn] = [shape, [...scroller.querySelectorAll("[role=row]")], []];
     }
     cells.forEach((cell, at) => {
       let points = pointsOf(cell.place);
