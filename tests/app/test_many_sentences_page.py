@@ -123,9 +123,9 @@ def test_a_picked_key_is_joined_to_its_strongest_queries(few):
 @pytest.mark.parametrize(
     ("head", "space", "correlation", "said"),
     [
-        (11, "lifted", -0.44, "misleads about attention"),  # chance reaches -0.50
-        (1, "lifted", -0.62, "A near key may be a strong one or a weak one"),
-        (7, "raw", -0.78, "Mostly, a nearer key of the same sentence is a stronger one"),
+        (11, "lifted", -0.44, "Read the lines of this map, not its distances"),  # chance reaches -0.50
+        (1, "lifted", -0.62, "Trust the lines more than the distances"),
+        (7, "raw", -0.78, "Distances can be read: of two keys that a query sees"),
     ],
 )
 def test_the_judgement_is_that_of_other_maps(head, space, correlation, said):

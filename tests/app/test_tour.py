@@ -34,6 +34,12 @@ def test_it_is_told_with_the_sentence_on_screen():
     assert tour(at)["at"] == 3, "another sentence does not end the tour"
 
 
+def test_it_says_of_how_many_heads_one_is_shown():
+    assert "One of 72 heads, each" in tour(open_page(tour=2))["stops"][1]["text"]
+    rollout = tour(open_page(tour=2, show="rollout"))["stops"][1]["text"]
+    assert "All heads of the layers so far together" in rollout and "One of" not in rollout
+
+
 @pytest.mark.parametrize("stop", ["6", "-1", "x"])
 def test_a_stop_that_is_not_there_is_named(stop):
     at = open_page(tour=stop)

@@ -14,10 +14,10 @@ Kendall 1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers.
 Judgement = Literal["unknown", "misleads", "rough", "fair"]
 
 READ: dict[Judgement, str] = {
-    "unknown": "There are too few tokens to judge this map.",
+    "unknown": "No query sees keys enough to judge this map.",
     "misleads": "Read the lines of this map, not its distances: they follow the scores too little to be told from chance.",
-    "rough": "Trust the lines more than the distances: a nearer key tends to have the higher score, but often has not.",
-    "fair": "Distances can be read: of two keys the nearer mostly has the higher score.",
+    "rough": "Trust the lines more than the distances: a near key may be a strong one or a weak one.",
+    "fair": "Distances can be read: of two keys that a query sees, the nearer is mostly the stronger.",
 }
 """What a judgement means for a reader, in one sentence."""
 

@@ -5,14 +5,17 @@ const DRAWN = ".js-plotly-plot .cartesianlayer";
 const copies = new Map(); // by key, of what was drawn last
 const keyOf = (block) => [...block.classList].find((name) => name.startsWith("st-key-"));
 
+/** What a chart looks like, and no chart; none of one in three axes, whose picture is no SVG. */
 function copyOf(block) {
+  if (block.querySelector("canvas")) return null;
   const copy = block.querySelector(".svg-container").cloneNode(true);
+  copy.querySelector(".cartesianlayer").classList.remove("cartesianlayer");
   copy.classList.add("picture-before");
   return copy;
 }
 
-/** Lays the picture of the chart before over a block that is still empty; keeps a copy of what is drawn there next.
- * The one before may have gone in the moment this one came. */
+/** Lays a copy of the chart before over a block that is still empty, and keeps one of what is drawn there next: the
+ * chart before may go at any moment, even in the one in which this one comes. */
 function hold(block, gone) {
   const key = keyOf(block);
   const before = [...document.getElementsByClassName(key)].find((one) => one !== block && one.querySelector(DRAWN));

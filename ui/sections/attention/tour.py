@@ -38,6 +38,12 @@ def stops_of(screen: Screen) -> list[Stop]:
     query = name(pattern.queries, screen.query)
     n_token = len(trace.tokens)
     n_heads = trace.n_layers(screen.view.kind) * trace.n_heads(screen.view.kind)
+    of_kind = f" of {screen.view.kind} attention" if len(trace.kinds) > 1 else ""
+    which = (
+        "All heads of the layers so far together."  # rollout
+        if pattern.head is None
+        else f"One of {n_heads} heads{of_kind}, each of which attends in its own way."
+    )
     special = [label for label, one in zip(trace.tokens.labels, trace.tokens.is_special, strict=True) if one]
     added = f" {' and '.join(dict.fromkeys(special))} are added by the model." if special else ""
     return [
@@ -49,7 +55,7 @@ def stops_of(screen: Screen) -> list[Stop]:
         ),
         Stop(
             title="Matrix",
-            text=f"One of the model's {n_heads} heads, each of which attends in its own way. Every row is a token that attends, "
+            text=f"{which} Every row is a token that attends, "
             "the query; every column a token attended to, the key. The stronger a cell's colour, the larger the attention "
             "weight; each row adds up to 100%. Select a cell to follow its pair.",
             target="matrix",

@@ -6,16 +6,7 @@ import streamlit as st
 from attnviz.figures.theme import percent_text
 from ui.sections.many_sentences.joint_map import Screen
 from ui.words import findings as words
-from ui.words.judgement import judge
-
-# What `ui.words.judgement.judge` says, for a reader of many sentences.
-JUDGED = {
-    "unknown": "No query sees keys enough to judge this map.",
-    "misleads": "This map misleads about attention: its distances follow the scores too little to be told from chance. Read it "
-    "for groups of similar vectors only.",
-    "rough": "A near key may be a strong one or a weak one: trust the lines, not the distances.",
-    "fair": "Mostly, a nearer key of the same sentence is a stronger one.",
-}
+from ui.words.judgement import READ, judge
 
 
 def reliability(screen: Screen) -> None:
@@ -54,7 +45,7 @@ def reliability(screen: Screen) -> None:
         )
     )
     st.caption(
-        f"{JUDGED[judge(plane, made.chance)]}{trust} Within each sentence, over all {screen.collection.n_tokens:,} "
+        f"{READ[judge(plane, made.chance)]}{trust} Within each sentence, over all {screen.collection.n_tokens:,} "
         "queries: correlation −1 where a nearer key is always the stronger one, 0 where distance says nothing."
     )
 
