@@ -45,6 +45,18 @@ def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(ser
     )
 
 
+def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
+    """Who finishes the tour while a run is under way has finished it."""
+    page = visitors(width=1366, height=768, alone=True)
+    open_screen(page, server, layer=3, head=1, tour=5)
+    expect(tour(page)).to_contain_text("5 of 5")
+    page.evaluate("localStorage.setItem('attnviz.tour', 6)")  # as "Finish" does
+    page.get_by_role("button", name="Next", exact=True).click()
+    wait_for_link(page, head=2)
+    wait_until_idle(page)
+    assert page.evaluate("localStorage.getItem('attnviz.tour')") == "6"
+
+
 @pytest.mark.parametrize("height", [768])
 def test_all_pages_are_in_sight_on_a_laptop_in_their_groups(server, visitors, height):
     page = visitors(width=1366, height=height)
