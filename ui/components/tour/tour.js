@@ -60,7 +60,6 @@ export default function (component) {
   renew(place, data.at ? stopParts(data, go) : invitation(data, go));
   if (hadFocus && !place.querySelector("button:enabled:focus")) place.querySelector(".start").focus();
   if (data.at && place.shownStop !== data.at) {
-    keep(data.at); // once: a run may end after the tour was left
     document.querySelector(`.st-key-${data.stops[data.at - 1].target}`)?.scrollIntoView({ block: "center" });
   }
   place.shownStop = data.at;
