@@ -18,10 +18,13 @@ from ui.components.taps import taps
 from ui.page import bundles, controls, downloads, errors, lesson, navigation
 from ui.page.navigation import Places
 from ui.page.view import View
+from ui.streamlit_fixes.lost_clicks import keep_clicks
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.literal import literal
 from ui.work import cache
 from ui.work.opened_bundles import opened
+
+keep_clicks()
 
 _ICON = Path(__file__).parent / "icon.png"
 _LOGO = Path(__file__).parent / "logo.svg"

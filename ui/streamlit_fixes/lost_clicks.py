@@ -1,0 +1,27 @@
+"""A click is taken in whole, however soon the next message of its browser comes.
+
+Symptom: Streamlit looks for a newer message before it takes in what a message says, and whenever a callback asks for
+something of the session. Where there is one, it goes on with that: of two clicks within a moment the first is lost, or only
+half done. A page that redraws a block by itself sends such messages twice a second.
+Version: 1.67.0. No upstream issue is known to us.
+No longer needed when: without it tests/app/test_lost_clicks.py passes.
+"""
+
+from typing import Any
+
+from streamlit.runtime.state import SafeSessionState
+
+
+def keep_clicks() -> None:
+    """From now on a session takes in a message, with its callbacks, before it looks for the next."""
+    SafeSessionState.on_script_will_rerun = _taken_in_whole
+
+
+def _taken_in_whole(self: SafeSessionState, *states: Any, **replayed: Any) -> None:
+    look = self._yield_callback
+    object.__setattr__(self, "_yield_callback", lambda: None)  # it keeps its own attributes this way, too
+    try:
+        with self._lock:
+            self._state.on_script_will_rerun(*states, **replayed)
+    finally:
+        object.__setattr__(self, "_yield_callback", look)
