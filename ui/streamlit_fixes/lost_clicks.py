@@ -14,7 +14,7 @@ from streamlit.runtime.state import SafeSessionState
 
 def keep_clicks() -> None:
     """From now on a session takes in a message, with its callbacks, before it looks for the next."""
-    SafeSessionState.on_script_will_rerun = _taken_in_whole
+    SafeSessionState.on_script_will_rerun = _taken_in_whole  # type: ignore[method-assign]
 
 
 def _taken_in_whole(self: SafeSessionState, *states: Any, **replayed: Any) -> None:
