@@ -2,7 +2,8 @@
 
 Symptom: Streamlit looks for a newer message before it takes in what a message says, and whenever a callback asks for
 something of the session. Where there is one, it goes on with that: of two clicks within a moment the first is lost, or only
-half done. A page that redraws a block by itself sends such messages twice a second.
+half done. A page that redraws a block by itself sends such messages twice a second. With ``runner.fastReruns``, which
+.streamlit/config.toml turns off, a message whose thread has not begun yet is dropped, too.
 Version: 1.67.0. No upstream issue is known to us.
 No longer needed when: without it tests/app/test_lost_clicks.py passes.
 """
