@@ -9,11 +9,13 @@ from starlette.routing import Route
 from ui.page.navigation import PAGES
 from ui.page.style import style
 from ui.streamlit_fixes.first_html import first_html
+from ui.work.serving import serving
 
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")
 
 app = st.App(
     Path(__file__).with_name("attention.py"),
+    lifespan=serving,
     routes=[Route(join("/", _BASE, page.address), first_html(page.title, _STYLE)) for page in PAGES],
 )

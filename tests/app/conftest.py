@@ -5,6 +5,16 @@ from collections.abc import Iterator
 import pytest
 from streamlit.components.v2 import manifest_scanner
 
+from ui.work import cache, with_model
+
+
+@pytest.fixture(autouse=True)
+def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page waits for is made in this process, where a test can plant a fault; tests/unit/test_jobs.py and the tests in
+    Chromium have the processes."""
+    monkeypatch.setattr(cache, "elsewhere", lambda function, *args, **named: function(*args, **named))
+    monkeypatch.setattr(with_model, "_model", lambda name: cache.model(name))
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _packages_scanned_once() -> Iterator[None]:
