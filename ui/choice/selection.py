@@ -237,6 +237,11 @@ def usual(name: str) -> Any:
     return None if found is MISSING else found
 
 
+def can_be(name: str, value: Any) -> bool:
+    """Whether a field, by its name in a link, can have a value; None where it may be empty."""
+    return usual(name) is None if value is None else FIELDS[name].can_hold(value)
+
+
 def first_selection(model: str) -> Selection:
     """What this model shows before anything is chosen."""
     first = first_screen(model)
