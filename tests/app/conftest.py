@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.testing.v1 import app_test, local_script_runner
+from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from ui.work import cache, with_model
 
@@ -22,4 +25,29 @@ def _packages_scanned_once() -> Iterator[None]:
     found = manifest_scanner.scan_component_manifests()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", lambda: found)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _scripts_compiled_once() -> Iterator[None]:
+    """Streamlit 1.67 compiles a script once a server; AppTest is a server a run."""
+    compiled = ScriptCache()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (app_test, local_script_runner):
+            patch.setattr(module, "ScriptCache", lambda: compiled)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _runs_waited_for_without_work() -> Iterator[None]:
+    """AppTest of Streamlit 1.67 goes through all events of a run a thousand times a second to see whether it has ended."""
+    has_ended = LocalScriptRunner.script_stopped
+
+    def waited(runner: LocalScriptRunner) -> bool:
+        assert runner._script_thread is not None  # AppTest starts it before it asks
+        runner._script_thread.join(timeout=1)
+        return has_ended(runner)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalScriptRunner, "script_stopped", waited)
         yield

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from base64 import b64decode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -14,6 +15,9 @@ from streamlit.testing.v1 import AppTest
 ROOT = Path(__file__).parents[2]
 DOOR = "I was watching the door when it opened."
 WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
+PULSE = (
+    0.2  # seconds between two looks at what is made; browsers ask less often, and each look draws the page
+)
 
 
 def open_page(page: str = "attention.py", **params: object) -> AppTest:
@@ -42,10 +46,17 @@ def assert_no_exception(at: AppTest) -> None:
 
 def until_drawn(at: AppTest) -> AppTest:
     """Asks again, as the browser does, until nothing is under way."""
+    return ask_until(at, lambda at: not any(one.label == "Cancel" for one in at.button))
+
+
+def ask_until(at: AppTest, condition: Callable[[AppTest], bool]) -> AppTest:
+    """Asks again, as the browser does, until this holds; in between the processor is the work's."""
     end = time.monotonic() + WAIT_SECONDS
-    while any(one.label == "Cancel" for one in at.button):
+    while not condition(at):
         assert time.monotonic() < end, "it is still under way"
+        time.sleep(PULSE)
         at.run()
+        assert_no_exception(at)
     assert_no_exception(at)
     return at
 

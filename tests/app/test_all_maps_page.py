@@ -1,6 +1,5 @@
 """The page "All maps": each map is the head's, its number and lines are the trace's, and they come one by one."""
 
-import time
 from base64 import b64decode
 
 import numpy as np
@@ -8,8 +7,17 @@ import pytest
 
 from attnviz.errors import ModelNotAvailableError
 from attnviz.maps.projection import arrays, place
-from tests.app.screen import assert_no_exception, component, errors, open_page, shown, type_text, unescaped
-from ui.work import cache, jobs
+from tests.app.screen import (
+    assert_no_exception,
+    component,
+    errors,
+    open_page,
+    shown,
+    type_text,
+    unescaped,
+    until_drawn,
+)
+from ui.work import cache
 
 PAGE = "pages/all_maps.py"
 SETTINGS = dict(
@@ -23,21 +31,11 @@ SETTINGS = dict(
     min_dist=0.1,
     seed=0,
 )
-LONG = 120.0
-COMPILED = 400.0  # a new process compiles UMAP, which takes a minute on a busy machine
 
 
-def open_maps(within=LONG, **params):
+def open_maps(**params):
     """The page once all maps are there. PCA is exact and fast."""
-    return finished(open_page(PAGE, **{"method": "pca"} | params), within)
-
-
-def finished(at, within):
-    end = time.monotonic() + within
-    while any(one.label == "Cancel" for one in at.button):
-        assert time.monotonic() < end
-        at.run()
-    assert_no_exception(at)
+    at = until_drawn(open_page(PAGE, **{"method": "pca"} | params))
     assert errors(at) == []
     return at
 
@@ -189,25 +187,3 @@ def test_every_kind_of_attention(family, checkpoint, monkeypatch):
     for kind in ("encoder", "decoder", "cross") if second else ("decoder",):
         at = open_maps(model=folder.name, kind=kind, text="a cat sat on the mat", second=second)
         assert all(component(at, "map_grid_0")["points"])
-
-
-def test_umap_makes_other_maps_of_every_head(checkpoint, monkeypatch):
-    """A tiny model and a single process, which compiles UMAP first."""
-    monkeypatch.setattr(jobs, "WORKERS", 1)
-    folder = checkpoint("bert")
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-    where = {
-        "model": folder.name,
-        "text": "the cat sat on a mat when it opened, the door",
-        "layer": 0,
-        "head": 0,
-    }
-    pca = open_maps(**where)
-    before = [points(pca, layer, head).tolist() for layer in range(3) for head in range(2)]
-    at = open_maps(COMPILED, **where, method="umap", seed=3)
-    said = next(one.value for one in at.caption if one.value.startswith("UMAP"))
-    assert "too few" not in said
-    assert all(one["number"] for one in cells(at).values())
-    after = [points(at, layer, head).tolist() for layer in range(3) for head in range(2)]
-    assert all(one != other for one, other in zip(before, after, strict=True))
-    assert len({str(one) for one in after}) == 6

@@ -1,15 +1,22 @@
 """Cost: what is shown is counted by hand, follows the choice and the model, and is measured when asked for."""
 
-import time
-
 import numpy as np
 import pytest
 
-from tests.app.screen import DOOR, assert_no_exception, errors, figure, numbers, open_page, shown, unescaped
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    errors,
+    figure,
+    numbers,
+    open_page,
+    shown,
+    unescaped,
+    until_drawn,
+)
 from ui.sections.cost import measured as measured_cost
 
 PAGE = "pages/cost.py"
-LONG = 120.0
 
 
 def rows(at) -> dict[str, list[str]]:
@@ -75,12 +82,7 @@ def test_measured_when_asked_for(monkeypatch):
     monkeypatch.setattr(measured_cost, "SECONDS", 0.0)  # the first size alone
     at = open_page(PAGE)
     assert [one.key for one in at.get("plotly_chart")] == ["cost_counted"]
-    at.button(key="cost_measure").click().run()
-    end = time.monotonic() + LONG
-    while any(one.label == "Cancel" for one in at.button):
-        assert time.monotonic() < end
-        at.run()
-    assert_no_exception(at)
+    until_drawn(at.button(key="cost_measure").click().run())
     assert errors(at) == []
     [table] = [one.value for one in at.dataframe]
     assert table["tokens"].tolist() == ["64"]

@@ -1,28 +1,17 @@
 """A map that cannot be made: why stands in its place, on every page that makes maps, and it can be made once more."""
 
-import time
-
 import pytest
 
 from attnviz.errors import ProjectionError
 from attnviz.maps.ranking import MapChoice
-from tests.app.screen import assert_no_exception, errors, figure, open_page
+from tests.app.screen import ask_until, assert_no_exception, errors, figure, open_page
 from tests.calls import Failing
 from ui.sections.query_key_map import ranked_maps
 
-LONG = 120.0
 LONG_TEXT = (
     "the river flooded an old market; nobody there was surprised. " * 10
 )  # no longer made with the page
 UNKNOWN = "Something went wrong"
-
-
-def run_until(at, condition):
-    end = time.monotonic() + LONG
-    while not condition(at):
-        assert time.monotonic() < end
-        at.run()
-        assert_no_exception(at)
 
 
 def is_drawn(at, picture):
@@ -72,7 +61,7 @@ def test_is_explained_and_can_be_made_once_more(
     monkeypatch.setattr("ui.sections.many_sentences.lines.bundled", lambda: "A door.\nIt opens.")
     others = {"space": space, "joint_space": space}  # visitors share a job, and with it its error
     at = open_page(page, text=text, method="pca", **others)
-    run_until(at, errors)
+    ask_until(at, errors)
     [found] = errors(at)
     assert said in found
     assert "secret" not in found
@@ -80,7 +69,7 @@ def test_is_explained_and_can_be_made_once_more(
     [again] = [one for one in at.button if one.label == "Try again"]
     again.click().run()
     assert_no_exception(at)
-    run_until(at, lambda at: is_drawn(at, picture))
+    ask_until(at, lambda at: is_drawn(at, picture))
     assert errors(at) == []
 
 
@@ -92,10 +81,10 @@ def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
     monkeypatch.setattr(ranked_maps, "MAPS", [MapChoice(method="pca", space="raw")])
     at = open_page("pages/query_key_map.py", seed=902)
     at.button(key="compare_maps").click().run()
-    run_until(at, errors)
+    ask_until(at, errors)
     assert UNKNOWN in errors(at)[0]
     assert figure(at, "space_map")
     there.touch()
     at.button(key="ranking_act").click().run()
-    run_until(at, lambda at: at.dataframe)
+    ask_until(at, lambda at: at.dataframe)
     assert errors(at) == []

@@ -1,7 +1,5 @@
 """The page "Query-key map": what it draws is the map that was asked for, and its words say how it was made."""
 
-import time
-
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,6 +9,7 @@ from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import SPACES
 from tests.app.screen import (
     DOOR,
+    ask_until,
     assert_no_exception,
     component,
     errors,
@@ -54,12 +53,13 @@ def note(at: AppTest) -> str:
 
 def wait_for_map(at: AppTest) -> AppTest:
     """Runs the page, as its fragment does in a browser, until the map is there."""
-    end = time.monotonic() + 300
-    while at.get("plotly_chart") and "space_map" not in [one.key for one in at.get("plotly_chart")]:
-        assert time.monotonic() < end
+
+    def is_there(at: AppTest) -> bool:
         assert errors(at) == []
-        at.run()
-    return at
+        charts = [one.key for one in at.get("plotly_chart")]
+        return not charts or "space_map" in charts
+
+    return ask_until(at, is_there)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -146,11 +146,6 @@ class TestParameters:
         at.selectbox(key="field_method").set_value("pca").run()
         assert [one.key for one in at.number_input] == ["field_layer", "field_head"]
         assert "field_metric" not in [one.key for one in at.button_group]
-
-    def test_of_umap(self):
-        at = open_page(PAGE, **PLACE, method="umap")
-        labels = [one.label for one in at.number_input if one.key not in ("field_layer", "field_head")]
-        assert labels == ["Neighbours (2 to 21)", "Least distance (0 to 1)", "Random seed"]
 
     def test_too_large_ones_are_lowered_and_it_is_said(self):
         at = open_page(PAGE, **PLACE, method="tsne", perplexity=30)
@@ -253,15 +248,7 @@ class TestTexts:
 
 
 class TestWorkOfSeconds:
-    def test_umap_comes_from_another_process_while_the_page_is_there(self):
-        at = open_page(PAGE, **PLACE, method="umap", metric="euclidean", seed=3, neighbours=6)
-        assert_no_exception(at)
-        assert "matrix" in [one.key for one in at.get("plotly_chart")]
-        wait_for_map(at)
-        assert points(at).shape == (22, 2) and np.isfinite(points(at)).all()
-        assert note(at).startswith("UMAP, euclidean distance, 6 neighbours, least distance 0.1, seed 3.")
-
-    def test_the_map_of_a_long_text_does_too_and_the_one_before_stays(self, embedded):
+    def test_the_map_of_a_long_text_comes_from_another_process_and_the_one_before_stays(self, embedded):
         at = open_page(PAGE, text=LONG, cut=1, layer=3, head=1, method="pca", space="raw", query=20)
         wait_for_map(at)
         trace = embedded.trace(LONG, cut=True)
@@ -271,6 +258,4 @@ class TestWorkOfSeconds:
         at.number_input(key="field_head").set_value(2).run()
         second = attnviz.project(trace, 3, 2, method="pca", space="raw").points
         assert any(np.allclose(points(at), one, atol=1e-4) for one in (first, second))
-        end = time.monotonic() + 120
-        while not np.allclose(points(at.run()), second, atol=1e-4):
-            assert time.monotonic() < end
+        ask_until(at, lambda at: np.allclose(points(at), second, atol=1e-4))

@@ -2,14 +2,13 @@
 
 import csv
 import io
-import time
 
 import numpy as np
 import pytest
 
 import attnviz
 from attnviz.maps.ranking import MAPS
-from tests.app.screen import assert_no_exception, open_page
+from tests.app.screen import assert_no_exception, open_page, until_drawn
 from ui.sections.query_key_map import ranked_maps
 from ui.work import jobs
 
@@ -24,12 +23,7 @@ def _without_umap(monkeypatch):
 
 
 def ranked(at):
-    deadline = time.monotonic() + 120
-    at.button(key="compare_maps").click().run()
-    while any(one.label == "Cancel" for one in at.button):
-        assert time.monotonic() < deadline
-        at.run()
-        assert_no_exception(at)
+    until_drawn(at.button(key="compare_maps").click().run())
     [frame] = [one.value for one in at.dataframe]
     return frame
 
@@ -90,8 +84,5 @@ def test_can_be_stopped_and_go_on():
         assert not any(one.running for one in jobs._workers._jobs)
         at.button(key="ranking_act").click().run()
         assert_no_exception(at)
-    deadline = time.monotonic() + 120
-    while any(one.label == "Cancel" for one in at.button):
-        assert time.monotonic() < deadline
-        at.run()
+    until_drawn(at)
     assert len(at.dataframe[0].value) == 15

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LOAD_MS
+from ui.page.navigation import PAGES
 
 DOOR = "I was watching the door when it opened."
 
@@ -59,6 +60,15 @@ def wait_until_drawn(page: Page, path: str = "") -> None:
     if path in ("", "verification"):  # elsewhere it stands in the sidebar, which is closed on a phone
         expect(verdict(page)).to_be_visible(timeout=LOAD_MS)
     wait_until_idle(page)
+
+
+def expect_its_one_name(page: Page, path: str) -> None:
+    """A page's heading, its title, and its place on the way through all pages."""
+    number = [one.address for one in PAGES].index(path)
+    name, after = PAGES[number].name, PAGES[(number + 1) % len(PAGES)].name
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    expect(page).to_have_title(re.compile(f"^{re.escape(name)} · attnviz$"))
+    expect(page.get_by_role("link", name=f"Next: {after}")).to_be_visible()
 
 
 def wait_until_idle(page: Page) -> None:

@@ -43,13 +43,6 @@ def test_a_link_that_is_the_first_visit_to_a_server(fresh_server, page):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_every_page_says_in_its_heading_whether_its_numbers_are_the_model_s(server, page):
-    for path in ("all_heads", "find_a_head", "token_flow", "compare"):
-        open_screen(page, server, path)
-        said = page.locator(".st-key-page_head").get_by_role("link", name="weights within")
-        expect(said).to_contain_text("Checked: 12 comparisons, weights within")
-
-
 def test_a_link_to_a_term_shows_it_and_keeps_what_is_picked(server, page):
     open_screen(page, server, "claims", text="The old door creaked.", layer=4, head=2, query=3)
     with page.context.expect_page() as opened:

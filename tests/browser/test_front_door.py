@@ -1,7 +1,5 @@
 """What a newcomer meets: the purpose of attnviz, a tour, and a menu of all pages."""
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
@@ -115,16 +113,6 @@ def test_a_head_that_is_not_there_is_answered_in_words(server, page):
     expect(field).to_have_value("11")
     page.get_by_role("button", name="Next", exact=True).click()
     expect(field).to_have_value("0")
-
-
-def test_every_page_has_one_name(server, page):
-    open_screen(page, server)
-    for one, after in zip(PAGES, [*PAGES[1:], PAGES[0]], strict=True):
-        page.goto(f"{server}/{one.address}")
-        expect(page.get_by_role("heading", level=1)).to_have_text(one.name, timeout=LOAD_MS)
-        expect(page).to_have_title(re.compile(f"^{re.escape(one.name)} · attnviz$"))
-        wait_until_idle(page)
-        expect(page.get_by_role("link", name=f"Next: {after.name}")).to_be_visible()
 
 
 def test_a_closed_menu_covers_nothing_of_the_page(server, visitors):

@@ -13,6 +13,7 @@ from tests.browser.screen import (
     PLACES,
     chip,
     chips,
+    expect_its_one_name,
     finding,
     open_screen,
     plot,
@@ -118,8 +119,26 @@ def grave(page):
     ]
 
 
+def assert_its_heading_says_whether_its_numbers_are_the_model_s(page):
+    said = page.locator(".st-key-page_head").get_by_role("link", name="weights within")
+    expect(said).to_contain_text("Checked: 12 comparisons, weights within")
+
+
+def assert_joined_buttons_and_the_fields_beside_them_are_on_a_line(page):
+    joined = page.get_by_role("radio").first.bounding_box()
+    more = page.get_by_test_id("stMain").get_by_role("button", name="More", exact=False).first.bounding_box()
+    assert joined["y"] == pytest.approx(more["y"], abs=1)
+    assert joined["height"] == pytest.approx(more["height"], abs=1)
+
+
+def assert_no_space_stands_between_a_number_and_its_percent_sign(page):
+    written = page.get_by_test_id("stMain").inner_text()
+    assert re.search(r"\d%", written)
+    assert re.findall(r".*\d\s%.*", written) == []
+
+
 @pytest.mark.parametrize("path", list(CHARTS))
-def test_a_page_fits_every_window_and_can_be_read_in_both_themes(visitors, server, path):
+def test_a_page_has_its_name_fits_every_window_and_can_be_read_in_both_themes(visitors, server, path):
     """Opened on a laptop and made smaller, in the light; on a phone in the dark, whose sizes are the same."""
     for colours, sizes in (("dark", [SIZES["phone"]]), ("light", SIZES.values())):
         first, *others = sizes
@@ -127,6 +146,14 @@ def test_a_page_fits_every_window_and_can_be_read_in_both_themes(visitors, serve
         open_screen(page, server, path, **PLACES.get(path, {}))
         assert_fits_and_can_be_read(page, path)
         assert grave(page) == []
+        if colours == "light":
+            expect_its_one_name(page, path)
+            if path in ("all_heads", "find_a_head", "token_flow", "compare"):
+                assert_its_heading_says_whether_its_numbers_are_the_model_s(page)
+            if path in ("query_key_map", "token_flow", "all_maps", "kinds_of_attention"):
+                assert_joined_buttons_and_the_fields_beside_them_are_on_a_line(page)
+        elif path in ("", "token_flow", "claims", "history"):
+            assert_no_space_stands_between_a_number_and_its_percent_sign(page)
         for size in others:
             resize(page, size)
             assert_fits_and_can_be_read(page, path)
@@ -236,26 +263,6 @@ def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server)
             assert len(shown) > 10
             note = page.get_by_text("Overlapping labels are hidden; hover to see them.")
             expect(note).to_have_count(int(len(shown) < 22))
-
-
-def test_joined_buttons_and_the_fields_beside_them_are_on_a_line(page, server):
-    for path in ("query_key_map", "token_flow", "all_maps", "kinds_of_attention"):
-        open_screen(page, server, path)
-        joined = page.get_by_role("radio").first.bounding_box()
-        more = (
-            page.get_by_test_id("stMain").get_by_role("button", name="More", exact=False).first.bounding_box()
-        )
-        assert joined["y"] == pytest.approx(more["y"], abs=1), path
-        assert joined["height"] == pytest.approx(more["height"], abs=1), path
-
-
-def test_no_space_stands_between_a_number_and_its_percent_sign(visitors, server):
-    page = visitors(width=400, height=800)
-    for path in ("", "token_flow", "claims", "history"):
-        open_screen(page, server, path)
-        written = page.get_by_test_id("stMain").inner_text()
-        assert re.search(r"\d%", written), path
-        assert re.findall(r".*\d\s%.*", written) == [], path
 
 
 def test_the_themes_are_two(visitors, server):

@@ -9,7 +9,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import link, wait_for_link, wait_until_idle
+from tests.browser.screen import expect_its_one_name, link, wait_for_link, wait_until_idle
 
 LINES = "The old door creaked.\nShe opened the door slowly.\nWhy was it closed?"
 HOSTILE = (
@@ -133,8 +133,9 @@ def test_search_counts_lists_and_picks(page, server):
     wait_for_link(page, joint_sentence=0, joint_token=3)
 
 
-def test_a_text_file_is_read(page, server):
+def test_it_has_its_name_and_reads_a_text_file(page, server):
     open_collection(page, server)
+    expect_its_one_name(page, "many_sentences")
     upload(page, "lines.txt", "\ufeffOne door.\r\n\r\nTwo doors.\r\n".encode())
     expect_sentences(page, 2)
     assert link(page)["joint_sentences"] == "own"
