@@ -24,9 +24,10 @@ from ui.streamlit_fixes.stale_values import open_page
 from ui.words.literal import literal
 from ui.work import cache
 from ui.work.opened_bundles import opened
+from ui.work.turns import line
 
 keep_clicks()
-take_turns()
+take_turns(line.enter, line.leave)
 
 _ICON = Path(__file__).parent / "icon.png"
 _LOGO = Path(__file__).parent / "logo.svg"

@@ -17,8 +17,6 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import exec_code, script_runner
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
-from ui.work.turns import line
-
 TELL_SECONDS = 1.0
 """After so long a visitor is told how many are ahead."""
 
@@ -26,29 +24,42 @@ _begin = ScriptRunContext.on_script_start
 _execute = exec_code.exec_func_with_error_handling
 
 
-def take_turns() -> None:
-    """From now on runs take turns."""
-    ScriptRunContext.on_script_start = _begin_in_turn  # type: ignore[method-assign]
-    vars(script_runner)["exec_func_with_error_handling"] = _execute_and_leave
+def take_turns(enter: Callable[[Callable[[int, float], None]], None], leave: Callable[[], None]) -> None:
+    """From now on runs take turns.
+
+    Args:
+        enter: waits for a turn, and calls what it is given with how many are ahead and for how many seconds it has waited.
+        leave: gives the turn back, if the thread has one.
+    """
+
+    def begin(self: ScriptRunContext) -> None:
+        enter(_Waiting(self).look)
+        _begin(self)
+
+    def execute_and_leave(run: Callable[[], Any], context: ScriptRunContext) -> Any:
+        try:
+            return _execute(run, context)
+        finally:
+            leave()
+
+    ScriptRunContext.on_script_start = begin  # type: ignore[method-assign]
+    vars(script_runner)["exec_func_with_error_handling"] = execute_and_leave
 
 
-def _begin_in_turn(self: ScriptRunContext) -> None:
-    told: dict[str, Any] = {"seconds": 0.0, "place": None}
+class _Waiting:
+    """A run that waits, and what its visitor was told."""
 
-    def look(ahead: int, seconds: float) -> None:
-        self.yield_check()
-        if seconds - told["seconds"] >= TELL_SECONDS and not self.fragment_ids_this_run:
-            told["seconds"] = seconds
+    def __init__(self, context: ScriptRunContext) -> None:
+        self._context = context
+        self._told = 0.0
+        self._place: DeltaGenerator | None = None
+
+    def look(self, ahead: int, seconds: float) -> None:
+        """Ends the waiting where the visitor asked for something newer; tells how many are ahead."""
+        self._context.yield_check()
+        if seconds - self._told >= TELL_SECONDS and not self._context.fragment_ids_this_run:
+            self._told = seconds
             words = f"Many people are using attnviz. Ahead of you: {ahead}."
-            place: DeltaGenerator | None = told["place"]
-            told["place"] = (place.toast if place else st.toast)(words, icon=":material/hourglass_top:")
-
-    line.enter(look)
-    _begin(self)
-
-
-def _execute_and_leave(run: Callable[[], Any], context: ScriptRunContext) -> Any:
-    try:
-        return _execute(run, context)
-    finally:
-        line.leave()
+            self._place = (self._place.toast if self._place else st.toast)(
+                words, icon=":material/hourglass_top:"
+            )
