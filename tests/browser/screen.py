@@ -26,6 +26,7 @@ CHARTS = {
     "find_a_head": (),
     "token_flow": (),
     "all_maps": (),
+    "many_sentences": (),
     "compare": ("compare_first", "compare_second", "compare_difference"),
     "query_key_map": ("space_map", "matrix"),
     "door_experiment": ("matrix", "ranking", "door_map", "door_map_other"),
@@ -42,6 +43,8 @@ CHARTS = {
 """Keys of the charts of each page."""
 PLACES = {"step_by_step": {"step": 4}}
 """What a page is opened with where it would begin without a chart."""
+POINTS = {"many_sentences": "collection_map"}
+"""Keys of the charts that WebGL draws."""
 PICTURES = {
     "all_heads": "head_grid",
     "find_a_head": "head_grid",
@@ -55,6 +58,8 @@ PICTURES = {
 def wait_until_drawn(page: Page, path: str = "") -> None:
     for key in CHARTS[path]:
         expect(plot(page, key)).to_be_visible(timeout=LOAD_MS)
+    if path in POINTS:
+        wait_for_points(page, POINTS[path])
     if path in PICTURES:
         expect(page.locator(f".st-key-{PICTURES[path]} svg").first).to_be_visible(timeout=LOAD_MS)
     if path in ("", "verification"):  # elsewhere it stands in the sidebar, which is closed on a phone
@@ -69,6 +74,12 @@ def expect_its_one_name(page: Page, path: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     expect(page).to_have_title(re.compile(f"^{re.escape(name)} · attnviz$"))
     expect(page.get_by_role("link", name=f"Next: {after}")).to_be_visible()
+
+
+def wait_for_points(page: Page, key: str) -> None:
+    """Waits until WebGL has drawn the points of a chart, and a click on one is heard."""
+    expect(page.locator(f".st-key-{key}[data-stale=false] .gl-canvas-context")).to_be_visible(timeout=LOAD_MS)
+    expect(page.locator(f".st-key-{key} .js-plotly-plot[data-linked]")).to_be_visible(timeout=LOAD_MS)
 
 
 def wait_until_idle(page: Page) -> None:

@@ -22,7 +22,7 @@ from tests.browser.screen import (
     wait_until_idle,
 )
 
-SIZES = {"laptop": (1400, 900), "tablet": (768, 1024), "phone": (400, 800)}
+SIZES = {"wide": (1400, 900), "laptop": (1366, 768), "tablet": (768, 1024), "phone": (400, 800)}
 SMALLEST_TEXT = 12  # px
 LEAST_CONTRAST = 3.0  # of text and background, WCAG 2.2, success criterion 1.4.3, for large text and figures
 
@@ -137,26 +137,66 @@ def assert_no_space_stands_between_a_number_and_its_percent_sign(page):
     assert re.findall(r".*\d\s%.*", written) == []
 
 
+def change_theme(page, colours):
+    """Changes what the browser prefers, and waits until the page is drawn in it."""
+    page.emulate_media(color_scheme=colours)
+    expect(page.get_by_test_id("stApp")).to_have_css("color-scheme", colours)
+    expect(page.locator(f".theme_change[data-theme={colours}]")).to_be_attached()
+    page.wait_for_function(RESTS, polling=100)
+    wait_until_idle(page)
+
+
 @pytest.mark.parametrize("path", list(CHARTS))
 def test_a_page_has_its_name_fits_every_window_and_can_be_read_in_both_themes(visitors, server, path):
-    """Opened on a laptop and made smaller, in the light; on a phone in the dark, whose sizes are the same."""
-    for colours, sizes in (("dark", [SIZES["phone"]]), ("light", SIZES.values())):
-        first, *others = sizes
-        page = visitors(width=first[0], height=first[1], colours=colours)
-        open_screen(page, server, path, **PLACES.get(path, {}))
+    """Opened on a laptop and made smaller in the light; on a phone and made larger in the dark."""
+    page = visitors(width=SIZES["wide"][0], height=SIZES["wide"][1])
+    open_screen(page, server, path, **PLACES.get(path, {}))
+    assert_fits_and_can_be_read(page, path)
+    assert grave(page) == []
+    expect_its_one_name(page, path)
+    if path in ("all_heads", "find_a_head", "token_flow", "compare"):
+        assert_its_heading_says_whether_its_numbers_are_the_model_s(page)
+    if path in ("query_key_map", "token_flow", "all_maps", "kinds_of_attention"):
+        assert_joined_buttons_and_the_fields_beside_them_are_on_a_line(page)
+    for size in ("laptop", "tablet", "phone"):
+        resize(page, SIZES[size])
         assert_fits_and_can_be_read(page, path)
+        assert size != "laptop" or grave(page) == []
+    if path in ("", "token_flow", "claims", "history"):
+        assert_no_space_stands_between_a_number_and_its_percent_sign(page)
+    change_theme(page, "dark")
+    assert_fits_and_can_be_read(page, path)
+    assert grave(page) == []
+    resize(page, SIZES["laptop"])
+    assert_fits_and_can_be_read(page, path)
+    assert grave(page) == []
+
+
+POPOVERS = {
+    "More of the matrix": ("matrix_more", "Colours"),
+    "More of the map": ("map_more", "Perplexity"),
+    "Rows and columns": ("rows_and_columns", "Special tokens"),
+    "Second sentence": ("second_sentence", "Second sentence"),
+    "Export": ("take_popover", "Download bundle (.zip)"),
+}
+"""Key of each popover of the first screen, and something that is written in it."""
+
+
+def test_the_tour_and_every_open_popover_pass_axe_in_both_themes(visitors, server):
+    page = visitors(width=1366, height=768)
+    open_screen(page, server, tour=2)
+    for colours in ("light", "dark"):
+        if colours == "dark":
+            change_theme(page, colours)
+        expect(page.get_by_role("region", name="Tour")).to_contain_text("2 of 5")
         assert grave(page) == []
-        if colours == "light":
-            expect_its_one_name(page, path)
-            if path in ("all_heads", "find_a_head", "token_flow", "compare"):
-                assert_its_heading_says_whether_its_numbers_are_the_model_s(page)
-            if path in ("query_key_map", "token_flow", "all_maps", "kinds_of_attention"):
-                assert_joined_buttons_and_the_fields_beside_them_are_on_a_line(page)
-        elif path in ("", "token_flow", "claims", "history"):
-            assert_no_space_stands_between_a_number_and_its_percent_sign(page)
-        for size in others:
-            resize(page, size)
-            assert_fits_and_can_be_read(page, path)
+        for name, (key, written) in POPOVERS.items():
+            page.locator(f".st-key-{key}").get_by_role("button").first.click()
+            body = page.get_by_test_id("stPopoverBody")
+            expect(body).to_contain_text(written)
+            assert grave(page) == [], name
+            page.keyboard.press("Escape")
+            expect(body).to_be_hidden()
 
 
 def assert_nothing_lies_over_the_chips_and_headings(page, size):
@@ -266,15 +306,22 @@ def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server)
 
 
 def test_the_themes_are_two(visitors, server):
-    shades = {}
-    for colours in ("light", "dark"):
-        page = visitors(colours=colours)
-        open_screen(page, server)
-        shades[colours] = page.evaluate(
-            "[getComputedStyle(document.querySelector('.stApp')).backgroundColor,"
-            " document.querySelector('.st-key-matrix .js-plotly-plot')._fullData[0].colorscale[0][1]]"
-        )
-    assert shades == {
+    """A page that is opened in one, and one that is open when the browser changes to it."""
+    wanted = {
         "light": ["rgb(255, 255, 255)", "#ffffff"],
         "dark": ["rgb(14, 17, 23)", "#0e1117"],
     }
+    for opened_in, changed_to in (("light", "dark"), ("dark", "light")):
+        page = visitors(colours=opened_in)
+        open_screen(page, server)
+        assert shades(page) == wanted[opened_in]
+        change_theme(page, changed_to)
+        assert shades(page) == wanted[changed_to]
+
+
+def shades(page):
+    """The background of the page, and of its matrix."""
+    return page.evaluate(
+        "[getComputedStyle(document.querySelector('.stApp')).backgroundColor,"
+        " document.querySelector('.st-key-matrix .js-plotly-plot')._fullData[0].colorscale[0][1]]"
+    )

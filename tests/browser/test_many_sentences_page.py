@@ -9,7 +9,13 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import expect_its_one_name, link, wait_for_link, wait_until_idle
+from tests.browser.screen import (
+    expect_its_one_name,
+    link,
+    wait_for_link,
+    wait_for_points,
+    wait_until_idle,
+)
 
 LINES = "The old door creaked.\nShe opened the door slowly.\nWhy was it closed?"
 HOSTILE = (
@@ -45,11 +51,8 @@ def expect_sentences(page, n):
     expect(page.get_by_text(re.compile(rf"^Layer \d+, head \d+, {n} sentences: "))).to_be_visible(
         timeout=LOAD_MS
     )
-    expect(page.locator(".st-key-collection_map[data-stale=false] .gl-canvas-context")).to_be_visible(
-        timeout=LOAD_MS
-    )
+    wait_for_points(page, "collection_map")
     wait_until_idle(page)
-    expect(page.locator(".st-key-collection_map .js-plotly-plot[data-linked]")).to_be_visible()
 
 
 def opened(page, server, text=LINES, n=3, **params):

@@ -570,7 +570,7 @@ def test_logarithmic_scale_tells_small_weights_apart() -> None:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
-@pytest.mark.parametrize("name", ["text", "quiet", "query", "key", "picked", "failed"])
+@pytest.mark.parametrize("name", ["text", "quiet", "query", "key", "key_text", "picked", "failed"])
 def test_texts_can_be_read(theme, name: str) -> None:
     # WCAG 2.2 asks for 4.5 for small text; query and key are Okabe and Ito's colours as they are, and are
     # used at 12 px in bold or beside a shape that says the same.

@@ -15,6 +15,7 @@ from ui.choice import state
 from ui.choice.selection import Selection
 from ui.components.charts_stay import charts_stay
 from ui.components.taps import taps
+from ui.components.theme_change import theme_change
 from ui.page import bundles, controls, downloads, errors, lesson, navigation
 from ui.page.navigation import Places
 from ui.page.view import View
@@ -62,6 +63,7 @@ def frame_around(name: str) -> Iterator[View]:
     with st.sidebar:
         taps()  # the first of the sidebar: it takes its width before the page is drawn beside it
         charts_stay()
+        theme_change(_theme(), on_change=state.hold)
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:
@@ -142,13 +144,17 @@ def _fitted_view(selection: Selection, places: Places) -> View:
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]
-    theme: ThemeName = "dark" if st.context.theme.type == "dark" else "light"
     return View(
         selection=fitted,
         query=fitted.query or 0,
         trace=trace,
         kind=kind,
-        theme=theme,
+        theme=_theme(),
         verdict_place=places.verdict,
         lead_place=places.lead,
     )
+
+
+def _theme() -> ThemeName:
+    """What the visitor's browser or settings ask for."""
+    return "dark" if st.context.theme.type == "dark" else "light"
