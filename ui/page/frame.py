@@ -15,6 +15,7 @@ from ui.choice import state
 from ui.choice.selection import Selection
 from ui.components.charts_stay import charts_stay
 from ui.components.taps import taps
+from ui.components.tooltips import tooltips
 from ui.page import bundles, controls, downloads, errors, lesson, navigation
 from ui.page.navigation import Places
 from ui.page.view import View
@@ -59,6 +60,7 @@ def frame_around(name: str) -> Iterator[View]:
     with st.sidebar:
         taps()  # the first of the sidebar: it takes its width before the page is drawn beside it
         charts_stay()
+        tooltips()
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:
