@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
 from attnviz.figures.theme import (
+    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
@@ -160,7 +161,7 @@ def draw_graph(
         },
         text=[f"key {told_keys[one[7]]} → query {told_queries[one[6]]}" for one in tips],
         customdata=[float(one[8]) for one in tips],
-        hovertemplate="%{text}<br>weight %{customdata:.4f}<extra></extra>",
+        hovertemplate=f"%{{text}}<br>weight %{{customdata:{HOVER_NUMBER}}}<extra></extra>",
     )
     nodes, labels = _nodes(pattern, edges, query_at, key_at, (query, key), palette)
     side = {"visible": False, "range": [-_REACH, _REACH], "fixedrange": True}

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
 from attnviz.figures.theme import (
+    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
@@ -155,7 +156,7 @@ def draw_one_vector(
         },
         customdata=row,
         text=[told[one] for one in at],
-        hovertemplate="value of %{text}<br>weight %{customdata:.4f}<extra></extra>",
+        hovertemplate=f"value of %{{text}}<br>weight %{{customdata:{HOVER_NUMBER}}}<extra></extra>",
     )
     return go.Figure(
         values,

@@ -3,7 +3,15 @@
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Theme, ThemeName, base_layout
+from attnviz.figures.theme import (
+    HOVER_NUMBER,
+    SMALL_FONT_SIZE,
+    THEMES,
+    Theme,
+    ThemeName,
+    base_layout,
+    number_text,
+)
 from attnviz.heads.score import Score
 
 _HEIGHT = 470
@@ -30,7 +38,9 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
         names, added = [*names, "bias"], np.append(added, score.bias)
     so_far = added.cumsum()
     places = np.arange(len(added))
-    written = np.column_stack([names, np.char.mod("%.4f", added), np.char.mod("%.4f", so_far)])
+    written = np.column_stack(
+        [names, [number_text(one) for one in added], [number_text(one) for one in so_far]]
+    )
     vectors = [
         _bars(places[:n_dimension], vector[order], written[:n_dimension], name, axis, colour)
         for vector, name, axis, colour in (
@@ -51,7 +61,7 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
             "opacity": 1,
         },
         customdata=written,
-        hovertemplate="dimension %{customdata[0]}<br>adds %{customdata[1]}<br>sum so far %{y:.4f}<extra></extra>",
+        hovertemplate="dimension %{customdata[0]}<br>adds %{customdata[1]}<br>sum so far %{customdata[2]}<extra></extra>",
         cliponaxis=False,
     )
     longest = 1.08 * max(float(np.abs([score.query, score.key]).max()), 1e-9)
@@ -105,7 +115,7 @@ def _bars(
         yaxis=axis,
         marker={"color": colour, "line": {"width": 0}},
         customdata=written,
-        hovertemplate=f"dimension %{{customdata[0]}}<br>{name} %{{y:.4f}}<extra></extra>",
+        hovertemplate=f"dimension %{{customdata[0]}}<br>{name} %{{y:{HOVER_NUMBER}}}<extra></extra>",
     )
 
 

@@ -4,7 +4,15 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Theme, ThemeName, base_layout, difference_scale
+from attnviz.figures.theme import (
+    HOVER_NUMBER,
+    SMALL_FONT_SIZE,
+    THEMES,
+    Theme,
+    ThemeName,
+    base_layout,
+    difference_scale,
+)
 
 MOST_POSITIONS = 128
 """Most rows and columns of a picture; of a longer table evenly spaced positions are drawn."""
@@ -33,7 +41,7 @@ def draw_likeness(
             zmax=1,
             colorscale=difference_scale(palette),
             colorbar=_bar(),
-            hovertemplate="positions %{y} and %{x}: %{z:.3f}<extra></extra>",
+            hovertemplate=f"positions %{{y}} and %{{x}}: %{{z:{HOVER_NUMBER}}}<extra></extra>",
         ),
         base_layout(
             palette,
@@ -114,7 +122,7 @@ def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName
             zmax=span,
             colorscale=difference_scale(palette),
             colorbar=_bar(),
-            hovertemplate="position %{y}, dimension %{x}: %{z:.3f}<extra></extra>",
+            hovertemplate=f"position %{{y}}, dimension %{{x}}: %{{z:{HOVER_NUMBER}}}<extra></extra>",
         ),
         base_layout(
             palette,

@@ -6,7 +6,15 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Theme, ThemeName, axis_title, base_layout
+from attnviz.figures.theme import (
+    HOVER_NUMBER,
+    SMALL_FONT_SIZE,
+    THEMES,
+    Theme,
+    ThemeName,
+    axis_title,
+    base_layout,
+)
 
 _MOST_BINS = 61
 _PANELS = {"y": (0.56, 0.95), "y2": (0.0, 0.39)}
@@ -99,7 +107,7 @@ def draw_sharpness(
     palette = THEMES[theme]
     on_row = [float(np.interp(np.log(scale), np.log(scales), row)) for scale in marks.values()]
     colours = [*[palette.quiet] * (len(marks) - 1), palette.picked]
-    hover = f"scale %{{x:.3g}}: {what} %{{y:.3f}}<extra>%{{fullData.name}}</extra>"
+    hover = f"scale %{{x:{HOVER_NUMBER}}}: {what} %{{y:{HOVER_NUMBER}}}<extra>%{{fullData.name}}</extra>"
     traces = [
         go.Scatter(
             x=scales,

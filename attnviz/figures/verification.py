@@ -10,6 +10,7 @@ from attnviz.figures.theme import (
     axis_title,
     base_layout,
     outline,
+    power_text,
     weight_scale,
 )
 from attnviz.records import Check, Kind
@@ -48,11 +49,11 @@ def draw_errors(
         zmin=_SMALLEST,
         zmax=0,
         customdata=np.stack([errors, tolerances], axis=-1),
+        text=_told(errors, tolerances),
         colorscale=weight_scale(palette),
         xgap=1,
         ygap=1,
-        hovertemplate="layer %{y}, head %{x}<br>largest difference %{customdata[0]:.1e}<br>"
-        "tolerance %{customdata[1]:.1e}<extra></extra>",
+        hovertemplate="layer %{y}, head %{x}<br>%{text}<extra></extra>",
         colorbar={
             "thickness": 10,
             "outlinewidth": 0,
@@ -83,3 +84,15 @@ def draw_errors(
         shapes=frames,
     )
     return go.Figure(cells, layout)
+
+
+def _told(errors: np.ndarray, tolerances: np.ndarray) -> np.ndarray:
+    """What the hover text says of each cell."""
+    write = np.vectorize(
+        lambda error, tolerance: (
+            f"largest difference {power_text(error)}<br>tolerance {power_text(tolerance)}"
+        ),
+        otypes=[object],
+    )
+    told: np.ndarray = write(errors, tolerances)
+    return told

@@ -139,3 +139,22 @@ class TestWithBert:
         [filled] = [one.value for one in at.markdown if one.value.startswith("At ")]
         assert f"**{best}**" in unescaped(filled)
         assert f"{float(shares.max()):.1%}" in unescaped(filled)
+
+    def test_the_example_leads_to_the_head_of_the_experiment(self, bert):
+        at = open_page(model="bert-base-uncased", text="The cat slept.", layer=5, head=7)
+        at.selectbox(key="preset_choice").select("A blank: the door and [MASK]").run()
+        assert_no_exception(at)
+        place = {name: shown(at)[name] for name in ("text", "layer", "head", "query", "key")}
+        assert place == {"text": MASKED, "layer": "3", "head": "11", "query": "7", "key": "5"}
+        at.selectbox(key="preset_choice").select("A pronoun: the door and it").run()
+        assert (shown(at)["layer"], shown(at)["head"]) == ("3", "11")  # whose head is the bundled model's
+
+
+def test_the_example_of_the_bundled_model_leads_to_its_head():
+    at = open_page(text="The cat slept.", layer=5, head=7)
+    at.selectbox(key="preset_choice").select("A garden path: the old man").run()
+    assert (shown(at)["layer"], shown(at)["head"]) == ("5", "7")
+    at.selectbox(key="preset_choice").select("A pronoun: the door and it").run()
+    assert_no_exception(at)
+    assert (shown(at)["layer"], shown(at)["head"]) == ("3", "1")
+    assert picked(at) == [7]

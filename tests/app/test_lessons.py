@@ -47,13 +47,19 @@ def test_other_pages_offer_none(page):
     assert button(open_page(page)) is None
 
 
-def test_another_model_is_offered_none_and_blanks_only_with_a_head(tmp_path, monkeypatch):
+def test_another_model_is_offered_the_bundled_ones_and_blanks_only_with_a_head(tmp_path, monkeypatch):
     folder = tmp_path / "headed"
     monkeypatch.setenv("ATTNVIZ_MODELS", str(tiny.save_with_head("bert", folder)))
     at = open_page("pages/history.py", model="headed", text="the door")
     assert_no_exception(at)
-    assert button(at) is None
     assert at.selectbox(key="preset_choice").options == [one.name for one in PRESETS]
+    assert "visible in the bundled model, all-MiniLM-L6-v2: layer 0, head 3 on “" in unescaped(
+        button(at).label
+    )
+    button(at).click().run()
+    assert_no_exception(at)
+    assert (shown(at)["model"], shown(at)["layer"], shown(at)["head"]) == ("all-MiniLM-L6-v2", "0", "3")
+    assert button(at) is None
 
 
 def test_examples_with_a_blank_are_not_offered_without_a_language_head():

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.screen import open_screen
+from tests.browser.screen import open_screen, wait_for_link, wait_until_idle
 
 LEAST = 24  # px, WCAG 2.2, success criterion 2.5.8
 
@@ -43,3 +43,64 @@ def test_a_grid_that_scrolls_sideways_says_so(path, visitors, server):
     expect(phone.get_by_text("Scroll sideways for more heads.")).to_be_visible()
     phone.set_viewport_size({"width": 1400, "height": 900})
     expect(phone.get_by_text("Scroll sideways for more heads.")).to_be_hidden()
+
+
+COVERED = """field => {
+    const box = field.getBoundingClientRect();
+    const steps = [0.02, 0.25, 0.5, 0.75, 0.98];
+    return steps.flatMap(x => steps.map(y => [box.x + x * box.width, box.y + y * box.height]))
+        .map(([x, y]) => document.elementFromPoint(x, y)).filter(one => !field.contains(one)).length;
+}"""
+"""At how many places something else lies over a field."""
+
+
+def tooltip(page):
+    return page.get_by_role("tooltip", include_hidden=True)
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_a_tooltip_covers_nothing_after_the_click(colours, visitors, server):
+    page = visitors(width=1366, colours=colours)
+    open_screen(page, server, layer=3, head=1)
+    button = page.get_by_role("button", name="Next", exact=True)
+    button.hover()
+    expect(tooltip(page)).to_be_visible()
+    walk(page, button)
+    page.mouse.move(5, 5)
+    button.hover()  # who comes back to it may read it again
+    expect(tooltip(page)).to_be_visible()
+
+
+def test_a_click_covers_nothing_on_a_phone(visitors, server):
+    page = visitors(width=400, height=800)
+    open_screen(page, server, layer=3, head=1)
+    walk(page, page.get_by_role("button", name="Next", exact=True))
+
+
+def walk(page, button):
+    """Walks two heads on, and sees the fields of the place and the examples uncovered."""
+    for head in (2, 3):
+        button.click()
+        wait_for_link(page, head=head)
+        wait_until_idle(page)
+        expect(tooltip(page)).to_be_hidden()
+        for key in ("field_layer", "field_head", "preset_choice"):
+            assert page.locator(f".st-key-{key}").evaluate(COVERED) == 0
+
+
+def test_a_finger_opens_only_the_helps_that_are_asked_for(browser, server):
+    context = browser.new_context(viewport={"width": 820, "height": 1180}, has_touch=True, is_mobile=True)
+    try:
+        page = context.new_page()
+        open_screen(page, server, layer=3, head=1)
+        page.get_by_role("button", name="Next", exact=True).tap()
+        wait_for_link(page, head=2)
+        wait_until_idle(page)
+        assert page.locator("[data-testid=stTooltipHoverTarget][aria-describedby]").count() > 0
+        expect(tooltip(page)).to_be_hidden()
+        page.get_by_role("button", name="Help for Distance").tap()
+        expect(tooltip(page)).to_be_visible()
+        page.get_by_role("heading", level=1).tap()
+        expect(tooltip(page)).to_be_hidden()
+    finally:
+        context.close()

@@ -1,10 +1,12 @@
 """Figures hold exactly the numbers of the records, and tokens are shown as they are."""
 
 import json
+import re
 from base64 import b64decode
 from dataclasses import replace
 from io import BytesIO
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from attnviz.figures.label_placement import SIDES
 from attnviz.figures.projection import HEIGHT, hides_labels
 from attnviz.figures.theme import (
     DARK,
+    HOVER_NUMBER,
     LIGHT,
     cell_text,
     label_at,
@@ -597,3 +600,32 @@ def test_numbers_in_words() -> None:
 def test_a_label_with_its_position_keeps_its_order_beside_text_from_right_to_left():
     assert label_at("door", 5) == "door·5"
     assert label_at("דלת", np.int64(5)) == "\u2068דלת\u2069·5"  # between FSI and PDI
+
+
+FIGURES = {
+    path.name: path.read_text(encoding="utf-8") for path in Path(attnviz.figures.__file__).parent.glob("*.py")
+}
+IN_HOVER = re.compile(r"%\{+[\w.\[\]]+:([^}]+)\}")
+"""The form of a number in a hover text, also where Python fills it in."""
+
+
+def hover_forms(source: str) -> set[str]:
+    """Forms in which plotly writes numbers in the hover texts of a figure's module."""
+    return {one.replace("{HOVER_NUMBER", HOVER_NUMBER) for one in IN_HOVER.findall(source)}
+
+
+def other_forms(source: str) -> set[str]:
+    """Those that are not the house's: three significant digits, whole numbers with commas, and labels as they are."""
+    return hover_forms(source) - {HOVER_NUMBER, ",", "c"} | set(re.findall(r"char\.mod\([^)]+\)", source))
+
+
+def test_numbers_in_hover_texts_have_the_form_of_the_house() -> None:
+    assert sum(bool(hover_forms(source)) for source in FIGURES.values()) > 10
+    assert {name: other_forms(source) for name, source in FIGURES.items() if other_forms(source)} == {}
+
+
+@pytest.mark.parametrize(
+    "source", ['"weight %{customdata:.4f}"', 'f"{name} %{{y:.3f}}"', '"%{customdata[0]:.1e}"']
+)
+def test_another_form_is_noticed(source: str) -> None:
+    assert other_forms(source)

@@ -123,7 +123,8 @@ def test_it_is_offered_until_it_is_shown(lesson):
     assert lesson_for(lesson.page, there) is None
     assert lesson_for(lesson.page, there.but(query=1)) == lesson
     assert lesson_for(lesson.page, there.but(text="Something else.")) == lesson
-    assert lesson_for(lesson.page, here.but(model="bert-base-uncased")) is None
+    assert lesson_for(lesson.page, there.but(model="bert-base-uncased")) == lesson
+    assert there.but(model="bert-base-uncased").but(**lesson.changes).model == "all-MiniLM-L6-v2"
     assert lesson_for(lesson.page, here.but(bundle="abc")) is None
     assert lesson_for("Attention", here) is None
 

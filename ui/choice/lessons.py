@@ -60,12 +60,14 @@ class Lesson:
         """The fields of a selection that lead there."""
         place = {"layer": self.layer, "head": self.head, "mask": self.mask, "seed": self.seed}
         return {
+            "model": EMBEDDED,
             "text": self.text,
             "second": "",
             "cut": False,
             "masked": (),
             "query": self.query,
             "key": self.key,
+            "kind": "",
             **{name: value for name, value in place.items() if value is not None},
         }
 
@@ -86,7 +88,7 @@ LESSONS = read_lessons(FILE.read_text(encoding="utf-8"))
 
 
 def lesson_for(page: str, selection: Selection) -> Lesson | None:
-    """The lesson of a page; None where there is none, it is shown already, or another model or a bundle is."""
-    if selection.model != EMBEDDED or selection.bundle:
+    """The lesson of a page; None where there is none, or it or a bundle is shown."""
+    if selection.bundle:
         return None
     return next((one for one in LESSONS if one.page == page and not one.is_shown(selection)), None)

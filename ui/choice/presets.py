@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from attnviz.model.catalogue import BERT
+from attnviz.model.catalogue import BERT, EMBEDDED
+from attnviz.records import Head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +15,9 @@ class Preset:
     query: str | None = None
     """Token that is selected as the query when the sentence is chosen."""
     key: str | None = None
+    head: Head | None = None
+    """The head in which `model` links the two; None where the head that is selected stays."""
+    model: str | None = None
     has_blank: bool = False
     """Whether it has a [MASK], which only a model with a masked-language head fills in."""
 
@@ -23,12 +27,16 @@ DOOR_IT = Preset(
     text="I was watching the door when it opened.",
     query="it",
     key="door",
+    head=Head(layer=3, head=1),
+    model=EMBEDDED,
 )
 DOOR_MASK = Preset(
     name="A blank: the door and [MASK]",
     text="I was watching the door when [MASK] opened.",
     query="[MASK]",
     key="door",
+    head=Head(layer=3, head=11),
+    model=BERT,
     has_blank=True,
 )
 PRESETS = (
@@ -74,10 +82,8 @@ class FirstScreen:
     head: int
 
 
-_DOOR = FirstScreen(preset=DOOR_IT, layer=3, head=1)
-_DOOR_BERT = FirstScreen(preset=DOOR_MASK, layer=3, head=11)
-
-
 def first_screen(model: str) -> FirstScreen:
     """The door sentence with the head of this model that links the door; the embedded model's for others."""
-    return _DOOR_BERT if model == BERT else _DOOR
+    preset = DOOR_MASK if model == BERT else DOOR_IT
+    assert preset.head is not None
+    return FirstScreen(preset=preset, layer=preset.head.layer, head=preset.head.head)

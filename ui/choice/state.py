@@ -155,8 +155,11 @@ def last_good() -> Selection:
 
 
 def choose_preset(preset: Preset) -> None:
-    """Shows an example sentence; its query is selected once its tokens are known."""
-    change(text=preset.text, second="", cut=False, query=None, key=None)
+    """Shows an example sentence, in its head where the model is its own; its query is selected once its tokens are known."""
+    place: dict[str, Any] = {}
+    if preset.head is not None and preset.model == chosen().model:
+        place = {"layer": preset.head.layer, "head": preset.head.head, "kind": ""}
+    change(text=preset.text, second="", cut=False, query=None, key=None, **place)
     of_session(Chosen).preset = preset
 
 

@@ -16,6 +16,7 @@ from ui.choice.selection import Selection
 from ui.components.charts_stay import charts_stay
 from ui.components.taps import taps
 from ui.components.theme_change import theme_change
+from ui.components.tooltips import tooltips
 from ui.page import bundles, controls, downloads, errors, lesson, navigation
 from ui.page.navigation import Places
 from ui.page.view import View
@@ -64,6 +65,7 @@ def frame_around(name: str) -> Iterator[View]:
         taps()  # the first of the sidebar: it takes its width before the page is drawn beside it
         charts_stay()
         theme_change(_theme(), on_change=state.hold)
+        tooltips()
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:

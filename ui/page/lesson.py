@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from attnviz.model.catalogue import EMBEDDED
 from ui.choice import state
 from ui.choice.lessons import lesson_for
 from ui.page.view import View
@@ -13,17 +14,20 @@ def offer(page: str, view: View) -> None:
     lesson = lesson_for(page, view.selection)
     if lesson is None:
         return
+    is_other = view.selection.model != EMBEDDED
+    model = f" in the bundled model, {EMBEDDED}" if is_other else ""
     place = "" if lesson.layer is None else f"layer {lesson.layer}, head {lesson.head} on "
     st.button(
         literal(
-            f"Show an example where this is visible: {place}“{_beginning(lesson.text)}” ({lesson.words})"
+            f"Show an example where this is visible{model}: {place}“{_beginning(lesson.text)}” ({lesson.words})"
         ),
         icon=":material/lightbulb:",
         type="tertiary",
         on_click=state.change,
         kwargs=lesson.changes,
         key="lesson_example",
-        help="Replaces your sentence, layer, head and query with this example; the browser's Back brings yours back.",
+        help=f"Replaces your {'model, ' * is_other}sentence, layer, head and query with this example; the browser's Back "
+        "brings yours back.",
     )
 
 

@@ -1,0 +1,10 @@
+"""A tooltip never lies over what its button has just changed; streamlit_fixes/tooltips.css says why."""
+
+from ui.components import register
+
+_mount = register("tooltips")
+
+
+def tooltips() -> None:
+    """Listens on the whole page; every page calls it once."""
+    _mount(key="tooltips")

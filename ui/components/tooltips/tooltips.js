@@ -1,0 +1,28 @@
+// Two words on the root of the page, which its style reads: "pressed" from a press until the pointer leaves what was
+// pressed, and "asked" while a help is open that was asked for.
+
+const HELP = "button[aria-label^='Help']";
+
+export default function () {
+  const root = document.documentElement.classList;
+  let place = null; // of what was pressed; where a drawing replaces it, the new one stands there
+  const press = ({ target }) => {
+    root.toggle("asked", Boolean(target.closest(HELP)));
+    place = target.closest("[data-testid=stTooltipHoverTarget]")?.getBoundingClientRect();
+    root.toggle("pressed", Boolean(place) && !root.contains("asked"));
+  };
+  const move = ({ clientX: x, clientY: y }) => {
+    if (!place || (x >= place.left && x <= place.right && y >= place.top && y <= place.bottom)) return;
+    place = null;
+    root.remove("pressed");
+  };
+  const focus = ({ target }) => root.toggle("asked", target.matches(HELP));
+  document.addEventListener("pointerdown", press, true);
+  document.addEventListener("pointermove", move);
+  document.addEventListener("focusin", focus);
+  return () => {
+    document.removeEventListener("pointerdown", press, true);
+    document.removeEventListener("pointermove", move);
+    document.removeEventListener("focusin", focus);
+  };
+}
