@@ -351,7 +351,7 @@ class TestKept:
 
     def test_by_bytes(self, monkeypatch, sessions):
         monkeypatch.setattr(jobs, "_kept", OrderedDict())
-        monkeypatch.setattr(jobs, "MOST_MEGABYTES", 0.0025)
+        monkeypatch.setattr(jobs, "JOBS_MB", 0.0025)
         monkeypatch.setattr(jobs, "PATIENCE", 0.0)
         made = []
         for name in "abc":
@@ -369,7 +369,7 @@ class TestKept:
 
     def test_those_that_are_watched_stay(self, monkeypatch, sessions):
         monkeypatch.setattr(jobs, "_kept", OrderedDict())
-        monkeypatch.setattr(jobs, "MOST_JOBS", 1)
+        monkeypatch.setattr(jobs, "JOBS", 1)
         sessions("one")
         work = jobs.job("watched", 0, list)
         work.watch()

@@ -10,6 +10,10 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.state.session_state import SessionState, WStates
 
 
+# A number field says "double_value" of itself and sends a whole number as "int_value".
+_ALIKE: dict[str | None, str] = {"int_value": "number", "double_value": "number"}
+
+
 def without_forged(session: SessionState, sent: WidgetStates | None) -> WidgetStates | None:
     """The values that widgets of this session could have sent; what they may mean is the page's to check."""
     if sent is None:
@@ -21,7 +25,8 @@ def without_forged(session: SessionState, sent: WidgetStates | None) -> WidgetSt
 
 def _could_be_sent(session: SessionState, one: WidgetState) -> bool:
     metadata = session._new_widget_state.widget_metadata.get(one.id)
-    if metadata is None or one.WhichOneof("value") != metadata.value_type:
+    kind = one.WhichOneof("value")
+    if metadata is None or _ALIKE.get(kind, kind) != _ALIKE.get(metadata.value_type, metadata.value_type):
         return False
     trial = WStates()
     trial.set_widget_from_proto(one)

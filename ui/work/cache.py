@@ -19,7 +19,7 @@ from attnviz.effects.masks import MaskName, make_mask
 from attnviz.effects.order import Shuffle, shuffle
 from attnviz.effects.scaling import Sharpness, sharpness
 from attnviz.effects.scaling import random_products as draw_products
-from attnviz.errors import VerificationError
+from attnviz.errors import ModelNotAvailableError, TextTooLongError, VerificationError
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.figures.thumbnails import pool, thumbnail
 from attnviz.heads import claims as measurements
@@ -36,13 +36,14 @@ from attnviz.model.loading import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport, arrange
+from ui.limits import CHARACTERS, MODELS_MB, TOKENS
 from ui.work.jobs import elsewhere
 from ui.work.opened_bundles import opened, recorded
-from ui.work.remembered import MODELS, NUMBERS
+from ui.work.remembered import MODELS, NUMBERS, n_bytes
 from ui.work.source import Source
 from ui.work.with_model import verify
 
-MOST_TOKENS = 1024
+MOST_TOKENS = TOKENS
 """Longest text that is shown, whatever the model reads: one head's matrix is 4 MB then, and the weights of
 all heads, which verification holds for a moment, are 600 MB for bert-base's 12 x 12."""
 
@@ -85,8 +86,18 @@ def spans(axis: Axis) -> Spans:
 
 @MODELS.remembers(lambda: _spinner("Loading the model …"))
 def model(name: str) -> Model:
-    """The model of this name on offer; a path is not a name."""
-    return models.load_model(offer(name).name)
+    """The model of this name on offer; a path is not a name.
+
+    Raises:
+        ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
+    """
+    found = models.load_model(offer(name).name)
+    if (size := n_bytes(found)) > MODELS.most_bytes:
+        raise ModelNotAvailableError(
+            f"{name} takes {size / 1e6:,.0f} MB of memory; this server allows {MODELS_MB:,} (ATTNVIZ_MODELS_MB). "
+            "Select a smaller model."
+        )
+    return found
 
 
 def mask_label(source: Source) -> str | None:
@@ -111,6 +122,13 @@ def trace(source: Source) -> Trace:
 
 @NUMBERS.remembers()
 def _computed_trace(source: Source) -> Trace:
+    if (longest := max(len(source.text), len(source.second))) > CHARACTERS:
+        raise TextTooLongError(
+            f"This text is {longest:,} characters long; this server takes at most {CHARACTERS:,}. Shorten it.",
+            length=longest,
+            limit=CHARACTERS,
+            unit="characters",
+        )
     second = source.second if source.second.strip() else None
     return model(source.model).trace(
         source.text, second, cut=source.cut, max_tokens=MOST_TOKENS, masked=source.masked

@@ -10,7 +10,6 @@ once more, which under Streamlit is a page.
 
 import atexit
 import logging
-import os
 import pickle
 import threading
 import time
@@ -22,6 +21,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
 from attnviz.errors import AttnvizError
+from ui.limits import JOBS, JOBS_MB, WORKERS
 from ui.work.process import Process, as_raised
 from ui.work.remembered import n_bytes
 from ui.work.turns import LOOK_SECONDS, line
@@ -30,14 +30,8 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A function of attnviz with its arguments. What it is given as ``progress`` is replaced by a function that notes
 the share that is done, 0 to 1, and that ends the call when its last visitor has left."""
 
-WORKERS = int(os.environ.get("ATTNVIZ_WORKERS", "2"))
-"""Processes for jobs."""
 PATIENCE = 5.0
 """Seconds after which a visitor who was not heard of has left; a page that waits asks twice a second."""
-MOST_JOBS = int(os.environ.get("ATTNVIZ_JOBS", "12"))
-"""Jobs that are kept; those that visitors watch stay in any case."""
-MOST_MEGABYTES = float(os.environ.get("ATTNVIZ_JOBS_MB", "300"))
-"""What the results of kept jobs may take."""
 _log = logging.getLogger(__name__)
 _kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
 _lock = threading.Lock()  # of all jobs and of who works on them
@@ -166,7 +160,7 @@ def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
         found = _kept.setdefault((name, key), made)
         unwatched = [one for one, job in _kept.items() if job is not found and not job._is_watched()]
         for one in unwatched:
-            if len(_kept) <= MOST_JOBS and sum(job.n_bytes for job in _kept.values()) <= MOST_MEGABYTES * 1e6:
+            if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
                 break
             del _kept[one]
     return found

@@ -4,7 +4,6 @@ One concept: a Store, a cache whose limit is in bytes, and the functions that ke
 count entries, and any visitor's browser may ask for all of them to be emptied; these are emptied by nobody but the process.
 """
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping
@@ -17,6 +16,7 @@ import numpy as np
 from cachetools import LRUCache
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
+from ui.limits import CACHE_MB, MODELS_MB
 from ui.work.turns import LOOK_SECONDS, line
 
 Arguments = ParamSpec("Arguments")
@@ -149,7 +149,7 @@ def _nothing() -> None:
     pass
 
 
-NUMBERS = Store(float(os.environ.get("ATTNVIZ_CACHE_MB", "1000")))
+NUMBERS = Store(CACHE_MB)
 """Everything that is computed from texts and models, the models themselves aside."""
-MODELS = Store(float(os.environ.get("ATTNVIZ_MODELS_MB", "4000")))
+MODELS = Store(MODELS_MB)
 """Loaded models."""

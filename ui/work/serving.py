@@ -4,7 +4,6 @@ One concept: the lifespan of the server. It is here and not with the first visit
 """
 
 import logging
-import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,10 +11,9 @@ from typing import Any
 
 from attnviz.errors import AttnvizError
 from attnviz.model.catalogue import default_model, offer
+from ui.limits import WARM, WORKERS
 from ui.work import cache, jobs
 from ui.work.with_model import warm
-
-IS_WARMED = os.environ.get("ATTNVIZ_WARM", "1") != "0"
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +21,7 @@ _log = logging.getLogger(__name__)
 @asynccontextmanager
 async def serving(_: Any) -> AsyncIterator[None]:
     """From the start of the server to its end."""
-    if IS_WARMED:
+    if WARM == "yes":
         threading.Thread(target=_make_ready, daemon=True, name="make ready").start()
     yield
     jobs.end()
@@ -33,6 +31,6 @@ def _make_ready() -> None:
     name = default_model()
     try:
         cache.model(name)
-        jobs.Job([(warm, (offer(name).name,), {})] * jobs.WORKERS).wait()
+        jobs.Job([(warm, (offer(name).name,), {})] * WORKERS).wait()
     except AttnvizError as error:  # the first visitor is told, too
         _log.error("%s", error)

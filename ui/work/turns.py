@@ -5,15 +5,14 @@ waits for another process steps aside and comes back before those in line. `ui.s
 a page or a block wait for its turn.
 """
 
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-AT_ONCE = int(os.environ.get("ATTNVIZ_RUNS", "2"))
-"""Runs at once in a process; measured with 50 visitors on two cores, see `benchmarks.load`."""
+from ui.limits import RUNS
+
 LOOK_SECONDS = 0.05
 """How often a run that waits looks whether its visitor has asked for something newer."""
 
@@ -85,4 +84,5 @@ class Line:
             self.enter(lambda ahead, seconds: look(), first=True)
 
 
-line = Line(AT_ONCE)
+line = Line(RUNS)
+"""The line of this process; two at once were the quickest with 50 visitors on two cores, see `benchmarks.load`."""
