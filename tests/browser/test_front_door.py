@@ -43,6 +43,33 @@ def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(ser
     )
 
 
+def test_matrix_and_map_have_titles(server, page):
+    open_screen(page, server)
+    for title in ("Attention matrix", "Query-key map"):
+        expect(page.get_by_role("heading", name=title, level=3, exact=True)).to_be_visible()
+
+
+def test_no_hint_lies_over_a_text_that_is_typed(server, page):
+    open_screen(page, server)
+    hints = page.get_by_text("Press Ctrl+Enter")
+    sentence(page).click()
+    page.keyboard.type("The old door ")
+    expect(hints).to_have_count(1)
+    expect(hints).to_be_hidden()
+    page.get_by_role("button", name="Second sentence").click()
+    page.get_by_test_id("stPopoverBody").get_by_role("textbox").click()
+    page.keyboard.type("It creaked, ")
+    expect(page.get_by_test_id("stPopoverBody").get_by_text("Press Ctrl+Enter")).to_have_count(1)
+    expect(hints.filter(visible=True)).to_have_count(0)
+
+
+def test_the_buttons_of_two_sentences_are_written_with_capitals(server, page):
+    open_screen(page, server, text="The door opened.", second="A cat slept.")
+    page.get_by_role("button", name="Rows and columns").click()
+    buttons = page.get_by_test_id("stPopoverBody").locator(".st-key-field_sentences").get_by_role("radio")
+    expect(buttons).to_have_text(["All", "A → A", "A → B", "B → A", "B → B"])
+
+
 def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
     """Who finishes the tour while a run is under way has finished it."""
     page = visitors(width=1366, height=768, alone=True)

@@ -35,17 +35,18 @@ def checks(view: View) -> None:
         bundles.compare_button(view.selection.bundle, key="compare_bundle_verdict")
     else:
         st.markdown(f"**{headline(report)}**")
-    st.table(
-        [
-            {
-                "compared": f"**{title(one.name)}.** {WHAT[one.name]}",
-                "result": _result(one, recorded=recorded),
-                "largest difference": _largest(one),
-                "tolerance": power(one.tolerance),
-            }
-            for one in report.checks
-        ]
-    )
+    with st.container(key="comparisons"):
+        st.table(
+            [
+                {
+                    "compared": f"**{title(one.name)}.** {WHAT[one.name]}",
+                    "result": _result(one, recorded=recorded),
+                    "largest difference": _largest(one),
+                    "tolerance": power(one.tolerance),
+                }
+                for one in report.checks
+            ]
+        )
     for name, reason in report.not_compared.items():
         st.caption(f"**{title(name)}** are not compared, and not shown on any page: {literal(reason)}")
     for reason, names in _reasons(report).items():
