@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import finding, link, open_screen, sentence, wait_for_link, wait_until_idle
+from tests.browser.screen import DOOR, finding, link, open_screen, sentence, wait_for_link, wait_until_idle
 from ui.page.navigation import PAGES
 
 
@@ -129,6 +129,34 @@ def test_a_tap_on_a_page_keeps_what_is_typed(server, page):
     expect(page).to_have_title("Token flow · attnviz")
     wait_for_link(page, text="The cat slept because it was tired.")
     expect(sentence(page)).to_have_value("The cat slept because it was tired.")
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_page_keeps_what_is_typed_for_b(width, server, visitors):
+    page = visitors(width=width)
+    typed = "The cat slept because it was tired."
+    open_screen(page, server, "compare", text=DOOR, layer=3, head=1, other_text="I was watching the window.")
+    page.get_by_label("Sentence of B", exact=True).fill(typed)
+    to_token_flow(page, width)
+    wait_for_link(page, other_text=typed)
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_page_keeps_what_is_typed_as_the_second_sentence(width, server, visitors):
+    page = visitors(width=width)
+    open_screen(page, server, text=DOOR, layer=3, head=1)
+    page.get_by_role("button", name="Second sentence").click()
+    page.locator(".st-key-field_second textarea").fill("It was late.")
+    to_token_flow(page, width)
+    wait_for_link(page, second="It was late.")
+
+
+def to_token_flow(page, width):
+    """Opens another page from the menu, at once."""
+    if width < 768:
+        page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Token flow").click()
+    expect(page).to_have_title("Token flow · attnviz", timeout=LOAD_MS)
 
 
 def test_a_head_that_is_not_there_is_answered_in_words(server, page):
