@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from benchmarks import all_heads, all_maps, core, layout_shift, maps, screen
+from benchmarks import all_heads, all_maps, clicks, core, layout_shift, maps, screen
 
 
 def main() -> int:
@@ -17,6 +17,7 @@ def main() -> int:
     rows = [
         *core.measure(),
         *screen.measure(),
+        *clicks.measure(),
         *layout_shift.measure(),
         *all_heads.measure(),
         *all_maps.measure(),

@@ -171,7 +171,8 @@ def _values(comparison: Comparison, part: Part, furthest: float, palette: Theme)
         values |= {"zmin": 0.0, "zmax": furthest, "colorscale": weight_scale(palette)}
     match part:
         case _ if z.shape != cells.shape:
-            lines = [f"largest of the block: %{{z:{'+' * (part == 'difference')}{HOVER_NUMBER}}}"]
+            sign = "+" if part == "difference" else ""
+            lines = [f"largest of the block: %{{z:{sign}{HOVER_NUMBER}}}"]
         case "first":
             lines = [f"A: {number} %{{z:{HOVER_NUMBER}}}", f"B: {number} %{{text}}"]
             values["text"] = _written(comparison, "second")

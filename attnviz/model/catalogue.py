@@ -134,7 +134,7 @@ def resolve(name: str) -> Offer:
 
 _BERT_OFFER = Offer(
     name=BERT,
-    description="12 layers, 12 heads; the model that most articles about attention use",
+    description="12 layers, 12 heads; the model used in most articles about attention",
     repository="google-bert/bert-base-uncased",
     # The newest commit of the repository in November 2026, and the files of it that are downloaded.
     revision="86b5e0934494bd15c9632b12f734a8a67f723594",

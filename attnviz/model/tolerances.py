@@ -62,7 +62,7 @@ REASONS = {
     ),
     "norm-based weights": "The tolerance of the weights, and {dtype} roundings of v W_O and of its length.",
     "head outputs": (
-        "What the tolerance of the weights makes of a mean of values, the measured difference of the values, and {dtype} "
+        "How far a weight error within tolerance can shift the mean of the values, the measured difference of the values, and {dtype} "
         "roundings of the sum."
     ),
     "output after W_O": "What the measured difference of the heads' outputs becomes, and {dtype} roundings of the sum.",

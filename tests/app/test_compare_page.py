@@ -268,7 +268,7 @@ def test_another_model_with_fewer_layers_is_aligned_by_what_is_written(tiny_mode
 
     assert_no_exception(at)
     assert errors(at) == []
-    assert "bert has layers 0 to 2 and heads 0 to 1; layer 2, head 1 is B." in captions(at)
+    assert "B: There is no layer 5: bert has layers 0 to 2. Layer 2 is shown." in captions(at)
     assert "The two models split the same text into different pieces." in captions(at)
     expected = tiny_model("bert").trace("the doors opened").weights(2, 1)
     found = cells(at, "second")
@@ -349,3 +349,15 @@ def test_a_sentence_has_nothing_to_zoom():
     assert not [one for one in at.button if one.key == "compare_zoom_in"]
     assert cells(at, "first").shape == (11, 11)
     assert "Shown are" not in captions(at)
+
+
+@pytest.mark.parametrize(("what", "count"), [("layer", 6), ("head", 12)])
+def test_a_typed_layer_or_head_of_b_that_is_not_there_is_answered_in_words(what, count):
+    at = open_page(PAGE, text=DOOR, layer=3, head=1, **{f"other_{what}": 2})
+    field = at.number_input(key=f"field_other_{what}")
+    assert field.proto.has_max is False  # a browser would keep a larger number to itself, in red
+    field.set_value(14).run()
+    assert_no_exception(at)
+    assert f"B: There is no {what} 14: all-MiniLM-L6-v2 has {what}s 0 to {count - 1}." in captions(at)
+    assert at.number_input(key=f"field_other_{what}").value == count - 1
+    assert headings(at)[1].endswith({"layer": "layer 5, head 1", "head": "layer 3, head 11"}[what])

@@ -21,7 +21,7 @@ def test_a_click_leads_to_the_example(lesson):
     at = open_page(page_named(lesson.page).file, text=OTHER, layer=3, head=1)
     assert shown(at)["text"] == OTHER  # the reader's own stays until she asks
     said = unescaped(button(at).label)
-    assert said.startswith("Show an example where this is visible: ") and said.endswith(f"({lesson.words})")
+    assert said.startswith(f"Show an example where {lesson.shows}: ") and said.endswith(f"({lesson.words})")
     if lesson.layer is not None:
         assert f"layer {lesson.layer}, head {lesson.head} on “" in said
     button(at).click().run()
@@ -53,7 +53,7 @@ def test_another_model_is_offered_the_bundled_ones_and_blanks_only_with_a_head(t
     at = open_page("pages/history.py", model="headed", text="the door")
     assert_no_exception(at)
     assert at.selectbox(key="preset_choice").options == [one.name for one in PRESETS]
-    assert "visible in the bundled model, all-MiniLM-L6-v2: layer 0, head 3 on “" in unescaped(
+    assert "weights, in the bundled model all-MiniLM-L6-v2: layer 0, head 3 on “" in unescaped(
         button(at).label
     )
     button(at).click().run()

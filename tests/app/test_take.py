@@ -30,7 +30,9 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
+from ui.export import captions as picture_captions
 from ui.export import take
+from ui.page.navigation import PAGES
 from ui.work import cache
 from ui.work.remembered import NUMBERS
 
@@ -49,6 +51,21 @@ def taken(monkeypatch):
 
     monkeypatch.setattr(take.st, "download_button", noting)
     return made
+
+
+@pytest.mark.parametrize("page", [one for one in PAGES if one.name != "Glossary"], ids=lambda one: one.name)
+def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, monkeypatch):
+    meanings = {}
+
+    def noting(view, key, name, about=""):
+        meanings[key] = picture_captions.meaning(view, key)
+        return picture_captions.caption(view, key, name, about)
+
+    monkeypatch.setattr(take, "caption", noting)
+    at = open_page(page.file, **PLACE, **({"step": 0} if page.name == "Step by step" else {}))
+    assert_no_exception(at)
+    assert meanings or page.name == "Many sentences"
+    assert [key for key, said in meanings.items() if not said] == []
 
 
 def open_bundle(at, data, name="door.zip"):

@@ -55,10 +55,12 @@ class TestSpecialNote:
         at = open_page()
         share = f"{norms[7, 0] / norms[7, 5]:.0%}"
         notes = [
-            unescaped(one.value) for one in at.caption if "not yet a large effect" in unescaped(one.value)
+            unescaped(one.value)
+            for one in at.caption
+            if "need not mean a large effect" in unescaped(one.value)
         ]
         assert notes == [
-            f"A large weight is not yet a large effect: “[CLS]” adds {share} of what “door” adds, by its norm-based weight."
+            f"A large weight need not mean a large effect: by norm-based weight, “[CLS]” adds only {share} as much as “door”."
         ]
 
     def test_is_not_there_where_the_largest_weight_is_the_key_s(self, door_trace):

@@ -22,7 +22,7 @@ def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
     expect(page.get_by_text("B: implied by the map")).to_have_count(0)
     page.get_by_role("button", name="Compare all maps of this head").click()
     # UMAP, which comes last, need not be waited for; the best of the others is known by then.
-    expect(page.get_by_text(re.compile("1[5-9] of 22 maps are made"))).to_be_visible(timeout=LOAD_MS)
+    expect(page.get_by_text(re.compile("1[5-9] of 22 maps done"))).to_be_visible(timeout=LOAD_MS)
     page.get_by_role("button", name="Cancel", exact=True).click()
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
     wait_until_idle(page)

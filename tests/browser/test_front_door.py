@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import finding, link, open_screen, sentence, wait_for_link, wait_until_idle
+from tests.browser.screen import DOOR, finding, link, open_screen, sentence, wait_for_link, wait_until_idle
 from ui.page.navigation import PAGES
 
 
@@ -41,6 +41,33 @@ def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(ser
     expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 5")).to_be_visible(
         timeout=LOAD_MS
     )
+
+
+def test_matrix_and_map_have_titles(server, page):
+    open_screen(page, server)
+    for title in ("Attention matrix", "Query-key map"):
+        expect(page.get_by_role("heading", name=title, level=3, exact=True)).to_be_visible()
+
+
+def test_no_hint_lies_over_a_text_that_is_typed(server, page):
+    open_screen(page, server)
+    hints = page.get_by_text("Press Ctrl+Enter")
+    sentence(page).click()
+    page.keyboard.type("The old door ")
+    expect(hints).to_have_count(1)
+    expect(hints).to_be_hidden()
+    page.get_by_role("button", name="Second sentence").click()
+    page.get_by_test_id("stPopoverBody").get_by_role("textbox").click()
+    page.keyboard.type("It creaked, ")
+    expect(page.get_by_test_id("stPopoverBody").get_by_text("Press Ctrl+Enter")).to_have_count(1)
+    expect(hints.filter(visible=True)).to_have_count(0)
+
+
+def test_the_buttons_of_two_sentences_are_written_with_capitals(server, page):
+    open_screen(page, server, text="The door opened.", second="A cat slept.")
+    page.get_by_role("button", name="Rows and columns").click()
+    buttons = page.get_by_test_id("stPopoverBody").locator(".st-key-field_sentences").get_by_role("radio")
+    expect(buttons).to_have_text(["All", "A → A", "A → B", "B → A", "B → B"])
 
 
 def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
@@ -102,6 +129,34 @@ def test_a_tap_on_a_page_keeps_what_is_typed(server, page):
     expect(page).to_have_title("Token flow · attnviz")
     wait_for_link(page, text="The cat slept because it was tired.")
     expect(sentence(page)).to_have_value("The cat slept because it was tired.")
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_page_keeps_what_is_typed_for_b(width, server, visitors):
+    page = visitors(width=width)
+    typed = "The cat slept because it was tired."
+    open_screen(page, server, "compare", text=DOOR, layer=3, head=1, other_text="I was watching the window.")
+    page.get_by_label("Sentence of B", exact=True).fill(typed)
+    to_token_flow(page, width)
+    wait_for_link(page, other_text=typed)
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_page_keeps_what_is_typed_as_the_second_sentence(width, server, visitors):
+    page = visitors(width=width)
+    open_screen(page, server, text=DOOR, layer=3, head=1)
+    page.get_by_role("button", name="Second sentence").click()
+    page.locator(".st-key-field_second textarea").fill("It was late.")
+    to_token_flow(page, width)
+    wait_for_link(page, second="It was late.")
+
+
+def to_token_flow(page, width):
+    """Opens another page from the menu, at once."""
+    if width < 768:
+        page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Token flow").click()
+    expect(page).to_have_title("Token flow · attnviz", timeout=LOAD_MS)
 
 
 def test_a_head_that_is_not_there_is_answered_in_words(server, page):

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.screen import (
     cells,
     chip,
+    chips,
     click_cell,
     finding,
     hover_cell,
@@ -213,6 +214,23 @@ def assert_another_text_is_shown_whole(page):
     wait_for_link(page, text=LONG[300:1300])
     wait_until_drawn(page)
     expect(zoom(page, "Zoom out")).to_be_disabled()
+
+
+def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, server):
+    page = visitors(width=1920, height=1080)
+    open_screen(page, server, text=LONG, cut=1)
+    expect(chips(page)).to_have_count(512)
+    buttons = page.get_by_role("group", name="Tokens").locator("button")
+    stops = buttons.evaluate_all("all => all.filter(one => one.tabIndex >= 0).length")
+    assert stops == 1
+    chip(page, 511).focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("group", name="Tokens").locator(":focus")).to_have_count(0)
+
+    drawn = plot(page, "matrix").locator(".nsewdrag").first.bounding_box()
+    column = page.locator(".st-key-matrix").first.bounding_box()
+    assert drawn["width"] == pytest.approx(drawn["height"], abs=1)  # square cells
+    assert drawn["width"] > 0.75 * column["width"] > 0.75 * 700  # labels have the rest
 
 
 def test_a_sentence_has_nothing_to_zoom(page, server):

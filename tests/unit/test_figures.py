@@ -611,12 +611,17 @@ IN_HOVER = re.compile(r"%\{+[\w.\[\]]+:([^}]+)\}")
 
 def hover_forms(source: str) -> set[str]:
     """Forms in which plotly writes numbers in the hover texts of a figure's module."""
-    return {one.replace("{HOVER_NUMBER", HOVER_NUMBER) for one in IN_HOVER.findall(source)}
+    return {
+        one.removeprefix("{sign}").removeprefix("{sign").replace("{HOVER_NUMBER", HOVER_NUMBER)
+        for one in IN_HOVER.findall(source)
+    }
 
 
 def other_forms(source: str) -> set[str]:
     """Those that are not the house's: three significant digits, whole numbers with commas, and labels as they are."""
-    return hover_forms(source) - {HOVER_NUMBER, ",", "c"} | set(re.findall(r"char\.mod\([^)]+\)", source))
+    return hover_forms(source) - {HOVER_NUMBER, f"+{HOVER_NUMBER}", ",", "c", ""} | set(
+        re.findall(r"char\.mod\([^)]+\)", source)
+    )
 
 
 def test_numbers_in_hover_texts_have_the_form_of_the_house() -> None:

@@ -15,6 +15,15 @@ from ui.choice.selection import Selection
 
 FILE = Path(__file__).with_suffix(".toml")
 
+_SHOWS = {
+    "Step by step": "a query attends mostly to one key",
+    "Scaling": "the softmax is nearly one-hot without scaling",
+    "Positions": "the order of the words matters",
+    "Kinds of attention": "tokens attend to later ones",
+    "Claims": "the weights are far from symmetric",
+    "History": "scaling changes the weights",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
@@ -48,6 +57,11 @@ class Lesson:
     def text(self) -> str:
         """The sentence of the example."""
         return next(one.text for one in PRESETS if one.name == self.preset)
+
+    @property
+    def shows(self) -> str:
+        """What is visible in the example, as the end of "an example where"."""
+        return _SHOWS[self.page]
 
     @property
     def words(self) -> str:

@@ -179,9 +179,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         nonlocal selection
         found = selection.value(name)
         if found is not None and found >= count:
-            _remark(
-                f"There is no {name} {found}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
-            )
+            _remark(nearest_words(name, found, count, things))
             changed: dict[str, Any] = {name: count - 1}
             selection = selection.but(**changed)
 
@@ -215,6 +213,11 @@ def fit(selection: Selection, trace: Trace) -> Selection:
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
     return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
+
+
+def nearest_words(name: str, found: int, count: int, things: str) -> str:
+    """Says that the last of so many is shown in place of a number that there is not."""
+    return f"There is no {name} {found}: {things} 0 to {count - 1}. {name.capitalize()} {count - 1} is shown."
 
 
 def _is_there(heads: Head | AllHeads, *, trace: Trace, kind: Kind) -> bool:

@@ -15,7 +15,15 @@ _NUMBERS = {
     "norms": "norm-based weight",
     "rollout": "rollout",
 }
-_MASKED = "cell colour: attention weight"
+_WEIGHT = "cell colour: attention weight"
+_LINES = "line thickness: attention weight"
+_SIGNED = "cell colour: number, one tone below 0 and one above"
+_SIMILARITY = "cell colour: cosine similarity of two positions; framed: the positions of the text"
+_PATH = "the two main directions of the position vectors; marked: the positions of the text"
+_SPREAD = "bar height: density of scores, without the scale above and with it below"
+_SHARPNESS = "solid line: the selected row; dashed line: random vectors"
+_CLAIM = "a point for each head; across: its number; up: its layer"
+_COST = "both axes logarithmic; a line for each way to compute attention"
 
 
 def caption(view: View, key: str, name: str, about: str = "") -> list[str]:
@@ -36,15 +44,15 @@ def caption(view: View, key: str, name: str, about: str = "") -> list[str]:
         view.trace.provenance.model,
         f"layer {selection.layer}, head {selection.head}",
         f"masked: {masked}" if masked else "",
-        _meaning(view, key),
+        meaning(view, key),
         about,
         f"attnviz {attnviz.__version__}",
     ]
     return [f"“{text}”", " · ".join(_plain(one) for one in parts if one)]
 
 
-def _meaning(view: View, key: str) -> str:
-    """What colour, length or thickness means in the picture of this key; empty where its axes say it."""
+def meaning(view: View, key: str) -> str:
+    """What colour, length, thickness or place means in the picture of this key; empty for a key that no page has."""
     selection = view.selection
     number = _NUMBERS[selection.show]
     logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
@@ -53,18 +61,42 @@ def _meaning(view: View, key: str) -> str:
     return {
         "matrix": f"cell colour: {number}{logarithmic}",
         "ranking": f"bar length: {measured}",
-        "map": f"line thickness: attention weight; t-SNE, {maps.metric} distance",
-        "space_map": f"line thickness: attention weight; {METHOD_NAMES[maps.method]}",
+        "map": f"{_LINES}; t-SNE, {maps.metric} distance",
+        "space_map": f"{_LINES}; {METHOD_NAMES[maps.method]}",
         "token_flow": f"line thickness: {measured}",
         "compare_first": f"cell colour: {measured}",
         "compare_second": f"cell colour: {measured}",
         "compare_difference": f"cell colour: {measured} of B minus that of A",
         "head_grid": f"cells: {measured} of each head",
-        "map_grid": "line thickness: attention weight of each head",
+        "head_map": "close points: heads with similar attention; tone: layer",
+        "map_grid": f"{_LINES} of each head",
+        "collection_map": "circles: queries; diamonds: keys",
+        "pair": "bar height: number of each dimension of query, key and their product",
+        "door_map": f"{_LINES}; t-SNE, cosine distance",
+        "door_map_other": f"{_LINES} of another query; t-SNE, cosine distance",
         "errors": "cell colour: largest difference from the model's attention weights",
-        "mask_before": _MASKED,
-        "mask_after": _MASKED,
-        "mask_effect": "change by the mask",
+        "mask_before": _WEIGHT,
+        "mask_after": _WEIGHT,
+        "mask_graph": "arrow from key to query; its thickness: attention weight",
+        "mask_effect": "bar height: change of each token's last hidden state by the mask, 1 − cosine",
+        "history_one_vector": _LINES,
+        "history_weights": "bar height: weight of each key, by each way of scoring",
+        "history_contexts": _SIGNED,
+        "head_film": _SIGNED,
+        **{f"step_part_{step}": _SIGNED for step in range(2, 9)},
+        "spread_random": _SPREAD,
+        "spread_model": _SPREAD,
+        **{f"sharp_{number}": _SHARPNESS for number in ("entropy", "largest", "jacobian")},
+        **{f"claim_{claim}": _CLAIM for claim in ("symmetric", "diagonal", "full", "explanation")},
+        **{f"cost_{counted}": _COST for counted in ("counted", "seconds", "bytes")},
+        "learned_table": _SIGNED,
+        "sines_table": _SIGNED,
+        "learned_likeness": _SIMILARITY,
+        "sines_likeness": _SIMILARITY,
+        "learned_path": _PATH,
+        "sines_path": _PATH,
+        "shift_matrix": _SIGNED,
+        "shuffled_with": "bar height: change of each token's last hidden state by another order, 1 − cosine",
     }.get(key, "")
 
 

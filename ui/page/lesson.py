@@ -15,11 +15,11 @@ def offer(page: str, view: View) -> None:
     if lesson is None:
         return
     is_other = view.selection.model != EMBEDDED
-    model = f" in the bundled model, {EMBEDDED}" if is_other else ""
+    model = f", in the bundled model {EMBEDDED}" if is_other else ""
     place = "" if lesson.layer is None else f"layer {lesson.layer}, head {lesson.head} on "
     st.button(
         literal(
-            f"Show an example where this is visible{model}: {place}“{_beginning(lesson.text)}” ({lesson.words})"
+            f"Show an example where {lesson.shows}{model}: {place}“{_beginning(lesson.text)}” ({lesson.words})"
         ),
         icon=":material/lightbulb:",
         type="tertiary",

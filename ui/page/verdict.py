@@ -49,7 +49,7 @@ def difference(check: Check) -> str:
 
 
 def place(check: Check) -> str:
-    """Where a difference is largest beside its tolerance: "layer 3, head 1"; nothing for one number a text."""
+    """Where a difference is largest relative to its tolerance: "layer 3, head 1"; nothing for one number a text."""
     kind, layer, head = check.worst
     n_layer, n_head = check.differences[kind].shape
     if n_layer == 1 and n_head == 1:

@@ -112,8 +112,8 @@ def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int,
         return ""
     special = name(weights.keys, int(weights.keys.positions[most]))
     return (
-        f"A large weight is not yet a large effect: {special} adds {percent_text(float(added / of_key))} of what "
-        f"{name(weights.keys, key)} adds, by its norm-based weight. "
+        f"A large weight need not mean a large effect: by norm-based weight, {special} adds only "
+        f"{percent_text(float(added / of_key))} as much as {name(weights.keys, key)}. "
     )
 
 

@@ -15,7 +15,7 @@ Judgement = Literal["unknown", "misleads", "rough", "fair"]
 
 READ: dict[Judgement, str] = {
     "unknown": "No query sees keys enough to judge this map.",
-    "misleads": "Read the lines of this map, not its distances: they follow the scores too little to be told from chance.",
+    "misleads": "Read the lines of this map, not its distances: they match the scores no better than chance would.",
     "rough": "Trust the lines more than the distances: a near key may be a strong one or a weak one.",
     "fair": "Distances can be read: of two keys that a query sees, the nearer is mostly the stronger.",
 }

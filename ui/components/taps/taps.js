@@ -1,6 +1,6 @@
 // What a press does beside its click: a text that is being typed is left, and the drawer with the menu closes behind it.
 
-const FIELD = ".st-key-controls textarea";
+const FIELD = '[class*="st-key-field_"] :is(textarea, input[type="text"]):not([role="combobox"])';
 const PATIENCE_MS = 3000; // for a text that cannot be read, after which links stay as they are
 
 export default function () {

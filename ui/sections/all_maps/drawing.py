@@ -42,7 +42,7 @@ def screen(view: View, work: Job) -> None:
 
 
 def _so_far(work: Job) -> str:
-    return f"{work.n_done} of {len(work.results)} maps are made."
+    return f"{work.n_done} of {len(work.results)} maps done."
 
 
 def draw(view: View, work: Job) -> None:

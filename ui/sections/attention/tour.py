@@ -69,7 +69,8 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="Map",
             text=f"The head's vectors as points: circles are queries, diamonds keys, and lines lead from {query} to the "
-            "keys that it attends to, the wider the more. A map in two dimensions distorts; the line below it says how reliable this one is.",
+            "keys that it attends to: the thicker the line, the larger the weight. A map in two dimensions distorts; the line "
+            "below it says how reliable this one is.",
             target="map",
         ),
         Stop(

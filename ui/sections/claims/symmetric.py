@@ -17,7 +17,7 @@ def symmetric(view: View, claims: Claims) -> None:
     found = claims.weight_asymmetry
     st.markdown(
         f"{heads_say(found <= ALIKE)} are symmetric to within {ALIKE:g}; {int((found >= APART).sum())} are far from it "
-        f"({APART:g} and above). The median is {np.median(found):.2f}, where 0 is a symmetric matrix and 1 one where no "
+        f"({APART:g} and above). The median is {np.median(found):.2f}, where 0 is a symmetric matrix and 1 is one where no "
         "token attends back."
     )
     st.latex(r"\frac{\sum_{i,j} \lvert w_{ij} - w_{ji} \rvert}{\sum_{i,j} (w_{ij} + w_{ji})}")

@@ -72,12 +72,12 @@ def view_of_b(view: View, shown: Selection) -> View | None:
                 downloads.panel(chosen)
             return None
         trace = cache.trace(other.source)
-        last_layer, last_head = trace.n_layers(view.kind) - 1, trace.n_heads(view.kind) - 1
-        fitted = other.but(layer=min(other.layer, last_layer), head=min(other.head, last_head))
-        if fitted != other:
-            st.caption(
-                f":material/info: {literal(other.model)} has layers 0 to {last_layer} and heads 0 to {last_head}; "
-                f"layer {fitted.layer}, head {fitted.head} is B."
-            )
+        fitted = other
+        for name, count in (("layer", trace.n_layers(view.kind)), ("head", trace.n_heads(view.kind))):
+            asked = other.value(name)
+            if asked >= count:
+                fitted = fitted.but(**{name: count - 1})
+                said = state.nearest_words(name, asked, count, f"{other.model} has {name}s")
+                st.caption(f":material/info: B: {literal(said)}")
         return replace(view, selection=fitted, trace=trace)
     return None

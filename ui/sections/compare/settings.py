@@ -87,7 +87,6 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
                     **field_of_b(
                         f"other_{what}",
                         fitted,
-                        max_value=count - 1,
                         label=f"{NAMES[what]} of B (0–{count - 1})",
                     ),
                     width=150,

@@ -41,13 +41,13 @@ def introduction(experiment: Experiment, is_shown: bool) -> None:
     own, preset = experiment.selection, experiment.preset
     st.markdown(
         f"A door is being watched, and something opens. In “{literal(own.text)}”, what does {quoted(preset.query or '')} "
-        f"attend to? {literal(own.model)} answers with layer {own.layer}, head {own.head}; the same head tells what makes "
+        f"attend to? {literal(own.model)} answers with layer {own.layer}, head {own.head}; the same head shows why "
         "two tokens attend to each other: queries and keys that point the same way."
     )
     if locate(offer(BERT)) is None:
-        with st.expander("The same with bert-base-uncased, the model that most articles use"):
+        with st.expander("The same with bert-base-uncased, the model used in most articles"):
             st.markdown(
-                "With its weights here, this page runs on “I was watching the door when \\[MASK\\] opened.”, layer 3, head "
+                "Once downloaded, this page uses “I was watching the door when \\[MASK\\] opened.”, layer 3, head "
                 "11, and step 3 shows which word the model fills in: that step needs a language head, which the bundled "
                 "model does not have."
             )

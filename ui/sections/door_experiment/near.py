@@ -52,11 +52,11 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> None:
             rank = rank_by_distance(projection, query, to)
             given = f"gives {amount(pattern, row, at)} to" if row is not None and at is not None else "and"
             nearer = (
-                "no key is nearer"
+                "no key is nearer on the map"
                 if rank == 1
-                else f"{rank - 1} of {n_key} keys {'is' if rank == 2 else 'are'} nearer"
+                else f"{rank - 1} of the {n_key} keys {'is' if rank == 2 else 'are'} nearer on the map"
             )
-            said = f"{name(pattern.queries, query)} {given} {name(pattern.keys, to)}; on the map {nearer}."
+            said = f"{name(pattern.queries, query)} {given} {name(pattern.keys, to)}; {nearer}."
             with st.container(key=f"{chart_key}_said"):
                 st.markdown(f"**{literal(said)}**")
             chart(

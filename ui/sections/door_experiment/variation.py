@@ -72,7 +72,7 @@ def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experime
             "head",
             "query",
             "weight on the key",
-            "strongest key, special tokens aside",
+            "strongest key other than special tokens",
         ],
         "The experiment": _column(own, of_own, own.query, own.key),
         "Yours": _column(view.selection, pattern, view.query, key),

@@ -53,7 +53,7 @@ SAID: dict[StepName, str] = {
     "mean of the values stands in for that state here: every query gets the same vector.",
     "additive": "Every word of the translation now gets a mixture of its own. The query is the decoder's state before that "
     "word, keys and values are the encoder's states, one for each word read; a network with one hidden layer scores each "
-    "pair, a softmax makes weights of the scores, and the weighted mean is the context vector (Bahdanau et al. 2014, "
+    "pair, a softmax turns their scores into weights, and the weighted mean is the context vector (Bahdanau et al. 2014, "
     "arXiv:1409.0473). The numbers of the network would be learned; here they are random.",
     "general": "Products instead of a network, which a machine computes for all pairs at once (Luong et al. 2015, "
     "arXiv:1508.04025, equation 8). This matrix is random here as well. A transformer's head has one in disguise, "

@@ -42,7 +42,7 @@ def graph(view: View, allowed: np.ndarray, key: int) -> None:
             )
         st.markdown(
             "Tokens are nodes, clockwise from the top, and weights are edges. An arrow points from key to query, the way the key's "
-            f"{linked('Value')} goes; the wider the arrow, the larger the weight. Blue arrows end at the selected "
+            f"{linked('Value')} goes; the thicker the arrow, the larger the weight. Blue arrows end at the selected "
             f"{linked('Query')}, a loop is a token's weight on itself, and what the mask forbids has no arrow "
             "(Veličković et al. 2018, arXiv:1710.10903)."
         )

@@ -56,7 +56,7 @@ def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: b
             return "**There are too few tokens to judge this map:** any map of so few keys may look right by chance."
         case "misleads":
             return (
-                f":red[**This map misleads:**] its distances follow the scores too little to be told from chance. The correlation "
+                f":red[**This map misleads:**] its distances match the scores no better than chance would. The correlation "
                 f"of distance and score is {mean} (−1 is perfect); at most one shuffled map in twenty goes below "
                 f"{correlation_text(chance)}. Do not read attention off it. {_cause(projection, has_bias)}"
             ).rstrip()

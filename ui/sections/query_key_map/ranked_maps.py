@@ -60,7 +60,7 @@ def ranked_maps(view: View) -> None:
 
 
 def _so_far(work: Job) -> str:
-    return f"{work.n_done} of {len(MAPS)} maps are made."
+    return f"{work.n_done} of {len(MAPS)} maps done."
 
 
 def _ask(key: Hashable) -> None:

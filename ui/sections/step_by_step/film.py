@@ -10,7 +10,7 @@ from ui.sections.step_by_step.walk import Walk, shown_keys
 
 
 def film(walk: Walk) -> None:
-    """The way of the selected query through the selected head."""
+    """The path of the selected query through the selected head."""
     view = walk.view
     trace, kind = view.trace, view.kind
     path = query_path(trace, walk.query, *walk.place, kind)
@@ -47,7 +47,7 @@ def film(walk: Walk) -> None:
         )
     head_film(
         rows,
-        name=f"The way of {_quoted(queries.labels[walk.query])} through {walk.place.words}",
+        name=f"The path of {_quoted(queries.labels[walk.query])} through {walk.place.words}",
         label=label_at(shortened(queries.labels[walk.query]), walk.query),
         x=None if hidden is None else hidden[walk.query],
         query=path.query,
@@ -154,7 +154,7 @@ def _scaled(path: QueryPath, query: str, key: str, product: float, score: float,
 def _note(path: QueryPath, hidden: np.ndarray | None, shown: np.ndarray, darkest: float) -> str:
     """What is reduced, left out or coloured."""
     notes = [
-        "Blue-green cells are above 0, orange-brown ones below; x, q, k, v and the output have a scale each."
+        "Blue-green cells are above 0, orange-brown ones below; x, q, k, v and the output each have their own scale."
     ]
     if hidden is not None:
         notes.append(f"Numbers of x beyond ±{number_text(darkest)}, 1% of them, have the strongest tone.")

@@ -38,7 +38,7 @@ def tokens_step(walk: Walk) -> None:
     st.markdown(
         f"A model computes with numbers, so the text is cut into {walk.term('Token', 'tokens')} from a fixed "
         "vocabulary, each known by its id. A word that the vocabulary lacks is written as several pieces; in BERT, "
-        "“\\#\\#” marks one that goes on with a word."
+        "“\\#\\#” marks a piece that continues a word."
         + (
             f" The {walk.term('Special token', 'special tokens')} {literal(' and '.join(added))} are not part of "
             "the text: the tokenizer adds them."

@@ -35,24 +35,25 @@ def checks(view: View) -> None:
         bundles.compare_button(view.selection.bundle, key="compare_bundle_verdict")
     else:
         st.markdown(f"**{headline(report)}**")
-    st.table(
-        [
-            {
-                "compared": f"**{title(one.name)}.** {WHAT[one.name]}",
-                "result": _result(one, recorded=recorded),
-                "largest difference": _largest(one),
-                "tolerance": power(one.tolerance),
-            }
-            for one in report.checks
-        ]
-    )
+    with st.container(key="comparisons"):
+        st.table(
+            [
+                {
+                    "compared": f"**{title(one.name)}.** {WHAT[one.name]}",
+                    "result": _result(one, recorded=recorded),
+                    "largest difference": _largest(one),
+                    "tolerance": power(one.tolerance),
+                }
+                for one in report.checks
+            ]
+        )
     for name, reason in report.not_compared.items():
         st.caption(f"**{title(name)}** are not compared, and not shown on any page: {literal(reason)}")
     for reason, names in _reasons(report).items():
         st.caption(f"**{title(', '.join(names))}.** {literal(reason)}")
     source = report.provenance
     st.caption(
-        "The largest difference is the one that is largest beside its tolerance, of all layers and heads. "
+        "The largest difference is the one that is largest relative to its tolerance, of all layers and heads. "
         f"{literal(source.model)}, revision {literal(source.revision)}, {source.dtype}; "
         + ", ".join(f"{name} {literal(number)}" for name, number in source.versions.items())
         + "."
@@ -64,7 +65,7 @@ def title(name: str) -> str:
 
 
 def _largest(check: Check) -> str:
-    """The difference that is largest beside its tolerance, what it is a share of, and where it is."""
+    """The difference that is largest relative to its tolerance, what it is a share of, and where it is."""
     if check.difference == 0:
         return "0"
     share = f" of {check.unit.removeprefix('share of ')}" if check.unit.startswith("share of ") else ""
