@@ -43,7 +43,7 @@ class Visitor:
         self.drawn: dict[str, float] = {}
         """By key of a chart, when it was last sent."""
         self.last_ended = 0.0
-        self._hash = ""
+        self.page_hash = ""
         self._blocks: dict[str, float] = {}  # fragment id -> seconds between two redraws
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Condition()
@@ -65,7 +65,7 @@ class Visitor:
     def _take(self, message: ForwardMsg) -> None:
         match message.WhichOneof("type"):
             case "new_session":
-                self._hash = message.new_session.page_script_hash
+                self.page_hash = message.new_session.page_script_hash
                 self.running = True
                 if not list(message.metadata.run.fragment_ids):
                     self._stop_timers()
@@ -106,8 +106,8 @@ class Visitor:
         message = BackMsg()
         state = message.rerun_script
         state.query_string = urlencode(self.params)
-        state.page_script_hash = self._hash
-        if not self._hash:
+        state.page_script_hash = self.page_hash
+        if not self.page_hash:
             state.page_name = self.page
         state.fragment_id = block
         state.is_auto_rerun = is_auto
