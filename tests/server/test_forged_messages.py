@@ -29,7 +29,7 @@ ODD_JSON = [
     {"pick": {}},
     [[[1]]],
 ]
-PER_PAGE = 60
+PER_PAGE = 25
 LEFT_ALONE = ("start_download", "bundle_", "sentences_file")
 """What ends the page or takes files."""
 
