@@ -1,4 +1,4 @@
-"""The caption of an exported picture: its text, model, head, what its colours or lines mean, and attnviz's version.
+"""The caption of an exported picture: its text, model, head, what its colours or lines mean, how reliable a map is.
 
 One concept: what a picture says about itself once it has left its page. Plain text; nothing on screen changes.
 """
@@ -7,7 +7,6 @@ import unicodedata
 
 import attnviz
 from ui.page.view import View
-from ui.words.findings import METHOD_NAMES
 
 _NUMBERS = {
     "weights": "attention weight",
@@ -15,16 +14,18 @@ _NUMBERS = {
     "norms": "norm-based weight",
     "rollout": "rollout",
 }
+_LINES = "line thickness: attention weight"
 _MASKED = "cell colour: attention weight"
 
 
-def caption(view: View, key: str, name: str, about: str = "") -> list[str]:
+def caption(view: View, key: str, name: str, about: str = "", note: str = "") -> list[str]:
     """The paragraphs below a picture: the text, then where it is from and what it shows.
 
     Args:
         key: of the picture's element.
         name: what the picture is called.
         about: what else it shows, such as the other side of a comparison.
+        note: of a map, how it was made and how reliable it is.
     """
     tokens, target = view.trace.tokens, view.trace.target_tokens
     second = target.text if target else tokens.text_pair
@@ -38,6 +39,7 @@ def caption(view: View, key: str, name: str, about: str = "") -> list[str]:
         f"masked: {masked}" if masked else "",
         _meaning(view, key),
         about,
+        note.rstrip("."),
         f"attnviz {attnviz.__version__}",
     ]
     return [f"“{text}”", " · ".join(_plain(one) for one in parts if one)]
@@ -49,12 +51,13 @@ def _meaning(view: View, key: str) -> str:
     number = _NUMBERS[selection.show]
     logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
     measured = _NUMBERS[view.measure]
-    maps = selection.maps
     return {
         "matrix": f"cell colour: {number}{logarithmic}",
         "ranking": f"bar length: {measured}",
-        "map": f"line thickness: attention weight; t-SNE, {maps.metric} distance",
-        "space_map": f"line thickness: attention weight; {METHOD_NAMES[maps.method]}",
+        "map": _LINES,
+        "space_map": _LINES,
+        "door_map": _LINES,
+        "door_map_other": _LINES,
         "token_flow": f"line thickness: {measured}",
         "compare_first": f"cell colour: {measured}",
         "compare_second": f"cell colour: {measured}",

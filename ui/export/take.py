@@ -27,6 +27,7 @@ def take(
     numbers: str = "Matrix",
     python: str | None = None,
     about: str = "",
+    notes: Mapping[str, str] | None = None,
     drawn: Callable[[], Mapping[str, Figure | str]] | None = None,
     points: Callable[[], bytes] | None = None,
     page: str = "",
@@ -39,6 +40,7 @@ def take(
         numbers: what they are called.
         python: lines that draw the page's picture; None for those of the matrix.
         about: what the caption of a saved picture says beside text, model and head.
+        notes: of each map, by its key, how it was made and how reliable it is, which its caption says too.
         drawn: draws the page's figures for a bundle, by title: Plotly's, or SVGs as text. The page's numbers go along.
         page: name of the page, which a bundle notes.
         points: makes the CSV of a map's points for a bundle.
@@ -51,7 +53,10 @@ def take(
     ):
         save_picture(
             figures,
-            captions={key: caption(view, key, name, about) for key, name in figures.items()},
+            captions={
+                key: caption(view, key, name, about, (notes or {}).get(key, ""))
+                for key, name in figures.items()
+            },
             stem=stem,
             python=python_lines(view, _key(view)) if python is None else python,
             link=bool(of_session(Link).params) and not selection.bundle,
