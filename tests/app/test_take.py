@@ -105,7 +105,10 @@ class TestPopover:
     def test_saved_maps_of_all_heads_say_what_they_were_made_with(self):
         at = open_page("pages/all_maps.py", **PLACE, method="tsne", perplexity=1000, seed=3)
         [one] = component(at, "save_picture")["figures"]
-        assert " · t-SNE, perplexity 7, iterations 1000, random seed 3. Each number is a map's" in one["caption"][1]
+        assert (
+            " · t-SNE, perplexity 7, iterations 1000, random seed 3. Each number is a map's"
+            in one["caption"][1]
+        )
 
     def test_numbers_are_those_of_the_matrix(self, taken):
         at = open_page(

@@ -29,8 +29,8 @@ def caption(view: View, key: str, name: str, about: str = "", note: str = "") ->
     """
     tokens, target = view.trace.tokens, view.trace.target_tokens
     second = target.text if target else tokens.text_pair
-    text = " / ".join(_plain(one) for one in (tokens.text, second) if one)
-    masked = ", ".join(f"“{_plain(label)}” (token {at})" for at, label in tokens.masked.items())
+    text = " / ".join(plain(one) for one in (tokens.text, second) if one)
+    masked = ", ".join(f"“{plain(label)}” (token {at})" for at, label in tokens.masked.items())
     selection = view.selection
     parts = [
         name,
@@ -42,7 +42,7 @@ def caption(view: View, key: str, name: str, about: str = "", note: str = "") ->
         note.rstrip("."),
         f"attnviz {attnviz.__version__}",
     ]
-    return [f"“{text}”", " · ".join(_plain(one) for one in parts if one)]
+    return [f"“{text}”", " · ".join(plain(one) for one in parts if one)]
 
 
 def _meaning(view: View, key: str) -> str:
@@ -71,7 +71,7 @@ def _meaning(view: View, key: str) -> str:
     }.get(key, "")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text on one line, without control characters, which no picture can hold."""
     shown = (" " if one.isspace() else one for one in text)
     return " ".join("".join(one for one in shown if unicodedata.category(one) not in ("Cc", "Cs")).split())

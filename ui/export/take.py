@@ -11,6 +11,7 @@ from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, Bundle, PageContent, wr
 from attnviz.records.table import matrix_csv
 from ui.components.save_picture import save_picture
 from ui.export.captions import caption
+from ui.export.citation import bibtex
 from ui.export.recipe import python_lines
 from ui.page.view import View
 from ui.session import Link, of_session
@@ -59,6 +60,7 @@ def take(
             },
             stem=stem,
             python=python_lines(view, _key(view)) if python is None else python,
+            citation=bibtex(view),
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=view.theme,
         )
