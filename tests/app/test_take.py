@@ -56,9 +56,9 @@ def taken(monkeypatch):
 def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, monkeypatch):
     meanings = {}
 
-    def noting(view, key, name, about=""):
+    def noting(view, key, name, about="", note=""):
         meanings[key] = picture_captions.meaning(view, key)
-        return picture_captions.caption(view, key, name, about)
+        return picture_captions.caption(view, key, name, about, note)
 
     monkeypatch.setattr(take, "caption", noting)
     at = open_page(page.file, **PLACE, **({"step": 0} if page.name == "Step by step" else {}))
