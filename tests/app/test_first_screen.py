@@ -391,6 +391,6 @@ def test_a_sentence_that_has_the_query_s_word_keeps_it_as_the_query():
     assert shown(at)["query"] == shown(strongest)["query"]
 
 
-def test_the_model_field_says_how_to_show_a_model_of_one_s_own():
+def test_the_sidebar_says_how_to_show_a_model_of_one_s_own():
     at = open_page()
     assert "ATTNVIZ_MODELS=/path/to/checkpoint make run" in [one.value for one in at.code]

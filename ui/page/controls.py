@@ -62,6 +62,10 @@ def model() -> None:
             width=265,
         )
     )
+
+
+def own_model() -> None:
+    """How to show a model that is not in the list."""
     with st.popover("Use your own model", icon=":material/folder_open:", key="own_model"):
         st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint make run", language="bash")
         st.caption("Takes Hub ids or folders, separated by commas; start attnviz again with this line.")
