@@ -30,7 +30,7 @@ with matrix_column:
     notes(screen)
     ranking(screen)
 with map_column:
-    query_key_map(screen)
+    map_note = query_key_map(screen)
 verdict.show(view)
 
 terms(
@@ -54,4 +54,4 @@ st.page_link(
     help="A weight says where a head takes its mixture from, not what the answer rests on: four claims, measured.",
 )
 pictures = {"matrix": "Attention matrix", "ranking": "Ranked keys", "map": "Map of queries and keys"}
-take(view, pictures)
+take(view, pictures, notes={"map": map_note})

@@ -7,7 +7,7 @@ from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.sections.all_maps.drawing import as_csv, screen
 from ui.sections.all_maps.layout import job_of
-from ui.sections.all_maps.settings import controls
+from ui.sections.all_maps.settings import controls, in_words
 
 view = frame("All maps")
 controls(view)
@@ -19,5 +19,6 @@ with errors.explained():
         {"map_grid": "Maps of all heads"},
         csv=partial(as_csv, view, work),
         numbers="Reliability of each map",
+        notes={"map_grid": in_words(view)},
     )
 verdict.show(view)

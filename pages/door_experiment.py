@@ -30,7 +30,7 @@ with errors.explained():
     with right:
         ranking(screen)
         notes(screen)
-    near_and_far(view, screen.pattern, screen.key)
+    map_note = near_and_far(view, screen.pattern, screen.key)
     answer(view)
     variation(view, screen.pattern, screen.key, experiment)
     take(
@@ -41,5 +41,6 @@ with errors.explained():
             "door_map": "Map with this query",
             "door_map_other": "Map with another query",
         },
+        notes=dict.fromkeys(("door_map", "door_map_other"), map_note),
     )
 verdict.show(view)

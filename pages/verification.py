@@ -23,7 +23,7 @@ st.markdown(
 st.latex(r"\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V")
 st.caption(
     f"Vaswani et al. 2017, arXiv:1706.03762, equation 1. Each {linked('Query')} and {linked('Key')} has $d_k$ numbers; the "
-    f"{linked('Softmax')} makes {linked('Weight', 'weights')} of their {linked('Score', 'scores')}, with which the "
+    f"{linked('Softmax')} turns their {linked('Score', 'scores')} into {linked('Weight', 'weights')}, with which the "
     f"{linked('Value', 'values')} are averaged."
 )
 with errors.explained():

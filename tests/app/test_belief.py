@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html import unescape
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ LOST = "Attention lost"
 
 
 def verdict(at) -> str:
-    [found] = [one.value for one in at.markdown if re.search(r"This map|to judge", one.value)]
+    [found] = [
+        one.value for one in at.markdown if re.search(r"This .* map (can|is|misleads)|to judge", one.value)
+    ]
     return unescaped(found)
 
 
@@ -146,9 +149,9 @@ class TestVerdict:
     def test_by_the_correlation_and_what_chance_gives(self, mean, judgement):
         assert judge(projection(mean).in_map, -0.5) == judgement
         start = {
-            "misleads": ":red[**This map misleads:**]",
-            "rough": "**This map is rough:**",
-            "fair": "**This map can",
+            "misleads": ":red[**This t-SNE map misleads:**]",
+            "rough": "**This t-SNE map is rough:**",
+            "fair": "**This t-SNE map can be read:**",
         }
         assert said(projection(mean)).startswith(start[judgement])
         read = {"misleads": "Read the lines of", "rough": "Trust the lines", "fair": "Distances can be read"}
@@ -281,3 +284,12 @@ def test_chance_is_that_of_this_many_tokens(door_trace):
     chance = chance_correlation(door_trace.scores(3, 1))
     assert chance == pytest.approx(-1.73 / np.sqrt(10))
     assert f"below {chance:.2f}".replace("-", "−") in verdict(at)
+
+
+@pytest.mark.parametrize("page", ["attention.py", "pages/door_experiment.py"])
+def test_a_t_sne_map_leads_to_the_map_that_is_fitted_to_the_attention(page):
+    at = open_page(page)
+    [link] = [one.proto for one in at.main.get("page_link") if one.proto.label.startswith("Other maps")]
+    assert link.label == "Other maps of these vectors, one fitted to the attention itself"
+    there = open_page("pages/query_key_map.py", **dict(parse_qsl(link.query_string)))
+    assert any(one.value.startswith("**This attention map ") for one in there.markdown)

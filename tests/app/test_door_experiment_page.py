@@ -77,11 +77,13 @@ def test_another_word_changes_yours_and_leads_back(experiment):
     experiment.selectbox(key="experiment_word").select("window").run()
     assert shown(experiment)["text"] == "I was watching the window when it opened."
     assert picked(experiment) == [7]
+    assert experiment.selectbox(key="experiment_word").value == "window"
     yours = column(experiment, "Yours")
     assert yours["weight on the key"].endswith("on “window”")
     assert column(experiment, "The experiment")["weight on the key"] == "47.5% on “door”"
     experiment.button(key="experiment_again").click().run()
     assert shown(experiment)["text"] == DOOR
+    assert experiment.selectbox(key="experiment_word").value == "door"
     assert column(experiment, "Yours") == column(experiment, "The experiment")
 
 

@@ -277,8 +277,8 @@ def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent
     assert later <= set(after), "the page has changed; what else could be in front of the matrix?"
     assert not later & set(before)
     assert (
-        before.count("bidi_component") == 4
-    )  # what listens to taps and charts, the tour's line and the tokens
+        before.count("bidi_component") == 6
+    )  # what listens to taps, charts, tooltips and the theme, the tour's line and the tokens
 
 
 def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):
@@ -380,3 +380,17 @@ def test_a_blank_second_sentence_is_none():
 def test_the_map_says_how_it_may_be_read():
     """A correlation above -0.55, which a shuffled map of eleven keys may have; `ui.words.judgement`."""
     assert "Read the lines of this map, not its distances" in captions(open_page(layer=3, head=1))
+
+
+def test_a_sentence_that_has_the_query_s_word_keeps_it_as_the_query():
+    at = open_page(text="I was watching the door when it opened.", query=7)
+    type_text(at, "Then it rained, and the door opened.")
+    assert [chips(at)[one] for one in picked(at)] == ["it"]
+    type_text(at, "The dog slept.")
+    strongest = open_page(text="The dog slept.")
+    assert shown(at)["query"] == shown(strongest)["query"]
+
+
+def test_the_sidebar_says_how_to_show_a_model_of_one_s_own():
+    at = open_page()
+    assert "ATTNVIZ_MODELS=/path/to/checkpoint make run" in [one.value for one in at.code]

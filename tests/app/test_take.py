@@ -57,9 +57,9 @@ def taken(monkeypatch):
 def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, monkeypatch):
     meanings = {}
 
-    def noting(view, key, name, about=""):
+    def noting(view, key, name, about="", note=""):
         meanings[key] = picture_captions.meaning(view, key)
-        return picture_captions.caption(view, key, name, about)
+        return picture_captions.caption(view, key, name, about, note)
 
     monkeypatch.setattr(take, "caption", noting)
     at = open_page(page.file, **PLACE, **({"step": 0} if page.name == "Step by step" else {}))
@@ -103,6 +103,30 @@ class TestPopover:
         drawn = {one.key for name in ("plotly_chart", "bidi_component") for one in at.get(name)}
         assert figures <= drawn
         assert data["link"] is True
+
+    @pytest.mark.parametrize(
+        ("page", "key"),
+        [
+            ("attention.py", "map"),
+            ("pages/door_experiment.py", "door_map"),
+            ("pages/query_key_map.py", "space_map"),
+        ],
+    )
+    def test_a_saved_map_says_how_it_was_made_and_how_reliable_it_is(self, page, key):
+        at = open_page(page, **PLACE, method="tsne", perplexity=5, seed=3)
+        [said] = [one["caption"][1] for one in component(at, "save_picture")["figures"] if one["key"] == key]
+        assert " · line thickness: attention weight · t-SNE, " in said
+        assert ", perplexity 5, 1000 iterations, seed 3. Reliability: for " in said
+        assert "correlation of distance and score −0." in said
+        assert said.endswith(f" · attnviz {attnviz.__version__}")
+
+    def test_saved_maps_of_all_heads_say_what_they_were_made_with(self):
+        at = open_page("pages/all_maps.py", **PLACE, method="tsne", perplexity=1000, seed=3)
+        [one] = component(at, "save_picture")["figures"]
+        assert (
+            " · t-SNE, perplexity 7, iterations 1000, random seed 3. Each number is a map's"
+            in one["caption"][1]
+        )
 
     def test_numbers_are_those_of_the_matrix(self, taken):
         at = open_page(

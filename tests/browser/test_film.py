@@ -65,6 +65,7 @@ def test_it_plays_when_asked_and_stops_at_the_end(page, server):
     moments(page)
     button(page, "Play").click()
     expect(button(page, "Pause")).to_be_visible()
+    expect(slider(page)).to_have_value("6", timeout=40_000)  # 3.5 s a stage
     stage(page, 7)
     expect(button(page, "Play")).to_be_visible()
     seen = noted(page)
@@ -122,7 +123,7 @@ def test_back_and_next_and_the_names(page, server):
     stage(page, 4)
     button(page, "Back").click()
     stage(page, 3)
-    film(page).get_by_role("button", name="6. Weighted values").click()
+    film(page).get_by_role("button", name="f. Weighted values").click()
     stage(page, 6)
 
 
@@ -187,7 +188,7 @@ def test_without_motion_it_switches(page, server):
 
 def test_the_stage_stays_when_another_head_or_query_is_selected(page, server):
     open_film(page, server)
-    film(page).get_by_role("button", name="5. Softmax").click()
+    film(page).get_by_role("button", name="e. Softmax").click()
     stage(page, 5)
     page.get_by_role("button", name=re.compile(r"^token 5: ")).click()
     expect(film(page).locator(".said")).to_contain_text("“door” gives")
@@ -197,7 +198,7 @@ def test_the_stage_stays_when_another_head_or_query_is_selected(page, server):
 
 def test_numbers_of_a_strip_are_read_by_pointer_and_finger(page, server, door_trace):
     open_film(page, server)
-    film(page).get_by_role("button", name="2. Query, key, value").click()
+    film(page).get_by_role("button", name="b. Query, key, value").click()
     stage(page, 2)
     cell = picture(page).locator("[data-strip][visibility=visible]").nth(0).locator("[data-cell='3']")
     number = f"{door_trace.query(3, 1)[7, 3]:#.3g}".replace("-", "−")
@@ -214,7 +215,7 @@ def test_numbers_of_a_strip_are_read_by_pointer_and_finger(page, server, door_tr
 def test_on_a_phone(visitors, server, colours):
     page = visitors(width=400, height=800, colours=colours)
     open_film(page, server)
-    film(page).get_by_role("button", name="5. Softmax").click()
+    film(page).get_by_role("button", name="e. Softmax").click()
     stage(page, 5)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     for one in film(page).locator("button").all():
@@ -229,7 +230,7 @@ def test_on_a_phone(visitors, server, colours):
         });
     }""")
     for number in range(1, 8):
-        film(page).get_by_role("button", name=re.compile(rf"^{number}\. ")).click()
+        film(page).get_by_role("button", name=re.compile(rf"^{'abcdefg'[number - 1]}\. ")).click()
         stage(page, number)
         assert film(page).bounding_box()["height"] == height
         said = film(page).locator(".said")
@@ -256,7 +257,7 @@ def test_its_look_is_in_its_attributes(page, server):
 
 def test_hostile_tokens_are_text(page, server):
     open_film(page, server, model="hostile", text="the <b> $x^2$ door", layer=2, head=1, query=2, key=3)
-    film(page).get_by_role("button", name="3. Products").click()
+    film(page).get_by_role("button", name="c. Products").click()
     stage(page, 3)
     assert "<b>·2" in texts(page)
     expect(film(page).locator(".said")).to_contain_text("q · k of “<b>” and “$x^2$” = ")

@@ -184,7 +184,7 @@ def test_a_link(server, page):
 
 def test_map_matrix_and_verdict_are_above_the_fold(page, server):
     open_space(page, server, **PLACE)
-    for shown in (plot(page, "space_map"), finding(page), page.get_by_text("This map can be read")):
+    for shown in (plot(page, "space_map"), finding(page), page.get_by_text("This attention map can be read")):
         box = shown.bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= 900
     cells = page.locator(".st-key-matrix .heatmaplayer image").first.bounding_box()

@@ -36,6 +36,10 @@ class Chosen:
     """Whether anything was clicked since the page was last drawn."""
     preset: Preset | None = None
     """An example just chosen, whose query is selected once its tokens are known."""
+    query_label: str | None = None
+    """The token that is the query in what is shown."""
+    kept_query: str | None = None
+    """The query of the sentence before the one just typed, which stays where this one has it too."""
 
 
 LONGEST_LINK = 60_000
@@ -93,7 +97,15 @@ def change(**changes: Any) -> None:
     if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked"}:
         changes = {"bundle": ""} | changes
         notices = ["The bundle is closed: the model on this machine computes what is shown."]
+    of_session(Chosen).kept_query = None
     show(chosen().but(**changes), notices)
+
+
+def type_sentence(**typed: str) -> None:
+    """What is typed, in the first or the second sentence, becomes what the model reads; the query stays the same word."""
+    here = of_session(Chosen)
+    change(**typed, cut=False, query=None, key=None)
+    here.kept_query = here.query_label
 
 
 def show(selection: Selection, notices: list[str]) -> None:
@@ -166,7 +178,7 @@ def choose_preset(preset: Preset) -> None:
 def fit(selection: Selection, trace: Trace) -> Selection:
     """The nearest selection that this trace has; a sentence for every change joins the notices.
 
-    A query that was not selected becomes the preset's, or the one with the strongest link to another token.
+    A query that was not selected becomes the preset's, the word that it was in the sentence before, or the one with the strongest link to another token.
     """
     model = trace.provenance.model
     if selection.kind not in trace.kinds:
@@ -208,10 +220,13 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     nearest("query_to", len(trace.query_tokens(kind)), "this text has tokens")
     nearest("key_to", len(trace.key_tokens(kind)), "this text has tokens")
     if selection.query is None:
-        query, key = _preset_pick(trace, kind) or (_strongest_query(trace, selection), None)
+        pick = _preset_pick(trace, kind) or _kept_pick(trace, kind)
+        query, key = pick or (_strongest_query(trace, selection), None)
         selection = selection.but(
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
+    assert selection.query is not None  # what was not selected has just been
+    of_session(Chosen).query_label = trace.query_tokens(kind).labels[selection.query]
     return selection.but(kind="" if selection.kind == trace.kinds[0] else selection.kind)
 
 
@@ -248,6 +263,16 @@ def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
     if preset.query not in queries:
         return None
     return queries.index(preset.query), keys.index(preset.key) if preset.key in keys else None
+
+
+def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
+    """The query of the sentence before, if the one just typed has the same token."""
+    here = of_session(Chosen)
+    label, here.kept_query = here.kept_query, None
+    queries = trace.query_tokens(kind)
+    if label not in queries.labels or queries.is_special[queries.labels.index(label)]:
+        return None
+    return queries.labels.index(label), None
 
 
 def _strongest_query(trace: Trace, selection: Selection) -> int:

@@ -1,4 +1,4 @@
-"""The caption of an exported picture: its text, model, head, what its colours or lines mean, and attnviz's version.
+"""The caption of an exported picture: its text, model, head, what its colours or lines mean, how reliable a map is.
 
 One concept: what a picture says about itself once it has left its page. Plain text; nothing on screen changes.
 """
@@ -7,7 +7,6 @@ import unicodedata
 
 import attnviz
 from ui.page.view import View
-from ui.words.findings import METHOD_NAMES
 
 _NUMBERS = {
     "weights": "attention weight",
@@ -26,18 +25,19 @@ _CLAIM = "a point for each head; across: its number; up: its layer"
 _COST = "both axes logarithmic; a line for each way to compute attention"
 
 
-def caption(view: View, key: str, name: str, about: str = "") -> list[str]:
+def caption(view: View, key: str, name: str, about: str = "", note: str = "") -> list[str]:
     """The paragraphs below a picture: the text, then where it is from and what it shows.
 
     Args:
         key: of the picture's element.
         name: what the picture is called.
         about: what else it shows, such as the other side of a comparison.
+        note: of a map, how it was made and how reliable it is.
     """
     tokens, target = view.trace.tokens, view.trace.target_tokens
     second = target.text if target else tokens.text_pair
-    text = " / ".join(_plain(one) for one in (tokens.text, second) if one)
-    masked = ", ".join(f"“{_plain(label)}” (token {at})" for at, label in tokens.masked.items())
+    text = " / ".join(plain(one) for one in (tokens.text, second) if one)
+    masked = ", ".join(f"“{plain(label)}” (token {at})" for at, label in tokens.masked.items())
     selection = view.selection
     parts = [
         name,
@@ -46,9 +46,10 @@ def caption(view: View, key: str, name: str, about: str = "") -> list[str]:
         f"masked: {masked}" if masked else "",
         meaning(view, key),
         about,
+        note.rstrip("."),
         f"attnviz {attnviz.__version__}",
     ]
-    return [f"“{text}”", " · ".join(_plain(one) for one in parts if one)]
+    return [f"“{text}”", " · ".join(plain(one) for one in parts if one)]
 
 
 def meaning(view: View, key: str) -> str:
@@ -57,12 +58,11 @@ def meaning(view: View, key: str) -> str:
     number = _NUMBERS[selection.show]
     logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
     measured = _NUMBERS[view.measure]
-    maps = selection.maps
     return {
         "matrix": f"cell colour: {number}{logarithmic}",
         "ranking": f"bar length: {measured}",
-        "map": f"{_LINES}; t-SNE, {maps.metric} distance",
-        "space_map": f"{_LINES}; {METHOD_NAMES[maps.method]}",
+        "map": _LINES,
+        "space_map": _LINES,
         "token_flow": f"line thickness: {measured}",
         "compare_first": f"cell colour: {measured}",
         "compare_second": f"cell colour: {measured}",
@@ -72,8 +72,8 @@ def meaning(view: View, key: str) -> str:
         "map_grid": f"{_LINES} of each head",
         "collection_map": "circles: queries; diamonds: keys",
         "pair": "bar height: number of each dimension of query, key and their product",
-        "door_map": f"{_LINES}; t-SNE, cosine distance",
-        "door_map_other": f"{_LINES} of another query; t-SNE, cosine distance",
+        "door_map": _LINES,
+        "door_map_other": f"{_LINES} of another query",
         "errors": "cell colour: largest difference from the model's attention weights",
         "mask_before": _WEIGHT,
         "mask_after": _WEIGHT,
@@ -100,7 +100,7 @@ def meaning(view: View, key: str) -> str:
     }.get(key, "")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text on one line, without control characters, which no picture can hold."""
     shown = (" " if one.isspace() else one for one in text)
     return " ".join("".join(one for one in shown if unicodedata.category(one) not in ("Cc", "Cs")).split())

@@ -11,6 +11,7 @@ from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, Bundle, PageContent, wr
 from attnviz.records.table import matrix_csv
 from ui.components.save_picture import save_picture
 from ui.export.captions import caption
+from ui.export.citation import bibtex
 from ui.export.recipe import python_lines
 from ui.page.view import View
 from ui.session import Link, of_session
@@ -27,6 +28,7 @@ def take(
     numbers: str = "Matrix",
     python: str | None = None,
     about: str = "",
+    notes: Mapping[str, str] | None = None,
     drawn: Callable[[], Mapping[str, Figure | str]] | None = None,
     points: Callable[[], bytes] | None = None,
     page: str = "",
@@ -39,6 +41,7 @@ def take(
         numbers: what they are called.
         python: lines that draw the page's picture; None for those of the matrix.
         about: what the caption of a saved picture says beside text, model and head.
+        notes: of each map, by its key, how it was made and how reliable it is, which its caption says too.
         drawn: draws the page's figures for a bundle, by title: Plotly's, or SVGs as text. The page's numbers go along.
         page: name of the page, which a bundle notes.
         points: makes the CSV of a map's points for a bundle.
@@ -51,9 +54,13 @@ def take(
     ):
         save_picture(
             figures,
-            captions={key: caption(view, key, name, about) for key, name in figures.items()},
+            captions={
+                key: caption(view, key, name, about, (notes or {}).get(key, ""))
+                for key, name in figures.items()
+            },
             stem=stem,
             python=python_lines(view, _key(view)) if python is None else python,
+            citation=bibtex(view),
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=view.theme,
         )

@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from attnviz.model.catalogue import offers
+from attnviz.model.catalogue import MODELS_VARIABLE, offers
 from attnviz.model.tokenization import has_words
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
@@ -14,9 +14,9 @@ from ui.work import cache
 def sentence() -> DeltaGenerator:
     """The sentence, or a pair; the place for the examples, which depend on the model that is shown."""
     with st.container(key="sentence", horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.text_area(**widgets.field("text", take=_take_sentence, is_typed=True, height="content"))
+        st.text_area(**widgets.field("text", take=state.type_sentence, is_typed=True, height="content"))
         with st.popover("Second sentence", icon=":material/add:", key="second_sentence"):
-            st.text_area(**widgets.field("second", take=_take_sentence, is_typed=True, height="content"))
+            st.text_area(**widgets.field("second", take=state.type_sentence, is_typed=True, height="content"))
         st.button(
             "Show attention",
             type="primary",
@@ -25,11 +25,6 @@ def sentence() -> DeltaGenerator:
             help="Shows the attention for this sentence; so does Ctrl+Enter in the field.",
         )
         return st.container(key="examples", width=250)
-
-
-def _take_sentence(**typed: str) -> None:
-    """What is typed, in the first or the second sentence, becomes what the model reads."""
-    state.change(**typed, cut=False, query=None, key=None)
 
 
 def examples(view: View) -> None:
@@ -62,11 +57,18 @@ def model() -> None:
             "model",
             help="Shows the attention of this model. "
             + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
-            + ". For your own, list its folder or its name on the Hub in ATTNVIZ_MODELS and start attnviz again.",
+            + ".",
             options=names,
             width=265,
         )
     )
+
+
+def own_model() -> None:
+    """How to show a model that is not in the list."""
+    with st.popover("Use your own model", icon=":material/folder_open:", key="own_model"):
+        st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint make run", language="bash")
+        st.caption("Takes Hub ids or folders, separated by commas; start attnviz again with this line.")
 
 
 def place(view: View) -> None:

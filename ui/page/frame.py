@@ -101,6 +101,7 @@ def frame_around(name: str) -> Iterator[View]:
             navigation.menu()
         with st.sidebar:
             bundles.uploader()
+            controls.own_model()  # beside the model's field it would put the controls on one more line
         with messages:
             target = view.trace.target_tokens
             notes = [

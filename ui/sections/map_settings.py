@@ -9,9 +9,21 @@ from attnviz.maps.layouts import limits
 from ui.choice import widgets
 from ui.choice.selection import FIELDS
 from ui.page.view import View
+from ui.words.findings import METHOD_NAMES
 
 PARAMETERS = ("perplexity", "neighbours", "min_dist", "iterations", "seed")
 """Every parameter that some method takes."""
+
+
+def in_words(view: View, n_point: int) -> str:
+    """What a map of this many points is made with: "t-SNE, perplexity 5, iterations 1000, random seed 0"."""
+    selection = view.selection
+    method = selection.maps.method
+    used = {
+        FIELDS[name].title: np.clip(selection.value(name), *ends)
+        for name, ends in limits(method, n_point).items()
+    }
+    return ", ".join([METHOD_NAMES[method], *(f"{title.lower()} {value:g}" for title, value in used.items())])
 
 
 def method_and_vectors(view: View) -> None:

@@ -1,8 +1,9 @@
 // A token's way through one head: plays, stops, steps and follows a slider. Everything happens here; the server hears
 // of nothing. Rests on svg, html, labels, film_picture and renew.
 
-const NARROW = 620; // px; below it stages are numbered and not named
-const SECONDS = 1.6; // of a stage
+const NARROW = 620; // px; below it stages have letters and no names
+const SECONDS_PLAYED = 3.5; // of a stage, to read its sentence
+const SECONDS_STEPPED = 1.6;
 const STEP = 0.01; // of the slider
 const ICONS = { Play: "M3 1v12l9-6z", Pause: "M2 1h4v12h-4zM8 1h4v12h-4z", Back: "M9 1v12l-7-6z", Next: "M5 1v12l7-6z" };
 
@@ -54,9 +55,10 @@ class Film {
     renew(
       this.names,
       data.stages.slice(data.first).map(({ name }, at) => {
+        const letter = String.fromCharCode("a".charCodeAt(0) + at); // the page's own steps have numbers
         const made = makeButton("name", "", () => this.glide(at + data.first));
-        made.append(make("span", "number", String(at + 1)), " ", make("span", "words", name));
-        made.setAttribute("aria-label", `${at + 1}. ${name}`);
+        made.append(make("span", "number", letter), " ", make("span", "words", name));
+        made.setAttribute("aria-label", `${letter}. ${name}`);
         return made;
       })
     );
@@ -126,7 +128,7 @@ class Film {
 
   // A moment of what moves; it ends where it has arrived.
   tick(now) {
-    const passed = Math.min(now - (this.last ?? now), 100) / 1000 / SECONDS; // a hidden page draws nothing for a while
+    const passed = Math.min(now - (this.last ?? now), 100) / 1000 / (this.playing ? SECONDS_PLAYED : SECONDS_STEPPED); // a hidden page draws nothing for a while
     this.last = now;
     const left = this.heading - this.at;
     const hasArrived = Math.abs(left) <= Math.max(passed, this.playing ? 0 : REST);

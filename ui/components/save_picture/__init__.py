@@ -1,4 +1,4 @@
-"""Buttons that save the pictures on the page, and that copy its link and its Python."""
+"""Buttons that save the pictures on the page, and that copy its link, its Python and its citation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +14,7 @@ def save_picture(
     captions: Mapping[str, Sequence[str]],
     stem: str,
     python: str,
+    citation: str,
     link: bool,
     theme: ThemeName,
 ) -> None:
@@ -23,6 +24,8 @@ def save_picture(
         figures: name of each picture on the page, by the key of its element.
         captions: paragraphs that a saved picture has below it, by the same key; the first is cut after two lines.
         stem: what the names of saved files begin with.
+        python: lines that draw the picture.
+        citation: the BibTeX entry of what is shown.
         link: whether the address leads back to this screen.
     """
     _mount(
@@ -33,6 +36,7 @@ def save_picture(
             ],
             "stem": stem,
             "python": python,
+            "citation": citation,
             "link": link,
             "fontSize": SMALL_FONT_SIZE,
             "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),

@@ -1,7 +1,7 @@
 // Saves the pictures on the page as SVG and PNG. A picture is whatever SVGs an element shows, laid on the page's
 // background where they are on screen: plotly draws several on top of each other, a component one in its shadow. A
 // caption below it says what it is of.
-// Copies the address and the lines of Python. Rests on svg, html, labels and renew.
+// Copies the address, the lines of Python and the citation. Rests on svg, html, labels and renew.
 
 const SMALLEST = 40; // px; smaller ones are icons
 const SCALE = 2; // of a PNG
@@ -152,5 +152,8 @@ export default function (component) {
   const python = button("Copy as Python", "The lines of attnviz that draw this matrix", () =>
     say("Python copied.", () => copy(data.python))
   );
-  renew(root, [...parts, make("div", "copies", link, python), said]);
+  const citation = button("Copy citation (BibTeX)", "attnviz with its version, the model, the text and the head", () =>
+    say("Citation copied.", () => copy(data.citation))
+  );
+  renew(root, [...parts, make("div", "copies", link, python, citation), said]);
 }

@@ -19,10 +19,18 @@ def controls(view: View) -> None:
         map_settings.method_and_vectors(view)
         st.segmented_control(**widgets.field("order", required=True))
         with st.popover("More", icon=":material/tune:", key="maps_more"):
-            map_settings.parameters(
-                view, len(view.trace.query_tokens(view.kind)) + len(view.trace.key_tokens(view.kind))
-            )
+            map_settings.parameters(view, _n_point(view))
             alignment(selection)
+
+
+def in_words(view: View) -> str:
+    """What every map is made with, and what its number says."""
+    made_with = map_settings.in_words(view, _n_point(view))
+    return f"{made_with}. Each number is a map's correlation of distance and score (−1 is perfect)"
+
+
+def _n_point(view: View) -> int:
+    return len(view.trace.query_tokens(view.kind)) + len(view.trace.key_tokens(view.kind))
 
 
 def alignment(selection: Selection) -> None:

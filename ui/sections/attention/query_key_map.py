@@ -9,6 +9,7 @@ from ui.components.label_room import label_room
 from ui.page import errors
 from ui.page.chart import chart
 from ui.sections.attention.screen import Screen
+from ui.sections.other_maps import other_maps
 from ui.sections.pair import pick
 from ui.words.findings import (
     WITHOUT_ROOM,
@@ -17,8 +18,8 @@ from ui.words.findings import (
 from ui.work import cache
 
 
-def query_key_map(screen: Screen) -> None:
-    """The map with its controls."""
+def query_key_map(screen: Screen) -> str:
+    """The map with its controls; how it was made and how reliable it is, empty where there is none."""
     selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
     st.subheader("Query-key map", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center", key="map_controls"):
@@ -58,10 +59,6 @@ def query_key_map(screen: Screen) -> None:
         )
         st.caption(note + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
         label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
-        st.page_link(
-            "pages/query_key_map.py",
-            label="More maps of these vectors",
-            icon=":material/scatter_plot:",
-            query_params=selection.to_params(),
-            help="Other methods, one of them fitted to the attention itself, and how reliable each is.",
-        )
+        other_maps(screen.view)
+        return note
+    return ""

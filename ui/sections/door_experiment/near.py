@@ -8,6 +8,7 @@ from attnviz.maps.faithfulness import rank_by_distance
 from attnviz.records import AttentionPattern
 from ui.page.chart import chart
 from ui.page.view import View
+from ui.sections.other_maps import other_maps
 from ui.words.findings import amount, map_note, name, strongest_key
 from ui.words.literal import literal
 from ui.work import cache
@@ -27,8 +28,11 @@ def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
     return int(pattern.queries.positions[given.argmin()])
 
 
-def near_and_far(view: View, pattern: AttentionPattern, key: int) -> None:
-    """The same map twice: a query whose strongest key is near, and one whose strongest key is another."""
+def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
+    """The same map twice: a query whose strongest key is near, and one whose strongest key is another.
+
+    Returns how the map was made and how reliable it is.
+    """
     selection = view.selection
     st.subheader("2. Is the query near that key?", anchor=False)
     projection = cache.projection(
@@ -64,4 +68,7 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> None:
                 key=chart_key,
                 alt=f"Query-key map. {said}",
             )
-    st.caption(map_note(projection, cache.chances(selection.source, view.kind)[selection.layer]))
+    note = map_note(projection, cache.chances(selection.source, view.kind)[selection.layer])
+    st.caption(note)
+    other_maps(view)
+    return note

@@ -1,5 +1,7 @@
 """Step 4: the reader's own variation, and what it changes."""
 
+from functools import partial
+
 import streamlit as st
 
 from attnviz.figures.theme import isolated
@@ -10,11 +12,12 @@ from ui.choice.selection import Selection
 from ui.page.navigation import link_to, page_named
 from ui.page.view import View
 from ui.sections.door_experiment.experiment import Experiment
+from ui.streamlit_fixes.stale_values import tie
 from ui.words.findings import amount, name, strongest_key
 from ui.work import cache
 
-WORDS = ("window", "box", "letter", "shop", "bird", "sky")
-"""In place of "door"; each one token of BERT's vocabulary."""
+WORDS = ("door", "window", "box", "letter", "shop", "bird", "sky")
+"""The experiment's own first; each one token of BERT's vocabulary."""
 
 
 def variation(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> None:
@@ -26,11 +29,13 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
             "Another word",
             WORDS,
             index=None,
-            placeholder="door",
+            placeholder="none of these",
             width=220,
-            key="experiment_word",
-            on_change=_take_word,
-            args=(experiment.selection,),
+            **tie(
+                "experiment_word",
+                _word_of(selection, experiment.selection),
+                partial(_take_word, experiment.selection),
+            ),
             help="Puts this word in the place of “door” and computes everything anew.",
         )
         weights = cache.pair_weights(
@@ -52,13 +57,15 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
     st.dataframe(_table(view, pattern, key, experiment), hide_index=True, key="experiment_table")
 
 
-def _take_word(own: Selection) -> None:
+def _word_of(shown: Selection, own: Selection) -> str | None:
+    """The word that stands where the experiment has "door"; None in any other sentence."""
+    return next((word for word in WORDS if own.text.replace("door", word) == shown.text), None)
+
+
+def _take_word(own: Selection, word: str) -> None:
     """The experiment's sentence with another word in the place of "door"; query and key stay where they are."""
-    word = st.session_state.experiment_word
-    if word is not None:
-        st.session_state.experiment_word = None  # so that the same word can be selected again
-        text = own.text.replace("door", word)
-        state.change(model=own.model, text=text, second="", cut=False, query=own.query, key=own.key)
+    text = own.text.replace("door", word)
+    state.change(model=own.model, text=text, second="", cut=False, query=own.query, key=own.key)
 
 
 def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> dict[str, list[str]]:

@@ -23,14 +23,14 @@ from ui.work import cache
 MOSTLY = 0.5
 """Share of the queries whose nearest key has to be the strongest, for nearest keys to be read off."""
 
+_MAP_NAMES = {"attention": "attention map", "mds": "classical MDS map"}
+
 _STYLE = Path(__file__).parent / "belief.css"
 
 
 def panel(view: View, projection: Projection) -> None:
     """Whether this map can be read, and the figures that say so, beside those of the vectors it was made from."""
-    scores = _pattern(view, projection.layer, projection.head).scores
-    assert scores is not None  # weights come with their scores
-    chance = chance_correlation(scores)
+    chance = chance_of(view, projection)
     queries = Axis.of(view.trace.query_tokens(view.kind))
     has_bias = is_biased(view.trace.attention(projection.layer, view.kind))
     st.markdown(verdict(projection, chance, queries, has_bias=has_bias))
@@ -41,6 +41,13 @@ def panel(view: View, projection: Projection) -> None:
         )
 
 
+def chance_of(view: View, projection: Projection) -> float:
+    """The correlation that at most one shuffled map in twenty falls below."""
+    scores = _pattern(view, projection.layer, projection.head).scores
+    assert scores is not None  # weights come with their scores
+    return chance_correlation(scores)
+
+
 def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: bool = False) -> str:
     """What may be read off this map, in Markdown.
 
@@ -48,6 +55,7 @@ def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: b
         has_bias: whether the scores are more than scaled q . k, as in T5.
     """
     found = projection.in_map
+    this = f"This {_MAP_NAMES.get(projection.method, METHOD_NAMES[projection.method] + ' map')}"
     mean, nearest = correlation_text(found.order_correlation), percent_text(found.nearest_agreement)
     match judge(found, chance):
         case "unknown" if np.isnan(found.order_correlation):
@@ -56,7 +64,7 @@ def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: b
             return "**There are too few tokens to judge this map:** any map of so few keys may look right by chance."
         case "misleads":
             return (
-                f":red[**This map misleads:**] its distances match the scores no better than chance would. The correlation "
+                f":red[**{this} misleads:**] its distances match the scores no better than chance would. The correlation "
                 f"of distance and score is {mean} (−1 is perfect); at most one shuffled map in twenty goes below "
                 f"{correlation_text(chance)}. Do not read attention off it. {_cause(projection, has_bias)}"
             ).rstrip()
@@ -67,11 +75,11 @@ def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: b
                 else f"a tendency, and not single keys: the nearest has the largest weight for only {nearest} of the queries"
             )
             return (
-                f"**This map is rough:** nearer keys tend to have higher scores (correlation {mean}), but their order is "
+                f"**{this} is rough:** nearer keys tend to have higher scores (correlation {mean}), but their order is "
                 f"often wrong. What may be read off is {read}. {_cause(projection, has_bias)}"
             ).rstrip()
         case "fair":
-            said = f"**This map can be read:** nearer keys mostly have higher scores (correlation {mean})"
+            said = f"**{this} can be read:** nearer keys mostly have higher scores (correlation {mean})"
             if found.nearest_agreement >= MOSTLY:
                 said += f", and the nearest has the largest weight for {nearest} of the queries."
             else:

@@ -1,6 +1,7 @@
 """One comparison in every layer and head."""
 
-import numpy as np
+from dataclasses import replace
+
 import streamlit as st
 
 from attnviz.figures import draw_errors
@@ -28,10 +29,14 @@ def grid(view: View) -> None:
         help="Which comparison the cells show.",
     )
     check = report.check(name)
-    found = check.differences[view.kind]
-    layer, head = (int(one) for one in np.unravel_index(found.argmax(), found.shape))
+    of_kind = replace(
+        check,
+        differences={view.kind: check.differences[view.kind]},
+        tolerances={view.kind: check.tolerances[view.kind]},
+    )
+    _, layer, head = of_kind.worst
     st.markdown(
-        f"**{title(name)} differ most in layer {layer}, head {head}: {power(float(found.max()))}**"
+        f"**{title(name)} differ most, relative to their tolerance, in layer {layer}, head {head}: {power(of_kind.difference)}**"
         + " (as recorded)" * recorded
     )
     chart(

@@ -1,0 +1,46 @@
+"""The citation that Export copies: what was shown, as an entry that BibTeX can read whatever the text holds."""
+
+import re
+from pathlib import Path
+
+import attnviz
+from tests.app.screen import component, open_page
+from ui.export.citation import escaped
+
+ROOT = Path(__file__).parents[2]
+
+
+def citation(**params: object) -> str:
+    data = component(open_page(**params), "save_picture")
+    return str(data["citation"])
+
+
+def test_says_version_model_revision_text_and_head(door_trace):
+    said = citation(text="I was watching the door when it opened.", layer=3, head=1)
+    assert said.startswith("@software{attnviz,\n")
+    assert f"  version = {{{attnviz.__version__}}},\n" in said
+    revision = escaped(door_trace.provenance.revision)
+    assert (
+        f"note = {{Model all-MiniLM-L6-v2, revision {revision}; text ``I was watching the door when it opened.''; "
+        "layer 3, head 1}" in said
+    )
+
+
+def test_any_text_leaves_the_entry_whole():
+    said = citation(text="50% of {it} costs $5 & a_b #1 ~x^2 \\input{evil} and more words\nhere")
+    assert said.count("{") == said.count("}")
+    assert r"50\% of \textbraceleft{}it\textbraceright{} costs \$5 \& a\_b \#1…" in said
+    assert re.findall(r"(?<!\\)[%$&#_]", said) == []
+    assert "evil" not in said  # after eight words
+
+
+def test_a_backslash_starts_no_command():
+    assert escaped("\\input{x}\n~^") == (
+        r"\textbackslash{}input\textbraceleft{}x\textbraceright{} \textasciitilde{}\textasciicircum{}"
+    )
+
+
+def test_the_citation_of_the_repository_has_this_version():
+    said = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {attnviz.__version__}\n" in said
+    assert '- name: "The attnviz developers"' in said

@@ -1,0 +1,47 @@
+"""The BibTeX entry of what is on screen: attnviz and its version, with the model, the text and the head in its note.
+
+One concept: a citation. Typed text stands in it as text, never as LaTeX.
+"""
+
+import attnviz
+from ui.export.captions import plain
+from ui.page.view import View
+
+_MOST_WORDS, _MOST_CHARACTERS = 8, 80  # of the text
+# BibTeX counts escaped braces too, so braces are commands.
+_ESCAPED = {
+    "\\": r"\textbackslash{}",
+    "{": r"\textbraceleft{}",
+    "}": r"\textbraceright{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+} | {one: f"\\{one}" for one in "$&#%_"}
+
+
+def bibtex(view: View) -> str:
+    """An entry of type @software."""
+    source, selection = view.trace.provenance, view.selection
+    note = (
+        f"Model {escaped(source.model)}, revision {escaped(source.revision)}; "
+        f"text ``{escaped(_beginning(view.trace.tokens.text))}''; layer {selection.layer}, head {selection.head}"
+    )
+    return (
+        "@software{attnviz,\n"
+        "  author = {{The attnviz developers}},\n"
+        "  title = {attnviz},\n"
+        f"  version = {{{attnviz.__version__}}},\n"
+        f"  note = {{{note}}}\n"
+        "}\n"
+    )
+
+
+def escaped(text: str) -> str:
+    """Text on one line, every character that BibTeX or LaTeX reads otherwise escaped."""
+    return "".join(_ESCAPED.get(one, one) for one in plain(text))
+
+
+def _beginning(text: str) -> str:
+    words = text.split()
+    said = " ".join(words[:_MOST_WORDS])
+    is_cut = len(words) > _MOST_WORDS or len(said) > _MOST_CHARACTERS
+    return said[:_MOST_CHARACTERS] + "…" * is_cut
