@@ -43,6 +43,8 @@ def measure() -> Iterator[Measurement]:
                 found = float(page.evaluate("window.layoutShift"))
                 context.close()
                 yield Measurement(
-                    f"layout shift of {path or 'the first screen'}, {width} px", round(found, 3), BUDGET
+                    what=f"layout shift of {path or 'the first screen'}, {width} px",
+                    found=round(found, 3),
+                    budget=BUDGET,
                 )
         browser.close()

@@ -52,6 +52,10 @@ def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     weights = door_trace.weights(3, 1)
     assert f"“watching” gives {weights[3, 5]:.1%} to “door”" in said(experiment)
     own = column(experiment, "The experiment")
+    assert "the model fills in" not in own  # there is no language head
+    assert own["place of the key on the map, 1 is nearest"].endswith("of 11")
+    nearer = int(own["place of the key on the map, 1 is nearest"].split()[0]) - 1
+    assert ("no key is nearer" if nearer == 0 else f"{nearer} of the 11 keys") in said(experiment)
     assert own == column(experiment, "Yours")
     assert own["weight on the key"] == "47.5% on “door”"
     assert not [one for one in experiment.button if one.label == "Back to the experiment"]
@@ -68,6 +72,9 @@ def test_both_maps_are_the_same_points_with_another_query(experiment):
 def test_bert_is_offered_with_its_size_its_time_and_what_it_is_for(experiment):
     [button] = [one for one in experiment.button if one.label.startswith("Download ")]
     assert button.label == "Download 441 MB"
+    [line] = [one.value for one in experiment.markdown if "step 3 shows which word" in one.value]
+    assert "(441 MB, about 1 minute at 50 Mbit/s)" in line
+    assert line not in [one.value for one in experiment.expander[0].markdown]  # it is closed at first
     captions = " ".join(one.value for one in experiment.caption)
     assert "about 1 minute at 50 Mbit/s" in captions
     assert "step 3 shows which word the model fills in" in said(experiment)
@@ -141,6 +148,14 @@ class TestWithBert:
         [filled] = [one.value for one in at.markdown if one.value.startswith("At ")]
         assert f"**{best}**" in unescaped(filled)
         assert f"{float(shares.max()):.1%}" in unescaped(filled)
+        assert column(at, "The experiment")["the model fills in"] == f"{best}, {float(shares.max()):.1%}"
+
+        at.selectbox(key="experiment_word").select("window").run()
+        ids = tokenizer(MASKED.replace("door", "window"), return_tensors="pt")
+        with torch.inference_mode():
+            shares = theirs(**ids).logits[0, 7].softmax(dim=-1)
+        best = tokenizer.convert_ids_to_tokens(int(shares.argmax()))
+        assert column(at, "Yours")["the model fills in"] == f"{best}, {float(shares.max()):.1%}"
 
     def test_the_example_leads_to_the_head_of_the_experiment(self, bert):
         at = open_page(model="bert-base-uncased", text="The cat slept.", layer=5, head=7)

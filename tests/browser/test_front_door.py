@@ -3,9 +3,11 @@
 import pytest
 from playwright.sync_api import expect
 
+from attnviz.cli import main
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import DOOR, finding, link, open_screen, sentence, wait_for_link, wait_until_idle
-from ui.page.navigation import PAGES
+from ui.page.frame import WITHOUT_FINDING
+from ui.page.navigation import PAGES, page_named
 
 
 def tour(page):
@@ -115,6 +117,35 @@ def test_on_a_phone_what_is_found_stays_in_sight(server, visitors):
     page.mouse.move(200, 600)
     page.mouse.wheel(0, 500)
     expect(finding(page)).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("name", WITHOUT_FINDING)
+def test_on_a_phone_a_tap_on_next_is_seen_on_every_page(name, server, visitors):
+    page = visitors(width=400, height=800)
+    open_screen(page, server, page_named(name).address, layer=3, head=1)
+    line = page.locator(".st-key-selected_finding")
+    expect(line).to_contain_text("Layer 3, head 1: “it” gives 47.5%")
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(line).to_contain_text("Layer 3, head 2: “it” gives 1.7%")
+    expect(line).to_be_in_viewport(ratio=1)
+    page.mouse.move(200, 600)
+    page.mouse.wheel(0, 900)
+    expect(line).to_be_in_viewport(ratio=1)
+    page.set_viewport_size({"width": 1366, "height": 900})
+    expect(line).to_be_hidden()
+
+
+def test_on_a_phone_the_drawer_closes_when_a_bundle_is_opened(server, visitors, tmp_path, embedded):
+    path = tmp_path / "bundle.zip"
+    assert main(["export", DOOR, "--layer", "3", "--head", "1", "--out", str(path)]) == 0
+    page = visitors(width=400, height=800)
+    open_screen(page, server)
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_role("button", name="Open a bundle").click()
+    page.locator("input[type=file]").set_input_files(path)
+    expect(page.get_by_text("From a bundle, as recorded")).to_be_visible()
+    expect(page.get_by_role("button", name="Open a bundle")).not_to_be_in_viewport()
+    expect(page.locator("input[type=file]")).to_have_count(0)
 
 
 def test_a_tap_on_a_page_keeps_what_is_typed(server, page):

@@ -10,6 +10,7 @@ from ui.choice.selection import FIELDS
 from ui.page.navigation import PAGES
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 QUOTE = re.compile(r"^`(?P<line>[^`]+)` in `(?P<file>[^`]+)`$", re.MULTILINE)
 FILE = re.compile(r"`((?:attnviz|ui|pages|tests|docs)/[\w/.]*|app\.py)`")
 
@@ -81,3 +82,12 @@ def test_checks_can_fail():
     assert misquoted("`no such line` in `attnviz/errors.py`") == ["no such line"]
     assert missing("`attnviz/nothing.py` and `attnviz/errors.py`") == ["attnviz/nothing.py"]
     assert rows_of_pages("| page | what it answers |\n|---|---|\n| One | Why? |\n\n| no | row |") == ["One"]
+
+
+def test_readme_asks_each_page_s_question_as_the_page_does():
+    rows = {
+        row.split(" | ")[0][2:]: row.split(" | ")[1] for row in README.splitlines() if row.startswith("| ")
+    }
+    assert {one.name: rows[one.name][: len(one.question)] for one in PAGES} == {
+        one.name: one.question for one in PAGES
+    }

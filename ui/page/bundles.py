@@ -39,6 +39,11 @@ def _uploader_key() -> str:
     return f"bundle_{of_session(Uploads).n_taken}"
 
 
+def n_opened() -> int:
+    """How many bundles the visitor has opened."""
+    return of_session(Uploads).n_taken
+
+
 def uploader() -> None:
     """The popover that takes a file, and what was wrong with the last one."""
     with st.popover("Open a bundle", icon=":material/folder_open:", width="stretch", key="open_bundle"):

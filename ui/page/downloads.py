@@ -55,6 +55,12 @@ def _size(name: str, _offer: Offer) -> int | str:
         return str(error)
 
 
+def effort(offer: Offer) -> str:
+    """Size and time of a download, "441 MB, about 1 minute at 50 Mbit/s"; empty where its size is not known."""
+    size = _size(offer.name, offer)
+    return "" if isinstance(size, str) else f"{size / 1e6:,.0f} MB, {_minutes(size)} at 50 Mbit/s"
+
+
 def panel(offer: Offer) -> None:
     """Size and Download button of a model that is not on disk, its progress, or what went wrong."""
     with st.container(border=True, key="download"):

@@ -23,6 +23,7 @@ from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
 from ui.streamlit_fixes.runs_in_turn import take_turns
 from ui.streamlit_fixes.stale_values import open_page
+from ui.words.findings import finding, place, strongest_key
 from ui.words.literal import literal
 from ui.work import cache
 from ui.work.opened_bundles import opened
@@ -33,6 +34,16 @@ take_turns(line.enter, line.leave)
 
 _ICON = Path(__file__).parent / "icon.png"
 _LOGO = Path(__file__).parent / "logo.svg"
+WITHOUT_FINDING = (
+    "Scaling",
+    "Positions",
+    "Kinds of attention",
+    "Claims",
+    "Cost",
+    "Glossary",
+    "Verification",
+)
+"""Pages that do not begin with what the selected head does."""
 _SIDEBAR_WIDTH = 220  # px, for the longest name of a page
 
 
@@ -62,7 +73,9 @@ def frame_around(name: str) -> Iterator[View]:
     st.logo(str(_LOGO), size="large", icon_image=str(_ICON))
     open_page(page.name, state.was_clicked())
     with st.sidebar:
-        taps()  # the first of the sidebar: it takes its width before the page is drawn beside it
+        taps(
+            bundles.n_opened()
+        )  # the first of the sidebar: it takes its width before the page is drawn beside it
         charts_stay()
         theme_change(_theme(), on_change=state.hold)
         tooltips()
@@ -75,8 +88,8 @@ def frame_around(name: str) -> Iterator[View]:
         st.stop()
     with st.container(key="controls", gap="small"):
         examples_place = controls.sentence()
-        place = st.container(key="place", horizontal=True, gap="small")
-        with place:
+        head_place = st.container(key="place", horizontal=True, gap="small")
+        with head_place:
             controls.model()
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
@@ -88,11 +101,13 @@ def frame_around(name: str) -> Iterator[View]:
         controls.examples(view)
     with lesson_place:
         lesson.offer(page.name, view)
+    if page.name in WITHOUT_FINDING:
+        _selected_finding(view)
     try:
         yield view
     finally:
         state.mirror(linked)
-        with place:
+        with head_place:
             controls.place(view)
             controls.rows_and_columns(view)
         with places.next:
@@ -111,6 +126,14 @@ def frame_around(name: str) -> Iterator[View]:
             ]
             if notes:
                 st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
+
+
+def _selected_finding(view: View) -> None:
+    """What the selected query gives, in words; only a phone shows it, where the page's own numbers are out of sight."""
+    pattern = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
+    key = strongest_key(pattern, view.query) if view.selection.key is None else view.selection.key
+    with st.container(key="selected_finding"):
+        st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
 def _view(selection: Selection, places: Places) -> tuple[View, Selection]:

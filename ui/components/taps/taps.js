@@ -3,7 +3,15 @@
 const FIELD = '[class*="st-key-field_"] :is(textarea, input[type="text"]):not([role="combobox"])';
 const PATIENCE_MS = 3000; // for a text that cannot be read, after which links stay as they are
 
-export default function () {
+function closeDrawer() {
+  if (!matchMedia("(max-width: 768px)").matches) return;
+  document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click();
+}
+
+export default function ({ data, parentElement }) {
+  const own = parentElement.querySelector(".taps").dataset;
+  if (own.opened !== undefined && own.opened !== String(data.opened)) closeDrawer();
+  own.opened = data.opened;
   let before = ""; // what a field held when it was entered
   let isChanged = false;
   const enter = ({ target }) => {
@@ -32,8 +40,7 @@ export default function () {
     const patience = setTimeout(open, PATIENCE_MS);
   };
   const close = (event) => {
-    if (!event.target.closest(".stSidebar a") || !matchMedia("(max-width: 768px)").matches) return;
-    document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click();
+    if (event.target.closest(".stSidebar a")) closeDrawer();
   };
   document.addEventListener("focusin", enter);
   document.addEventListener("pointerdown", leave, true);

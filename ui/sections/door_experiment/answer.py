@@ -3,10 +3,18 @@
 import streamlit as st
 
 from attnviz.figures.theme import isolated, share_text
+from ui.choice.selection import Selection
 from ui.page.view import View
 from ui.words.findings import name
 from ui.words.literal import literal, quoted
 from ui.work import cache
+
+
+def blank(selection: Selection, query: int) -> int:
+    """Position of the mask token: the query where it is one or there is none, the first one otherwise."""
+    label = cache.mask_label(selection.source)
+    masked = [at for at, one in enumerate(cache.trace(selection.source).tokens.labels) if one == label]
+    return query if not masked or query in masked else masked[0]
 
 
 def answer(view: View) -> None:
@@ -14,8 +22,8 @@ def answer(view: View) -> None:
     st.subheader("3. What does the model fill in?", anchor=False)
     source, trace = view.selection.source, view.trace
     label = cache.mask_label(source)
-    masked = [at for at, one in enumerate(trace.tokens.labels) if one == label]
-    at = view.query if not masked or view.query in masked else masked[0]
+    at = blank(view.selection, view.query)
+    masked = trace.tokens.labels[at] == label
     found = cache.predictions(source, trace, at)
     if found is None:
         st.markdown(

@@ -45,12 +45,13 @@ def introduction(experiment: Experiment, is_shown: bool) -> None:
         "two tokens attend to each other: queries and keys that point the same way."
     )
     if locate(offer(BERT)) is None:
-        with st.expander("The same with bert-base-uncased, the model used in most articles"):
-            st.markdown(
-                "Once downloaded, this page uses “I was watching the door when \\[MASK\\] opened.”, layer 3, head "
-                "11, and step 3 shows which word the model fills in: that step needs a language head, which the bundled "
-                "model does not have."
-            )
+        effort = downloads.effort(offer(BERT))
+        st.markdown(
+            f"With bert-base-uncased, the model used in most articles{f' ({effort})' * bool(effort)}, this page uses “I was "
+            "watching the door when \\[MASK\\] opened.”, layer 3, head 11, and step 3 shows which word the model fills in: "
+            "that step needs a language head, which the bundled model does not have."
+        )
+        with st.expander("Download bert-base-uncased"):
             downloads.panel(offer(BERT))
     if not is_shown:
         st.button(

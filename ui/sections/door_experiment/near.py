@@ -5,7 +5,8 @@ import streamlit as st
 
 from attnviz.figures import draw_projection
 from attnviz.maps.faithfulness import rank_by_distance
-from attnviz.records import AttentionPattern
+from attnviz.records import AttentionPattern, Kind, Projection
+from ui.choice.selection import Selection
 from ui.page.chart import chart
 from ui.page.view import View
 from ui.sections.other_maps import other_maps
@@ -28,6 +29,19 @@ def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
     return int(pattern.queries.positions[given.argmin()])
 
 
+def door_map(selection: Selection, kind: Kind) -> Projection:
+    """The map of the articles: t-SNE, cosine distance, perplexity 5."""
+    return cache.projection(
+        selection.source,
+        *selection.place,
+        kind,
+        metric="cosine",
+        perplexity=5.0,
+        iterations=selection.maps.iterations,
+        seed=selection.seed,
+    )
+
+
 def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
     """The same map twice: a query whose strongest key is near, and one whose strongest key is another.
 
@@ -35,15 +49,7 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
     """
     selection = view.selection
     st.subheader("2. Is the query near that key?", anchor=False)
-    projection = cache.projection(
-        selection.source,
-        *selection.place,
-        view.kind,
-        metric="cosine",
-        perplexity=5.0,
-        iterations=selection.maps.iterations,
-        seed=selection.seed,
-    )
+    projection = door_map(selection, view.kind)
     weights = view.trace.weights(*selection.place, view.kind)
     n_key = len(projection.key_tokens)
     queries = (view.query, other_query(pattern, view.query, key))

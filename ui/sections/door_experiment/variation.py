@@ -4,20 +4,24 @@ from functools import partial
 
 import streamlit as st
 
-from attnviz.figures.theme import isolated
+from attnviz.figures.theme import isolated, share_text
 from attnviz.heads import ranked
+from attnviz.maps.faithfulness import rank_by_distance
 from attnviz.records import AttentionPattern, Head
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.page.navigation import link_to, page_named
 from ui.page.view import View
+from ui.sections.door_experiment.answer import blank
 from ui.sections.door_experiment.experiment import Experiment
+from ui.sections.door_experiment.near import door_map
 from ui.streamlit_fixes.stale_values import tie
 from ui.words.findings import amount, name, strongest_key
 from ui.work import cache
 
 WORDS = ("door", "window", "box", "letter", "shop", "bird", "sky")
 """The experiment's own first; each one token of BERT's vocabulary."""
+NO_HEAD = "no language head"
 
 
 def variation(view: View, pattern: AttentionPattern, key: int, experiment: Experiment) -> None:
@@ -72,31 +76,45 @@ def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experime
     own = experiment.selection
     of_own = cache.pattern(own.source, *own.place, cache.trace(own.source).kinds[0], "weights")
     assert own.query is not None and own.key is not None
-    return {
-        "": [
-            "sentence",
-            "model",
-            "head",
-            "query",
-            "weight on the key",
-            "strongest key other than special tokens",
-        ],
+    columns = {
         "The experiment": _column(own, of_own, own.query, own.key),
         "Yours": _column(view.selection, pattern, view.query, key),
     }
+    names = [one for one in columns["Yours"] if any(column[one] for column in columns.values())]
+    return {"": names} | {
+        title: [column[one] or NO_HEAD for one in names] for title, column in columns.items()
+    }
 
 
-def _column(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> list[str]:
+def _column(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> dict[str, str]:
+    """What one of the two is and gives, by what it is called."""
     row, column = pattern.queries.index(query), pattern.keys.index(key)
     strongest = strongest_key(pattern, query)
     given = "not shown"
     if row is not None and column is not None:
         given = f"{amount(pattern, row, column)} on {name(pattern.keys, key)}"
-    return [
-        isolated(selection.text),
-        selection.model,
-        str(selection.place.title),
-        name(pattern.queries, query),
-        given,
-        name(pattern.keys, strongest),
-    ]
+    return {
+        "sentence": isolated(selection.text),
+        "model": selection.model,
+        "head": str(selection.place.title),
+        "query": name(pattern.queries, query),
+        "weight on the key": given,
+        "strongest key other than special tokens": name(pattern.keys, strongest),
+        "place of the key on the map, 1 is nearest": _nearness(selection, pattern, query, key),
+        "the model fills in": _filled(selection, query),
+    }
+
+
+def _nearness(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> str:
+    """How many-th nearest the key is to the query on the map of step 2, of how many keys."""
+    projection = door_map(selection, pattern.kind)
+    return f"{rank_by_distance(projection, query, key)} of {len(projection.key_tokens)}"
+
+
+def _filled(selection: Selection, query: int) -> str:
+    """The likeliest token where the query is; empty without a language head."""
+    at = blank(selection, query)
+    found = cache.predictions(selection.source, cache.trace(selection.source), at)
+    if found is None:
+        return ""
+    return f"{isolated(found.labels[0])}, {share_text(float(found.probabilities[0]))}"
