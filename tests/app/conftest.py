@@ -8,6 +8,7 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
+from ui.page import downloads
 from ui.work import cache, with_model
 
 
@@ -17,6 +18,12 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     Chromium have the processes."""
     monkeypatch.setattr(cache, "elsewhere", lambda function, *args, **named: function(*args, **named))
     monkeypatch.setattr(with_model, "_model", lambda name: cache.model(name))
+
+
+@pytest.fixture(autouse=True)
+def _on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AppTest of Streamlit 1.67 has no address of its visitor."""
+    monkeypatch.setattr(downloads, "_address", lambda: "127.0.0.1")
 
 
 @pytest.fixture(autouse=True, scope="session")

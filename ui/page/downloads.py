@@ -57,6 +57,8 @@ def _size(name: str, _offer: Offer) -> int | str:
 
 def effort(offer: Offer) -> str:
     """Size and time of a download, "441 MB, about 1 minute at 50 Mbit/s"; empty where its size is not known."""
+    if not is_allowed():  # and the Hub is not asked
+        return ""
     size = _size(offer.name, offer)
     return "" if isinstance(size, str) else f"{size / 1e6:,.0f} MB, {_minutes(size)} at 50 Mbit/s"
 
@@ -109,7 +111,12 @@ def is_allowed() -> bool:
     if limits.DOWNLOADS != "local":
         return limits.DOWNLOADS == "yes"
     through_proxy = any(name in st.context.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"))
-    return st.context.ip_address in (None, "127.0.0.1", "::1") and not through_proxy
+    return _address() in (None, "127.0.0.1", "::1") and not through_proxy
+
+
+def _address() -> str | None:
+    """Where the visitor's browser is; Streamlit gives None for this machine."""
+    return st.context.ip_address
 
 
 def _start(name: str) -> None:
