@@ -238,8 +238,10 @@ def usual(name: str) -> Any:
 
 
 def can_be(name: str, value: Any) -> bool:
-    """Whether a field, by its name in a link, can have a value; None where it may be empty."""
-    return usual(name) is None if value is None else FIELDS[name].can_hold(value)
+    """Whether a field, by its name in a link, can have a value: its default, which may be empty, or what it can hold."""
+    usually = usual(name)
+    is_usual = value is usually or (type(value) is type(usually) and value == usually)
+    return is_usual or (value is not None and FIELDS[name].can_hold(value))
 
 
 def first_selection(model: str) -> Selection:

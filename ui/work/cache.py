@@ -124,7 +124,7 @@ def trace(source: Source) -> Trace:
 def _computed_trace(source: Source) -> Trace:
     if (longest := max(len(source.text), len(source.second))) > CHARACTERS:
         raise TextTooLongError(
-            f"This text is {longest:,} characters long; this server takes at most {CHARACTERS:,}. Shorten it.",
+            f"The text is {longest:,} characters long; attnviz takes at most {CHARACTERS:,}. Paste a shorter passage.",
             length=longest,
             limit=CHARACTERS,
             unit="characters",
