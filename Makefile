@@ -42,7 +42,7 @@ test quick app browser: export OMP_NUM_THREADS ?= 1
 test: check chromium ## Everything: check, the examples in docstrings and docs, and all tests
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
 	$(BIN)/python -m pytest tests/unit tests/parity tests/property $(SPREAD)
-	$(BIN)/python -m pytest tests/app tests/browser $(AS_SERVED) $(SPREAD)
+	$(BIN)/python -m pytest tests/app tests/server tests/browser $(AS_SERVED) $(SPREAD)
 
 quick: check ## The fast tests alone, in a minute and a half
 	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" $(SPREAD)

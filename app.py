@@ -4,16 +4,31 @@ from pathlib import Path
 from posixpath import join
 
 import streamlit as st
+from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ui.page.navigation import PAGES
 from ui.page.style import style
 from ui.streamlit_fixes.first_html import first_html
+from ui.streamlit_fixes.no_address_lookup import look_nothing_up
+from ui.work import gate
+from ui.work.serving import serving
+
+look_nothing_up()
 
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")
 
+
+def _refusal() -> str | None:
+    return gate.FULL if gate.is_full() else None
+
+
 app = st.App(
     Path(__file__).with_name("attention.py"),
-    routes=[Route(join("/", _BASE, page.address), first_html(page.title, _STYLE)) for page in PAGES],
+    lifespan=serving,
+    middleware=[Middleware(gate.Gate)],
+    routes=[
+        Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, _refusal)) for page in PAGES
+    ],
 )

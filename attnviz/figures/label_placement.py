@@ -43,7 +43,7 @@ def place_labels(
         for number, boxes in options.items():
             others = [options[one][side] for one, side in chosen.items() if one != number]
             taken = np.vstack([dots, *others])
-            chosen[number] = int(np.argmin([overlap(box, taken) for box in boxes]))
+            chosen[number] = int(overlap(boxes, taken).argmin())
     for number in _crowded({one: options[one][side] for one, side in chosen.items()}, is_named):
         del chosen[number]
     texts = [text if number in chosen else "" for number, text in enumerate(texts)]
@@ -73,7 +73,10 @@ def _crowded(boxes: dict[int, np.ndarray], is_named: Bool[np.ndarray, " point"])
         covered[worst] = covered[:, worst] = 0
 
 
-def overlap(box: Float[np.ndarray, "4"], others: Float[np.ndarray, "box 4"]) -> float:
-    """Area that a box shares with other boxes."""
-    shared = (box[2:] + others[:, 2:]) / 2 - np.abs(box[:2] - others[:, :2])
-    return float(shared.clip(min=0).prod(axis=1).sum())
+def overlap(
+    boxes: Float[np.ndarray, "side 4"], others: Float[np.ndarray, "box 4"]
+) -> Float[np.ndarray, " side"]:
+    """Area that each box shares with the other boxes."""
+    shared = (boxes[:, None, 2:] + others[:, 2:]) / 2 - np.abs(boxes[:, None, :2] - others[:, :2])
+    area: Float[np.ndarray, " side"] = shared.clip(min=0).prod(axis=2).sum(axis=1)
+    return area

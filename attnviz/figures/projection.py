@@ -230,7 +230,7 @@ def _contours(
         inside = ((places - size / 2 >= lowest) & (places + size / 2 <= highest)).all(axis=1)
         if inside.any():
             boxes = [[*place, *size] for place in places[inside]]
-            best = boxes[int(np.argmin([overlap(np.array(box), taken) for box in boxes]))]
+            best = boxes[int(overlap(np.array(boxes), taken).argmin())]
             taken = np.vstack([taken, best])
             numbers.append(
                 {

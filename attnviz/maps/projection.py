@@ -7,6 +7,7 @@ torch nor transformers is needed.
 
 from collections.abc import Callable
 from dataclasses import fields
+from inspect import signature
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -98,6 +99,14 @@ def project(
         seed=seed,
     )
     return with_tokens(placed, trace, layer, head, kind)
+
+
+DEFAULTS = {
+    name: one.default
+    for name, one in signature(project).parameters.items()
+    if name not in ("kind", "values") and one.default is not one.empty
+}
+"""What `project` is made with where nothing else is asked for, as `place` takes it."""
 
 
 def arrays(

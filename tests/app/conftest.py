@@ -8,6 +8,23 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
+from ui.page import downloads
+from ui.work import cache, with_model
+
+
+@pytest.fixture(autouse=True)
+def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page waits for is made in this process, where a test can plant a fault; tests/unit/test_jobs.py and the tests in
+    Chromium have the processes."""
+    monkeypatch.setattr(cache, "elsewhere", lambda function, *args, **named: function(*args, **named))
+    monkeypatch.setattr(with_model, "_model", lambda name: cache.model(name))
+
+
+@pytest.fixture(autouse=True)
+def _on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AppTest of Streamlit 1.67 has no address of its visitor."""
+    monkeypatch.setattr(downloads, "_address", lambda: "127.0.0.1")
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _packages_scanned_once() -> Iterator[None]:

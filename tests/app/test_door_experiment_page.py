@@ -17,7 +17,7 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
-from ui.work import cache
+from ui.work.remembered import MODELS
 
 PAGE = "pages/door_experiment.py"
 MASKED = "I was watching the door when [MASK] opened."
@@ -127,9 +127,9 @@ class TestWithBert:
         network.save_pretrained(folder)
         bundled = locate(offer(EMBEDDED))
         tf.AutoTokenizer.from_pretrained(bundled.folder).save_pretrained(folder)
-        cache.model.clear()
+        MODELS.clear()
         yield folder
-        cache.model.clear()
+        MODELS.clear()
 
     def test_it_runs_on_it_and_says_what_the_model_fills_in(self, bert):
         at = open_page(PAGE)

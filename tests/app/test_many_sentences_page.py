@@ -204,6 +204,7 @@ def test_every_control_says_what_it_does():
 def test_other_families(family, kind, checkpoint, monkeypatch):
     folder = checkpoint(family)
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    jobs.end()  # the next process knows of it
     at = open_lines("a cat sat\nthe door", model=folder.name, kind=kind, text="a cat")
     assert errors(at) == []
     assert "2 sentences" in said_first(at)
@@ -212,6 +213,7 @@ def test_other_families(family, kind, checkpoint, monkeypatch):
 def test_cross_attention_is_refused(checkpoint, monkeypatch):
     folder = checkpoint("t5")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    jobs.end()  # the next process knows of it
     at = open_lines("a cat sat", model=folder.name, kind="cross", text="a cat", second="the mat")
     assert any("Select encoder attention" in one for one in errors(at))
 

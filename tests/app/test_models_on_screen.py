@@ -20,6 +20,7 @@ from tests.app.screen import (
     unescaped,
 )
 from tests.hub import LoopbackHub, save_tiny_bert
+from ui import limits
 from ui.page import downloads
 
 NAME = "tiny/bert"
@@ -290,3 +291,29 @@ class TestKinds:
     def test_a_model_with_one_kind_has_no_switch(self):
         at = open_page()
         assert not [one for one in at.get("button_group") if one.key == "field_kind"]
+
+
+class TestWhoMayDownload:
+    """Only a browser on the server's own machine, where the operator says nothing else."""
+
+    @pytest.mark.parametrize(
+        ("address", "said", "is_offered"),
+        [
+            ("127.0.0.1", "local", True),
+            ("10.1.2.3", "local", False),
+            ("10.1.2.3", "yes", True),
+            ("::1", "no", False),
+        ],
+    )
+    def test_others_get_no_button_and_start_nothing(self, hub, monkeypatch, address, said, is_offered):
+        monkeypatch.setattr(downloads, "_address", lambda: address)
+        monkeypatch.setattr(limits, "DOWNLOADS", said)
+        at = open_page(model=NAME)
+        assert_no_exception(at)
+        assert ("start_download" in [one.key for one in at.button]) == is_offered
+        started = []
+        monkeypatch.setattr(downloads, "_Download", started.append)
+        with monkeypatch.context() as patch:
+            patch.setattr(downloads, "is_allowed", lambda: is_offered)
+            downloads._start(NAME)
+        assert started == [NAME] * is_offered

@@ -34,6 +34,7 @@ from ui.export import captions as picture_captions
 from ui.export import take
 from ui.page.navigation import PAGES
 from ui.work import cache
+from ui.work.remembered import NUMBERS
 
 PLACE = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
 
@@ -470,7 +471,7 @@ class TestComparing:
         made = []
         compare = cache.compare_bundle
         monkeypatch.setattr(cache, "compare_bundle", lambda *of: made.append(of) or compare(*of))
-        cache._compared_report.clear()
+        NUMBERS.clear()
         for _ in range(2):
             at = open_bundle(open_page(), door_bundle)
             assert verdict(at) == RECORDED

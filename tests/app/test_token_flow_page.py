@@ -136,7 +136,7 @@ class TestSeveralHeads:
             "L1 H7",
         ]
         assert "Lines of 4 heads at most are drawn" in caption(at)
-        assert caption(at).endswith("without layer 0, head 2; layer 5, all heads.")
+        assert "without layer 0, head 2; layer 5, all heads." in caption(at)
 
         assert "at most" not in caption(open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,3.1"))
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import streamlit as st
 
 import attnviz
 from attnviz.model import verification
@@ -12,6 +11,7 @@ from attnviz.model.verification import reference_weights
 from tests.app.screen import DOOR, assert_no_exception, errors, figure, numbers, open_page, unescaped
 from ui.choice.presets import PRESETS
 from ui.words.findings import power
+from ui.work.remembered import NUMBERS
 
 
 @pytest.fixture
@@ -131,9 +131,9 @@ def test_presets_that_fail_are_not_counted_as_passed(page, monkeypatch):
         return replace(report, checks=checks)
 
     monkeypatch.setattr(verification, "verify", failing)
-    st.cache_resource.clear()
+    NUMBERS.clear()
     page.button(key="verify_presets").click().run()
-    st.cache_resource.clear()  # no other test gets these reports
+    NUMBERS.clear()  # no other test gets these reports
 
     assert_no_exception(page)
     assert any(one.value == f"**0 of {len(PRESETS)} passed.**" for one in page.markdown)

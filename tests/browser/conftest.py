@@ -59,7 +59,11 @@ def running_server(log: Path, script: str = "app.py", **environment: str) -> Ite
     address = f"http://127.0.0.1:{port}/{environment.get('STREAMLIT_SERVER_BASE_URL_PATH', '')}".rstrip("/")
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | environment, stdout=output, stderr=subprocess.STDOUT
+            command,
+            cwd=ROOT,
+            env=os.environ | {"ATTNVIZ_WARM": "no"} | environment,  # a server of a test has few visitors
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         try:
             _wait_for(f"{address}/_stcore/health", process, log)

@@ -205,7 +205,7 @@ def test_others_go_on_while_a_map_is_made(visitors, server):
         "text": LONG,
         "cut": 1,
         "method": "tsne",
-        "iterations": 5000,
+        "iterations": 2500,
         "seed": 41,
     }  # long enough to be seen while it is made
     busy.goto(f"{server}/query_key_map?{urlencode(PLACE | much)}")

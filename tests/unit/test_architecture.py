@@ -31,7 +31,7 @@ FLOORS = (
     ("attnviz.figures",),
     ("attnviz.bundle",),
     ("attnviz.cli",),
-    ("ui.session",),
+    ("ui.session", "ui.limits"),
     ("ui.words", "ui.components", "ui.streamlit_fixes"),
     ("ui.work",),
     ("ui.choice",),

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
 from ui.work import jobs
 from ui.work.jobs import Call, Job, WorkerLostError
+from ui.work.turns import Line
 
 ROOT = Path(__file__).parents[2]
 LONG = 120.0  # seconds; nothing here takes that long
@@ -312,3 +314,64 @@ def test_what_is_idle_takes_no_thread():
     wait(lambda: not any(thread.name.endswith("(_serve)") for thread in threading.enumerate()))
     assert len(jobs._workers._jobs) == 0
     assert jobs._workers._n_thread == 0
+
+
+class TestElsewhere:
+    """A call that a page waits for."""
+
+    def test_gives_what_another_process_makes(self):
+        assert jobs.elsewhere(os.getpid) != os.getpid()
+
+    def test_raises_what_the_call_raises(self):
+        with pytest.raises(ZeroDivisionError):
+            jobs.elsewhere(divmod, 1, 0)
+
+    def test_others_have_the_turn_meanwhile(self, monkeypatch):
+        line = Line(1)
+        monkeypatch.setattr(jobs, "line", line)
+        line.enter(lambda ahead, seconds: None)
+        during = []
+        other = threading.Thread(
+            target=lambda: (
+                line.enter(lambda ahead, seconds: None),
+                during.append(line.n_under_way),
+                line.leave(),
+            )
+        )
+        other.start()
+        jobs.elsewhere(time.sleep, 0.3)
+        assert during == [1]
+        assert line.n_under_way == 1  # and then it is back
+        line.leave()
+        other.join(LONG)
+
+
+class TestKept:
+    """Finished jobs stay while there is room for their results."""
+
+    def test_by_bytes(self, monkeypatch, sessions):
+        monkeypatch.setattr(jobs, "_kept", OrderedDict())
+        monkeypatch.setattr(jobs, "JOBS_MB", 0.0025)
+        monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+        made = []
+        for name in "abc":
+            sessions(name)
+            work = jobs.job(name, 0, lambda: [(bytes, (1000,), {})])
+            monkeypatch.setattr(jobs, "PATIENCE", LONG)
+            done(work)
+            monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+            made.append(work)
+        assert jobs.kept_bytes() == sum(
+            one.n_bytes for one in made
+        )  # one more is looked at when the next is asked for
+        jobs.job("d", 0, list)
+        assert [name for name, _ in jobs._kept] == ["b", "c", "d"]
+
+    def test_those_that_are_watched_stay(self, monkeypatch, sessions):
+        monkeypatch.setattr(jobs, "_kept", OrderedDict())
+        monkeypatch.setattr(jobs, "JOBS", 1)
+        sessions("one")
+        work = jobs.job("watched", 0, list)
+        work.watch()
+        jobs.job("other", 0, list)
+        assert jobs.job("watched", 0, list) is work

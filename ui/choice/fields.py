@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -50,11 +51,11 @@ class Text:
         return written, ""
 
     def can_hold(self, value: Any) -> bool:
-        """Whether a field can hold a value that a widget sends.
+        """Whether a field can hold a value that a widget or a component sends, whatever a browser makes of it.
 
         It cannot hold the label of an option: Streamlit 1.67 passes that on when the option is no longer there.
         """
-        return True
+        return isinstance(value, str)
 
     def widget(self) -> dict[str, Any]:
         """Arguments of its widget: label and help, and options or range."""
@@ -109,6 +110,9 @@ class Switch(Text):
             return written == "1", ""
         raise LinkError(f"The link asks for {name} “{written}”; it can be 0 or 1. It is taken as 0.")
 
+    def can_hold(self, value: Any) -> bool:
+        return isinstance(value, bool)
+
     @property
     def words(self) -> str:
         return "`0` or `1`"
@@ -136,7 +140,8 @@ class Number(Text):
         return nearest, f"The link asks for {name} {number}; {nearest} is the nearest there is."
 
     def can_hold(self, value: Any) -> bool:
-        return not isinstance(value, str)
+        is_one = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
+        return is_one and self.lowest <= value <= min(self.highest, _LARGEST_NUMBER)
 
     def widget(self) -> dict[str, Any]:
         kind = int if self.whole else float
@@ -166,7 +171,7 @@ class Positions(Text):
         return tuple(sorted({int(one) for one in numbers if one is not None and one >= 0})), ""
 
     def can_hold(self, value: Any) -> bool:
-        return not any(isinstance(one, str) for one in value)
+        return isinstance(value, list | tuple) and all(_is_position(one) for one in value)
 
     @property
     def words(self) -> str:
@@ -184,6 +189,11 @@ class Cells(Text):
         said = f"The link asks for cells “{written}”; they are written as 3.5,4.2."
         return found, said if len(found) < len(asked) else ""
 
+    def can_hold(self, value: Any) -> bool:
+        return isinstance(value, tuple) and all(
+            isinstance(cell, Cell) and all(map(_is_position, cell)) for cell in value
+        )
+
     @property
     def words(self) -> str:
         return "cells as query and key, as `7.5,7.6`"
@@ -200,7 +210,7 @@ class Heads(Text):
         return found, said if len(found) < len(asked) else ""
 
     def can_hold(self, value: Any) -> bool:
-        return all(isinstance(one, Head | AllHeads) for one in value)
+        return isinstance(value, list | tuple) and all(isinstance(one, Head | AllHeads) for one in value)
 
     @property
     def words(self) -> str:
@@ -218,6 +228,9 @@ class OneHead(Text):
                 f"The link asks for {name} “{written}”; it is written as 3.5, layer and head. It is left out."
             )
         return found, ""
+
+    def can_hold(self, value: Any) -> bool:
+        return isinstance(value, Head)
 
     @property
     def words(self) -> str:
@@ -299,6 +312,10 @@ def _heads(written: str) -> Head | AllHeads | None:
         return read_heads(written)
     except ValueError:
         return None
+
+
+def _is_position(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) <= _LARGEST_NUMBER
 
 
 def _number(text: str, *, whole: bool) -> int | float | None:

@@ -237,6 +237,13 @@ def usual(name: str) -> Any:
     return None if found is MISSING else found
 
 
+def can_be(name: str, value: Any) -> bool:
+    """Whether a field, by its name in a link, can have a value: its default, which may be empty, or what it can hold."""
+    usually = usual(name)
+    is_usual = value is usually or (type(value) is type(usually) and value == usually)
+    return is_usual or (value is not None and FIELDS[name].can_hold(value))
+
+
 def first_selection(model: str) -> Selection:
     """What this model shows before anything is chosen."""
     first = first_screen(model)

@@ -18,7 +18,7 @@ from attnviz.model.tokenization import has_words
 from attnviz.model.trace import Trace
 from attnviz.records import AllHeads, Head, Kind
 from ui.choice.presets import Preset, first_screen
-from ui.choice.selection import Selection, first_selection, from_params
+from ui.choice.selection import Selection, can_be, first_selection, from_params
 from ui.session import Link, of_session
 from ui.work.opened_bundles import opened
 
@@ -83,9 +83,10 @@ def chosen() -> Selection:
 def change(**changes: Any) -> None:
     """Chooses something else; what was said about the last choice is no longer shown.
 
-    Masked tokens are those of one text as one model reads it, so another has none. A query or key that is
-    selected is a single one until a phrase is made of it.
+    What no field can hold is left out: it is not from a control of ours. Masked tokens are those of one text as one
+    model reads it, so another has none. A query or key that is selected is a single one until a phrase is made of it.
     """
+    changes = {name: value for name, value in changes.items() if can_be(name, value)}
     if changes.keys() & {"model", "text", "second"}:
         changes = {"masked": (), "other_masked": None} | changes
     if changes.keys() & {"other_model", "other_text", "other_second"}:

@@ -42,8 +42,8 @@ def examples(view: View) -> None:
 
 
 def _take_preset() -> None:
-    preset: Preset | None = st.session_state.preset_choice
-    if preset is not None:
+    preset = st.session_state.preset_choice
+    if isinstance(preset, Preset):  # not the label of one, which a list passes on when it is not in it
         st.session_state.preset_choice = None  # so that the same example can be selected again
         state.choose_preset(preset)
 

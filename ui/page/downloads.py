@@ -11,6 +11,7 @@ import streamlit as st
 from attnviz.errors import AttnvizError
 from attnviz.model.catalogue import Offer
 from attnviz.model.download import download_model, download_size
+from ui import limits
 from ui.page import waiting
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.words.literal import literal
@@ -56,6 +57,8 @@ def _size(name: str, _offer: Offer) -> int | str:
 
 def effort(offer: Offer) -> str:
     """Size and time of a download, "441 MB, about 1 minute at 50 Mbit/s"; empty where its size is not known."""
+    if not is_allowed():  # and the Hub is not asked
+        return ""
     size = _size(offer.name, offer)
     return "" if isinstance(size, str) else f"{size / 1e6:,.0f} MB, {_minutes(size)} at 50 Mbit/s"
 
@@ -74,6 +77,11 @@ def panel(offer: Offer) -> None:
         )
         if running is not None and running.error is not None:
             st.error(literal(str(running.error)), icon=":material/cloud_off:")
+        if not is_allowed():
+            st.caption(
+                "Only the operator of this server can download it: `attnviz download` on the server, or ATTNVIZ_DOWNLOADS."
+            )
+            return
         size = _size(offer.name, offer)
         if isinstance(size, str):
             st.caption(f"Its size is not known: {literal(size)}")
@@ -98,7 +106,22 @@ def _minutes(size: int) -> str:
     return f"about {minutes} minute" + "s" * (minutes != 1)
 
 
+def is_allowed() -> bool:
+    """Whether this visitor may start a download; one on the server's own machine came through no proxy."""
+    if limits.DOWNLOADS != "local":
+        return limits.DOWNLOADS == "yes"
+    through_proxy = any(name in st.context.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"))
+    return _address() in (None, "127.0.0.1", "::1") and not through_proxy
+
+
+def _address() -> str | None:
+    """Where the visitor's browser is; Streamlit gives None for this machine."""
+    return st.context.ip_address
+
+
 def _start(name: str) -> None:
+    if not is_allowed():  # the button is not there, but a message is quickly written
+        return
     running = _downloads().get(name)
     if running is None or not running.thread.is_alive():
         _downloads()[name] = _Download(name)

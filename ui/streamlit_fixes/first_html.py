@@ -22,8 +22,12 @@ _SERVER = (
 )
 
 
-def first_html(title: str, style: str) -> Callable[[Request], Awaitable[HTMLResponse]]:
+def first_html(
+    title: str, style: str, refusal: Callable[[], str | None]
+) -> Callable[[Request], Awaitable[HTMLResponse]]:
     """Answers a request with the first HTML of the page of this title, drawn in this style (CSS).
+
+    ``refusal`` gives the HTML that stands in its place while no more visitors can be taken, and None otherwise.
 
     Raises ValueError where Streamlit's HTML is not as expected.
     """
@@ -37,6 +41,10 @@ def first_html(title: str, style: str) -> Callable[[Request], Awaitable[HTMLResp
         html = html.replace(old, new)
 
     async def answer(_: Request) -> HTMLResponse:
+        if refused := refusal():
+            return HTMLResponse(
+                refused, status_code=503, headers={"Retry-After": "60", "Cache-Control": "no-store"}
+            )
         return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
     return answer

@@ -10,19 +10,22 @@ No longer needed when: without it tests/app/test_lost_clicks.py passes.
 
 from typing import Any
 
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime.state import SafeSessionState
+
+from ui.streamlit_fixes.forged_values import without_forged
 
 
 def keep_clicks() -> None:
     """From now on a session takes in a message, with its callbacks, before it looks for the next."""
-    SafeSessionState.on_script_will_rerun = _taken_in_whole  # type: ignore[method-assign]
+    SafeSessionState.on_script_will_rerun = _taken_in_whole  # type: ignore[method-assign, assignment]
 
 
-def _taken_in_whole(self: SafeSessionState, *states: Any, **replayed: Any) -> None:
+def _taken_in_whole(self: SafeSessionState, sent: WidgetStates | None, **replayed: Any) -> None:
     look = self._yield_callback
     object.__setattr__(self, "_yield_callback", lambda: None)  # it keeps its own attributes this way, too
     try:
         with self._lock:
-            self._state.on_script_will_rerun(*states, **replayed)
+            self._state.on_script_will_rerun(without_forged(self._state, sent), **replayed)
     finally:
         object.__setattr__(self, "_yield_callback", look)

@@ -3,28 +3,29 @@
 Arguments are plain values. Results are read-only records, shared and not copied.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from attnviz import heads
 from attnviz.bundle.comparison import compare_bundle
-from attnviz.bundle.writing import Bundle
 from attnviz.cost.streaming import Stream, stream_head
 from attnviz.effects.history import Step, road
 from attnviz.effects.masks import MaskName, make_mask
 from attnviz.effects.order import Shuffle, shuffle
 from attnviz.effects.scaling import Sharpness, sharpness
 from attnviz.effects.scaling import random_products as draw_products
+from attnviz.errors import ModelNotAvailableError, TextTooLongError, VerificationError
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.figures.thumbnails import pool, thumbnail
 from attnviz.heads import claims as measurements
 from attnviz.heads.claims import Claims
-from attnviz.maps import projection as projections
-from attnviz.maps.collection import Collection
 from attnviz.maps.faithfulness import chance_correlation
+from attnviz.maps.projection import DEFAULTS, arrays, place, with_tokens
 from attnviz.model import anatomy as anatomies
 from attnviz.model import embeddings, verification
 from attnviz.model import loading as models
@@ -35,18 +36,19 @@ from attnviz.model.loading import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport, arrange
+from ui.limits import CHARACTERS, MODELS_MB, TOKENS
+from ui.work.jobs import elsewhere
 from ui.work.opened_bundles import opened, recorded
+from ui.work.remembered import MODELS, NUMBERS, n_bytes
 from ui.work.source import Source
+from ui.work.with_model import verify
 
-MOST_TOKENS = 1024
+MOST_TOKENS = TOKENS
 """Longest text that is shown, whatever the model reads: one head's matrix is 4 MB then, and the weights of
 all heads, which verification holds for a moment, are 600 MB for bert-base's 12 x 12."""
 
 RANDOM_ROWS = 64
 """Rows of random products whose mean is drawn."""
-
-# A trace of 1,024 tokens by a model of bert-base's size holds 113 MB; 12 of them stay under 1.4 GB.
-MOST_TRACES = 12
 
 
 Spans = tuple[tuple[int, int], ...]
@@ -72,15 +74,30 @@ class Cells:
         return queries, keys
 
 
+def _spinner(text: str) -> AbstractContextManager[None]:
+    """Says on a page that something takes a while; nothing where it is not made for a page."""
+    return st.spinner(text) if get_script_run_ctx(suppress_warning=True) else nullcontext()
+
+
 def spans(axis: Axis) -> Spans:
     """An axis as plain values."""
     return tuple((int(first), int(stop)) for first, stop in axis.spans)
 
 
-@st.cache_resource(max_entries=3, show_spinner="Loading the model …")
+@MODELS.remembers(lambda: _spinner("Loading the model …"))
 def model(name: str) -> Model:
-    """The model of this name on offer; a path is not a name."""
-    return models.load_model(offer(name).name)
+    """The model of this name on offer; a path is not a name.
+
+    Raises:
+        ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
+    """
+    found = models.load_model(offer(name).name)
+    if (size := n_bytes(found)) > MODELS.most_bytes:
+        raise ModelNotAvailableError(
+            f"{name} takes {size / 1e6:,.0f} MB of memory; this server allows {MODELS_MB:,} (ATTNVIZ_MODELS_MB). "
+            "Select a smaller model."
+        )
+    return found
 
 
 def mask_label(source: Source) -> str | None:
@@ -103,21 +120,28 @@ def trace(source: Source) -> Trace:
     return recorded(source.bundle).trace if source.bundle else _computed_trace(source)
 
 
-@st.cache_resource(max_entries=MOST_TRACES, show_spinner=False)
+@NUMBERS.remembers()
 def _computed_trace(source: Source) -> Trace:
+    if (longest := max(len(source.text), len(source.second))) > CHARACTERS:
+        raise TextTooLongError(
+            f"The text is {longest:,} characters long; attnviz takes at most {CHARACTERS:,}. Paste a shorter passage.",
+            length=longest,
+            limit=CHARACTERS,
+            unit="characters",
+        )
     second = source.second if source.second.strip() else None
     return model(source.model).trace(
         source.text, second, cut=source.cut, max_tokens=MOST_TOKENS, masked=source.masked
     )
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)  # of 1,024 tokens each holds 9 MB
+@NUMBERS.remembers()
 def pattern(source: Source, layer: int, head: int | None, kind: Kind, measure: Measure) -> AttentionPattern:
     """The matrix of one head, or of all heads of a layer; rollout goes through every layer below."""
     return trace(source).pattern(layer, head, kind, measure=measure)
 
 
-@st.cache_resource(max_entries=30, show_spinner=False)
+@NUMBERS.remembers()
 def mask(
     source: Source,
     kind: Kind,
@@ -140,7 +164,7 @@ def mask(
     )
 
 
-@st.cache_resource(max_entries=MOST_TRACES, show_spinner=False)
+@NUMBERS.remembers()
 def masked_trace(source: Source, kind: Kind, layer: int | None, head: int | None, mask: bytes) -> Trace:
     """The trace of a text under a mask inside the forward pass; None for every layer or head.
 
@@ -167,38 +191,38 @@ def predictions(source: Source, trace: Trace, position: int) -> Predictions | No
     return None if read.head is None else predict(read, trace, position)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@NUMBERS.remembers()
 def learned_positions(name: str) -> np.ndarray | None:
     """A model's own table of positions; None where it has none."""
     return embeddings.learned_positions(model(name))
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
+@NUMBERS.remembers()
 def shuffled(source: Source, seed: int) -> Shuffle:
     """What happens to every token when the words change places."""
     return shuffle(model(source.model), trace(source), seed=seed)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@NUMBERS.remembers()
 def streamed(source: Source, layer: int, head: int, kind: Kind, tile: int) -> list[Stream]:
     """The states of streaming attention, tile by tile."""
     return stream_head(trace(source), layer, head, kind, tile=tile)
 
 
-@st.cache_resource(max_entries=30, show_spinner=False)  # of 1,024 keys 1 MB each
+@NUMBERS.remembers()
 def random_products(d_k: int, n_key: int, seed: int) -> np.ndarray:
     """Dot products [query, key] of random vectors; n_key keys at least."""
     return draw_products(d_k, n_key=n_key, seed=seed)
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
+@NUMBERS.remembers()
 def random_sharpness(d_k: int, n_key: int, seed: int, scales: tuple[float, ...]) -> Sharpness:
     """How sharp rows of so many random keys are under each scale, mean over `RANDOM_ROWS` of them."""
     rows = random_products(d_k, n_key, seed)[:RANDOM_ROWS, :n_key].astype(np.float64)
     return sharpness(np.array(scales)[:, None, None] * rows).mean()
 
 
-@st.cache_resource(max_entries=30, show_spinner=False)  # of 1,024 tokens each holds 80 kB
+@NUMBERS.remembers()
 def steps_to_scaled(
     source: Source, layer: int, head: int, query: int, kind: Kind, other: int, seed: int
 ) -> tuple[Step, ...]:
@@ -206,13 +230,13 @@ def steps_to_scaled(
     return road(trace(source), layer, head, query, kind, other=other, seed=seed)
 
 
-@st.cache_resource(max_entries=200, show_spinner="Measuring all heads …")
+@NUMBERS.remembers(lambda: _spinner("Measuring all heads …"))
 def claims(source: Source, kind: Kind) -> Claims:
     """What is often said of attention, measured in every head."""
     return measurements.measure(trace(source), kind)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)  # of bert-base's size and 512 tokens 5 MB each
+@NUMBERS.remembers()
 def anatomy(source: Source, layer: int, kind: Kind) -> LayerAnatomy:
     """What the attention of a layer is made of."""
     return anatomies.anatomy(model(source.model), trace(source), layer, kind)
@@ -223,18 +247,16 @@ def report(source: Source) -> VerificationReport:
     return recorded(source.bundle).report if source.bundle else _computed_report(source)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)  # of 10,000 tokens each holds 61 MB at bert-base's size
-def collection_shelf(model: str, text_sha256: str, layer: int, kind: Kind) -> list[Collection]:
-    """Where the collection of these sentences stands once it is read; empty before.
-
-    It is read with progress and can be stopped, which nothing that is cached itself can be.
-    """
-    return []
-
-
-@st.cache_resource(max_entries=200, show_spinner=False)
+@NUMBERS.remembers()
 def _computed_report(source: Source) -> VerificationReport:
-    return verification.verify(model(source.model), trace(source))
+    here = model(source.model)
+    report: VerificationReport
+    report, weights = elsewhere(verify, offer(source.model).name, trace(source))
+    if weights != here.weights_sha256:
+        raise VerificationError(
+            f"The weights of {source.model} on disk are not those that were loaded when attnviz started. Start it again."
+        )
+    return report
 
 
 def compared_report(source: Source) -> VerificationReport:
@@ -243,32 +265,38 @@ def compared_report(source: Source) -> VerificationReport:
     Raises:
         ModelNotAvailableError, VerificationError: there is no such model here, or the two cannot be compared.
     """
-    bundle = recorded(source.bundle)
-    here = model(bundle.trace.provenance.model)
+    here = model(recorded(source.bundle).trace.provenance.model)
     weights = tuple(sorted(here.weights_sha256.items()))
-    return _compared_report(source.bundle, here.name, weights, bundle)
+    return _compared_report(source.bundle, here.name, weights)
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
-def _compared_report(
-    digest: str, name: str, weights: tuple[tuple[str, str], ...], _bundle: Bundle
-) -> VerificationReport:
-    return compare_bundle(_bundle, model(name))
+@NUMBERS.remembers()
+def _compared_report(digest: str, name: str, weights: tuple[tuple[str, str], ...]) -> VerificationReport:
+    return compare_bundle(recorded(digest), model(name))
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@NUMBERS.remembers()
 def reference_weights(source: Source, layer: int, kind: Kind) -> np.ndarray:
     """The model's own weights [head, query, key] of one layer."""
     return verification.reference_weights(model(source.model), trace(source), layer, kind)
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
-def projection(source: Source, layer: int, head: int, kind: Kind, **settings: Any) -> Projection:
+@NUMBERS.remembers()
+def projection(
+    source: Source, layer: int, head: int, kind: Kind, values: bool = False, **settings: Any
+) -> Projection:
     """Map of one head, made with these settings of `attnviz.project`."""
-    return projections.project(trace(source), layer, head, kind=kind, **settings)
+    here = trace(source)
+    placed = elsewhere(
+        place,
+        *arrays(here, layer, head, kind),
+        value=here.value(layer, head, kind) if values else None,
+        **(DEFAULTS | settings),
+    )
+    return with_tokens(placed, here, layer, head, kind)
 
 
-@st.cache_resource(max_entries=30, show_spinner=False)
+@NUMBERS.remembers()
 def pooled(cells: Cells, *, renormalise: bool) -> np.ndarray:
     """The matrices of all heads [layer, head, row, column], small enough for a thumbnail each.
 
@@ -286,7 +314,7 @@ def pooled(cells: Cells, *, renormalise: bool) -> np.ndarray:
     return np.array(layers)
 
 
-@st.cache_resource(max_entries=30, show_spinner=False)
+@NUMBERS.remembers()
 def thumbnails(
     cells: Cells, *, renormalise: bool, common: bool, colour: Colour, theme: ThemeName
 ) -> list[list[bytes]]:
@@ -302,13 +330,13 @@ def thumbnails(
     ]
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
+@NUMBERS.remembers()
 def statistics(cells: Cells) -> dict[str, np.ndarray]:
     """Every number of every head [layer, head], by name."""
     return heads.statistics(trace(cells.source), cells.kind, *cells.axes, measure=cells.measure)
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
+@NUMBERS.remembers()
 def pair_weights(
     source: Source, kind: Kind, query: tuple[int, int], key: tuple[int, int], *, measure: Measure
 ) -> np.ndarray:
@@ -316,27 +344,27 @@ def pair_weights(
     return heads.pair_weights(trace(source), kind, query, key, measure=measure)
 
 
-@st.cache_resource(max_entries=30, show_spinner=False)
+@NUMBERS.remembers()
 def rows(source: Source, kind: Kind, query: int) -> np.ndarray:
     """What every head gives from one token to each key, [layer, head, key]."""
     here = trace(source)
     return np.stack([here.layer_weights(layer, kind)[:, query] for layer in range(here.n_layers(kind))])
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
+@NUMBERS.remembers()
 def chances(source: Source, kind: Kind) -> list[float]:
     """The correlation of score and distance that a map of each layer must fall below to be more than chance."""
     here = trace(source)
     return [chance_correlation(here.scores(layer, 0, kind)) for layer in range(here.n_layers(kind))]
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
+@NUMBERS.remembers()
 def divergences(cells: Cells) -> heads.Divergences:
     """How unlike any two heads are; of their weights, whatever the measure."""
     return heads.divergences(trace(cells.source), cells.kind, *cells.axes)
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
+@NUMBERS.remembers()
 def head_map(cells: Cells) -> np.ndarray:
     """All heads as points [head, 2], near for those that are alike."""
     return divergences(cells).map()

@@ -10,41 +10,32 @@ once more, which under Streamlit is a page.
 
 import atexit
 import logging
-import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
 from attnviz.errors import AttnvizError
+from ui.limits import JOBS, JOBS_MB, WORKERS
+from ui.work.process import Process, as_raised
+from ui.work.remembered import n_bytes
+from ui.work.turns import LOOK_SECONDS, line
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A function of attnviz with its arguments. What it is given as ``progress`` is replaced by a function that notes
 the share that is done, 0 to 1, and that ends the call when its last visitor has left."""
 
-WORKERS = 2
 PATIENCE = 5.0
 """Seconds after which a visitor who was not heard of has left; a page that waits asks twice a second."""
-MOST_JOBS = 12
-_ROOT = Path(__file__).parents[2]
-_THREADS = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-) | {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KINETO_LOG_LEVEL": "99"}
-"""For the libraries in a process: there is a process for each core already, and sums come out the same. Where a
-method takes two threads all the same, one that waits sleeps instead of keeping the other from its core. torch's
-profiler says nothing of when it begins and ends."""
-
 _log = logging.getLogger(__name__)
+_kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
 _lock = threading.Lock()  # of all jobs and of who works on them
+_changed = threading.Condition(_lock)  # a call has come back
 
 
 class WorkerLostError(AttnvizError):
@@ -59,6 +50,8 @@ class Job:
         """What has come back so far; None for what has not."""
         self.error: Exception | None = None
         """What a call raised; nothing goes on until `go_on`."""
+        self.n_bytes = 0
+        """Bytes of the results, once all are there."""
         self._calls = calls
         self._waiting = deque(range(len(calls)))
         self._under_way: dict[int, float] = {}  # call -> share of it that is done
@@ -125,6 +118,24 @@ class Job:
             self.error = None
             self._left.discard(_session())
 
+    def wait(self) -> list[Any]:
+        """The results, once all are there; other visitors' pages have the turn until then.
+
+        Raises whatever a call raised.
+        """
+        look = get_run_yield_check() or _nothing
+        with line.stepped_aside(look):
+            while True:
+                self.watch()
+                with _changed:
+                    if self.error is None and (self._waiting or self._under_way):
+                        _changed.wait(LOOK_SECONDS)
+                    if self.error is not None:
+                        raise self.error
+                    if not self._waiting and not self._under_way:
+                        return self.results
+                look()
+
     def _is_watched(self) -> bool:
         now = time.monotonic()
         return any(now - seen < PATIENCE for seen in self._watchers.values())
@@ -133,55 +144,40 @@ class Job:
         return bool(self._waiting) and self.error is None and self._is_watched()
 
 
-@st.cache_resource(max_entries=MOST_JOBS, show_spinner=False)
-def job(name: str, key: Hashable, _calls: Callable[[], Sequence[Call]]) -> Job:
+def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
     """The job of this name and key, made from the calls if there is none yet.
 
     Args:
-        _calls: makes the calls. A sequence whose items are made when they are asked for holds less: each is asked
+        calls: makes the calls. A sequence whose items are made when they are asked for holds less: each is asked
             for once, by the thread that sends it, where nothing of Streamlit can be called.
     """
-    return Job(_calls())
+    with _lock:
+        if found := _kept.get((name, key)):
+            _kept.move_to_end((name, key))
+            return found
+    made = Job(calls())
+    with _lock:
+        found = _kept.setdefault((name, key), made)
+        unwatched = [one for one, job in _kept.items() if job is not found and not job._is_watched()]
+        for one in unwatched:
+            if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
+                break
+            del _kept[one]
+    return found
 
 
-class _Process:
-    """One `ui.work.worker`, spoken to by one thread at a time."""
+def kept_bytes() -> int:
+    """Bytes of the results that finished jobs keep."""
+    with _lock:
+        return sum(job.n_bytes for job in _kept.values())
 
-    def __init__(self) -> None:
-        paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ui.work.worker"],
-            env=os.environ | _THREADS | {"PYTHONPATH": os.pathsep.join(paths)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
 
-    def send(self, message: object) -> None:
-        assert self._process.stdin is not None  # it was asked for
-        pickle.dump(message, self._process.stdin)
-        self._process.stdin.flush()
+def elsewhere(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """The result of a call that another process makes.
 
-    def receive(self) -> tuple[str, Any]:
-        """What it says next.
-
-        Raises:
-            EOFError: it has ended.
-        """
-        assert self._process.stdout is not None
-        what, value = pickle.load(self._process.stdout)
-        return what, value
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it can be asked."""
-        return self._process.poll() is None
-
-    def end(self) -> int:
-        """Ends it if it has not ended; its exit code."""
-        self._process.kill()
-        with suppress(BrokenPipeError), self._process:  # closes the pipes and waits
-            pass
-        return self._process.returncode
+    Raises whatever the call raises, and WorkerLostError where the process ended before.
+    """
+    return Job([(function, args, named)]).wait()[0]
 
 
 class _Workers:
@@ -189,8 +185,8 @@ class _Workers:
 
     def __init__(self) -> None:
         self._jobs: deque[Job] = deque()
-        self._processes: list[_Process] = []
-        self._idle: list[_Process] = []
+        self._processes: list[Process] = []
+        self._idle: list[Process] = []
         self._n_thread = 0
         atexit.register(self.end)
 
@@ -239,7 +235,7 @@ class _Workers:
                         process = None
             process = self._make(*task, process)
 
-    def _make(self, job: Job, number: int, process: _Process | None) -> _Process | None:
+    def _make(self, job: Job, number: int, process: Process | None) -> Process | None:
         """Makes a call; the process that can be asked next, None where it has ended."""
         try:
             call = pickle.dumps(job._calls[number])
@@ -254,7 +250,7 @@ class _Workers:
                 what, value = "error", self._lost(process, error)
                 process = None
         if what == "error" and not isinstance(value, Exception):
-            value = _as_raised(*value)
+            value = as_raised(*value)
         if what == "error" and not isinstance(value, AttnvizError):
             _log.error("A call failed", exc_info=value)
         with _lock:
@@ -263,13 +259,15 @@ class _Workers:
                 job.results[number] = value
                 if not job._waiting and not job._under_way:
                     job._calls = ()  # they may hold much
+                    job.n_bytes = n_bytes(job.results)
             else:
                 job._waiting.appendleft(number)
             if what == "error":
                 job.error = value
+            _changed.notify_all()
         return process
 
-    def _listen(self, job: Job, number: int, process: _Process) -> tuple[str, Any]:
+    def _listen(self, job: Job, number: int, process: Process) -> tuple[str, Any]:
         """Notes how far a call is, until it ends."""
         while True:
             what, value = process.receive()
@@ -281,13 +279,13 @@ class _Workers:
             if not is_watched:
                 process.send(None)
 
-    def _new_process(self) -> _Process:
-        process = _Process()
+    def _new_process(self) -> Process:
+        process = Process()
         with _lock:
             self._processes.append(process)
         return process
 
-    def _lost(self, process: _Process | None, error: Exception) -> WorkerLostError:
+    def _lost(self, process: Process | None, error: Exception) -> WorkerLostError:
         code: object = error
         if process is not None:
             with _lock:
@@ -299,14 +297,16 @@ class _Workers:
         )
 
 
-def _as_raised(kind: type[Exception], arguments: tuple[Any, ...], state: dict[str, Any]) -> Exception:
-    """The error of a call, whatever arguments its class takes."""
-    error: Exception = kind.__new__(kind, *arguments)
-    vars(error).update(state)
-    return error
-
-
 _workers = _Workers()
+
+
+def end() -> None:
+    """Ends the processes; what they were at is lost."""
+    _workers.end()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _session() -> str:

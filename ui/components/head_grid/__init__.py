@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName, cell_text
 from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
+from ui.components.sent import sent
 
 _mount = register("head_grid", "svg", "html", "grid", "renew")
 _LEGEND_STEPS = 17
@@ -49,7 +50,7 @@ def head_grid(
     n_layer, n_head = len(texts), len(texts[0])
 
     def take() -> None:
-        match st.session_state[key].pick:
+        match sent(key, "pick"):
             case [int(layer), int(head)] if 0 <= layer < n_layer and 0 <= head < n_head:
                 on_pick(layer, head)
 

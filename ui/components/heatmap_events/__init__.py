@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
-import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED
 from attnviz.figures.theme import THEMES, ThemeName, label_at, weight_text
 from attnviz.records import AttentionPattern, Axis
 from ui.components import register
+from ui.components.sent import sent
 
 _mount = register("heatmap_events", "html", "labels", "readout", "chart", "chart_insides", "tick_labels")
 
@@ -30,7 +30,7 @@ def heatmap_events(
     """
 
     def take() -> None:
-        match st.session_state["heatmap_events"].pick:
+        match sent("heatmap_events", "pick"):
             case [int(query), int(key)] if (
                 query in pattern.queries.positions and key in pattern.keys.positions
             ):

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from ui.components import colours, register
+from ui.components.sent import sent
 
 _mount = register("map_grid", "svg", "html", "grid", "renew")
 _FINEST = 255
@@ -58,7 +59,7 @@ def map_grid(
     n_layer, n_head = len(maps), len(maps[0])
 
     def take() -> None:
-        match st.session_state[key].pick:
+        match sent(key, "pick"):
             case [int(layer), int(head)] if 0 <= layer < n_layer and 0 <= head < n_head:
                 on_pick(layer, head)
 

@@ -6,11 +6,10 @@ The chart itself stays as it is, with its zoom: thousands of points need not be 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-import streamlit as st
-
 from attnviz.figures.theme import ThemeName
 from attnviz.records import Role
 from ui.components import colours, register
+from ui.components.sent import sent
 
 _mount = register("map_links", "svg", "chart", "chart_insides")
 
@@ -45,8 +44,9 @@ def map_links(
     key = f"{chart}_links"
 
     def take() -> None:
-        role, token = st.session_state[key].pick
-        on_pick(int(role), int(token))
+        match sent(key, "pick"):
+            case [int(role), int(token)]:
+                on_pick(role, token)
 
     _mount(
         key=key,

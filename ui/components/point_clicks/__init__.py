@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-import streamlit as st
-
 from ui.components import register
+from ui.components.sent import sent
 
 _mount = register("point_clicks", "readout", "chart", "chart_insides", "tick_labels")
 
@@ -25,5 +24,5 @@ def point_clicks(
     _mount(
         key=key,
         data={"chart": chart, "name": name, "wholeRows": whole_rows},
-        on_click_change=lambda: on_click(st.session_state[key].click),
+        on_click_change=lambda: on_click(sent(key, "click")),
     )

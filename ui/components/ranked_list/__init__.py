@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-import streamlit as st
-
 from attnviz.figures.theme import ThemeName
 from ui.components import colours, register
+from ui.components.sent import sent
 
 _mount = register("ranked_list", "html", "renew")
 
@@ -36,7 +35,7 @@ def ranked_list(
     """
 
     def take() -> None:
-        row = st.session_state[key].pick
+        row = sent(key, "pick")
         if isinstance(row, int | float) and 0 <= row < len(rows):
             on_pick(int(row))
 

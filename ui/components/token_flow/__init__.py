@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import streamlit as st
 from jaxtyping import Bool
 
 from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName, label_at
 from attnviz.heads.flow import Flow
 from attnviz.records import Axis
 from ui.components import colours, register
+from ui.components.sent import sent
 
 _mount = register("token_flow", "svg", "html", "labels", "renew")
 
@@ -41,7 +41,7 @@ def token_flow(
     palette = THEMES[theme]
 
     def take() -> None:
-        match st.session_state["token_flow"].keep:
+        match sent("token_flow", "keep"):
             case ["query", int(position)] if position in queries.positions:
                 on_keep("query", position)
             case ["key", int(position)] if position in keys.positions:

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
-import streamlit as st
 from jaxtyping import Float
 
 from attnviz.figures.theme import ThemeName, share_text
 from attnviz.records import Tokens
 from ui.components import colours, register
+from ui.components.sent import sent
 
 _mount = register("token_strip", "html", "renew")
 
@@ -35,7 +35,7 @@ def token_strip(
     continues_word = tokens.continues_word
 
     def take(trigger: str, call: Callable[[int], None]) -> None:
-        position = getattr(st.session_state["token_strip"], trigger)
+        position = sent("token_strip", trigger)
         if isinstance(position, int | float) and 0 <= position < len(tokens):
             call(int(position))
 

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-import streamlit as st
-
 from attnviz.figures.theme import ThemeName
 from ui.components import colours, register
+from ui.components.sent import sent
 
 _mount = register("tour", "html", "renew")
 
@@ -33,7 +32,7 @@ def tour(
     """
 
     def take() -> None:
-        number = st.session_state["tour"].go
+        number = sent("tour", "go")
         if isinstance(number, int | float) and 0 <= number <= len(stops):
             on_go(int(number))
 

@@ -1,5 +1,7 @@
 """Which heads are alike: the nearest ones of the selected head, and a map of all."""
 
+from typing import Any
+
 import streamlit as st
 
 from attnviz.figures.heads import draw_head_map
@@ -58,8 +60,14 @@ def head_map(screen: Screen) -> None:
         ),
         key="head_map",
         alt=f"Map of all heads; {selection.place.words} is marked",
-        on_pick=lambda place: pick(*(int(one) for one in place)),
+        on_pick=_pick_point,
     )
     st.caption(
         "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6); a click selects a head."
     )
+
+
+def _pick_point(clicked: Any) -> None:
+    match clicked:
+        case [int(layer), int(head)]:
+            pick(layer, head)

@@ -1,19 +1,20 @@
 """The reader's lines: pasted, from a file or the bundled ones, and read by the model with progress."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from hashlib import sha256
 
 import streamlit as st
 
 from attnviz.errors import InvalidTextError
-from attnviz.maps.collection import LARGEST_FILE, Collection, bundled, collect, decoded
+from attnviz.maps.collection import LARGEST_FILE, Collection, bundled, decoded
+from attnviz.model.catalogue import offer
 from ui.choice import state
 from ui.page import waiting
 from ui.page.view import View
 from ui.session import of_session
 from ui.words.literal import literal
-from ui.work import cache
+from ui.work.jobs import job
+from ui.work.with_model import collect
 
 _MB = 1_000_000
 
@@ -28,8 +29,6 @@ class OwnSentences:
     """What was wrong with what was given last."""
     n_file: int = 0
     """Files that were taken."""
-    stopped: Hashable = None
-    """What was being read when the visitor stopped it."""
 
 
 def _uploader_key() -> str:
@@ -121,40 +120,36 @@ def chosen_lines(view: View) -> str:
 
 
 def read(view: View, text: str) -> Collection | None:
-    """Queries and keys of all lines, read with progress; None where that was stopped."""
+    """Queries and keys of all lines, read by another process with progress; None while that goes on or was stopped.
+
+    Raises:
+        EmptyTextError, SelectionError: as `attnviz.maps.collection.collect`.
+    """
     selection = view.selection
-    key = (selection.model, digest(text), selection.layer, view.kind)
-    shelf: list[Collection] = cache.collection_shelf(*key)
-    if shelf:
-        return shelf[0]
-
-    def stop() -> None:
-        of_session(OwnSentences).stopped = key
-
-    def go_on() -> None:
-        of_session(OwnSentences).stopped = None
-
-    if of_session(OwnSentences).stopped == key:
-        waiting.interrupted("Reading the sentences was stopped.", "Read them", go_on, key="go_on")
-        return None
-    place = st.empty()
-    with place.container():
-        bar = waiting.under_way(0.0, "Reading the sentences …", stop, key="cancel_reading")
-    told = 0.0
-
-    def progress(share: float) -> None:
-        nonlocal told
-        if share - told >= 0.02:  # a message each, during which other people's pages get their turn
-            told = share
-            bar.progress(min(share, 1.0), text="Reading the sentences …")
-
-    try:
-        shelf.append(
-            collect(cache.model(selection.model), text, selection.layer, kind=view.kind, progress=progress)
-        )
-    finally:
-        place.empty()
-    return shelf[0]
+    work = job(
+        "collection",
+        (selection.model, digest(text), selection.layer, view.kind),
+        lambda: [
+            (
+                collect,
+                (offer(selection.model).name, text, selection.layer),
+                {"kind": view.kind, "progress": None},
+            )
+        ],
+    )
+    if isinstance(work.error, ValueError):  # of the text or the selection: trying again would not help
+        raise work.error
+    if work.finished:
+        found: Collection = work.results[0]
+        return found
+    waiting.show_jobs(
+        [work],
+        lambda: "Reading the sentences …",
+        lambda: "Reading the sentences was stopped.",
+        resume="Read them",
+        key="reading_act",
+    )
+    return None
 
 
 def digest(text: str) -> str:

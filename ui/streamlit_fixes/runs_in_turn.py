@@ -1,0 +1,65 @@
+"""Every run of a page or a block waits for its turn, and a visitor who waits for long is told how many are ahead.
+
+Symptom: Streamlit runs the scripts of all visitors at once, each in a thread of its own; with fifty visitors each of them waits
+for all others, for half a minute (docs/operating.md has the figures).
+Version: 1.67.0. No upstream issue is known to us.
+No longer needed when: Streamlit has a setting for how many scripts run at once.
+
+A run waits after its message was taken in and before its page begins, where Streamlit lets a newer message of the visitor take
+its place.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.scriptrunner import exec_code, script_runner
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+
+TELL_SECONDS = 1.0
+"""After so long a visitor is told how many are ahead."""
+
+_begin = ScriptRunContext.on_script_start
+_execute = exec_code.exec_func_with_error_handling
+
+
+def take_turns(enter: Callable[[Callable[[int, float], None]], None], leave: Callable[[], None]) -> None:
+    """From now on runs take turns.
+
+    Args:
+        enter: waits for a turn, and calls what it is given with how many are ahead and for how many seconds it has waited.
+        leave: gives the turn back, if the thread has one.
+    """
+
+    def begin(self: ScriptRunContext) -> None:
+        enter(_Waiting(self).look)
+        _begin(self)
+
+    def execute_and_leave(run: Callable[[], Any], context: ScriptRunContext) -> Any:
+        try:
+            return _execute(run, context)
+        finally:
+            leave()
+
+    ScriptRunContext.on_script_start = begin  # type: ignore[method-assign]
+    vars(script_runner)["exec_func_with_error_handling"] = execute_and_leave
+
+
+class _Waiting:
+    """A run that waits, and what its visitor was told."""
+
+    def __init__(self, context: ScriptRunContext) -> None:
+        self._context = context
+        self._told = 0.0
+        self._place: DeltaGenerator | None = None
+
+    def look(self, ahead: int, seconds: float) -> None:
+        """Ends the waiting where the visitor asked for something newer; tells how many are ahead."""
+        self._context.yield_check()
+        if seconds - self._told >= TELL_SECONDS and not self._context.fragment_ids_this_run:
+            self._told = seconds
+            words = f"Many people are using attnviz. Ahead of you: {ahead}."
+            self._place = (self._place.toast if self._place else st.toast)(
+                words, icon=":material/hourglass_top:"
+            )

@@ -1,0 +1,98 @@
+"""What comes in from the network before Streamlit sees it: how many pages are open, and which messages are passed on.
+
+One concept: the Gate, an ASGI middleware. A page is one websocket.
+"""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from ui.limits import PEOPLE
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Server = Callable[[Message, Receive, Send], Awaitable[None]]
+
+PASSED_ON = frozenset(
+    (
+        "rerun_script",
+        "stop_script",
+        "app_heartbeat",
+        "file_urls_request",
+        "backend_operation_request",
+        "load_git_info",
+    )
+)
+"""Messages of a browser that are for that visitor alone. Not "clear_cache", which empties every cache of Streamlit's for
+everybody, and not what is meant for development."""
+CLOSED = ("/_stcore/metrics",)
+"""Addresses of Streamlit's that are not for visitors."""
+FULL_CODE = 1013  # RFC 6455's registry: try again later
+FULL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>attnviz is full</title>
+<meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="60">
+<style>body { font: 18px/1.5 system-ui, sans-serif; max-width: 32em; margin: 20vh auto; padding: 0 1em;
+color: #1f2430; background: #fff } @media (prefers-color-scheme: dark) { body { color: #f1f3f7; background: #0e1117 } }
+</style></head><body><h1>attnviz is full</h1><p>As many people are using it as this server takes. Try again in a minute;
+this page does so by itself, and keeps the address that you came with.</p></body></html>"""
+
+_open: set[object] = set()
+
+
+def n_open() -> int:
+    """Pages that are open."""
+    return len(_open)
+
+
+def is_full() -> bool:
+    """Whether no more pages can be opened."""
+    return len(_open) >= PEOPLE
+
+
+class Gate:
+    """Stands before the server."""
+
+    def __init__(self, app: Server) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Passes a request on, or answers it."""
+        path = scope.get("path", "")
+        if scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
+        elif scope["type"] == "http" and path.endswith(CLOSED):
+            await send({"type": "http.response.start", "status": 404, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await self._app(scope, receive, send)
+
+    async def _websocket(self, scope: Message, receive: Receive, send: Send) -> None:
+        if is_full():
+            await receive()
+            await send({"type": "websocket.close", "code": FULL_CODE, "reason": "full"})
+            return
+        visitor = object()
+        _open.add(visitor)
+
+        async def passed_on() -> Message:
+            while True:
+                message = await receive()
+                if _is_passed_on(message.get("bytes")):
+                    return message
+
+        try:
+            await self._app(scope, passed_on, send)
+        finally:
+            _open.discard(visitor)
+
+
+def _is_passed_on(data: bytes | None) -> bool:
+    if data is None:
+        return True
+    try:
+        kind = BackMsg.FromString(data).WhichOneof("type")
+    except DecodeError:
+        return True  # Streamlit closes the socket
+    return kind in PASSED_ON

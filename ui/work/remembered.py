@@ -1,0 +1,155 @@
+"""What was computed once is there for every visitor, as long as its bytes have room.
+
+One concept: a Store, a cache whose limit is in bytes, and the functions that keep their results in it. Streamlit's own caches
+count entries, and any visitor's browser may ask for all of them to be emptied; these are emptied by nobody but the process.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from cachetools import LRUCache
+from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
+
+from ui.limits import CACHE_MB, MODELS_MB
+from ui.work.turns import LOOK_SECONDS, line
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Store:
+    """Results by what they were computed from; the least recently used go first."""
+
+    def __init__(self, megabytes: float) -> None:
+        self._entries: LRUCache[Hashable, Any] = LRUCache(megabytes * 1e6, getsizeof=n_bytes)
+        self._locks: dict[Hashable, threading.Lock] = {}
+        self._lock = threading.Lock()  # of both
+
+    @property
+    def n_bytes(self) -> float:
+        """Bytes that are kept."""
+        with self._lock:
+            return self._entries.currsize
+
+    @property
+    def most_bytes(self) -> float:
+        """Bytes that are kept at the most."""
+        return self._entries.maxsize
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        with self._lock:
+            self._entries.clear()
+
+    def found(self, key: Hashable) -> Any:
+        """What is kept under this key; None for nothing."""
+        with self._lock:
+            return self._entries.get(key)
+
+    def keep(self, key: Hashable, value: object) -> None:
+        """Keeps a value, unless it alone is larger than the store."""
+        with self._lock, suppress(ValueError):  # cachetools refuses what is too large
+            self._entries[key] = value
+
+    def found_or_made(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """What is kept under this key, or what is made now; made once, however many ask at the same time."""
+        with self._lock:
+            if key in self._entries:
+                return self._entries[key]  # type: ignore[no-any-return]
+            making = self._locks.setdefault(key, threading.Lock())
+        _acquire(making)
+        try:
+            with self._lock:
+                if key in self._entries:  # by whoever was before
+                    return self._entries[key]  # type: ignore[no-any-return]
+            made = make()
+            self.keep(key, made)
+            return made
+        finally:
+            making.release()
+            with self._lock:
+                if not making.locked():
+                    self._locks.pop(key, None)
+
+    def remembers(
+        self, waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
+    ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+        """Decorates a function of plain values, whose results are kept.
+
+        Args:
+            waiting: what is shown while a result is being made.
+        """
+
+        def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+            @wraps(function)
+            def kept(*args: Arguments.args, **named: Arguments.kwargs) -> Result:
+                def make() -> Result:
+                    with waiting():
+                        return function(*args, **named)
+
+                key = function.__qualname__, args, tuple(sorted(named.items()))
+                return self.found_or_made(key, make)
+
+            return kept
+
+        return decorate
+
+
+def _acquire(lock: threading.Lock) -> None:
+    """Waits for a lock without holding up others; a visitor who asks for something newer waits no longer."""
+    if lock.acquire(blocking=False):
+        return
+    look = get_run_yield_check() or _nothing
+    is_mine = False
+    try:
+        with line.stepped_aside(look):
+            while not (is_mine := lock.acquire(timeout=LOOK_SECONDS)):
+                look()
+    except BaseException:  # the visitor asked for something newer, perhaps when the lock had been got
+        if is_mine:
+            lock.release()
+        raise
+
+
+def n_bytes(value: Any) -> int:
+    """Bytes of memory that a value keeps alive: of arrays the buffers behind them, each once."""
+    return _n_bytes(value, set())
+
+
+def _n_bytes(value: Any, seen: set[int]) -> int:
+    if isinstance(value, np.ndarray):
+        while isinstance(value.base, np.ndarray):
+            value = value.base
+        known, size = id(value), int(value.nbytes)
+    else:
+        known, size = id(value), sys.getsizeof(value)
+    if known in seen:
+        return 0
+    seen.add(known)
+    if is_dataclass(value) and not isinstance(value, type):
+        return size + sum(_n_bytes(getattr(value, one.name), seen) for one in fields(value))
+    if callable(
+        of_network := getattr(value, "parameters", None)
+    ):  # a network of torch, which is not imported for this
+        return size + sum(int(one.nbytes) for one in of_network())
+    if isinstance(value, Mapping):
+        return size + sum(_n_bytes(one, seen) for pair in value.items() for one in pair)
+    if isinstance(value, list | tuple | set | frozenset):
+        return size + sum(_n_bytes(one, seen) for one in value)
+    return size
+
+
+def _nothing() -> None:
+    pass
+
+
+NUMBERS = Store(CACHE_MB)
+"""Everything that is computed from texts and models, the models themselves aside."""
+MODELS = Store(MODELS_MB)
+"""Loaded models."""

@@ -1,0 +1,88 @@
+"""Runs of pages take turns: a few at once, the others in line, first come first served.
+
+One concept: the Line. Runs share one interpreter lock, so that more of them at once only make each other late. A run that
+waits for another process steps aside and comes back before those in line. `ui.streamlit_fixes.runs_in_turn` has every run of
+a page or a block wait for its turn.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ui.limits import RUNS
+
+LOOK_SECONDS = 0.05
+"""How often a run that waits looks whether its visitor has asked for something newer."""
+
+
+class Line:
+    """Who has a turn, and who waits for one; a thread is in it at most once."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._changed = threading.Condition()
+        self._waiting: deque[int] = deque()
+        self._under_way: set[int] = set()
+
+    @property
+    def n_waiting(self) -> int:
+        """Runs in line."""
+        with self._changed:
+            return len(self._waiting)
+
+    @property
+    def n_under_way(self) -> int:
+        """Runs that have a turn."""
+        with self._changed:
+            return len(self._under_way)
+
+    def enter(self, look: Callable[[int, float], None], *, first: bool = False) -> None:
+        """Waits for a turn.
+
+        Args:
+            look: called while it waits, with how many are before this one and for how many seconds it has waited. What it
+                raises ends the waiting.
+            first: whether it comes before those that wait already.
+        """
+        me, since = threading.get_ident(), time.monotonic()
+        with self._changed:
+            (self._waiting.appendleft if first else self._waiting.append)(me)
+        try:
+            while True:
+                with self._changed:
+                    if self._waiting[0] == me and len(self._under_way) < self._at_once:
+                        self._under_way.add(me)
+                        return
+                    self._changed.wait(LOOK_SECONDS)
+                    ahead = self._waiting.index(me)
+                look(ahead, time.monotonic() - since)
+        finally:
+            with self._changed:
+                self._waiting.remove(me)
+                self._changed.notify_all()
+
+    def leave(self) -> None:
+        """Gives the turn back; nothing where this thread has none."""
+        with self._changed:
+            self._under_way.discard(threading.get_ident())
+            self._changed.notify_all()
+
+    @contextmanager
+    def stepped_aside(self, look: Callable[[], None]) -> Iterator[None]:
+        """Gives the turn to others while this thread waits for another process.
+
+        Args:
+            look: called while it waits to come back; what it raises ends the waiting.
+        """
+        with self._changed:
+            had_turn = threading.get_ident() in self._under_way
+        self.leave()
+        yield
+        if had_turn:
+            self.enter(lambda ahead, seconds: look(), first=True)
+
+
+line = Line(RUNS)
+"""The line of this process; two at once were the quickest with 50 visitors on two cores, see `benchmarks.load`."""
