@@ -57,7 +57,7 @@ DOWNLOADS = _word(
     "ATTNVIZ_DOWNLOADS",
     "local",
     ("yes", "no"),
-    "who may start a download: `local`, only a browser on the server's own machine; `yes`, everybody; `no`, nobody",
+    "who may start a download: `local`, only a browser on the server's own machine; `yes`, every browser; `no`, none",
 )
 WARM = _word(
     "ATTNVIZ_WARM",
