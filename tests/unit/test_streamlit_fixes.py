@@ -11,7 +11,7 @@ from ui.streamlit_fixes import TRIED_WITH
 FILES = [
     path
     for path in sorted(Path(streamlit_fixes.__file__).parent.iterdir())
-    if path.suffix in (".py", ".css") and path.name != "__init__.py"
+    if path.suffix in (".py", ".css", ".js") and path.name != "__init__.py"
 ]
 
 

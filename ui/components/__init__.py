@@ -8,6 +8,9 @@ import streamlit as st
 from attnviz.figures.theme import THEMES, ThemeName
 
 _HERE = Path(__file__).parent
+_NEWEST_MESSAGE = (
+    _HERE.parent / "streamlit_fixes" / "newest_message.js"
+)  # calls `show`, which each script has
 
 
 def register(name: str, *shared: str) -> Any:
@@ -34,5 +37,7 @@ def _joined(name: str, shared: tuple[str, ...], ending: str) -> str:
     files = [_HERE / "shared" / f"{one}.{ending}" for one in shared]
     if ending == "css":
         files = [file for file in files if file.exists()]  # not all that is shared has a look
-    own = _HERE / name / f"{name}.{ending}"
-    return "\n".join(file.read_text(encoding="utf-8") for file in [*files, own])
+    files.append(_HERE / name / f"{name}.{ending}")
+    if ending == "js":
+        files.append(_NEWEST_MESSAGE)
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)

@@ -4,7 +4,7 @@
 const PATIENCE_MS = 15000;
 const HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
 
-export default function ({ parentElement }) {
+function show({ parentElement }) {
   const place = parentElement.querySelector(".anchor");
   if (place.hasScrolled) return;
   place.hasScrolled = true; // what is drawn anew later stays where the reader is

@@ -32,7 +32,7 @@ function hold(block, gone) {
   watcher.observe(document.querySelector(".stMain"), { childList: true, subtree: true });
 }
 
-export default function () {
+function show() {
   const watcher = new MutationObserver((records) => {
     const gone = records.flatMap(({ removedNodes }) => [...removedNodes]);
     for (const node of records.flatMap(({ addedNodes }) => [...addedNodes])) {

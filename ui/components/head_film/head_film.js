@@ -174,7 +174,7 @@ class Film {
   }
 }
 
-export default function ({ data, parentElement }) {
+function show({ data, parentElement }) {
   const root = parentElement.querySelector(".head_film");
   const film = (root.film ??= new Film(root)); // stays with its stage when another head or query is selected
   film.update({ data });

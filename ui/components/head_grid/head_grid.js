@@ -100,7 +100,7 @@ function reveal(scroller) {
   }
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".head_grid");
   if (data.pictures) return keep(data);

@@ -96,7 +96,7 @@ function zoomBar(line) {
   return bar;
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const line = parentElement.querySelector(".heatmap_events");
   line.style.color = data.colour;

@@ -41,7 +41,7 @@ function makeRoom(chart) {
   return kept.length < labels.length;
 }
 
-export default function ({ data, parentElement }) {
+function show({ data, parentElement }) {
   const line = parentElement.querySelector(".label_room");
   line.style.color = data.colour;
 

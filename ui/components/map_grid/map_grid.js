@@ -86,7 +86,7 @@ function keep({ grid, layer, points }) {
   tellGrid(grid);
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".map_grid");
   if (data.points) return keep(data);

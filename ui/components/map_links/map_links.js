@@ -57,7 +57,7 @@ function overlay(chart, { picked, links, colours }) {
   ground.append(svg);
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const root = parentElement.querySelector(".map_links");
   const click = (event) => {

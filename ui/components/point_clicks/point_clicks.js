@@ -15,7 +15,7 @@ function isTurned(chart) {
   return chart.data.some(({ type }) => type === "scatter3d");
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const line = parentElement.querySelector(".point_clicks");
   line.dataset.walks = Boolean(data.name);

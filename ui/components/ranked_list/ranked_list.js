@@ -17,7 +17,7 @@ function row(data, number, pick) {
   return make("li", "", button);
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector(".ranked_list");
   setColours(place, data.colours);

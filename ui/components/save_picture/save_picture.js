@@ -113,7 +113,7 @@ function button(label, title, act) {
   return made;
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".save_picture");
   setColours(root, data.colours);

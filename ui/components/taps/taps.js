@@ -8,7 +8,7 @@ function closeDrawer() {
   document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click();
 }
 
-export default function ({ data, parentElement }) {
+function show({ data, parentElement }) {
   const own = parentElement.querySelector(".taps").dataset;
   if (own.opened !== undefined && own.opened !== String(data.opened)) closeDrawer();
   own.opened = data.opened;

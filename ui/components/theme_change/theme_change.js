@@ -1,7 +1,7 @@
 // Tells when the page has another theme than the one that its figures are drawn in. What lies beside the page, like an
 // open popover, gets the theme for light-dark() too, which Streamlit sets on the page alone.
 
-export default function ({ data, parentElement, setTriggerValue }) {
+function show({ data, parentElement, setTriggerValue }) {
   parentElement.querySelector(".theme_change").dataset.theme = data.theme;
   const app = document.querySelector(".stApp");
   const follow = () => {

@@ -342,7 +342,7 @@ class Flow {
   }
 }
 
-export default function (component) {
+function show(component) {
   const root = component.parentElement.querySelector(".token_flow");
   const flow = (root.flow ??= new Flow(root)); // Streamlit calls this again with all new data
   flow.watch?.disconnect();

@@ -48,7 +48,7 @@ function rove(buttons, stop) {
   for (const button of buttons) button.tabIndex = button === stop ? 0 : -1;
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const strip = parentElement.querySelector(".token_strip");
   strip.setAttribute("role", "group");

@@ -3,7 +3,7 @@
 
 const HELP = "button[aria-label^='Help']";
 
-export default function () {
+function show() {
   const root = document.documentElement.classList;
   let place = null; // of what was pressed; where a drawing replaces it, the new one stands there
   const press = ({ target }) => {

@@ -45,7 +45,7 @@ function stopParts(data, go) {
   return [said, buttons];
 }
 
-export default function (component) {
+function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector(".tour");
   setColours(place, data.colours);
