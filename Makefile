@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 ADDRESS ?= localhost
+SERVICE ?= pypi
 
 # Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
 PYTHON ?= python3 python3.13 python3.12 python3.11
@@ -13,10 +14,12 @@ MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_BENCH := $(VENV)/.installed-bench
+INSTALLED_UV := $(VENV)/.installed-uv
+INSTALLED_AUDIT := $(VENV)/.installed-audit
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run check test quick app chromium browser bench families lessons screenshots links clean
+.PHONY: help install run check test quick app chromium browser bench families lessons screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +71,14 @@ lessons: $(INSTALLED_DEV) ## Measure where each lesson is most visible and write
 screenshots: chromium ## Take README's pictures
 	$(BIN)/python -m benchmarks.screenshots
 
+lock: $(INSTALLED_UV) ## Write locked/, every package with its hashes, from the requirements*.txt
+	@$(BIN)/python locked/lock.py
+
+audit: $(INSTALLED_AUDIT) ## Ask PyPI for known vulnerabilities of the locked packages (SERVICE=osv asks OSV)
+	@$(BIN)/pip-audit --strict --disable-pip --progress-spinner off --vulnerability-service $(SERVICE) \
+		-r locked/torch-cuda.txt -r locked/bench.txt -r locked/audit.txt -r locked/uv.txt \
+	|| { echo "make audit: a package above has a known vulnerability, or $(SERVICE) could not be asked for one." >&2; exit 1; }
+
 links: $(INSTALLED) ## Write the table of docs/links.md
 	$(BIN)/python -m ui.choice.parameters
 
@@ -93,15 +104,27 @@ $(MADE):
 	$$chosen -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): requirements.txt pyproject.toml $(MADE)
-	$(BIN)/python -m pip install -r requirements.txt
-	$(BIN)/python -m pip install --no-deps -e .
+# Every package is in the lock, with its hashes: nothing else is installed, not even to build attnviz itself.
+LOCKED := $(BIN)/python -m pip install --require-hashes --no-deps -r
+
+$(INSTALLED): locked/app.txt locked/torch-cpu.txt locked/torch-cuda.txt locked/install-torch pyproject.toml $(MADE)
+	locked/install-torch $(BIN)/python
+	$(LOCKED) locked/app.txt
+	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(INSTALLED_DEV): requirements-dev.txt $(INSTALLED)
-	$(BIN)/python -m pip install -r requirements-dev.txt
+$(INSTALLED_DEV): locked/dev.txt $(INSTALLED)
+	$(LOCKED) $<
 	@touch $@
 
-$(INSTALLED_BENCH): requirements-bench.txt $(INSTALLED_DEV)
-	$(BIN)/python -m pip install -r requirements-bench.txt
+$(INSTALLED_BENCH): locked/bench.txt $(INSTALLED_DEV)
+	$(LOCKED) $<
+	@touch $@
+
+$(INSTALLED_AUDIT): locked/audit.txt $(INSTALLED)
+	$(LOCKED) $<
+	@touch $@
+
+$(INSTALLED_UV): locked/uv.txt $(MADE)
+	$(LOCKED) $<
 	@touch $@
