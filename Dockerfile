@@ -14,7 +14,7 @@ RUN apt-get update \
 
 # Whoever reads packages from an index of their own gives pip's configuration to the build, and only to the build:
 #   docker build --secret id=pip.conf,src=$HOME/.config/pip/pip.conf .
-ENV PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /app
 RUN python3 -m venv /venv
 ENV PATH=/venv/bin:$PATH
@@ -26,17 +26,19 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
 COPY locked/app.txt locked/
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip install --require-hashes --no-deps -r locked/app.txt
+
+# What is never used, 700 MB: torch's headers, tests and tools, Arrow's network and cloud storage, all tests, sources in C, extensions
+# of notebooks, the names of libraries' internal functions, and compiled Python of which most is never imported.
+RUN cd "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+ && rm -rf torch/include torch/test torch/lib/*test*.so pydeck/nbextension plotly/labextension \
+           pyarrow/include pyarrow/*arrow*flight* pyarrow/_flight* pyarrow/*arrow_s3* pyarrow/_s3fs* \
+ && find torch/bin -type f -not -name torch_shm_manager -delete \
+ && find . -depth -type d \( -name tests -o -name __pycache__ \) -exec rm -r {} + \
+ && find . -type f \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pyi' -o -name '*.[ch]' -o -name '*.cpp' \) -delete \
+ && find . -type f -name '*.so*' -not -path '*.libs/*' -exec strip --strip-unneeded {} +
+
 COPY . .
 RUN pip install --no-deps --no-build-isolation --no-index --editable .
-
-# What is never used: torch's headers, tests and tools (195 MB), Arrow's network and cloud storage (52 MB), tests, extensions of
-# notebooks, the installers, and the names of internal functions in the two largest libraries (108 MB).
-RUN cd "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
- && rm -rf torch/include torch/test torch/bin/protoc* torch/bin/*test* torch/lib/*test*.so \
-           pyarrow/include pyarrow/*arrow*flight* pyarrow/_flight* pyarrow/*arrow_s3* pyarrow/_s3fs* \
-           pydeck/nbextension plotly/labextension uv* pip pip-* /venv/bin/pip* /venv/bin/uv* \
- && find . -depth -type d -name tests -not -path './transformers/*' -exec rm -r {} + \
- && strip --strip-unneeded torch/lib/libtorch_cpu.so llvmlite/binding/libllvmlite.so
 
 # Models to serve, from the Hub, such as MODELS=bert-base-uncased,google-bert/bert-base-cased: a container needs no network for them.
 ARG MODELS=
@@ -49,6 +51,7 @@ RUN mkdir -p /models \
 # What is imported on the way is compiled once, here. The build ends where the numbers are not the model's, or a page fails.
 RUN export OMP_NUM_THREADS=1 NUMBA_CACHE_DIR=/tmp/numba \
  && attnviz verify "I was watching the door when it opened." \
+ && rm -rf /venv/lib/python3*/site-packages/pip* /venv/lib/python3*/site-packages/uv* \
  && python -c "import streamlit.web.cli, streamlit.web.server.starlette, umap, openTSNE, app; \
 from streamlit.testing.v1 import AppTest; \
 assert not AppTest.from_file('attention.py', default_timeout=300).run().exception"

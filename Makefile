@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 ADDRESS ?= localhost
+PROCESSES ?= 0
+MODELS ?=
 SERVICE ?= pypi
 
 # Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
@@ -19,7 +21,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run check test quick app chromium browser bench families lessons screenshots lock audit links clean
+.PHONY: help install run serve image image-test check test quick app chromium nginx browser bench load families lessons screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +31,16 @@ install: $(INSTALLED) ## Make .venv with what attnviz needs
 run: $(INSTALLED) ## Start attnviz and print its address (PORT=8501, ADDRESS=localhost)
 	@exec $(BIN)/python -m streamlit run app.py \
 		--server.headless true --server.address $(ADDRESS) --server.port $(PORT)
+
+serve: $(INSTALLED) ## Start attnviz for many people: a process for each core behind nginx (PROCESSES=n, PORT, ADDRESS)
+	@exec $(BIN)/python -m deploy.serve --address $(ADDRESS) --port $(PORT) --processes $(PROCESSES)
+
+image: $(MADE) ## Build the container's image with Docker or Podman (MODELS=bert-base-uncased,...)
+	@$(BIN)/python deploy/image.py MODELS=$(MODELS)
+
+image-test: $(INSTALLED_DEV) chromium ## Build the image and try it: not root, read-only, without a network
+	@$(BIN)/python deploy/image.py
+	$(BIN)/python -m pytest tests/image -p no:xdist
 
 check: $(INSTALLED_DEV) ## Formatting, lint and types
 	$(BIN)/ruff format --check
@@ -42,9 +54,9 @@ AS_SERVED := --jaxtyping-packages=
 # Two workers with two threads each take longer than with one each.
 test quick app browser: export OMP_NUM_THREADS ?= 1
 
-test: check chromium ## Everything: check, the examples in docstrings and docs, and all tests
+test: check chromium nginx ## Everything: check, the examples in docstrings and docs, and all tests
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
-	$(BIN)/python -m pytest tests/unit tests/parity tests/property $(SPREAD)
+	$(BIN)/python -m pytest tests/unit tests/parity tests/property tests/deploy $(SPREAD)
 	$(BIN)/python -m pytest tests/app tests/server tests/browser $(AS_SERVED) $(SPREAD)
 
 quick: check ## The fast tests alone, in a minute and a half
@@ -53,14 +65,21 @@ quick: check ## The fast tests alone, in a minute and a half
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
 	$(BIN)/python -m pytest tests/app $(AS_SERVED)
 
-browser: chromium ## Only the tests in a real Chromium
+browser: chromium nginx ## Only the tests in a real Chromium
 	$(BIN)/python -m pytest tests/browser $(AS_SERVED) $(SPREAD)
 
 chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
 	@$(BIN)/python tests/browser/find_chromium.py
 
+nginx: $(MADE) ## Find nginx, or install it
+	@$(BIN)/python deploy/find_nginx.py
+
 bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside BertViz
 	$(BIN)/python -m benchmarks
+
+load: $(INSTALLED_DEV) nginx ## Ask a server as 1, 10 and 50 people do, and several processes as 200 do
+	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.load --processes 1,2,4 --people 200 --no-pages
 
 families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
 	$(BIN)/python -m benchmarks.families

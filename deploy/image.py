@@ -115,7 +115,9 @@ def base_image(engine: Engine) -> str:
         return usual
     said = pulled.stderr.strip().splitlines()[-1]
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise NoEngineError(f"{usual} cannot be pulled ({said}). Name a base image: BASE_IMAGE=... make image")
+        raise NoEngineError(
+            f"{usual} cannot be pulled ({said}). Name a base image: BASE_IMAGE=... make image"
+        )
     print(f"{usual} cannot be pulled ({said}); a base is made of Debian's packages.", flush=True)
     if shutil.which("debootstrap") is None:
         _install("debootstrap")
@@ -201,7 +203,10 @@ def main(arguments: Sequence[str] = sys.argv[1:]) -> int:
         print(error, file=sys.stderr)
         return 1
     except subprocess.CalledProcessError as error:
-        print(f"The image was not built: {Path(error.cmd[0]).name} ended with {error.returncode}.", file=sys.stderr)
+        print(
+            f"The image was not built: {Path(error.cmd[0]).name} ended with {error.returncode}.",
+            file=sys.stderr,
+        )
         return 1
     megabytes = int(engine("image", "inspect", "--format", "{{.Size}}", IMAGE).stdout) / 1e6
     print(f"{IMAGE}: {megabytes:,.0f} MB. Try it: {engine.command} run --rm --publish 8501:8501 {IMAGE}")

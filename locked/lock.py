@@ -50,7 +50,18 @@ def compiled(asked: str, *options: str, before: str = "") -> list[str]:
         out, unused = Path(folder, "out.txt"), Path(folder, "unused.txt")
         out.write_text(before)
         unused.write_text("\n".join(UNUSED))
-        command = [sys.executable, "-m", "uv", "--no-config", "pip", "compile", "-", "-o", str(out), "--quiet"]
+        command = [
+            sys.executable,
+            "-m",
+            "uv",
+            "--no-config",
+            "pip",
+            "compile",
+            "-",
+            "-o",
+            str(out),
+            "--quiet",
+        ]
         command += ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-header"]
         command += ["--excludes", str(unused), *options]
         made = subprocess.run(command, cwd=ROOT, input=asked, text=True, capture_output=True, check=False)
@@ -78,7 +89,7 @@ def read(file: str) -> str:
 
 
 def torch_for_cpu(version: str) -> list[str]:
-    """torch's build for the CPU: for Linux from PyTorch's index, which uv knows by name, for other systems from PyPI."""
+    """The build for the CPU: for Linux from PyTorch's index, which uv knows by name, for other systems from PyPI."""
     elsewhere = compiled(f"torch{version}; sys_platform != 'linux'", "--no-deps", "--no-annotate")
     try:
         linux = compiled(
@@ -88,7 +99,9 @@ def torch_for_cpu(version: str) -> list[str]:
         kept = re.search(r"^torch==\S+\+cpu ;(?:.*\\\n)+.*\n", read("torch-cpu.txt"), re.MULTILINE)
         if kept is None or not kept[0].startswith(f"torch{version}+cpu "):
             raise
-        print(f"PyTorch's index cannot be reached, so its hashes are kept ({str(error).splitlines()[-1].strip()}).")
+        print(
+            f"PyTorch's index cannot be reached, so its hashes are kept ({str(error).splitlines()[-1].strip()})."
+        )
         linux = [kept[0]]
     return elsewhere + linux
 
