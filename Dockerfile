@@ -51,8 +51,8 @@ RUN mkdir -p /models \
 # What is imported on the way is compiled once, here. The build ends where the numbers are not the model's, or a page fails.
 RUN export OMP_NUM_THREADS=1 NUMBA_CACHE_DIR=/tmp/numba \
  && attnviz verify "I was watching the door when it opened." \
- && rm -rf /venv/lib/python3*/site-packages/pip* /venv/lib/python3*/site-packages/uv* \
- && python -c "import streamlit.web.cli, streamlit.web.server.starlette, umap, openTSNE, app; \
+ && pip uninstall --quiet --yes uv pip \
+ && python -c "import streamlit.web.cli, uvicorn, streamlit.web.server.starlette, umap, openTSNE, app; \
 from streamlit.testing.v1 import AppTest; \
 assert not AppTest.from_file('attention.py', default_timeout=300).run().exception"
 

@@ -80,6 +80,14 @@ def check_free(address: str, port: int) -> None:
         ) from None
 
 
+def _listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 def serve(address: str, port: int, n: int, stop: threading.Event) -> None:
     """Serves until the event is set; all processes have ended then.
 
@@ -101,6 +109,8 @@ def serve(address: str, port: int, n: int, stop: threading.Event) -> None:
             written.write_text(configuration(f"{host}:{port}", [one.address for one in servers], folder))
             command = [nginx, "-p", folder, "-c", str(written), "-e", "stderr", "-g", "daemon off;"]
             proxy = subprocess.Popen(command, start_new_session=True)
+            while proxy.poll() is None and not _listens(address, port):
+                stop.wait(0.02)
             print(f"attnviz: http://{host}:{port}, {n} processes", flush=True)
             while not stop.wait(0.5):
                 if proxy.poll() is not None:

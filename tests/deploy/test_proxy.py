@@ -29,7 +29,7 @@ class Named(ThreadingHTTPServer):
         self.seen: list[dict[str, str]] = []
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(handler) -> None:  # noqa: N805 - self is the server
+            def do_GET(handler) -> None:
                 self.seen.append(dict(handler.headers))
                 handler.send_response(503 if self.full else 200)
                 handler.end_headers()
@@ -79,7 +79,17 @@ def front(tmp_path: Path) -> Iterator[Front]:
     tmp_path.chmod(0o711)
     written = tmp_path / "nginx.conf"
     written.write_text(configuration(f"127.0.0.1:{port}", [one.address for one in servers], str(tmp_path)))
-    command = [NGINX, "-p", str(tmp_path), "-c", str(written), "-e", str(tmp_path / "log"), "-g", "daemon off;"]
+    command = [
+        NGINX,
+        "-p",
+        str(tmp_path),
+        "-c",
+        str(written),
+        "-e",
+        str(tmp_path / "log"),
+        "-g",
+        "daemon off;",
+    ]
     process = subprocess.Popen(command)
     try:
         end = time.monotonic() + 20
