@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 ADDRESS ?= localhost
+PROCESSES ?= 0
+MODELS ?=
+SERVICE ?= pypi
 
 # Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
 PYTHON ?= python3 python3.13 python3.12 python3.11
@@ -13,10 +16,12 @@ MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_BENCH := $(VENV)/.installed-bench
+INSTALLED_UV := $(VENV)/.installed-uv
+INSTALLED_AUDIT := $(VENV)/.installed-audit
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run check test quick app chromium browser bench families lessons screenshots links clean
+.PHONY: help install run serve image image-test check test quick app chromium nginx browser bench load families lessons screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +31,16 @@ install: $(INSTALLED) ## Make .venv with what attnviz needs
 run: $(INSTALLED) ## Start attnviz and print its address (PORT=8501, ADDRESS=localhost)
 	@exec $(BIN)/python -m streamlit run app.py \
 		--server.headless true --server.address $(ADDRESS) --server.port $(PORT)
+
+serve: $(INSTALLED) ## Start attnviz for many people: a process for each core behind nginx (PROCESSES=n, PORT, ADDRESS)
+	@exec $(BIN)/python -m deploy.serve --address $(ADDRESS) --port $(PORT) --processes $(PROCESSES)
+
+image: $(MADE) ## Build the container's image with Docker or Podman (MODELS=bert-base-uncased,...)
+	@$(BIN)/python deploy/image.py MODELS=$(MODELS)
+
+image-test: $(INSTALLED_DEV) chromium ## Build the image and try it: not root, read-only, without a network
+	@$(BIN)/python deploy/image.py
+	$(BIN)/python -m pytest tests/image -p no:xdist
 
 check: $(INSTALLED_DEV) ## Formatting, lint and types
 	$(BIN)/ruff format --check
@@ -39,9 +54,9 @@ AS_SERVED := --jaxtyping-packages=
 # Two workers with two threads each take longer than with one each.
 test quick app browser: export OMP_NUM_THREADS ?= 1
 
-test: check chromium ## Everything: check, the examples in docstrings and docs, and all tests
+test: check chromium nginx ## Everything: check, the examples in docstrings and docs, and all tests
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
-	$(BIN)/python -m pytest tests/unit tests/parity tests/property $(SPREAD)
+	$(BIN)/python -m pytest tests/unit tests/parity tests/property tests/deploy $(SPREAD)
 	$(BIN)/python -m pytest tests/app tests/server tests/browser $(AS_SERVED) $(SPREAD)
 
 quick: check ## The fast tests alone, in a minute and a half
@@ -50,14 +65,21 @@ quick: check ## The fast tests alone, in a minute and a half
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
 	$(BIN)/python -m pytest tests/app $(AS_SERVED)
 
-browser: chromium ## Only the tests in a real Chromium
+browser: chromium nginx ## Only the tests in a real Chromium
 	$(BIN)/python -m pytest tests/browser $(AS_SERVED) $(SPREAD)
 
 chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
 	@$(BIN)/python tests/browser/find_chromium.py
 
+nginx: $(MADE) ## Find nginx, or install it
+	@$(BIN)/python deploy/find_nginx.py
+
 bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside BertViz
 	$(BIN)/python -m benchmarks
+
+load: $(INSTALLED_DEV) nginx ## Ask a server as 1, 10 and 50 people do, and several processes as 200 do
+	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.load --processes 1,2,4 --people 200 --no-pages
 
 families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
 	$(BIN)/python -m benchmarks.families
@@ -67,6 +89,14 @@ lessons: $(INSTALLED_DEV) ## Measure where each lesson is most visible and write
 
 screenshots: chromium ## Take README's pictures
 	$(BIN)/python -m benchmarks.screenshots
+
+lock: $(INSTALLED_UV) ## Write locked/, every package with its hashes, from the requirements*.txt
+	@$(BIN)/python locked/lock.py
+
+audit: $(INSTALLED_AUDIT) ## Ask PyPI for known vulnerabilities of the locked packages (SERVICE=osv asks OSV)
+	@$(BIN)/pip-audit --strict --disable-pip --progress-spinner off --vulnerability-service $(SERVICE) \
+		-r locked/torch-cuda.txt -r locked/bench.txt -r locked/audit.txt -r locked/uv.txt \
+	|| { echo "make audit: a package above has a known vulnerability, or $(SERVICE) could not be asked for one." >&2; exit 1; }
 
 links: $(INSTALLED) ## Write the table of docs/links.md
 	$(BIN)/python -m ui.choice.parameters
@@ -93,15 +123,27 @@ $(MADE):
 	$$chosen -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): requirements.txt pyproject.toml $(MADE)
-	$(BIN)/python -m pip install -r requirements.txt
-	$(BIN)/python -m pip install --no-deps -e .
+# Every package is in the lock, with its hashes: nothing else is installed, not even to build attnviz itself.
+LOCKED := $(BIN)/python -m pip install --require-hashes --no-deps -r
+
+$(INSTALLED): locked/app.txt locked/torch-cpu.txt locked/torch-cuda.txt locked/install-torch pyproject.toml $(MADE)
+	locked/install-torch $(BIN)/python
+	$(LOCKED) locked/app.txt
+	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(INSTALLED_DEV): requirements-dev.txt $(INSTALLED)
-	$(BIN)/python -m pip install -r requirements-dev.txt
+$(INSTALLED_DEV): locked/dev.txt $(INSTALLED)
+	$(LOCKED) $<
 	@touch $@
 
-$(INSTALLED_BENCH): requirements-bench.txt $(INSTALLED_DEV)
-	$(BIN)/python -m pip install -r requirements-bench.txt
+$(INSTALLED_BENCH): locked/bench.txt $(INSTALLED_DEV)
+	$(LOCKED) $<
+	@touch $@
+
+$(INSTALLED_AUDIT): locked/audit.txt $(INSTALLED)
+	$(LOCKED) $<
+	@touch $@
+
+$(INSTALLED_UV): locked/uv.txt $(MADE)
+	$(LOCKED) $<
 	@touch $@

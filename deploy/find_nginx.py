@@ -1,0 +1,58 @@
+"""Which nginx stands in front of the processes. As a script, it installs one where root can.
+
+One concept: the path of nginx.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+VARIABLE = "ATTNVIZ_NGINX"
+"""Environment variable with the path of the nginx to use, before any other."""
+SYSTEM = "/usr/sbin:/usr/local/sbin"
+"""Where Debian has it, which is not on the PATH of everybody."""
+APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300")
+REMEDY = (
+    "nginx is needed to serve with several processes, and none was found. Install it (`apt-get install nginx-light` on Debian, "
+    f"`brew install nginx` on macOS), or name it: {VARIABLE}=/path/to/nginx."
+)
+
+
+class NginxNotFoundError(Exception):
+    """There is no nginx; the message says what to do."""
+
+
+def nginx_path() -> str:
+    """The nginx that ATTNVIZ_NGINX names, or the one that is installed.
+
+    Raises:
+        NginxNotFoundError: there is none.
+    """
+    named = os.environ.get(VARIABLE)
+    found = shutil.which(named) if named else shutil.which("nginx") or shutil.which("nginx", path=SYSTEM)
+    if found is None:
+        raise NginxNotFoundError(f"{VARIABLE} names {named}, which is no program." if named else REMEDY)
+    return found
+
+
+def main() -> int:
+    """Prints the path of nginx, installing Debian's if need be; exit code 1 where there is none."""
+    try:
+        try:
+            path = nginx_path()
+        except NginxNotFoundError:
+            if os.geteuid() != 0 or not shutil.which("apt-get"):
+                raise
+            for command in (["update"], ["install", "--no-install-recommends", "-y", "nginx-light"]):
+                subprocess.run([*APT, *command], stdout=sys.stderr, check=False)
+            path = nginx_path()
+    except NginxNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""attnviz for many people on this machine: a process for each core behind nginx, with one command: `make serve`.
+
+One concept: the processes, from their start to their end. A process that ends is started again; its visitors have moved on to
+another one by then. deploy/proxy.py says how.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from types import FrameType
+
+from deploy.find_nginx import NginxNotFoundError, nginx_path
+from deploy.proxy import configuration
+
+ROOT = Path(__file__).parents[1]
+START_SECONDS, END_SECONDS = 180, 9
+SHARED = {"OMP_NUM_THREADS": "1", "ATTNVIZ_WORKERS": "1", "ATTNVIZ_RUNS": "1"}
+"""What a process of several takes where nothing else is said: each has one core."""
+
+
+class NotServedError(Exception):
+    """attnviz could not be started; the message says what to do."""
+
+
+class Server:
+    """One process of attnviz, with its port on loopback."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self._environment = environment
+        self.process = self._started()
+
+    @property
+    def address(self) -> str:
+        """Where it is asked."""
+        return f"127.0.0.1:{self.port}"
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+        command += ["--server.address", "127.0.0.1", "--server.port", str(self.port)]
+        # A session of its own: Ctrl-C is for this module alone, which ends the processes in their turn.
+        return subprocess.Popen(
+            command, cwd=ROOT, env=self._environment, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def restart(self) -> None:
+        """Starts it again."""
+        self.process = self._started()
+
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"http://{self.address}/_stcore/health", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+def check_free(address: str, port: int) -> None:
+    """Raises NotServedError where the port cannot be had."""
+    try:
+        found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(*found[:3]) as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind(found[4])
+    except OSError as error:
+        raise NotServedError(
+            f"Nothing can be served at {address}:{port}: {error.strerror}. Take another port: make serve PORT=8502."
+        ) from None
+
+
+def _listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def serve(address: str, port: int, n: int, stop: threading.Event) -> None:
+    """Serves until the event is set; all processes have ended then.
+
+    Raises:
+        NginxNotFoundError: nginx is missing.
+        NotServedError: the port is taken, or a process ended before it was ready.
+    """
+    nginx = nginx_path()
+    check_free(address, port)
+    environment = dict(os.environ) if n == 1 else SHARED | dict(os.environ)
+    servers = [Server(environment) for _ in range(n)]
+    proxy = None
+    try:
+        _await(servers, stop)
+        with tempfile.TemporaryDirectory(prefix="attnviz-") as folder:
+            Path(folder).chmod(0o711)  # root's nginx works as another user
+            written = Path(folder, "nginx.conf")
+            host = f"[{address}]" if ":" in address else address
+            written.write_text(configuration(f"{host}:{port}", [one.address for one in servers], folder))
+            command = [nginx, "-p", folder, "-c", str(written), "-e", "stderr", "-g", "daemon off;"]
+            proxy = subprocess.Popen(command, start_new_session=True)
+            while proxy.poll() is None and not _listens(address, port):
+                stop.wait(0.02)
+            print(f"attnviz: http://{host}:{port}, {n} processes", flush=True)
+            while not stop.wait(0.5):
+                if proxy.poll() is not None:
+                    raise NotServedError(
+                        f"nginx has ended with exit code {proxy.returncode}; its message is above."
+                    )
+                for one in servers:
+                    if one.process.poll() is not None:
+                        print(
+                            f"Process {one.process.pid} has ended ({one.process.returncode}); it is started again.",
+                            flush=True,
+                        )
+                        one.restart()
+            _end([proxy, *(one.process for one in servers)])
+    finally:
+        _end([*([proxy] if proxy else []), *(one.process for one in servers)])
+
+
+def _await(servers: list[Server], stop: threading.Event) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not stop.is_set() and not all(one.is_ready() for one in servers):
+        ended = next((one.process for one in servers if one.process.poll() is not None), None)
+        if ended is not None or time.monotonic() > end:
+            why = "did not answer" if ended is None else f"ended with exit code {ended.returncode}"
+            raise NotServedError(f"A process {why} before it was ready; its message is above.")
+        stop.wait(0.2)
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Asks processes to end, and ends those that have not in time."""
+    running = [one for one in processes if one.poll() is None]
+    for one in running:
+        one.terminate()
+    end = time.monotonic() + END_SECONDS
+    for one in running:
+        try:
+            one.wait(max(0.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            one.kill()
+            one.wait()
+
+
+def main() -> int:
+    """Serves until Ctrl-C or SIGTERM; exit code 1 where that cannot be."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--address", default="localhost")
+    parser.add_argument("--port", type=int, default=8501)
+    parser.add_argument("--processes", type=int, default=0, help="one for each core if 0")
+    given = parser.parse_args()
+    stop = threading.Event()
+
+    def ended(signal_number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, ended)
+    try:
+        serve(given.address, given.port, given.processes or len(os.sched_getaffinity(0)), stop)
+    except (NginxNotFoundError, NotServedError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""What is installed is what the requirements files ask for, every package with its hashes. Where it fails: `make lock`."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FROM = {
+    "app": "requirements.txt",
+    "dev": "requirements-dev.txt",
+    "bench": "requirements-bench.txt",
+    "audit": "requirements-audit.txt",
+}
+PIN = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
+SHA256 = re.compile(r"--hash=sha256:[0-9a-f]{64}( \\)?$")
+
+
+def same(name: str) -> str:
+    """A package's name in the one form that the lock uses."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def asked(file: str) -> dict[str, str]:
+    """Package to version, those of the files that it includes too."""
+    text = (ROOT / file).read_text()
+    found = {same(name): version for name, version in PIN.findall(text)}
+    for included in re.findall(r"^-r (\S+)", text, re.MULTILINE):
+        found |= asked(included)
+    return found
+
+
+def locked(text: str) -> dict[str, list[str]]:
+    """Package and version to its hashes."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if pin := PIN.match(line):
+            hashes = found.setdefault(f"{pin[1]}=={pin[2]}", [])
+        elif line.lstrip().startswith("--"):
+            assert SHA256.search(line), line
+            hashes.append(line.strip(" \\"))
+        else:
+            assert not line.strip() or line.lstrip().startswith("#"), line
+    return found
+
+
+def read(file: str) -> dict[str, list[str]]:
+    return locked((ROOT / "locked" / file).read_text())
+
+
+@pytest.mark.parametrize("file", FROM)
+def test_the_lock_has_what_is_asked_for(file):
+    wanted = {f"{name}=={version}" for name, version in asked(FROM[file]).items() if name != "torch"}
+    assert wanted and wanted - set(read(f"{file}.txt")) == set()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "locked").glob("*.txt")), ids=lambda path: path.name)
+def test_every_package_has_hashes_and_no_index_is_named(path):
+    text = path.read_text()
+    packages = locked(text)
+    assert packages and min(len(hashes) for hashes in packages.values()) >= 1
+    assert "://" not in text and "index" not in text.replace("PyTorch's index", "")
+
+
+def test_torch_is_the_same_version_in_both_builds_and_no_other_lock_has_it():
+    version = asked("requirements.txt")["torch"]
+    cpu = read("torch-cpu.txt")
+    assert set(cpu) == {f"torch=={version}", f"torch=={version}+cpu"}
+    assert len(cpu[f"torch=={version}+cpu"]) >= 6  # Python 3.11 to 3.13, on x86-64 and ARM
+    assert f"torch=={version}" in read("torch-cuda.txt")
+    for file in FROM:
+        assert [one for one in read(f"{file}.txt") if re.match("torch|nvidia|triton|cuda", one)] == []
+
+
+def test_locks_agree():
+    """One after the other into one environment changes no version."""
+    seen: dict[str, set[str]] = {}
+    for file in FROM:
+        for one in read(f"{file}.txt"):
+            name, _, version = one.partition("==")
+            seen.setdefault(f"{file} {name}", set()).add(version)
+    of = {file: {key.split()[1]: seen[key] for key in seen if key.startswith(file)} for file in FROM}
+    for first, second in (("app", "dev"), ("dev", "bench"), ("bench", "audit")):
+        both = set(of[first]) & set(of[second])
+        assert {name: of[second][name] for name in both} == {name: of[first][name] for name in both}
+
+
+def test_checks_can_fail():
+    assert locked("a==1 \\\n    --hash=sha256:" + "0" * 64 + "\n") == {"a==1": ["--hash=sha256:" + "0" * 64]}
+    with pytest.raises(AssertionError):
+        locked("a==1 \\\n    --hash=sha256:0\n")
+    with pytest.raises(AssertionError):
+        locked("https://example.org/a.whl\n")
