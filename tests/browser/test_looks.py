@@ -312,7 +312,9 @@ def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server)
                 assert time.monotonic() < end, (path, width, wrong)
             assert {one["text"] for one in shown} >= ENDS
             assert len(shown) > 10
-            note = page.get_by_text("Overlapping labels are hidden; hover to see them.")
+            note = page.get_by_text(
+                "Overlapping labels are hidden; hover over a point or tap it to see its label."
+            )
             expect(note).to_have_count(int(len(shown) < 22))
 
 

@@ -211,7 +211,7 @@ class Flow {
       this.labels(side, first, active);
     }
     if (active) this.numbers(lines, other);
-    this.said.textContent = active ? this.describe(active) : data.hint;
+    this.said.textContent = active ? this.describe(active) : matchMedia("(hover: none)").matches ? data.touchHint : data.hint;
   }
 
   // The labels of a side that there is room for: first these rows, then the selected one, then every so many.

@@ -56,7 +56,11 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
                 key="experiment_head",
                 help="Selects the head that gives this pair the largest weight.",
             )
-        link_to(page_named("Compare"), label="Compare side by side", help="Shows two heads, sentences or models side by side.")
+        link_to(
+            page_named("Compare"),
+            label="Compare side by side",
+            help="Shows two heads, sentences or models side by side.",
+        )
     st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
     st.dataframe(_table(view, pattern, key, experiment), hide_index=True, key="experiment_table")
 
