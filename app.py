@@ -1,4 +1,4 @@
-"""What `streamlit run app.py` serves: the pages, each with its title and the style of all from the first moment."""
+"""What `streamlit run app.py` serves: the pages, each with its title, its question and the style of all from the first moment."""
 
 from pathlib import Path
 from posixpath import join
@@ -7,6 +7,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from ui.page.first_look import first_look
 from ui.page.navigation import PAGES
 from ui.page.style import style
 from ui.streamlit_fixes.first_html import first_html
@@ -29,6 +30,7 @@ app = st.App(
     lifespan=serving,
     middleware=[Middleware(gate.Gate)],
     routes=[
-        Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, _refusal)) for page in PAGES
+        Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, first_look(page), _refusal))
+        for page in PAGES
     ],
 )

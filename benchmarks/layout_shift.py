@@ -1,4 +1,4 @@
-"""How much each page moves while it is loaded, in a real Chromium."""
+"""How much each page moves while it is loaded and scrolled, in a real Chromium."""
 
 import tempfile
 from collections.abc import Iterator
@@ -9,11 +9,12 @@ from playwright.sync_api import sync_playwright
 from benchmarks.measurement import Measurement
 from tests.browser.conftest import LAUNCH, running_server
 from tests.browser.find_chromium import chromium_path
-from tests.browser.screen import CHARTS
+from tests.browser.screen import CHARTS, PLACES, open_screen
 
 BUDGET = 0.1
 """A good score. Source: web.dev, "Cumulative Layout Shift"."""
 WINDOWS = ((1366, 768), (400, 800))
+WHEEL = 400  # px at a time, with a page's lines that stay in sight on a phone
 REST_MS = 2500  # after the server has sent everything
 
 _WATCH = """
@@ -37,9 +38,12 @@ def measure() -> Iterator[Measurement]:
                 context = browser.new_context(viewport={"width": width, "height": height})
                 page = context.new_page()
                 page.add_init_script(_WATCH)
-                page.goto(f"{app}/{path}")
-                page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+                open_screen(page, app, path, **PLACES.get(path, {}))
                 page.wait_for_timeout(REST_MS)
+                page.mouse.move(width / 2, height / 2)
+                for _ in range(3):
+                    page.mouse.wheel(0, WHEEL)
+                    page.wait_for_timeout(REST_MS / 5)
                 found = float(page.evaluate("window.layoutShift"))
                 context.close()
                 yield Measurement(

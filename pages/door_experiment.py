@@ -1,4 +1,4 @@
-"""What does the model attend to where a word is missing? The experiment with the door, step by step, and the reader's own."""
+"""Why does one token attend to another? The experiment with the door, step by step, and the reader's own."""
 
 import streamlit as st
 
@@ -19,7 +19,7 @@ with errors.explained():
     experiment, screen = Experiment.here(), Screen.of(view)
     introduction(experiment, experiment.is_shown_in(view, screen.key))
     tokens(screen)
-    st.subheader("1. Where does the query look?", anchor=False)
+    st.subheader("1. Which tokens does the query attend to?", anchor=False)
     with st.container(key="finding"):
         st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
         if screen.special_note:

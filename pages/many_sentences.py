@@ -45,7 +45,7 @@ with errors.explained():
                 matches(view, screen, found, token)
             reliability(screen)
         if token is None:
-            st.caption("Click a point to see its sentence, with lines to its strongest keys.")
+            st.caption("Select a point to see its sentence, with lines to its strongest keys.")
         else:
             sentence(view, screen, token)
 take(

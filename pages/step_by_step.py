@@ -37,8 +37,8 @@ walk = Walk(
     key=key,
     anatomy=None if selection.bundle else cache.anatomy(selection.source, selection.layer, view.kind),
 )
-with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-    with st.container(key="finding", width="content"):
+with st.container(key="about_finding", horizontal=True, vertical_alignment="center"):
+    with st.container(key="finding", width="stretch"):
         st.markdown(
             f"**{selection.place.title}, from {walk.label(view.query, of='query')} to "
             f"{walk.label(key, of='key')}**"

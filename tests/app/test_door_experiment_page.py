@@ -42,8 +42,8 @@ def column(at, name):
 def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     assert_no_exception(experiment)
     assert [one.value for one in experiment.subheader if one.value[0].isdigit()] == [
-        "1. Where does the query look?",
-        "2. Is the query near that key?",
+        "1. Which tokens does the query attend to?",
+        "2. Are query and key near each other?",
         "3. What does the model fill in?",
         "4. Change one thing",
     ]
@@ -72,12 +72,12 @@ def test_both_maps_are_the_same_points_with_another_query(experiment):
 def test_bert_is_offered_with_its_size_its_time_and_what_it_is_for(experiment):
     [button] = [one for one in experiment.button if one.label.startswith("Download ")]
     assert button.label == "Download 441 MB"
-    [line] = [one.value for one in experiment.markdown if "step 3 shows which word" in one.value]
+    [line] = [one.value for one in experiment.markdown if "this step shows which word" in one.value]
     assert "(441 MB, about 1 minute at 50 Mbit/s)" in line
     assert line not in [one.value for one in experiment.expander[0].markdown]  # it is closed at first
     captions = " ".join(one.value for one in experiment.caption)
     assert "about 1 minute at 50 Mbit/s" in captions
-    assert "step 3 shows which word the model fills in" in said(experiment)
+    assert "this step shows which word the model fills in" in said(experiment)
 
 
 def test_another_word_changes_yours_and_leads_back(experiment):
@@ -97,7 +97,7 @@ def test_another_word_changes_yours_and_leads_back(experiment):
 def test_the_strongest_head_for_a_pair_of_another_sentence(embedded):
     text = "The cat slept because it was tired."
     at = open_page(PAGE, text=text, layer=0, head=0, query=5, key=2)
-    [button] = [one for one in at.button if one.label.startswith("The strongest head")]
+    [button] = [one for one in at.button if one.label.startswith("Select the strongest head")]
     button.click().run()
     assert_no_exception(at)
     trace = embedded.trace(text)

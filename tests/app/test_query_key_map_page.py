@@ -254,7 +254,7 @@ class TestWorkOfSeconds:
         trace = embedded.trace(LONG, cut=True)
         first = attnviz.project(trace, 3, 1, method="pca", space="raw").points
         np.testing.assert_allclose(points(at), first, atol=1e-4)
-        assert "Overlapping labels are hidden; hover to see them." in note(at)
+        assert "Overlapping labels are hidden; hover over a point or tap it to see its label." in note(at)
         at.number_input(key="field_head").set_value(2).run()
         second = attnviz.project(trace, 3, 2, method="pca", space="raw").points
         assert any(np.allclose(points(at), one, atol=1e-4) for one in (first, second))

@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import running_server
 from tests.browser.screen import finding, wait_until_drawn
+from ui.page.first_look import PURPOSE
 from ui.page.navigation import page_named
 
 
@@ -14,6 +15,8 @@ def test_is_in_our_style_before_the_first_script_has_run(server, visitors):
     page.goto(f"{server}/compare")
 
     expect(page).to_have_title("Compare · attnviz")
+    for said in ("Compare", page_named("Compare").question, PURPOSE, "Loading the page."):
+        expect(page.locator("#first_look").get_by_text(said)).to_be_in_viewport()
     content = page.locator(".stMain")
     expect(content).to_be_attached()
     assert content.bounding_box()["x"] == 220  # the menu has its place
@@ -32,6 +35,7 @@ def test_finds_the_server_where_all_pages_are_below_a_path(below_a_path, visitor
 
     expect(page).to_have_title("Compare · attnviz")
     expect(page.get_by_test_id("stHeading").first).to_have_text("Compare")
+    expect(page.locator("#first_look")).to_be_hidden()
     page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
     expect(page).to_have_title(page_named("Attention").title)
     expect(finding(page)).to_contain_text("Layer 4")

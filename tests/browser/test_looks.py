@@ -107,6 +107,16 @@ def assert_fits_and_can_be_read(page, path):
     assert faint == []
 
 
+SHIFTS = """() => new Promise(found => new PerformanceObserver(list => found(
+    list.getEntries().filter(one => !one.hadRecentInput).reduce((sum, one) => sum + one.value, 0)
+)).observe({type: "layout-shift", buffered: true}))"""
+
+
+def assert_little_moved_while_it_was_drawn(page):
+    """A page that moved nothing would never answer; ours fills in its heading at the end."""
+    assert page.evaluate(SHIFTS) < 0.1  # a good score: web.dev, "Cumulative Layout Shift"
+
+
 def grave(page):
     """What axe-core 4.12 finds critical or serious: the rule, what it is about, and why."""
     experimental = {"label-content-name-mismatch": {"enabled": True}}
@@ -151,6 +161,7 @@ def test_a_page_has_its_name_fits_every_window_and_can_be_read_in_both_themes(vi
     """Opened on a laptop and made smaller in the light; on a phone and made larger in the dark."""
     page = visitors(width=SIZES["wide"][0], height=SIZES["wide"][1])
     open_screen(page, server, path, **PLACES.get(path, {}))
+    assert_little_moved_while_it_was_drawn(page)
     assert_fits_and_can_be_read(page, path)
     assert grave(page) == []
     expect_its_one_name(page, path)
@@ -301,7 +312,9 @@ def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server)
                 assert time.monotonic() < end, (path, width, wrong)
             assert {one["text"] for one in shown} >= ENDS
             assert len(shown) > 10
-            note = page.get_by_text("Overlapping labels are hidden; hover to see them.")
+            note = page.get_by_text(
+                "Overlapping labels are hidden; hover over a point or tap it to see its label."
+            )
             expect(note).to_have_count(int(len(shown) < 22))
 
 

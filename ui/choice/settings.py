@@ -72,7 +72,7 @@ class FlowSettings:
             2000,
             step=50,
             title="Lines at once",
-            help="Draws the strongest lines, this many, beside those of the selected query and key until a token is hovered over.",
+            help="Draws the strongest lines, this many, beside those of the selected query and key until a token is hovered over or tapped.",
         ),
     ] = None
     """None for all lines of a short text and none of a long one."""

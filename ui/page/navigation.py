@@ -94,7 +94,7 @@ PAGES = (
         name="Door experiment",
         group="Learn",
         icon="door_front",
-        question="What does a model attend to where a word is missing?",
+        question="Why does one token attend to another?",
     ),
     Page(
         name="Step by step",

@@ -1,6 +1,6 @@
-"""The HTML that a browser gets before the first script has run: Streamlit's own, with a page's title and our style.
+"""The HTML that a browser gets before the first script has run: Streamlit's own, with a page's title, text and our style.
 
-Symptom: Streamlit's own has no style of ours. Sent by the script, it comes after the first texts and moves what is there
+Symptom: Streamlit's own is empty, a white window for some seconds, and has no style of ours. Sent by the script, it comes after the first texts and moves what is there
 by then; and the browser of a page that is not the first looks for the server below the page's address, which the
 console notes as two errors.
 Version: 1.67.0. No upstream issue is known to us.
@@ -23,18 +23,18 @@ _SERVER = (
 
 
 def first_html(
-    title: str, style: str, refusal: Callable[[], str | None]
+    title: str, style: str, text: str, refusal: Callable[[], str | None]
 ) -> Callable[[Request], Awaitable[HTMLResponse]]:
     """Answers a request with the first HTML of the page of this title, drawn in this style (CSS).
 
-    ``refusal`` gives the HTML that stands in its place while no more visitors can be taken, and None otherwise.
+    ``text`` is HTML that the browser draws at once, over what the scripts fill. ``refusal`` gives the HTML that stands in its place while no more visitors can be taken, and None otherwise.
 
     Raises ValueError where Streamlit's HTML is not as expected.
     """
     html = _STREAMLITS.read_text(encoding="utf-8")
     for old, new in (
         ("<title>Streamlit</title>", f"<title>{escape(title)}</title>{_SERVER}"),
-        ("</body>", f"<style>{style}</style></body>"),  # after Streamlit's own, which it outweighs there
+        ("</body>", f"<style>{style}</style>{text}</body>"),  # after Streamlit's own, which it outweighs there
     ):
         if html.count(old) != 1:
             raise ValueError(f"{_STREAMLITS} has no single {old}, so it cannot be given title and style.")

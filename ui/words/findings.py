@@ -38,7 +38,7 @@ WITHOUT_NORMS = (
     "does not find it, so what a head adds to the layer's output is not known."
 )
 """What is said where a model has no norm-based weights."""
-WITHOUT_ROOM = "Overlapping labels are hidden; hover to see them."
+WITHOUT_ROOM = "Overlapping labels are hidden; hover over a point or tap it to see its label."
 """What is said below a map where labels are hidden."""
 COMPILED = "UMAP is compiled when a process first uses it, which takes 10 to 25 seconds"
 """Why the first map by UMAP is late; measured on two cores."""

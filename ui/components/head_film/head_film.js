@@ -163,7 +163,7 @@ class Film {
     const cell = target?.closest?.("[data-cell]");
     const strip = cell?.closest("[data-strip]");
     if (!strip) {
-      this.readout.textContent = "Hover over a strip, or tap it, to read its numbers.";
+      this.readout.textContent = `${matchMedia("(hover: none)").matches ? "Tap" : "Hover over"} a strip to read its numbers.`;
       return;
     }
     const { name, block, size, texts } = this.picture.strips[strip.dataset.strip].vector;

@@ -76,7 +76,7 @@ def head_grid(
         "fontSize": SMALL_FONT_SIZE,
         "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
     }
-    with st.container(gap=None):
+    with st.container(gap=None, key=f"{key}_room"):
         if pictures is not None:
             # In a message of their own: Streamlit sends a message that the browser has already only by its
             # hash, so that a selection does not send them again.

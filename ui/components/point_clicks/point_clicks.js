@@ -2,7 +2,9 @@
 // with a name can be walked through by key; a line below it says which point is looked at. What a turned map of
 // three axes is seen from stays the same when Streamlit makes the chart anew. Rests on readout, chart, chart_insides and tick_labels.
 
-const HINT = "Click a point, or walk through the points with the arrow keys; Enter selects.";
+const HINT = matchMedia("(hover: none)").matches
+  ? "Tap a point to select it."
+  : "Click a point, or walk through the points with the arrow keys; Enter selects.";
 
 /** The text of a point: Plotly's hover text has entities in the place of what it would read as markup. */
 function plain(hovertext) {

@@ -25,13 +25,20 @@ class Row:
 
 
 def ranked_list(
-    rows: Sequence[Row], *, name: str, on_pick: Callable[[int], None], theme: ThemeName, key: str
+    rows: Sequence[Row],
+    *,
+    name: str,
+    on_pick: Callable[[int], None],
+    theme: ThemeName,
+    key: str,
+    scrolls: bool = False,
 ) -> None:
     """Draws the rows; ``on_pick`` is called with the number of one that is clicked, counted from 0.
 
     Args:
         name: what is ranked, for those who do not see it.
         key: of the component; one for each list on a page.
+        scrolls: whether a list that is longer than the window's height allows is scrolled on its own.
     """
 
     def take() -> None:
@@ -43,6 +50,7 @@ def ranked_list(
         key=key,
         data={
             "name": name,
+            "scrolls": scrolls,
             "rows": [asdict(row) for row in rows],
             "colours": colours(
                 theme, "text", "quiet", "edge", "query", "key", "key_text", "picked", "strong"

@@ -21,6 +21,7 @@ function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector(".ranked_list");
   setColours(place, data.colours);
+  place.classList.toggle("scrolls", data.scrolls);
   const rows = data.rows.map((one, number) => row(one, number, (picked) => setTriggerValue("pick", picked)));
   const list = make("ol", "", ...rows);
   list.setAttribute("aria-label", data.name);

@@ -138,6 +138,7 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
   for (const [name, listener] of Object.entries(heard)) scroller.addEventListener(name, listener);
   window.addEventListener(ARRIVED, arrived);
   redraw();
+  root.getRootNode().host.dataset.drawn = ""; // the style of the page keeps room until then
   let width = scroller.clientWidth;
   const resized = new ResizeObserver(() => {
     if (scroller.clientWidth === width) return;

@@ -55,6 +55,7 @@ def token_flow(
             "name": "Token flow: queries on the left, keys on the right",
             "hint": "Hover over a token, tap it, or reach it with Tab and the arrow keys to show only its lines and "
             "numbers. Click or press Enter to keep them, Escape to clear.",
+            "touchHint": "Tap a token to show only its lines and numbers; tap it again to show all.",
             "queries": _side(queries, picked=queries.index(query)),
             "keys": _side(keys, picked=None),
             "matrices": [

@@ -6,7 +6,8 @@
 const TEXT = 13; // px, as are all sizes
 const LEAST_GAP = 15; // between the lines of two labels that can both be read
 const [ONE_LOOK, LONGEST] = [560, 960]; // height of rows that are all seen at once; before labels are left out
-const [THINNEST_ROW, TALLEST_ROW] = [4, 32];
+const [THINNEST_ROW, USUAL_ROW, TALLEST_ROW] = [4, 32, 52];
+const BESIDE = 400; // what a page has above and below its rows
 const ROW_HEAD = 24;
 const PAD = 8;
 const NUMBER = 42; // least width of a number
@@ -90,7 +91,8 @@ class Flow {
     measureIn(`${TEXT}px ${data.font}`);
     this.width = Math.max(240, this.root.clientWidth);
     const count = Math.max(sides.query.labels.length, sides.key.labels.length);
-    this.pitch = Math.min(TALLEST_ROW, Math.max(ONE_LOOK / count, Math.min(LEAST_GAP, LONGEST / count), THINNEST_ROW));
+    const usual = Math.min(USUAL_ROW, Math.max(ONE_LOOK / count, Math.min(LEAST_GAP, LONGEST / count), THINNEST_ROW));
+    this.pitch = Math.max(usual, Math.min(TALLEST_ROW, (window.innerHeight - BESIDE) / count)); // a short text fills the window
     const written = ["query", "key", ...sides.query.labels, ...sides.key.labels];
     const widest = Math.max(...written.map(widthOf));
     this.room = Math.min(widest + 2 * PAD, 0.34 * this.width);
@@ -209,7 +211,7 @@ class Flow {
       this.labels(side, first, active);
     }
     if (active) this.numbers(lines, other);
-    this.said.textContent = active ? this.describe(active) : data.hint;
+    this.said.textContent = active ? this.describe(active) : matchMedia("(hover: none)").matches ? data.touchHint : data.hint;
   }
 
   // The labels of a side that there is room for: first these rows, then the selected one, then every so many.

@@ -1,6 +1,7 @@
 // A tour in a few stops. The last one is kept in the browser, so that who comes back goes on from there.
 // Rests on html and renew.
 
+const ROOM = 16; // px between a stop and what it is about
 const KEPT = "attnviz.tour"; // number of the last stop; one more than there are once the last was passed
 
 function kept() {
@@ -45,6 +46,16 @@ function stopParts(data, go) {
   return [said, buttons];
 }
 
+/** Scrolls until the control or picture is in sight and the stop, which stays at the top, does not lie over it. */
+function bring(target, place) {
+  if (!target) return;
+  const fixed = parseFloat(getComputedStyle(document.querySelector("[data-testid=stLayoutWrapper]:has(> .st-key-lead)")).top);
+  const above = (fixed || 0) + place.offsetHeight + ROOM;
+  const fits = above + target.offsetHeight + ROOM <= window.innerHeight;
+  Object.assign(target.style, { scrollMarginTop: `${above}px`, scrollMarginBottom: `${ROOM}px` });
+  target.scrollIntoView({ block: fits ? "nearest" : "start" });
+}
+
 function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector(".tour");
@@ -60,7 +71,7 @@ function show(component) {
   renew(place, data.at ? stopParts(data, go) : invitation(data, go));
   if (hadFocus && !place.querySelector("button:enabled:focus")) place.querySelector(".start").focus();
   if (data.at && place.shownStop !== data.at) {
-    document.querySelector(`.st-key-${data.stops[data.at - 1].target}`)?.scrollIntoView({ block: "center" });
+    bring(document.querySelector(`.st-key-${data.stops[data.at - 1].target}`), place);
   }
   place.shownStop = data.at;
 }

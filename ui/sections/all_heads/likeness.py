@@ -63,7 +63,7 @@ def head_map(screen: Screen) -> None:
         on_pick=_pick_point,
     )
     st.caption(
-        "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6); a click selects a head."
+        "Multidimensional scaling of the divergences (Clark et al. 2019, arXiv:1906.04341, section 6). Select a point to select its head."
     )
 
 

@@ -5,13 +5,9 @@ import streamlit as st
 from attnviz.figures.theme import THEMES
 from ui.choice import state
 from ui.components.tour import Stop, tour
+from ui.page.first_look import PURPOSE
 from ui.sections.attention.screen import Screen
 from ui.words.findings import name
-
-PURPOSE = (
-    "attnviz shows where a language model's attention goes in your own sentence, head by head, "
-    "and checks every number against the model."
-)
 
 
 def guide(screen: Screen) -> None:

@@ -91,13 +91,13 @@ def zoom_note(comparison: Comparison, around: int | None) -> str:
     said = []
     if length is not None:
         said.append(
-            f"Shown are {shown[0]} of {shape[0]} queries and {shown[1]} of {shape[1]} keys, around the selected pair; a "
-            "click on a cell moves there."
+            f"Shown are {shown[0]} of {shape[0]} queries and {shown[1]} of {shape[1]} keys, around the selected pair; "
+            "select a cell to move there."
         )
     n_query, n_key = (block_length(size) for size in shown)
     if max(n_query, n_key) > 1:
         said.append(
-            f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which a click selects."
+            f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which is selected with it."
         )
     return " ".join(said)
 

@@ -3,7 +3,10 @@
 import streamlit as st
 
 from attnviz.figures.theme import isolated, share_text
+from attnviz.model.catalogue import BERT, locate, offer
+from ui.choice.presets import DOOR_MASK
 from ui.choice.selection import Selection
+from ui.page import downloads
 from ui.page.view import View
 from ui.words.findings import name
 from ui.words.literal import literal, quoted
@@ -30,6 +33,7 @@ def answer(view: View) -> None:
             f"This step needs a language head, the part that turns a vector back into tokens; {literal(source.model)} has "
             "none. bert-base-uncased has one."
         )
+        _offer_bert()
     elif not masked and view.kind == "encoder":
         st.markdown(
             f"There is no {quoted(label or 'mask token')} in this sentence. Mask a token with its chip above, and the model "
@@ -44,3 +48,17 @@ def answer(view: View) -> None:
             )
             + "."
         )
+
+
+def _offer_bert() -> None:
+    """Where its weights are not on disk: what the download is for, how long it takes, and the button."""
+    bert, head = offer(BERT), DOOR_MASK.head
+    if locate(bert) is not None or head is None:
+        return
+    effort = downloads.effort(bert)
+    st.markdown(
+        f"With it{f' ({effort})' * bool(effort)} this page reads “{literal(DOOR_MASK.text)}” in layer {head.layer}, head "
+        f"{head.head}, the experiment of most articles, and this step shows which word the model fills in."
+    )
+    with st.expander("Download bert-base-uncased"):
+        downloads.panel(bert)

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from attnviz.model.catalogue import BERT, default_model, locate, offer
+from attnviz.model.catalogue import default_model
 from ui.choice import state
 from ui.choice.presets import Preset, first_screen
 from ui.choice.selection import Selection, first_selection
-from ui.page import downloads
 from ui.page.view import View
 from ui.words.literal import literal, quoted
 from ui.work import cache
@@ -37,22 +36,14 @@ class Experiment:
 
 
 def introduction(experiment: Experiment, is_shown: bool) -> None:
-    """The question, the model that it is asked here, and the way back to the experiment from a variation."""
+    """The question, the head that answers it here, and the way back to the experiment from a variation."""
     own, preset = experiment.selection, experiment.preset
+    query, key = quoted(preset.query or ""), quoted(preset.key or "")
     st.markdown(
-        f"A door is being watched, and something opens. In “{literal(own.text)}”, what does {quoted(preset.query or '')} "
-        f"attend to? {literal(own.model)} answers with layer {own.layer}, head {own.head}; the same head shows why "
-        "two tokens attend to each other: queries and keys that point the same way."
+        f"“{literal(own.text)}” What opened? Layer {own.layer}, head {own.head} of {literal(own.model)} links {query} to "
+        f"{key}. Four steps: the attention of {query}, the vectors behind it, the word that a model would fill in, and "
+        "what changes when you change one thing."
     )
-    if locate(offer(BERT)) is None:
-        effort = downloads.effort(offer(BERT))
-        st.markdown(
-            f"With bert-base-uncased, the model used in most articles{f' ({effort})' * bool(effort)}, this page uses “I was "
-            "watching the door when \\[MASK\\] opened.”, layer 3, head 11, and step 3 shows which word the model fills in: "
-            "that step needs a language head, which the bundled model does not have."
-        )
-        with st.expander("Download bert-base-uncased"):
-            downloads.panel(offer(BERT))
     if not is_shown:
         st.button(
             "Back to the experiment",

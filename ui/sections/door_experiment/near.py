@@ -48,7 +48,7 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
     Returns how the map was made and how reliable it is.
     """
     selection = view.selection
-    st.subheader("2. Is the query near that key?", anchor=False)
+    st.subheader("2. Are query and key near each other?", anchor=False)
     projection = door_map(selection, view.kind)
     weights = view.trace.weights(*selection.place, view.kind)
     n_key = len(projection.key_tokens)

@@ -28,19 +28,19 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
     """Another word, head or sentence, and the experiment's numbers beside the reader's."""
     selection = view.selection
     st.subheader("4. Change one thing", anchor=False)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(key="door_change", horizontal=True, vertical_alignment="center"):
         st.selectbox(
-            "Another word",
+            "Replace “door” with",
             WORDS,
             index=None,
             placeholder="none of these",
-            width=220,
+            width=320,
             **tie(
                 "experiment_word",
                 _word_of(selection, experiment.selection),
                 partial(_take_word, experiment.selection),
             ),
-            help="Puts this word in the place of “door” and computes everything anew.",
+            help="Puts this word into the experiment's sentence and computes everything anew.",
         )
         weights = cache.pair_weights(
             selection.source, view.kind, (view.query, view.query + 1), (key, key + 1), measure="weights"
@@ -50,13 +50,17 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
             st.markdown("Of all heads this one gives the pair the largest weight.", width="content")
         else:
             st.button(
-                f"The strongest head for this pair: {best.short}",
+                f"Select the strongest head for this pair: {best.short}",
                 icon=":material/search:",
                 on_click=lambda: state.change(layer=best.layer, head=best.head, query=view.query, key=key),
                 key="experiment_head",
                 help="Selects the head that gives this pair the largest weight.",
             )
-        link_to(page_named("Compare"), help="Shows two heads, sentences or models side by side.")
+        link_to(
+            page_named("Compare"),
+            label="Compare side by side",
+            help="Shows two heads, sentences or models side by side.",
+        )
     st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
     st.dataframe(_table(view, pattern, key, experiment), hide_index=True, key="experiment_table")
 

@@ -12,7 +12,7 @@ from ui.components.ranked_list import Row, ranked_list
 from ui.page.view import View, hidden_note
 from ui.sections.find_a_head.groups import Span, numbered
 
-MOST_ROWS = 9  # of a list: as high as the grid of a model of six layers beside it
+MOST_ROWS = 24  # of a list, which scrolls where the window has no room for all of them
 
 
 def best_heads(view: View, weights: np.ndarray) -> None:
@@ -34,6 +34,7 @@ def best_heads(view: View, weights: np.ndarray) -> None:
         on_pick=lambda row: state.change(layer=order[row][0], head=order[row][1]),
         theme=view.theme,
         key="best_heads",
+        scrolls=True,
     )
     if weights.size > len(order):
         st.caption(f"The first {len(order)} of {weights.size} heads.")
@@ -65,6 +66,7 @@ def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span])
         ),
         theme=view.theme,
         key="best_pairs",
+        scrolls=True,
     )
     if not pairs:
         st.caption("There is no such pair in this head.")

@@ -60,10 +60,10 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
             on_click=paint,
             args=(view.query, key),
             key="paint",
-            help="Masks this cell, or allows it again, as a click on a cell of the model's own matrix does.",
+            help="Masks this cell, or allows it again, as selecting a cell of the model's own matrix does.",
         )
     said = (
-        f"{n_seen:,} of {n_all:,} cells are left; hatched cells may not be seen. Click a cell of the model's own matrix "
+        f"{n_seen:,} of {n_all:,} cells are left; hatched cells may not be seen. Select a cell of the model's own matrix "
         "to mask it, or to allow it again."
     )
     if empty := int((~masked.allowed.any(axis=1)).sum()):

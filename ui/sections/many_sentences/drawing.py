@@ -92,7 +92,7 @@ def notes(view: View, screen: Screen) -> str:
         "Each sentence was read by itself: between two sentences there is no attention, only likeness of vectors. That "
         "is why there is no attention map here.",
         "Special tokens are not drawn." if view.selection.special != "shown" else "",
-        "Circles are queries, diamonds keys. Drag over a part to enlarge it; double-click to show all.",
+        "Circles are queries, diamonds keys. Drag over a part to enlarge it; double-click or double-tap to show all.",
     ]
     return " ".join(filter(None, said))
 

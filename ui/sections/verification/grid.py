@@ -45,6 +45,6 @@ def grid(view: View) -> None:
         alt=f"Largest difference of {name} for every layer and head, beside its tolerance",
     )
     st.caption(
-        f"Colours are powers of ten of the difference divided by its tolerance; hover over a cell for both. "
+        f"Colours are powers of ten of the difference divided by its tolerance; hover over a cell or tap it for both. "
         f"Differences are measured in: {check.unit}. The outlined cell is the selected head."
     )

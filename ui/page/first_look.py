@@ -1,0 +1,24 @@
+"""What a visitor sees until the page itself is there: its name, its question, what attnviz is for, and that it is being loaded."""
+
+from html import escape
+from pathlib import Path
+
+from ui.page.navigation import Page
+
+PURPOSE = (
+    "attnviz shows where a language model's attention goes in your own sentence, head by head, "
+    "and checks every number against the model."
+)
+_LOGO = Path(__file__).with_name("logo.svg").read_text(encoding="utf-8")
+
+
+def first_look(page: Page) -> str:
+    """HTML that lies over the empty page; first_look.css takes it away as soon as the heading is drawn."""
+    return (
+        f'<div id="first_look"><div class="menu">{_LOGO}</div><div class="page">'
+        f'<p class="head"><strong>{escape(page.name)}</strong> {escape(page.question)}</p>'
+        f"<p>{escape(PURPOSE)}</p>"
+        '<p class="waits" role="status">Loading the page. Right after a start of the server the model is loaded first, '
+        "which takes a few seconds.</p>"
+        "</div></div><noscript><style>#first_look { display: none }</style></noscript>"
+    )
