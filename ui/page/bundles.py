@@ -8,9 +8,10 @@ from hashlib import sha256
 
 import streamlit as st
 
+from attnviz.bundle.bounds import LARGEST_BUNDLE
 from attnviz.bundle.comparison import check_weights
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import LARGEST_BUNDLE, Bundle
+from attnviz.bundle.writing import Bundle
 from attnviz.errors import BundleError, VerificationError
 from attnviz.model.catalogue import locate, offers
 from attnviz.records import VerificationReport
