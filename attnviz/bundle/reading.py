@@ -53,17 +53,17 @@ _LARGEST_ENTRIES = {PROVENANCE: 16_000_000, PAGE: 64_000_000, MATRIX: 64_000_000
 _LARGEST_OF_PAGE = {PAGE_NUMBERS: 64_000_000, POINTS: 64_000_000, FIGURES: 64_000_000}
 
 
-def read_bundle(data: bytes) -> Bundle:
+def read_bundle(data: bytes, *, most_bytes: int = LARGEST_BUNDLE) -> Bundle:
     """The bundle in a zip that `write_bundle` wrote.
 
     Nothing in it is trusted, executed or written to disk; its page, figures and CSVs are not read at all.
 
     Raises:
-        BundleError: any other file, a damaged one, or one of another version.
+        BundleError: any other file, a damaged one, one of another version or of more bytes, or one whose trace is too large.
     """
-    if len(data) > LARGEST_BUNDLE:
+    if len(data) > most_bytes:
         raise BundleError(
-            f"This file is {len(data) / 1e6:,.0f} MB; a bundle is at most {LARGEST_BUNDLE / 1e6:,.0f} MB. "
+            f"This file is {len(data) / 1e6:,.0f} MB; a bundle is at most {most_bytes / 1e6:,.0f} MB here. "
             "Select another file."
         )
     try:
@@ -193,6 +193,10 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
     require(
         len(part.scale) == n_layer and all(_SMALLEST_SCALE <= one <= _LARGEST_SCALE for one in part.scale),
         "a scale in it is missing, too small or too large.",
+    )
+    require(
+        allowed is None or bool(allowed.any(axis=(2, 3)).all()),
+        "a mask in it hides every key from every query.",
     )
     masks, biases = _by_layer(allowed, part.allowed, n_layer), _by_layer(bias, part.bias, n_layer)
     return tuple(

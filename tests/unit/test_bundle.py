@@ -529,9 +529,9 @@ class TestHostileFiles:
     def test_that_are_no_bundle(self, data):
         self.refused(data, "not a bundle")
 
-    def test_too_large(self, monkeypatch):
-        monkeypatch.setattr(bundle_reading, "LARGEST_BUNDLE", 99)
-        self.refused(bytes(100), "a bundle is at most")
+    def test_too_large(self):
+        with pytest.raises(BundleError, match="This file is 3 MB; a bundle is at most 2 MB here"):
+            read_bundle(bytes(2_500_001), most_bytes=2_500_000)
 
     def test_of_another_version(self, packed):
         for version in (1, 4):
