@@ -240,6 +240,7 @@ class _Workers:
 
     def _make(self, job: Job, number: int, process: Process | None) -> Process | None:
         """Makes a call; the process that can be asked next, None where it has ended."""
+        value: Any
         try:
             call = pickle.dumps(job._calls[number])
         except Exception as error:  # noqa: BLE001 - it goes to the page that asked

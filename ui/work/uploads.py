@@ -6,6 +6,7 @@ minutes after the visitor has left.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -50,7 +51,7 @@ def forget(file: UploadedFile) -> None:
     """Frees the bytes of a file of this visitor, who has no more need of them."""
     context = get_script_run_ctx(suppress_warning=True)
     if runtime.exists() and context is not None:
-        runtime.get_instance().uploaded_file_mgr.remove_file(context.session_id, file.file_id)
+        _stored().remove_file(context.session_id, file.file_id)
 
 
 def _forget_who_has_left() -> None:
@@ -63,6 +64,6 @@ def _forget_who_has_left() -> None:
 
 
 def _stored() -> MemoryUploadedFileManager:
-    store = runtime.get_instance().uploaded_file_mgr
-    assert isinstance(store, MemoryUploadedFileManager)  # the only one that Streamlit 1.67 has
-    return store
+    return cast(
+        MemoryUploadedFileManager, runtime.get_instance().uploaded_file_mgr
+    )  # Streamlit 1.67 has no other
