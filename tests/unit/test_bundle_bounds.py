@@ -1,6 +1,5 @@
 """Bundles that are valid in form but make no sense, or make more work than a model's own trace: one sentence each."""
 
-
 import numpy as np
 import pytest
 

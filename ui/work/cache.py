@@ -99,7 +99,7 @@ def model(name: str) -> Model:
     Raises:
         ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
     """
-    found = models.load_model(offer(name).name)
+    found = models.load_model(offer(name).name, is_mapped=False)
     if (size := n_bytes(found)) > MODELS.most_bytes:
         raise ModelNotAvailableError(
             f"{name} takes {size / 1e6:,.0f} MB of memory; this server allows {MODELS_MB:,} (ATTNVIZ_MODELS_MB). "
