@@ -6,7 +6,9 @@ from posixpath import join
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from streamlit import config
 
+from ui.limits import UPLOAD_MB
 from ui.page.first_look import first_look
 from ui.page.navigation import PAGES
 from ui.page.style import style
@@ -16,6 +18,7 @@ from ui.work import gate
 from ui.work.serving import serving
 
 look_nothing_up()
+config.set_option("server.maxUploadSize", UPLOAD_MB)  # whoever asks Streamlit directly, too
 
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")

@@ -11,6 +11,7 @@ from .errors import DownloadError as DownloadError
 from .errors import EmptyTextError as EmptyTextError
 from .errors import InvalidTextError as InvalidTextError
 from .errors import ModelNotAvailableError as ModelNotAvailableError
+from .errors import OutOfMemoryError as OutOfMemoryError
 from .errors import ProjectionError as ProjectionError
 from .errors import SelectionError as SelectionError
 from .errors import ShapeError as ShapeError

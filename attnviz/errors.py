@@ -12,11 +12,15 @@
     ├── ShapeError                   (also ValueError)  arrays that do not fit each other
     ├── VerificationError                               no numbers of the model to compare with
     ├── ProjectionError              (also ValueError)  a map that cannot be drawn as asked
+    ├── OutOfMemoryError             (also MemoryError) arrays that do not fit into memory
     └── BundleError                  (also ValueError)  a file that is not a bundle, or a view that is too large for one
 
 Every message says what was asked, what was found and what to do next, in words for the app's users;
 the numbers in it are attributes too.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class AttnvizError(Exception):
@@ -78,5 +82,28 @@ class ProjectionError(AttnvizError, ValueError):
     """The parameters of a projection do not fit the points."""
 
 
+class OutOfMemoryError(AttnvizError, MemoryError):
+    """An array does not fit into the memory that is left."""
+
+
 class BundleError(AttnvizError, ValueError):
     """A file cannot be opened as a bundle, or a view is too large for one."""
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """A context in which OutOfMemoryError stands for what Python, numpy and torch raise where memory is short.
+
+    Source: torch 2.13.0 raises RuntimeError, on a CPU with "can't allocate memory" and on a GPU with "out of memory".
+    """
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except (MemoryError, RuntimeError) as error:
+        said = str(error)
+        if isinstance(error, RuntimeError) and not ("allocate memory" in said or "out of memory" in said):
+            raise
+        raise OutOfMemoryError(
+            "What was asked for does not fit into the memory of this machine. Shorten the text, or select a smaller model."
+        ) from error

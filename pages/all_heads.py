@@ -9,7 +9,7 @@ from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.sections.all_heads.grid import finding, grid, notes
 from ui.sections.all_heads.likeness import head_map, nearest
-from ui.sections.all_heads.screen import look, read
+from ui.sections.all_heads.screen import is_read, look, read
 from ui.sections.all_heads.settings import controls
 from ui.sections.all_heads.table import as_csv, table
 from ui.words.glossary import terms
@@ -26,7 +26,7 @@ with errors.explained():
     with left:
         grid(screen)
         notes(screen)
-        if not screen.numbers:
+        if not is_read(screen.cells):
             read(screen.cells)
             st.rerun()
     with right, errors.explained():

@@ -81,3 +81,10 @@ def until(path: Path, *, progress: Callable[[float], None]) -> str:
         progress(0.5)
         time.sleep(0.01)
     return "done"
+
+
+def silent(path: Path) -> str:
+    """Goes on until there is a file, without saying how far it is."""
+    while not path.exists():
+        time.sleep(0.01)
+    return "done"

@@ -21,13 +21,21 @@ LIMITS: list[Limit] = []
 """All of them, in the order of README's table."""
 
 
-def _whole(variable: str, usual: int, what: str, *, lowest: int = 1) -> int:
-    """A whole number; SystemExit, which ends the start with its sentence, for anything else."""
-    LIMITS.append(Limit(variable, str(usual), what))
+def _whole(
+    variable: str, usual: int, what: str, *, lowest: int = 1, highest: int = 1_000_000_000, name: str = ""
+) -> int:
+    """A whole number; SystemExit, which ends the start with its sentence, for anything else.
+
+    Args:
+        name: what README calls the usual number, if not by its digits.
+    """
+    LIMITS.append(Limit(variable, name or str(usual), what))
     written = os.environ.get(variable, str(usual))
-    if not written.isascii() or not written.isdigit() or int(written) < lowest:
+    is_number = written.isascii() and written.isdigit() and len(written) < 12
+    if not is_number or not lowest <= int(written) <= highest:
+        to = f" to {highest}" if highest < 1_000_000_000 else ""
         raise SystemExit(
-            f"{variable} is “{written}”; it takes a whole number from {lowest}. Change it and start attnviz again."
+            f"{variable} is “{written}”; it takes a whole number from {lowest}{to}. Change it and start attnviz again."
         )
     return int(written)
 
@@ -42,6 +50,13 @@ def _word(variable: str, usual: str, others: tuple[str, ...], what: str) -> str:
     return written
 
 
+LIMITS.append(
+    Limit(
+        "ATTNVIZ_MODELS",
+        "none",
+        "models that are offered beside the two of attnviz: Hub ids and folders, separated by commas",
+    )
+)  # read by attnviz.model.catalogue, for scripts and the command line too
 PEOPLE = _whole(
     "ATTNVIZ_PEOPLE", 200, "pages open at once; whoever comes then is asked to try again in a minute"
 )
@@ -52,7 +67,19 @@ CHARACTERS = _whole("ATTNVIZ_CHARACTERS", 100_000, "characters of a text")
 TOKENS = _whole("ATTNVIZ_TOKENS", 1024, "tokens of a text, where the model reads as many", lowest=8)
 CACHE_MB = _whole("ATTNVIZ_CACHE_MB", 1000, "MB of what was computed from texts, for all visitors together")
 JOBS_MB = _whole("ATTNVIZ_JOBS_MB", 300, "MB of results of jobs")
+UPLOAD_MB = _whole("ATTNVIZ_UPLOAD_MB", 160, "MB of an uploaded bundle", highest=160)
+UPLOADS_MB = _whole(
+    "ATTNVIZ_UPLOADS_MB", 1000, "MB of uploaded files and opened bundles, of all visitors together"
+)
 MODELS_MB = _whole("ATTNVIZ_MODELS_MB", 4000, "MB of loaded models in a server; a larger model is refused")
+THREADS = _whole(
+    "ATTNVIZ_THREADS",
+    0,
+    "threads of a computation in the server; a process for maps and verdicts has one",
+    lowest=0,
+    name="cores",
+)
+"""0 for one a core, as torch has it."""
 DOWNLOADS = _word(
     "ATTNVIZ_DOWNLOADS",
     "local",

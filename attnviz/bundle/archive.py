@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attnviz.bundle.bounds import check_numbers
 from attnviz.bundle.refusal import require
-from attnviz.bundle.writing import ARRAY_NAMES, NUMBERS, PROVENANCE, check_numbers
+from attnviz.bundle.writing import ARRAY_NAMES, NUMBERS, PROVENANCE
 from attnviz.records import KINDS
 
 _ARRAY_FILES = {"weights.npy", "last_hidden_state.npy"} | {

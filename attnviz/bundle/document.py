@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
+from attnviz.bundle.bounds import LARGEST_NUMBER, MOST_TOKENS
 from attnviz.bundle.refusal import DAMAGED, require
-from attnviz.bundle.writing import FORMAT, LARGEST_NUMBER, MOST_TOKENS, PROVENANCE, READABLE
+from attnviz.bundle.writing import FORMAT, PROVENANCE, READABLE
 from attnviz.errors import BundleError
 from attnviz.figures.heatmap import Shown
 from attnviz.figures.theme import Colour, ThemeName

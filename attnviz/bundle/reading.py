@@ -11,6 +11,7 @@ import zlib
 import numpy as np
 
 from attnviz.bundle.archive import open_zip, read_arrays, read_entry
+from attnviz.bundle.bounds import LARGEST_BUNDLE, check_sizes
 from attnviz.bundle.document import (
     AttentionPart,
     Document,
@@ -24,7 +25,6 @@ from attnviz.bundle.document import (
 from attnviz.bundle.refusal import DAMAGED, require
 from attnviz.bundle.writing import (
     FIGURES,
-    LARGEST_BUNDLE,
     MATRIX,
     NUMBERS,
     PAGE,
@@ -32,7 +32,6 @@ from attnviz.bundle.writing import (
     POINTS,
     PROVENANCE,
     Bundle,
-    check_sizes,
 )
 from attnviz.errors import AttnvizError, BundleError
 from attnviz.maths.rounding import dot_bound
@@ -49,22 +48,22 @@ from attnviz.records import (
     VerificationReport,
 )
 
-_LARGEST_SCALE = 1e6
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-6, 1e6
 _LARGEST_ENTRIES = {PROVENANCE: 16_000_000, PAGE: 64_000_000, MATRIX: 64_000_000, NUMBERS: LARGEST_BUNDLE}
 _LARGEST_OF_PAGE = {PAGE_NUMBERS: 64_000_000, POINTS: 64_000_000, FIGURES: 64_000_000}
 
 
-def read_bundle(data: bytes) -> Bundle:
+def read_bundle(data: bytes, *, most_bytes: int = LARGEST_BUNDLE) -> Bundle:
     """The bundle in a zip that `write_bundle` wrote.
 
     Nothing in it is trusted, executed or written to disk; its page, figures and CSVs are not read at all.
 
     Raises:
-        BundleError: any other file, a damaged one, or one of another version.
+        BundleError: any other file, a damaged one, one of another version or of more bytes, or one whose trace is too large.
     """
-    if len(data) > LARGEST_BUNDLE:
+    if len(data) > most_bytes:
         raise BundleError(
-            f"This file is {len(data) / 1e6:,.0f} MB; a bundle is at most {LARGEST_BUNDLE / 1e6:,.0f} MB. "
+            f"This file is {len(data) / 1e6:,.0f} MB; a bundle is at most {most_bytes / 1e6:,.0f} MB here. "
             "Select another file."
         )
     try:
@@ -192,8 +191,12 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
             "its value_products have the wrong shape.",
         )
     require(
-        len(part.scale) == n_layer and max(part.scale) <= _LARGEST_SCALE,
-        "a scale in it is missing or too large.",
+        len(part.scale) == n_layer and all(_SMALLEST_SCALE <= one <= _LARGEST_SCALE for one in part.scale),
+        "a scale in it is missing, too small or too large.",
+    )
+    require(
+        allowed is None or bool(allowed.any(axis=(2, 3)).all()),
+        "a mask in it hides every key from every query.",
     )
     masks, biases = _by_layer(allowed, part.allowed, n_layer), _by_layer(bias, part.bias, n_layer)
     return tuple(
@@ -238,6 +241,13 @@ def _tokens(part: TokensPart) -> Tokens:
     lists = part.labels, part.is_special, part.segment, part.word
     require(all(len(one) == n_token for one in lists), "its lists of tokens differ in length.")
     require(all(position < n_token for position in part.masked), "a masked token in it is missing.")
+    of_second = [
+        segment for segment, is_added in zip(part.segment, part.is_special, strict=True) if not is_added
+    ]
+    require(
+        part.text_pair is None or (part.text_pair.strip() != "" and 1 in of_second),
+        "its second text is empty.",
+    )
     return Tokens(
         text=part.text,
         text_pair=part.text_pair,

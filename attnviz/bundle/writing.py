@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.bundle.bounds import LARGEST_BUNDLE, check_numbers, check_sizes
 from attnviz.errors import BundleError
 from attnviz.figures.heatmap import Shown, measure_of
 from attnviz.figures.page import draw_page, figures_json
@@ -40,15 +41,6 @@ READABLE = (2, 3)
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
 PAGE_NUMBERS, POINTS, FIGURES = "page.csv", "points.csv", "figures.json"
 """What a bundle holds of the page that it was made from, as far as the page has it; never read again."""
-
-LARGEST_BUNDLE = 160_000_000
-"""Bytes. 1,024 tokens of bert-base-uncased, 12 layers of 768 queries, keys and values each, make 140 million."""
-MOST_TOKENS = 1024
-"""The longest text that the app shows; one head's matrix of it takes 4 MB."""
-MOST_HEADS = 2048
-"""In all layers of a kind together; GPT-2 XL has 48 x 25."""
-LARGEST_NUMBER = 1e12
-"""A score is a sum of at most 10^4 products; below this limit neither a score nor a squared length overflows float32."""
 
 ARRAY_NAMES = ("query", "key", "value", "value_products", "allowed", "bias")
 """Arrays of each kind of attention in the NPZ, as far as the kind has them."""
@@ -336,32 +328,6 @@ def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **arrays)
     return file.getvalue()
-
-
-def check_sizes(trace: Trace) -> None:
-    """Raises BundleError for more tokens or heads than a bundle holds."""
-    for tokens in (trace.tokens, trace.target_tokens):
-        if tokens is not None and len(tokens) > MOST_TOKENS:
-            raise BundleError(
-                f"This text is {len(tokens):,} tokens long; a bundle holds at most {MOST_TOKENS:,}. Shorten it."
-            )
-    for kind in trace.kinds:
-        n_heads = trace.n_layers(kind) * trace.n_heads(kind)
-        if n_heads > MOST_HEADS:
-            raise BundleError(
-                f"{trace.provenance.model} has {n_heads:,} heads; a bundle holds at most {MOST_HEADS:,}. Select a "
-                "smaller model."
-            )
-
-
-def check_numbers(name: str, array: np.ndarray) -> None:
-    """Raises BundleError for an array of float32 with numbers that are not finite, or too large."""
-    if array.dtype == np.float32 and array.size:
-        largest = max(float(array.max()), -float(array.min()))
-        if not largest <= LARGEST_NUMBER:
-            raise BundleError(
-                f"{name} holds numbers that are not finite or too large. Select another model or text."
-            )
 
 
 def _number(value: float) -> float | None:

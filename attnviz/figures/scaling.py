@@ -42,7 +42,12 @@ def draw_spread(
         ("y2", f"q · k × {scale:.3g}", scale, palette.strong),
     ):
         scores = factor * products.astype(np.float64)
-        density, edges = np.histogram(scores, min(_MOST_BINS, 1 + int(len(scores) ** 0.5)), density=True)
+        n_bin = min(_MOST_BINS, 1 + int(len(scores) ** 0.5))
+        ends = float(scores.min()), float(scores.max())
+        finest = n_bin * float(np.spacing(max(map(abs, ends))))  # bins that float64 can tell apart
+        if ends[1] - ends[0] < 2 * finest:  # all alike
+            ends = ends[0] - max(0.5, finest), ends[1] + max(0.5, finest)
+        density, edges = np.histogram(scores, n_bin, range=ends, density=True)
         traces.append(
             go.Bar(
                 x=(edges[:-1] + edges[1:]) / 2,

@@ -226,7 +226,8 @@ def _umap(
 def _start(vectors: np.ndarray, dimensions: int, seed: int) -> Float[np.ndarray, "point axis"]:
     """Principal components with standard deviation 1 along the first, plus noise from the random seed."""
     points = principal_components(vectors, dimensions)
-    points /= max(float(points[:, 0].std()), float(np.finfo(np.float32).tiny))
+    deviation = float(points[:, 0].std())
+    points = points / deviation if deviation > np.finfo(np.float32).tiny else np.zeros_like(points)
     noise: np.ndarray = np.random.default_rng(seed).normal(0, _START_NOISE, points.shape)
     return points + noise.astype(np.float32)
 

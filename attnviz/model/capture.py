@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError
+from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.maths.attention import expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.interventions import Intervention, allowed_by
@@ -255,11 +255,12 @@ def record_forward(
 
     Raises:
         CaptureError: the number of calls is not the number of layers.
+        OutOfMemoryError: the text is too long for the memory that is left.
         SelectionError, ShapeError: an intervention that does not fit the model or the text.
         UnsupportedArchitectureError: the family does not call attnviz's attention, or not with terms
             that attnviz knows.
     """
-    with recorded(network, tuple(interventions)) as recording, torch.inference_mode():
+    with enough_memory(), recorded(network, tuple(interventions)) as recording, torch.inference_mode():
         output = network(**inputs)
     if not recording.calls:
         raise UnsupportedArchitectureError(

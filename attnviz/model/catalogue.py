@@ -7,6 +7,7 @@ is imported.
 import os
 import re
 from dataclasses import dataclass
+from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
 
@@ -107,6 +108,26 @@ def weights_files(folder: Path) -> tuple[Path, ...]:
         if found:
             return tuple(sorted(found))
     return ()
+
+
+def weights_digests(name: str, folder: Path) -> dict[str, str]:
+    """SHA-256 of each file of a checkpoint's weights, by name; takes about 1 s for 500 MB.
+
+    Raises:
+        ModelNotAvailableError: the files of the model of this name are gone, or cannot be read.
+    """
+    found, reason = {}, ""
+    try:
+        for path in weights_files(folder):
+            with path.open("rb") as file:
+                found[path.name] = file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        found, reason = {}, f" ({error.strerror})"
+    if not found:
+        raise ModelNotAvailableError(
+            f"The weights of {name} can no longer be read{reason}. Put them back, or select another model."
+        )
+    return found
 
 
 def default_model() -> str:

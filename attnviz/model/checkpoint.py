@@ -117,6 +117,15 @@ def load_network(
     return network, None
 
 
+def copy_weights(network: PreTrainedModel) -> None:
+    """Copies a network's weights out of their file, which safetensors maps into memory.
+
+    Where the file is truncated later, reading from the mapping ends the process (SIGBUS).
+    """
+    for one in network.parameters():
+        one.data = one.data.clone()
+
+
 def _read(loader: Any, folder: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, dict[str, Any]]:
     """The model that an Auto class loads from the folder, and the tensors that are missing there."""
     made, info = loader.from_pretrained(

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import file_digest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -21,8 +20,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from attnviz import __version__
 from attnviz.errors import ModelNotAvailableError, SelectionError, UnsupportedArchitectureError
 from attnviz.model.capture import record_forward
-from attnviz.model.catalogue import CONFIG_FILE, Location, default_model, locate, resolve, weights_files
-from attnviz.model.checkpoint import load_network, load_tokenizer, quiet
+from attnviz.model.catalogue import CONFIG_FILE, Location, default_model, locate, resolve, weights_digests
+from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet
 from attnviz.model.interventions import Intervention
 from attnviz.model.output_maps import OutputMap, find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
@@ -78,12 +77,8 @@ class Model:
 
     @cached_property
     def weights_sha256(self) -> Mapping[str, str]:
-        """SHA-256 of each file of its weights, by name; read from disk once, about 1 s for 500 MB."""
-        found = {}
-        for path in weights_files(self.folder):
-            with path.open("rb") as file:
-                found[path.name] = file_digest(file, "sha256").hexdigest()
-        return MappingProxyType(found)
+        """SHA-256 of each file of its weights, by name, as `attnviz.model.catalogue.weights_digests`; computed once."""
+        return MappingProxyType(weights_digests(self.name, self.folder))
 
     @property
     def mask_label(self) -> str | None:
@@ -124,7 +119,7 @@ class Model:
         Raises:
             SelectionError: a position outside the text or of a special token, or a model without a mask token.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
-            CaptureError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
+            CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
         target = None
         if self.network.config.is_encoder_decoder:
@@ -243,7 +238,13 @@ class Model:
         )
 
 
-def load_model(name: str | None = None, *, device: str | None = None, dtype: DType = "float32") -> Model:
+def load_model(
+    name: str | None = None,
+    *,
+    device: str | None = None,
+    dtype: DType = "float32",
+    is_mapped: bool = True,
+) -> Model:
     """A model whose weights are on this disk, running on attnviz's attention.
 
     Args:
@@ -253,6 +254,8 @@ def load_model(name: str | None = None, *, device: str | None = None, dtype: DTy
             otherwise. None for the value of ``ATTNVIZ_DEVICE``, or "auto" if it is not set. A trace is always on the
             CPU.
         dtype: the arithmetic of the forward pass. A trace is always float32.
+        is_mapped: whether weights may stay in their file, mapped into memory, which processes share. Whoever truncates the
+            file then ends them; a server copies the weights.
 
     Raises:
         ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
@@ -266,7 +269,7 @@ def load_model(name: str | None = None, *, device: str | None = None, dtype: DTy
         raise ModelNotAvailableError(
             f"{offer.name} is not on this disk. Download it with `attnviz download {offer.repository}`."
         )
-    return _load(offer.name, location, place, dtype)
+    return _load(offer.name, location, place, dtype, is_mapped)
 
 
 _loading = threading.Lock()
@@ -294,7 +297,7 @@ def find_device(name: str | None = None) -> torch.device:
         ) from None
 
 
-def _load(name: str, location: Location, device: torch.device, dtype: DType) -> Model:
+def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
     if not (location.folder / CONFIG_FILE).is_file():
         raise ModelNotAvailableError(
             f"The folder of {name} has no {CONFIG_FILE}, so it is not a checkpoint. Give a folder that "
@@ -303,9 +306,10 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType) -> 
     with _loading, quiet():
         network, head = load_network(name, location.folder, dtype=getattr(torch, dtype))
         tokenizer = load_tokenizer(name, location.folder)
-    network.to(device)  # type: ignore[arg-type]
-    if head is not None:
-        head.to(device)  # type: ignore[arg-type]
+        for one in filter(None, (network, head)):
+            if not is_mapped:
+                copy_weights(one)
+            one.to(device)  # type: ignore[arg-type]
     model = Model(
         name=name,
         revision=location.revision,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from attnviz.errors import UnsupportedArchitectureError
+from attnviz.errors import UnsupportedArchitectureError, enough_memory
 from attnviz.model.capture import CallOrder, share_parameters, split_mask
 from attnviz.records import Kind
 
@@ -76,10 +76,13 @@ class ReferencePass:
 
         Args:
             inputs: arguments of the model's forward; a batch of one.
+
+        Raises:
+            OutOfMemoryError: the text is too long for the memory that is left.
         """
         token = _pass.set(self)
         try:
-            with torch.inference_mode():
+            with enough_memory(), torch.inference_mode():
                 return _plain(self._reference(**inputs).last_hidden_state)
         finally:
             _pass.reset(token)

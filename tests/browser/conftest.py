@@ -66,7 +66,7 @@ def running_server(log: Path, script: str = "app.py", **environment: str) -> Ite
             stderr=subprocess.STDOUT,
         )
         try:
-            _wait_for(f"{address}/_stcore/health", process, log)
+            wait_for(f"{address}/_stcore/health", process, log)
             yield address
         finally:
             process.terminate()
@@ -77,7 +77,7 @@ def running_server(log: Path, script: str = "app.py", **environment: str) -> Ite
                 process.wait()
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:

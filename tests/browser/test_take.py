@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Download, Page, expect
 
 import attnviz
+from attnviz.bundle.bounds import LARGEST_BUNDLE
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import LARGEST_BUNDLE
 from attnviz.figures.theme import weight_text
 from tests.browser.conftest import LAPTOP
 from tests.browser.screen import (

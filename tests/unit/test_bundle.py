@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.bundle import bounds
 from attnviz.bundle import reading as bundle_reading
 from attnviz.bundle import writing as bundles
 from attnviz.bundle.reading import read_bundle
@@ -463,13 +464,13 @@ def _lists(tables):
 
 class TestWriting:
     def test_refuses_more_tokens_than_can_be_read(self, tiny_model, monkeypatch):
-        monkeypatch.setattr(bundles, "MOST_TOKENS", 5)
+        monkeypatch.setattr(bounds, "MOST_TOKENS", 5)
         model = tiny_model("bert")
         with pytest.raises(BundleError, match="6 tokens long; a bundle holds at most 5"):
             write_bundle(bundle_of(model, model.trace("the door opened .")))
 
     def test_refuses_more_heads_than_can_be_read(self, tiny_model, monkeypatch):
-        monkeypatch.setattr(bundles, "MOST_HEADS", 5)
+        monkeypatch.setattr(bounds, "MOST_HEADS", 5)
         model = tiny_model("bert")
         with pytest.raises(BundleError, match="has 6 heads; a bundle holds at most 5"):
             write_bundle(bundle_of(model, model.trace("the door opened")))
@@ -498,7 +499,7 @@ class TestWriting:
         """1,024 tokens of bert-base-uncased: queries, keys, values, hidden state, value products, weights."""
         numbers = 12 * 3 * 1024 * 768 + 1024 * 768 + 12 * 12 * 12 * 1024 + 1024 * 1024
         page_and_csv = 15_000_000
-        assert numbers * 4 + page_and_csv < bundles.LARGEST_BUNDLE
+        assert numbers * 4 + page_and_csv < bounds.LARGEST_BUNDLE
 
 
 class Touch:
@@ -528,9 +529,9 @@ class TestHostileFiles:
     def test_that_are_no_bundle(self, data):
         self.refused(data, "not a bundle")
 
-    def test_too_large(self, monkeypatch):
-        monkeypatch.setattr(bundle_reading, "LARGEST_BUNDLE", 99)
-        self.refused(bytes(100), "a bundle is at most")
+    def test_too_large(self):
+        with pytest.raises(BundleError, match="This file is 3 MB; a bundle is at most 2 MB here"):
+            read_bundle(bytes(2_500_001), most_bytes=2_500_000)
 
     def test_of_another_version(self, packed):
         for version in (1, 4):

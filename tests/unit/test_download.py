@@ -1,4 +1,4 @@
-import errno
+import hashlib
 import json
 import os
 import resource
@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import attnviz
 from attnviz.errors import DownloadError, ModelNotAvailableError
-from attnviz.model.catalogue import Offer, locate, offers, resolve
+from attnviz.model.catalogue import locate, offers, resolve
 from attnviz.model.download import download_model, download_size
 from tests.hub import COMMIT, LoopbackHub, save_tiny_bert, with_pickle_weights
 
@@ -55,6 +55,12 @@ def point_to(url, tmp_path, monkeypatch):
 
 def weights(hub):
     return (hub.repositories[NAME] / "model.safetensors").read_bytes()
+
+
+def before_weights(hub):
+    """Bytes that are fetched before the weights; files are listed, and fetched, by name."""
+    files = hub.repositories[NAME].iterdir()
+    return sum(file.stat().st_size for file in files if file.name < "model.safetensors")
 
 
 def test_a_downloaded_model_loads_traces_and_verifies(hub):
@@ -99,14 +105,10 @@ def test_progress_within_a_file_is_reported(hub, monkeypatch):
     monkeypatch.setattr("attnviz.model.download.REPORT_INTERVAL", 0.0)
     half = len(weights(hub)) // 2
     hub.break_after["model.safetensors"] = [half]
-    before_weights = sum(
-        file.stat().st_size
-        for file in hub.repositories[NAME].iterdir()
-        if file.name < "model.safetensors"  # files are listed, and fetched, by name
-    )
+    first = before_weights(hub)
     seen = []
     download_model(NAME, on_progress=lambda done, total: seen.append(done))
-    assert any(before_weights < done < before_weights + len(weights(hub)) for done in seen)
+    assert any(first < done < first + len(weights(hub)) for done in seen)
 
 
 def test_connection_refused(hub, tmp_path, monkeypatch):
@@ -310,12 +312,65 @@ def test_a_disk_that_takes_no_more(hub):
     download_model(NAME)
 
 
-def test_a_full_disk_is_named():
-    from attnviz.model.download import _explained, _Progress
+def test_a_disk_that_becomes_full_is_named_and_the_next_call_goes_on(hub, tmp_path):
+    """The partial file is /dev/full, where the system takes no byte more, as on a full disk."""
+    blobs = tmp_path / "home" / "hub" / "models--tiny--bert" / "blobs"
+    blobs.mkdir(parents=True)
+    partial = blobs / f"{hashlib.sha256(weights(hub)).hexdigest()}.attnviz-partial"
+    partial.symlink_to("/dev/full")
+    with pytest.raises(DownloadError) as caught:
+        download_model(NAME)
+    said = str(caught.value)
+    assert said.startswith("tiny/bert was not downloaded: the disk is full.")
+    assert said.endswith(
+        "Free some space, or set HF_HOME to a folder on another disk, then download it again."
+    )
+    partial.unlink()
+    assert locate(resolve(NAME)) is None
+    download_model(NAME)
+    assert locate(resolve(NAME)) is not None
 
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    message = str(_explained(full, Offer(name=NAME, repository=NAME), _Progress(None)))
-    assert message.startswith("tiny/bert was not downloaded: the disk is full. Free some space")
+
+KILLED = """if True:
+    import sys, time
+    import huggingface_hub.constants
+    from attnviz.model import download
+
+    download.REPORT_INTERVAL = 0.0
+
+    def tell(done, total):
+        if done > int(sys.argv[1]):
+            print("within the weights", flush=True)
+            time.sleep(600)
+
+    download.download_model("tiny/bert", on_progress=tell)
+"""
+
+
+def test_a_download_whose_process_is_killed_is_taken_up_by_the_next(hub, tmp_path):
+    half = len(weights(hub)) // 2
+    hub.break_after["model.safetensors"] = [half]
+    home = str(tmp_path / "home")
+    environment = os.environ | {
+        "HF_HOME": home,
+        "HF_HUB_CACHE": f"{home}/hub",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(before_weights(hub))],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout.readline() == "within the weights\n"
+        running.kill()
+    hub.served.clear()
+    download_model(NAME)
+    [again] = [one for one in hub.served if one.file == "model.safetensors"]
+    start = int(again.range.removeprefix("bytes=").removesuffix("-"))
+    assert 0 < start <= half
+    assert again.n_byte == len(weights(hub)) - start
+    assert attnviz.load_model(NAME).trace("the door") is not None
 
 
 def test_another_download_of_the_same_model_is_said(hub, monkeypatch):

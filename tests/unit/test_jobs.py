@@ -214,6 +214,20 @@ class TestLooking:
         end.touch()
         assert done(job).finished
 
+    def test_no_longer_ends_a_call_that_tells_no_share(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(jobs, "LAST_SHARE", 0.2)
+        end = tmp_path / "end"
+        job = Job([(calls.silent, (end,), {})] * jobs.WORKERS)
+        job.watch()
+        wait(lambda: len(job._under_way) == jobs.WORKERS)
+        running = [one for one in jobs._workers._processes if one not in jobs._workers._idle]
+        job.leave()
+        wait(lambda: not any(one.is_alive for one in running))
+        wait(lambda: not job._under_way)
+        assert job.error is None
+        end.touch()
+        assert done(job).results == ["done"] * jobs.WORKERS  # for whoever comes back
+
     def test_of_somebody_who_is_gone_counts_for_a_while_only(self, endless, monkeypatch):
         job, _ = endless
         job.watch()

@@ -1,6 +1,7 @@
 import importlib.metadata
 import io
 import json
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from logging import StreamHandler
@@ -304,3 +305,32 @@ def test_in_half_precision_all_that_is_made_of_a_trace_is_float32():
     assert trace.weights(3, 1)[7, 5] == pytest.approx(0.475, abs=0.02)  # float32's, within bfloat16
     found = anatomy(model, trace, 3)
     assert found.output.dtype == np.float32
+
+
+class TestFilesThatChange:
+    """While a model is loaded, its folder is truncated or goes."""
+
+    def test_a_truncated_file_does_not_end_a_process_that_copied_the_weights(self, folder):
+        code = """if True:
+            import os, sys
+            import attnviz
+
+            weights = os.path.join(sys.argv[1], "model.safetensors")
+            model = attnviz.load_model(sys.argv[1], is_mapped=False)
+            before = model.trace("the door")
+            os.truncate(weights, 100)
+            after = model.trace("the door")
+            assert (after.pattern(0, 0, measure="norms").weights == before.pattern(0, 0, measure="norms").weights).all()
+            assert attnviz.verify(model, after).passed
+        """
+        subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+
+    def test_the_weights_of_a_folder_that_is_gone_have_no_digest(self, folder):
+        model = attnviz.load_model(str(folder))
+        for file in folder.glob("*.safetensors"):
+            file.unlink()
+        with pytest.raises(ModelNotAvailableError, match=r"can no longer be read\. Put them back"):
+            model.weights_sha256  # noqa: B018
+        folder.joinpath("model.safetensors").mkdir()
+        with pytest.raises(ModelNotAvailableError, match=r"can no longer be read \(Is a directory\)"):
+            model.weights_sha256  # noqa: B018

@@ -35,6 +35,10 @@ class TestBytes:
     def test_of_a_network_are_its_parameters(self):
         assert 4 * (17 * 13 + 13) <= n_bytes(torch.nn.Linear(17, 13)) < 4 * (17 * 13 + 13) + 500
 
+    def test_of_a_tensor_are_its_buffer_s_once(self):
+        whole = torch.zeros(5000)
+        assert 20_000 <= n_bytes((whole, whole[3:], whole.view(50, 100))) < 20_500
+
     def test_of_a_named_tuple(self):
         pair = namedtuple("pair", "one two")(numbers(500), "text")
         assert 500 < n_bytes(pair) < 800
@@ -42,19 +46,26 @@ class TestBytes:
 
 class TestStore:
     def test_the_least_recently_used_go_first(self):
-        store = Store(0.001)  # a thousand bytes
+        store = Store(0.1)  # a hundred thousand bytes
         for name in "abc":
-            store.keep(name, numbers(300))
-        assert store.n_bytes == 900
+            store.keep(name, numbers(30_000))
+        assert 90_000 <= store.n_bytes < 91_000
         store.found_or_made("a", lambda: pytest.fail("it was kept"))
-        store.keep("d", numbers(300))
+        store.keep("d", numbers(30_000))
         assert [store.found(name) is not None for name in "abcd"] == [True, False, True, True]
-        assert store.n_bytes <= store.most_bytes == 1000
+        assert store.n_bytes <= store.most_bytes == 100_000
+
+    def test_what_a_result_was_made_from_counts_too(self):
+        store = Store(0.1)
+        for name in "abc":
+            store.keep((name, "a long text " * 3000), name)
+        assert 70_000 < store.n_bytes < 80_000
+        assert store.found(("a", "a long text " * 3000)) is None
 
     def test_what_is_larger_than_the_store_is_given_and_not_kept(self):
-        store = Store(0.001)
-        store.keep("a", numbers(300))
-        assert len(store.found_or_made("b", lambda: numbers(1001))) == 1001
+        store = Store(0.1)
+        store.keep("a", numbers(30_000))
+        assert len(store.found_or_made("b", lambda: numbers(100_001))) == 100_001
         assert store.found("b") is None
         assert store.found("a") is not None
 

@@ -10,18 +10,17 @@ import streamlit as st
 
 from attnviz.bundle.comparison import check_weights
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import LARGEST_BUNDLE, Bundle
+from attnviz.bundle.writing import Bundle
 from attnviz.errors import BundleError, VerificationError
 from attnviz.model.catalogue import locate, offers
 from attnviz.records import VerificationReport
 from ui.choice import state
 from ui.choice.selection import Selection, from_params
+from ui.limits import UPLOAD_MB
 from ui.session import of_session
 from ui.words.literal import literal
-from ui.work import cache
+from ui.work import cache, uploads
 from ui.work.opened_bundles import keep, opened
-
-_MB = 1_000_000
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ def uploader() -> None:
         st.file_uploader(
             "A bundle",
             type="zip",
-            max_upload_size=LARGEST_BUNDLE // _MB,
+            max_upload_size=UPLOAD_MB,
             key=_uploader_key(),
             on_change=_open,
             help="A zip from “Export” or `attnviz export`; its numbers are shown as they were recorded.",
@@ -60,18 +59,19 @@ def uploader() -> None:
 
 
 def _open() -> None:
-    uploads, file = of_session(Uploads), st.session_state[_uploader_key()]
+    here, file = of_session(Uploads), st.session_state[_uploader_key()]
     state.hold()
-    uploads.problem = ""
+    here.problem = ""
     if file is None:
         return
     data = file.getvalue()
+    uploads.forget(file)
     try:
-        bundle = read_bundle(data)
+        bundle = read_bundle(data, most_bytes=UPLOAD_MB * 1_000_000)
     except BundleError as error:
-        uploads.problem = str(error)
+        here.problem = str(error)
         return
-    uploads.n_taken += 1  # and the file's bytes can go
+    here.n_taken += 1
     digest = sha256(data).hexdigest()
     keep(digest, bundle)
     state.show(*_selection(bundle, digest))

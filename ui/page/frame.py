@@ -21,6 +21,7 @@ from ui.page import bundles, controls, downloads, errors, lesson, navigation
 from ui.page.navigation import Places
 from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
+from ui.streamlit_fixes.out_of_memory import end_in_a_sentence
 from ui.streamlit_fixes.runs_in_turn import take_turns
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.findings import finding, place, strongest_key
@@ -31,6 +32,7 @@ from ui.work.turns import line
 
 keep_clicks()
 take_turns(line.enter, line.leave)
+end_in_a_sentence(errors.show)
 
 _ICON = Path(__file__).parent / "icon.png"
 _LOGO = Path(__file__).parent / "logo.svg"

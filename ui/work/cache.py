@@ -3,9 +3,10 @@
 Arguments are plain values. Results are read-only records, shared and not copied.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -21,7 +22,7 @@ from attnviz.effects.scaling import Sharpness, sharpness
 from attnviz.effects.scaling import random_products as draw_products
 from attnviz.errors import ModelNotAvailableError, TextTooLongError, VerificationError
 from attnviz.figures.theme import Colour, ThemeName
-from attnviz.figures.thumbnails import pool, thumbnail
+from attnviz.figures.thumbnails import thumbnail
 from attnviz.heads import claims as measurements
 from attnviz.heads.claims import Claims
 from attnviz.maps.faithfulness import chance_correlation
@@ -35,8 +36,9 @@ from attnviz.model.interventions import Intervention
 from attnviz.model.loading import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
-from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport, arrange
+from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
+from ui.work import all_heads
 from ui.work.jobs import elsewhere
 from ui.work.opened_bundles import opened, recorded
 from ui.work.remembered import MODELS, NUMBERS, n_bytes
@@ -47,10 +49,16 @@ MOST_TOKENS = TOKENS
 """Longest text that is shown, whatever the model reads: one head's matrix is 4 MB then, and the weights of
 all heads, which verification holds for a moment, are 600 MB for bert-base's 12 x 12."""
 
+MOST_WEIGHTS = 10_000_000
+"""Attention weights of all heads that a page goes through itself, which takes half a second; 400 of the bundled model's
+tokens have as many."""
+MOST_ON_A_MAP = 300
+"""Heads that a page lays out itself."""
 RANDOM_ROWS = 64
 """Rows of random products whose mean is drawn."""
 
 
+Result = TypeVar("Result")
 Spans = tuple[tuple[int, int], ...]
 """The entries of an `Axis`."""
 
@@ -91,7 +99,7 @@ def model(name: str) -> Model:
     Raises:
         ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
     """
-    found = models.load_model(offer(name).name)
+    found = models.load_model(offer(name).name, is_mapped=False)
     if (size := n_bytes(found)) > MODELS.most_bytes:
         raise ModelNotAvailableError(
             f"{name} takes {size / 1e6:,.0f} MB of memory; this server allows {MODELS_MB:,} (ATTNVIZ_MODELS_MB). "
@@ -135,10 +143,25 @@ def _computed_trace(source: Source) -> Trace:
     )
 
 
+def _of_all_heads(
+    function: Callable[..., Result], here: Trace, kind: Kind, *args: Any, **named: Any
+) -> Result:
+    """The result of a function of a trace that goes through all heads: of a large trace made by another process."""
+    cells = len(here.query_tokens(kind)) * len(here.key_tokens(kind))
+    if here.n_layers(kind) * here.n_heads(kind) * cells <= MOST_WEIGHTS:
+        return function(here, *args, **named)
+    made: Result = elsewhere(function, here, *args, **named)
+    return made
+
+
 @NUMBERS.remembers()
 def pattern(source: Source, layer: int, head: int | None, kind: Kind, measure: Measure) -> AttentionPattern:
     """The matrix of one head, or of all heads of a layer; rollout goes through every layer below."""
-    return trace(source).pattern(layer, head, kind, measure=measure)
+    here = trace(source)
+    if measure != "rollout":
+        return here.pattern(layer, head, kind, measure=measure)
+    made = _of_all_heads(Trace.pattern, here, kind, layer, head, kind, measure=measure)
+    return replace(made, queries=Axis.of(here.query_tokens(kind)), keys=Axis.of(here.key_tokens(kind)))
 
 
 @NUMBERS.remembers()
@@ -233,7 +256,7 @@ def steps_to_scaled(
 @NUMBERS.remembers(lambda: _spinner("Measuring all heads …"))
 def claims(source: Source, kind: Kind) -> Claims:
     """What is often said of attention, measured in every head."""
-    return measurements.measure(trace(source), kind)
+    return _of_all_heads(measurements.measure, trace(source), kind, kind)
 
 
 @NUMBERS.remembers()
@@ -303,15 +326,11 @@ def pooled(cells: Cells, *, renormalise: bool) -> np.ndarray:
     Args:
         renormalise: whether each row is divided by what it has on the keys that are shown.
     """
-    here, (queries, keys) = trace(cells.source), cells.axes
-    layers = []
-    for layer in range(here.n_layers(cells.kind)):
-        weights = arrange(here.layer_weights(layer, cells.kind, measure=cells.measure), queries, keys)
-        if renormalise:
-            kept = weights.sum(axis=-1, keepdims=True)
-            weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept > 0)
-        layers.append([pool(one) for one in weights])
-    return np.array(layers)
+    return _of_cells(all_heads.pooled, cells, measure=cells.measure, renormalise=renormalise)
+
+
+def _of_cells(function: Callable[..., Result], cells: Cells, **named: Any) -> Result:
+    return _of_all_heads(function, trace(cells.source), cells.kind, cells.kind, *cells.axes, **named)
 
 
 @NUMBERS.remembers()
@@ -333,7 +352,7 @@ def thumbnails(
 @NUMBERS.remembers()
 def statistics(cells: Cells) -> dict[str, np.ndarray]:
     """Every number of every head [layer, head], by name."""
-    return heads.statistics(trace(cells.source), cells.kind, *cells.axes, measure=cells.measure)
+    return _of_cells(heads.statistics, cells, measure=cells.measure)
 
 
 @NUMBERS.remembers()
@@ -341,14 +360,13 @@ def pair_weights(
     source: Source, kind: Kind, query: tuple[int, int], key: tuple[int, int], *, measure: Measure
 ) -> np.ndarray:
     """What every head [layer, head] gives from one span of tokens to another."""
-    return heads.pair_weights(trace(source), kind, query, key, measure=measure)
+    return _of_all_heads(heads.pair_weights, trace(source), kind, kind, query, key, measure=measure)
 
 
 @NUMBERS.remembers()
 def rows(source: Source, kind: Kind, query: int) -> np.ndarray:
     """What every head gives from one token to each key, [layer, head, key]."""
-    here = trace(source)
-    return np.stack([here.layer_weights(layer, kind)[:, query] for layer in range(here.n_layers(kind))])
+    return _of_all_heads(all_heads.rows, trace(source), kind, kind, query)
 
 
 @NUMBERS.remembers()
@@ -361,10 +379,14 @@ def chances(source: Source, kind: Kind) -> list[float]:
 @NUMBERS.remembers()
 def divergences(cells: Cells) -> heads.Divergences:
     """How unlike any two heads are; of their weights, whatever the measure."""
-    return heads.divergences(trace(cells.source), cells.kind, *cells.axes)
+    return _of_cells(heads.divergences, cells)
 
 
 @NUMBERS.remembers()
 def head_map(cells: Cells) -> np.ndarray:
     """All heads as points [head, 2], near for those that are alike."""
-    return divergences(cells).map()
+    found = divergences(cells)
+    if len(found.divergence) <= MOST_ON_A_MAP:
+        return found.map()
+    made: np.ndarray = elsewhere(heads.Divergences.map, found)
+    return made

@@ -1,4 +1,4 @@
-"""What comes in from the network before Streamlit sees it: how many pages are open, and which messages are passed on.
+"""What is let in before Streamlit sees it: how many pages, which messages, and files as long as there is room.
 
 One concept: the Gate, an ASGI middleware. A page is one websocket.
 """
@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from ui.limits import PEOPLE
+from ui.work import uploads
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -30,6 +31,8 @@ PASSED_ON = frozenset(
 everybody, and not what is meant for development."""
 CLOSED = ("/_stcore/metrics",)
 """Addresses of Streamlit's that are not for visitors."""
+UPLOADS = "/_stcore/upload_file/"
+"""Where Streamlit takes files."""
 FULL_CODE = 1013  # RFC 6455's registry: try again later
 FULL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>attnviz is full</title>
 <meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="60">
@@ -63,10 +66,23 @@ class Gate:
         if scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
         elif scope["type"] == "http" and path.endswith(CLOSED):
-            await send({"type": "http.response.start", "status": 404, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
+            await _answer(send, 404)
+        elif scope["type"] == "http" and scope.get("method") == "PUT" and UPLOADS in path:
+            await self._upload(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    async def _upload(self, scope: Message, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"")
+        if not length.isdigit() or b"transfer-encoding" in headers:
+            await _answer(send, 411)  # browsers say how long a file is
+            return
+        with uploads.arriving(int(length[:12])) as has_room:
+            if has_room:
+                await self._app(scope, receive, send)
+            else:
+                await _answer(send, 503, (b"retry-after", b"60"))
 
     async def _websocket(self, scope: Message, receive: Receive, send: Send) -> None:
         if is_full():
@@ -86,6 +102,12 @@ class Gate:
             await self._app(scope, passed_on, send)
         finally:
             _open.discard(visitor)
+
+
+async def _answer(send: Send, status: int, *headers: tuple[bytes, bytes]) -> None:
+    """An answer without words."""
+    await send({"type": "http.response.start", "status": status, "headers": list(headers)})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def _is_passed_on(data: bytes | None) -> bool:

@@ -14,7 +14,8 @@ import pickle
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -32,6 +33,8 @@ the share that is done, 0 to 1, and that ends the call when its last visitor has
 
 PATIENCE = 5.0
 """Seconds after which a visitor who was not heard of has left; a page that waits asks twice a second."""
+LAST_SHARE = 10.0
+"""Seconds for a call that nobody waits for to tell its next share, with which it ends; its process is ended after that."""
 _log = logging.getLogger(__name__)
 _kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
 _lock = threading.Lock()  # of all jobs and of who works on them
@@ -237,18 +240,23 @@ class _Workers:
 
     def _make(self, job: Job, number: int, process: Process | None) -> Process | None:
         """Makes a call; the process that can be asked next, None where it has ended."""
+        value: Any
         try:
             call = pickle.dumps(job._calls[number])
         except Exception as error:  # noqa: BLE001 - it goes to the page that asked
             what, value = "error", error
         else:
+            left = threading.Event()
             try:
                 process = process or self._new_process()
-                process.send(call)
-                what, value = self._listen(job, number, process)
+                with _ended_when_left(job, process, left):
+                    process.send(call)
+                    what, value = self._listen(job, number, process)
             except Exception as error:  # noqa: BLE001 - the process has ended, or says what cannot be understood
                 what, value = "error", self._lost(process, error)
                 process = None
+                if left.is_set():
+                    what, value = "stopped", None
         if what == "error" and not isinstance(value, Exception):
             value = as_raised(*value)
         if what == "error" and not isinstance(value, AttnvizError):
@@ -295,6 +303,29 @@ class _Workers:
             f"The process that worked on this has ended ({code}), perhaps for want of memory. Try again, or take a "
             "shorter text."
         )
+
+
+@contextmanager
+def _ended_when_left(job: Job, process: Process, left: threading.Event) -> Iterator[None]:
+    """Ends the process where a call goes on although all its visitors have left; ``left`` is set then."""
+    has_ended = threading.Event()
+
+    def look() -> None:
+        seconds = 0.0
+        while not has_ended.wait(step := min(1.0, LAST_SHARE / 10)):
+            with _lock:
+                seconds = 0.0 if job._is_watched() else seconds + step
+                if seconds >= LAST_SHARE and not has_ended.is_set():
+                    left.set()
+                    process.kill()
+                    return
+
+    threading.Thread(target=look, daemon=True, name="waits for a call to end").start()
+    try:
+        yield
+    finally:
+        with _lock:
+            has_ended.set()
 
 
 _workers = _Workers()

@@ -27,7 +27,8 @@ class Store:
     """Results by what they were computed from; the least recently used go first."""
 
     def __init__(self, megabytes: float) -> None:
-        self._entries: LRUCache[Hashable, Any] = LRUCache(megabytes * 1e6, getsizeof=n_bytes)
+        # with each result what it was computed from, which may be a text or a mask of many bytes
+        self._entries: LRUCache[Hashable, tuple[Any, Hashable]] = LRUCache(megabytes * 1e6, getsizeof=n_bytes)
         self._locks: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()  # of both
 
@@ -50,24 +51,24 @@ class Store:
     def found(self, key: Hashable) -> Any:
         """What is kept under this key; None for nothing."""
         with self._lock:
-            return self._entries.get(key)
+            return self._entries[key][0] if key in self._entries else None
 
     def keep(self, key: Hashable, value: object) -> None:
         """Keeps a value, unless it alone is larger than the store."""
         with self._lock, suppress(ValueError):  # cachetools refuses what is too large
-            self._entries[key] = value
+            self._entries[key] = value, key
 
     def found_or_made(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """What is kept under this key, or what is made now; made once, however many ask at the same time."""
         with self._lock:
             if key in self._entries:
-                return self._entries[key]  # type: ignore[no-any-return]
+                return self._entries[key][0]  # type: ignore[no-any-return]
             making = self._locks.setdefault(key, threading.Lock())
         _acquire(making)
         try:
             with self._lock:
                 if key in self._entries:  # by whoever was before
-                    return self._entries[key]  # type: ignore[no-any-return]
+                    return self._entries[key][0]  # type: ignore[no-any-return]
             made = make()
             self.keep(key, made)
             return made
@@ -118,7 +119,7 @@ def _acquire(lock: threading.Lock) -> None:
 
 
 def n_bytes(value: Any) -> int:
-    """Bytes of memory that a value keeps alive: of arrays the buffers behind them, each once."""
+    """Bytes of memory that a value keeps alive: of arrays and tensors the buffers behind them, each once."""
     return _n_bytes(value, set())
 
 
@@ -127,6 +128,11 @@ def _n_bytes(value: Any, seen: set[int]) -> int:
         while isinstance(value.base, np.ndarray):
             value = value.base
         known, size = id(value), int(value.nbytes)
+    elif callable(
+        of_tensor := getattr(value, "untyped_storage", None)
+    ):  # of torch, which is not imported for this
+        buffer = of_tensor()
+        known, size = buffer.data_ptr(), int(buffer.nbytes())
     else:
         known, size = id(value), sys.getsizeof(value)
     if known in seen:
@@ -134,9 +140,7 @@ def _n_bytes(value: Any, seen: set[int]) -> int:
     seen.add(known)
     if is_dataclass(value) and not isinstance(value, type):
         return size + sum(_n_bytes(getattr(value, one.name), seen) for one in fields(value))
-    if callable(
-        of_network := getattr(value, "parameters", None)
-    ):  # a network of torch, which is not imported for this
+    if callable(of_network := getattr(value, "parameters", None)):
         return size + sum(int(one.nbytes) for one in of_network())
     if isinstance(value, Mapping):
         return size + sum(_n_bytes(one, seen) for pair in value.items() for one in pair)

@@ -12,6 +12,8 @@ import traceback
 from queue import SimpleQueue
 from typing import IO, Any
 
+from attnviz.errors import enough_memory
+
 
 class _Stopped(BaseException):
     """No visitor waits for this call any more; not an Exception, so that no library takes it for one of its own."""
@@ -55,7 +57,9 @@ def main() -> None:
             function, positional, named = pickle.loads(calls.get())
             if "progress" in named:
                 named = named | {"progress": tell}
-            answer("result", function(*positional, **named))
+            with enough_memory():
+                result = function(*positional, **named)
+            answer("result", result)
         except _Stopped:
             answer("stopped", None)
         except Exception as error:  # noqa: BLE001 - it goes to the page that asked

@@ -107,7 +107,7 @@ def look(view: View) -> Screen:
         rows=cache.spans(view.queries),
         columns=cache.spans(view.keys),
     )
-    if selection.all_heads.grid == PICTURES and of_session(NumbersRead).cells != cells:
+    if selection.all_heads.grid == PICTURES and not is_read(cells):
         return Screen(view=view, cells=cells, numbers={}, labels={})
     numbers = read(cells)
     labels = heads.labels(
@@ -117,6 +117,11 @@ def look(view: View) -> Screen:
         broad=selection.all_heads.broad,
     )
     return Screen(view=view, cells=cells, numbers=numbers, labels=labels)
+
+
+def is_read(cells: cache.Cells) -> bool:
+    """Whether this visitor has waited for the numbers of these heads; heads without any weight have none."""
+    return of_session(NumbersRead).cells == cells
 
 
 def read(cells: cache.Cells) -> OfHeads:

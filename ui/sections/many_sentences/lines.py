@@ -13,6 +13,7 @@ from ui.page import waiting
 from ui.page.view import View
 from ui.session import of_session
 from ui.words.literal import literal
+from ui.work import uploads
 from ui.work.jobs import job
 from ui.work.with_model import collect
 
@@ -88,12 +89,14 @@ def _take_file() -> None:
     own.problem = ""
     if file is None:
         return
+    data = file.getvalue()
+    uploads.forget(file)
     try:
-        text = decoded(file.getvalue())
+        text = decoded(data)
     except InvalidTextError as error:
         own.problem = str(error)
         return
-    own.n_file += 1  # and the file's bytes can go
+    own.n_file += 1
     _take(text)
 
 

@@ -43,9 +43,10 @@ class Chosen:
 
     @property
     def other(self) -> float:
-        """What the model's scale is compared with: the chosen one, or none at all, or the paper's, whichever differs."""
-        d_head = self.view.trace.query(self.view.selection.layer, 0, self.view.kind).shape[1]
-        return next(one for one in (self.scale, 1.0, d_head**-0.5) if one != self.products.scale)
+        """What the model's scale is compared with: the chosen one, none at all, the paper's, or half, whichever differs first."""
+        d_head = self.view.trace.query(*self.view.selection.place, self.view.kind).shape[1]
+        own = self.products.scale
+        return next(one for one in (self.scale, 1.0, d_head**-0.5, own / 2) if one != own)
 
     @property
     def token(self) -> str:

@@ -199,7 +199,7 @@ def softmax_step(walk: Walk) -> None:
         {
             "key": [labels(walk, "key")[one] for one in order],
             "score": row[order],
-            "less the largest": row[order] - largest,
+            "less the largest": row[order] - (largest if np.isfinite(largest) else 0.0),
             "exponential": exponentials[order],
             "weight": weights[order],
         },

@@ -14,7 +14,8 @@ def row(view: View) -> None:
     pattern = trace.pattern(*selection.place, view.kind)
     query = view.query
     scores, ours = trace.scores(*selection.place, view.kind)[query], pattern.weights[query]
-    exponentials = np.exp(scores - scores.max())
+    sees_any = bool(np.isfinite(scores).any())
+    exponentials = np.exp(scores - scores.max()) if sees_any else np.zeros_like(scores)
     attention = trace.attention(selection.layer, view.kind)
     scale = attention.scale
     st.markdown(
@@ -29,6 +30,8 @@ def row(view: View) -> None:
     st.caption(
         f"Here i = {query}, the row's largest score m is {scores.max():.4f}, the exponentials sum to "
         f"{exponentials.sum():.4f} and the weights to {ours.sum():.6f}{factor}."
+        if sees_any
+        else f"Here i = {query}; this query may see no key, so it has no scores and its weights are 0."
     )
     columns: dict[str, object] = {
         "key": [f"{position}  {label}" for position, label in enumerate(pattern.keys.labels)],

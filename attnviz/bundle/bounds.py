@@ -1,0 +1,65 @@
+"""How large the trace in a bundle may be, so that no file makes more work than a model's own trace does.
+
+One concept: the bounds, which writing and reading share. A file of few bytes can ask for much: with vectors of one number,
+160 MB hold 2,048 heads of 1,024 tokens, whose weights are 8.6 GB.
+"""
+
+import numpy as np
+
+from attnviz.errors import BundleError
+from attnviz.model.trace import Trace
+
+LARGEST_BUNDLE = 160_000_000
+"""Bytes. 1,024 tokens of bert-base-uncased, 12 layers of 768 queries, keys and values each, make 140 million."""
+MOST_TOKENS = 1024
+"""The longest text that the app shows; one head's matrix of it takes 4 MB."""
+MOST_HEADS = 2048
+"""In all layers of a kind together; GPT-2 XL has 48 x 25."""
+MOST_WEIGHTS = 400_000_000
+"""In all layers of a kind together, heads x queries x keys: what pages go through that show all heads. Of the models that
+attnviz reads, those with many small heads come nearest within 160 MB: TinyLlama 355 million with 710 tokens, Qwen2 0.5B 352
+million with 1,024."""
+MOST_WEIGHTS_OF_A_LAYER = 64 * MOST_TOKENS**2
+"""Heads x queries x keys, which are in memory at once, as 268 MB. Llama 3.2 1B has 21 million with 813 tokens."""
+MOST_ROLLOUT = 40 * MOST_TOKENS**3
+"""Layers x queries x keys x keys: the multiplications of a rollout. SmolLM 135M has 30 layers and reads 1,024 tokens."""
+LARGEST_NUMBER = 1e12
+"""A score is a sum of at most 10^4 products; below this limit neither a score nor a squared length overflows float32."""
+
+
+def check_sizes(trace: Trace) -> None:
+    """Raises BundleError for a trace that is too large for a bundle."""
+    for tokens in (trace.tokens, trace.target_tokens):
+        if tokens is not None and len(tokens) > MOST_TOKENS:
+            raise BundleError(
+                f"This text is {len(tokens):,} tokens long; a bundle holds at most {MOST_TOKENS:,}. Shorten it."
+            )
+    name = trace.provenance.model
+    for kind in trace.kinds:
+        n_layer, n_head = trace.n_layers(kind), trace.n_heads(kind)
+        if n_layer * n_head > MOST_HEADS:
+            raise BundleError(
+                f"{name} has {n_layer * n_head:,} heads; a bundle holds at most {MOST_HEADS:,}. Select a smaller model."
+            )
+        n_query, n_key = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
+        of_layer = n_head * n_query * n_key
+        for found, most, what in (
+            (of_layer, MOST_WEIGHTS_OF_A_LAYER, "attention weights in one layer"),
+            (n_layer * of_layer, MOST_WEIGHTS, "attention weights"),
+            (n_layer * n_query * n_key**2, MOST_ROLLOUT, "multiplications in a rollout through its layers"),
+        ):
+            if found > most:
+                raise BundleError(
+                    f"{name} has {found / 1e6:,.0f} million {what} for this text; a bundle holds at most "
+                    f"{most / 1e6:,.0f} million. Shorten the text."
+                )
+
+
+def check_numbers(name: str, array: np.ndarray) -> None:
+    """Raises BundleError for an array of float32 with numbers that are not finite, or too large."""
+    if array.dtype == np.float32 and array.size:
+        largest = max(float(array.max()), -float(array.min()))
+        if not largest <= LARGEST_NUMBER:
+            raise BundleError(
+                f"{name} holds numbers that are not finite or too large. Select another model or text."
+            )

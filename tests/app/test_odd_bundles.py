@@ -1,0 +1,45 @@
+"""Bundles that no export writes are shown on every page like any other: no page ends in an exception.
+
+The kinds that once did; `tests/fuzz` goes through all of `tests.odd_bundles`.
+"""
+
+import pytest
+
+from tests.app.screen import errors, open_page, unescaped
+from tests.odd_bundles import odd
+from ui.page.navigation import PAGES
+
+KINDS = (
+    "a tolerance of 0",
+    "a difference that is not a number",
+    "a row without an allowed key",
+    "a pair of which one sentence has one token",
+    "one head of 1,024 tokens",
+    "norms of nothing",
+)
+
+
+@pytest.fixture(scope="module")
+def bundles():
+    made = odd()
+    return {name: made[name] for name in KINDS}
+
+
+@pytest.mark.parametrize("page", [page.file for page in PAGES])
+def test_every_page_shows_an_odd_bundle(page, bundles):
+    assert odd_on_a_page(page, bundles) == {}
+
+
+def odd_on_a_page(page, bundles):
+    """What goes wrong where the bundles are opened one after the other, by name."""
+    at = open_page(page)
+    wrong = {}
+    for name, data in bundles.items():
+        [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]
+        uploader.set_value(("odd.zip", data, "application/zip")).run(timeout=300)
+        if at.exception:
+            wrong[name] = [f"{one.message} {one.stack_trace[-3:]}" for one in at.exception]
+            at = open_page(page)
+        elif not any("From a bundle, as recorded" in unescaped(one.value) for one in at.caption):
+            wrong[name] = errors(at)
+    return wrong

@@ -1,0 +1,36 @@
+"""Where memory is short a page says so in one sentence, and what was on screen stays where a text did not fit."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.app.screen import assert_no_exception, chips, errors, open_page, type_text
+from ui.work import cache
+
+SAID = "What was asked for does not fit into the memory of this machine. Shorten the text, or select a smaller model."
+TOO_MUCH = 2**46
+
+
+def test_a_text_that_does_not_fit_is_refused_and_the_next_is_shown():
+    at = type_text(open_page(), "The old door creaked.")
+    network = cache.model("all-MiniLM-L6-v2").network
+    hook = network.encoder.layer[2].register_forward_hook(lambda *_: torch.empty(TOO_MUCH))
+    type_text(at, "A text of many words that nobody has read.")
+    hook.remove()
+    assert_no_exception(at)
+    assert errors(at) == [SAID]
+    assert chips(at)[1:4] == ["the", "old", "door"]
+    type_text(at, "A text of many words that nobody had read.")
+    assert errors(at) == []
+    assert chips(at)[1:4] == ["a", "text", "of"]
+
+
+@pytest.mark.parametrize("page", ["attention.py", "pages/find_a_head.py"])
+def test_a_page_that_runs_out_of_memory_anywhere_ends_in_the_sentence(page, monkeypatch):
+    at = open_page(page)
+    monkeypatch.setattr(
+        cache, "report", lambda _: np.empty(TOO_MUCH)
+    )  # the verdict, which every page ends with
+    at.run()
+    assert_no_exception(at)
+    assert SAID in errors(at)

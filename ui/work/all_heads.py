@@ -1,0 +1,30 @@
+"""What goes through the weights of all heads of a trace, for a page or for the process that a large trace is sent to."""
+
+import numpy as np
+
+from attnviz.figures.thumbnails import pool
+from attnviz.model.trace import Trace
+from attnviz.records import Axis, Kind, Measure, arrange
+
+
+def pooled(
+    trace: Trace, kind: Kind, queries: Axis, keys: Axis, *, measure: Measure, renormalise: bool
+) -> np.ndarray:
+    """The matrices of all heads [layer, head, row, column], small enough for a thumbnail each.
+
+    Args:
+        renormalise: whether each row is divided by what it has on the keys that are shown.
+    """
+    layers = []
+    for layer in range(trace.n_layers(kind)):
+        weights = arrange(trace.layer_weights(layer, kind, measure=measure), queries, keys)
+        if renormalise:
+            kept = weights.sum(axis=-1, keepdims=True)
+            weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept > 0)
+        layers.append([pool(one) for one in weights])
+    return np.array(layers)
+
+
+def rows(trace: Trace, kind: Kind, query: int) -> np.ndarray:
+    """What every head gives from one token to each key, [layer, head, key]."""
+    return np.stack([trace.layer_weights(layer, kind)[:, query] for layer in range(trace.n_layers(kind))])
