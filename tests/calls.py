@@ -81,3 +81,11 @@ def until(path: Path, *, progress: Callable[[float], None]) -> str:
         progress(0.5)
         time.sleep(0.01)
     return "done"
+
+
+def until_untold(path: Path) -> str:
+    """Goes on until there is a file, and says nothing."""
+    path.with_suffix(".begun").touch()
+    while not path.exists():
+        time.sleep(0.01)
+    return "done"

@@ -222,6 +222,48 @@ class TestLooking:
         wait(lambda: job.share == 0.0)
         assert not job.running
 
+    def test_no_longer_ends_the_process_of_a_call_that_tells_nothing(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(jobs, "GRACE", 0.0)
+        end = tmp_path / "end"
+        job = Job([(calls.until_untold, (end,), {})])
+        job.watch()
+        wait(end.with_suffix(".begun").exists)
+        job.leave()
+        wait(lambda: not job._under_way)
+        assert job.error is None
+        assert all(process.is_alive for process in jobs._workers._processes)
+        end.touch()
+        job.go_on()
+        assert done(job).results == ["done"]
+
+    def test_by_somebody_who_comes_in_time_lets_it_go_on(self, tmp_path, monkeypatch, sessions):
+        monkeypatch.setattr(jobs, "GRACE", LONG)
+        end = tmp_path / "end"
+        job = Job([(calls.until_untold, (end,), {})])
+        sessions("one")
+        job.watch()
+        wait(end.with_suffix(".begun").exists)
+        job.leave()
+        sessions("other")
+        job.watch()
+        end.touch()
+        wait(lambda: job.finished)
+        assert job.results == ["done"]
+
+    def test_ends_with_waiting(self, endless, monkeypatch):
+        """Of a visitor who clicked something else, or closed the page."""
+        job, _ = endless
+
+        def gone() -> None:
+            if job.share:
+                raise InterruptedError
+
+        monkeypatch.setattr(jobs, "get_run_yield_check", lambda: gone)
+        with pytest.raises(InterruptedError):
+            job.wait()
+        assert not job.running
+        wait(lambda: job.share == 0.0)
+
     def test_of_others_keeps_it_going(self, endless, sessions):
         job, end = endless
         for name in ("one", "other"):

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
+from queue import Empty
 from typing import Any
 
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -22,7 +23,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yiel
 
 from attnviz.errors import AttnvizError
 from ui.limits import JOBS, JOBS_MB, WORKERS
-from ui.work.process import Process, as_raised
+from ui.work.process import ENDED, Process, as_raised
 from ui.work.remembered import n_bytes
 from ui.work.turns import LOOK_SECONDS, line
 
@@ -32,6 +33,11 @@ the share that is done, 0 to 1, and that ends the call when its last visitor has
 
 PATIENCE = 5.0
 """Seconds after which a visitor who was not heard of has left; a page that waits asks twice a second."""
+GRACE = 5.0
+"""Seconds that a call has, once nobody waits for it, before its process is ended: it may not tell how far it is, and
+a process that stays has loaded its model."""
+LISTEN_SECONDS = 0.25
+"""How often it is asked whether anybody still waits for a call that says nothing."""
 _log = logging.getLogger(__name__)
 _kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
 _lock = threading.Lock()  # of all jobs and of who works on them
@@ -124,17 +130,21 @@ class Job:
         Raises whatever a call raised.
         """
         look = get_run_yield_check() or _nothing
-        with line.stepped_aside(look):
-            while True:
-                self.watch()
-                with _changed:
-                    if self.error is None and (self._waiting or self._under_way):
-                        _changed.wait(LOOK_SECONDS)
-                    if self.error is not None:
-                        raise self.error
-                    if not self._waiting and not self._under_way:
-                        return self.results
-                look()
+        try:
+            with line.stepped_aside(look):
+                while True:
+                    self.watch()
+                    with _changed:
+                        if self.error is None and (self._waiting or self._under_way):
+                            _changed.wait(LOOK_SECONDS)
+                        if self.error is not None:
+                            raise self.error
+                        if not self._waiting and not self._under_way:
+                            return self.results
+                    look()
+        finally:  # where this visitor has gone, or asked for something newer, nobody may be left
+            with _lock:
+                self._watchers.pop(_session(), None)
 
     def _is_watched(self) -> bool:
         now = time.monotonic()
@@ -246,8 +256,12 @@ class _Workers:
                 process = process or self._new_process()
                 process.send(call)
                 what, value = self._listen(job, number, process)
-            except Exception as error:  # noqa: BLE001 - the process has ended, or says what cannot be understood
-                what, value = "error", self._lost(process, error)
+            except Exception as error:  # noqa: BLE001 - the process cannot be started or spoken to
+                what, value = ENDED, error
+            if what == ENDED:
+                what, value = "error", self._lost(process, value)
+            if process is not None and not process.is_alive:
+                self._forget(process)
                 process = None
         if what == "error" and not isinstance(value, Exception):
             value = as_raised(*value)
@@ -268,16 +282,28 @@ class _Workers:
         return process
 
     def _listen(self, job: Job, number: int, process: Process) -> tuple[str, Any]:
-        """Notes how far a call is, until it ends."""
+        """Notes how far a call is, until it ends; ends it where nobody waits for it."""
+        unwatched_since = None
         while True:
-            what, value = process.receive()
-            if what != "share":
+            try:
+                what, value = process.receive(LISTEN_SECONDS)
+            except Empty:
+                what, value = "", None
+            if what not in ("share", ""):
                 return what, value
+            now = time.monotonic()
             with _lock:
-                job._under_way[number] = min(1.0, max(0.0, value))
+                if what == "share":
+                    job._under_way[number] = min(1.0, max(0.0, value))
                 is_watched = job._is_watched()
-            if not is_watched:
+            if is_watched:
+                unwatched_since = None
+            elif unwatched_since is None:
+                unwatched_since = now
                 process.send(None)
+            elif now - unwatched_since > GRACE:
+                process.end()
+                return "stopped", None
 
     def _new_process(self) -> Process:
         process = Process()
@@ -285,12 +311,13 @@ class _Workers:
             self._processes.append(process)
         return process
 
+    def _forget(self, process: Process) -> None:
+        process.end()  # closes its pipes
+        with _lock:
+            self._processes.remove(process)
+
     def _lost(self, process: Process | None, error: Exception) -> WorkerLostError:
-        code: object = error
-        if process is not None:
-            with _lock:
-                self._processes.remove(process)
-            code = f"exit code {process.end()}"
+        code: object = error if process is None else f"exit code {process.end()}"
         return WorkerLostError(
             f"The process that worked on this has ended ({code}), perhaps for want of memory. Try again, or take a "
             "shorter text."

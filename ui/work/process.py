@@ -7,8 +7,10 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 _ROOT = Path(__file__).parents[2]
@@ -18,6 +20,8 @@ _THREADS = dict.fromkeys(
 """For the libraries in a process: there is a process for each core already, and sums come out the same. Where a
 method takes two threads all the same, one that waits sleeps instead of keeping the other from its core. torch's
 profiler says nothing of when it begins and ends."""
+
+ENDED = "ended"
 
 
 class Process:
@@ -31,21 +35,30 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+        self._answers: Queue[tuple[str, Any]] = Queue()
+        threading.Thread(target=self._take_in, daemon=True, name="answers").start()
+
+    def _take_in(self) -> None:
+        """A pipe cannot be read with a time limit on every system; a queue can."""
+        assert self._process.stdout is not None  # it was asked for
+        try:
+            while True:
+                self._answers.put(pickle.load(self._process.stdout))
+        except Exception as error:  # noqa: BLE001 - it has ended, or says what cannot be understood
+            self._answers.put((ENDED, error))
 
     def send(self, message: object) -> None:
         assert self._process.stdin is not None  # it was asked for
         pickle.dump(message, self._process.stdin)
         self._process.stdin.flush()
 
-    def receive(self) -> tuple[str, Any]:
-        """What it says next.
+    def receive(self, seconds: float) -> tuple[str, Any]:
+        """What it says next, or `ENDED` with the reason.
 
         Raises:
-            EOFError: it has ended.
+            queue.Empty: it says nothing for so long.
         """
-        assert self._process.stdout is not None
-        what, value = pickle.load(self._process.stdout)
-        return what, value
+        return self._answers.get(timeout=seconds)
 
     @property
     def is_alive(self) -> bool:
