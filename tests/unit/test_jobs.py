@@ -15,6 +15,7 @@ from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
 from ui.work import jobs
 from ui.work.jobs import Call, Job, WorkerLostError
+from ui.work.process import Process
 from ui.work.turns import Line
 
 ROOT = Path(__file__).parents[2]
@@ -236,19 +237,33 @@ class TestLooking:
         job.go_on()
         assert done(job).results == ["done"]
 
-    def test_by_somebody_who_comes_in_time_lets_it_go_on(self, tmp_path, monkeypatch, sessions):
-        monkeypatch.setattr(jobs, "GRACE", LONG)
+    def test_of_one_of_two_lets_a_call_that_tells_nothing_go_on(self, tmp_path, monkeypatch, sessions):
+        monkeypatch.setattr(jobs, "GRACE", 0.0)
+        listened = []
+        receive = Process.receive
+        monkeypatch.setattr(
+            Process, "receive", lambda self, seconds: (listened.append(seconds), receive(self, seconds))[1]
+        )
         end = tmp_path / "end"
         job = Job([(calls.until_untold, (end,), {})])
-        sessions("one")
-        job.watch()
+        for name in ("one", "other"):
+            sessions(name)
+            job.watch()
         wait(end.with_suffix(".begun").exists)
+        sessions("one")
         job.leave()
         sessions("other")
-        job.watch()
+        listened.clear()
+
+        def is_listened_to() -> bool:
+            job.watch()
+            return len(listened) > 3
+
+        wait(is_listened_to)
+        assert job._under_way
         end.touch()
-        wait(lambda: job.finished)
-        assert job.results == ["done"]
+        assert done(job).results == ["done"]
+        assert len(end.with_suffix(".begun").read_text()) == 1  # it was not begun anew
 
     def test_ends_with_waiting(self, endless, monkeypatch):
         """Of a visitor who clicked something else, or closed the page."""
