@@ -19,16 +19,11 @@ look_nothing_up()
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")
 
-
-def _refusal() -> str | None:
-    return gate.FULL if gate.is_full() else None
-
-
 app = st.App(
     Path(__file__).with_name("attention.py"),
     lifespan=serving,
     middleware=[Middleware(gate.Gate)],
     routes=[
-        Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, _refusal)) for page in PAGES
+        Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, gate.refusal)) for page in PAGES
     ],
 )

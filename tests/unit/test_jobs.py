@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
 from ui.work import jobs
-from ui.work.jobs import Call, Job, WorkerLostError
-from ui.work.process import Process
+from ui.work.jobs import Call, Job
+from ui.work.process import Process, WorkerLostError
 from ui.work.turns import Line
 
 ROOT = Path(__file__).parents[2]
@@ -224,7 +224,7 @@ class TestLooking:
         assert not job.running
 
     def test_no_longer_ends_the_process_of_a_call_that_tells_nothing(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(jobs, "GRACE", 0.0)
+        monkeypatch.setattr(jobs, "LAST_SHARE", 0.0)
         end = tmp_path / "end"
         job = Job([(calls.until_untold, (end,), {})])
         job.watch()
@@ -238,7 +238,7 @@ class TestLooking:
         assert done(job).results == ["done"]
 
     def test_of_one_of_two_lets_a_call_that_tells_nothing_go_on(self, tmp_path, monkeypatch, sessions):
-        monkeypatch.setattr(jobs, "GRACE", 0.0)
+        monkeypatch.setattr(jobs, "LAST_SHARE", 0.0)
         listened = []
         receive = Process.receive
         monkeypatch.setattr(
@@ -418,7 +418,7 @@ class TestKept:
             done(work)
             monkeypatch.setattr(jobs, "PATIENCE", 0.0)
             made.append(work)
-        assert jobs.kept_bytes() == sum(
+        assert jobs.state().kept_bytes == sum(
             one.n_bytes for one in made
         )  # one more is looked at when the next is asked for
         jobs.job("d", 0, list)

@@ -18,7 +18,7 @@ from ui.choice import state
 from ui.choice.selection import Selection, from_params
 from ui.session import of_session
 from ui.words.literal import literal
-from ui.work import cache
+from ui.work import cache, events
 from ui.work.opened_bundles import keep, opened
 
 _MB = 1_000_000
@@ -70,6 +70,7 @@ def _open() -> None:
         bundle = read_bundle(data)
     except BundleError as error:
         uploads.problem = str(error)
+        events.refused(type(error).__name__, megabytes=len(data) // _MB)
         return
     uploads.n_taken += 1  # and the file's bytes can go
     digest = sha256(data).hexdigest()

@@ -3,6 +3,7 @@
 Arguments are plain values. Results are read-only records, shared and not copied.
 """
 
+import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -37,9 +38,11 @@ from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport, arrange
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
+from ui.work import events
 from ui.work.jobs import elsewhere
+from ui.work.memory import n_bytes
 from ui.work.opened_bundles import opened, recorded
-from ui.work.remembered import MODELS, NUMBERS, n_bytes
+from ui.work.remembered import MODELS, NUMBERS
 from ui.work.source import Source
 from ui.work.with_model import verify
 
@@ -91,12 +94,14 @@ def model(name: str) -> Model:
     Raises:
         ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
     """
+    since = time.monotonic()
     found = models.load_model(offer(name).name)
     if (size := n_bytes(found)) > MODELS.most_bytes:
         raise ModelNotAvailableError(
             f"{name} takes {size / 1e6:,.0f} MB of memory; this server allows {MODELS_MB:,} (ATTNVIZ_MODELS_MB). "
             "Select a smaller model."
         )
+    events.model_loaded(name, size, time.monotonic() - since)
     return found
 
 
@@ -130,9 +135,11 @@ def _computed_trace(source: Source) -> Trace:
             unit="characters",
         )
     second = source.second if source.second.strip() else None
-    return model(source.model).trace(
-        source.text, second, cut=source.cut, max_tokens=MOST_TOKENS, masked=source.masked
-    )
+    reader, since = model(source.model), time.monotonic()
+    made = reader.trace(source.text, second, cut=source.cut, max_tokens=MOST_TOKENS, masked=source.masked)
+    seconds = time.monotonic() - since
+    events.read(source.model, len(made.tokens.labels), seconds, source.text, source.second)
+    return made
 
 
 @NUMBERS.remembers()

@@ -1,4 +1,4 @@
-"""One `ui.work.worker`, from the outside: started, spoken to through pipes, ended.
+"""`ui.work.worker` from the outside: processes that are started, spoken to through pipes, and ended.
 
 They are not multiprocessing's processes: those run the main module once more, which under Streamlit is a page.
 """
@@ -13,6 +13,8 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
+from attnviz.errors import AttnvizError
+
 _ROOT = Path(__file__).parents[2]
 _THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -22,6 +24,10 @@ method takes two threads all the same, one that waits sleeps instead of keeping 
 profiler says nothing of when it begins and ends."""
 
 ENDED = "ended"
+
+
+class WorkerLostError(AttnvizError):
+    """The process that worked on a call ended before the call did."""
 
 
 class Process:
@@ -61,6 +67,11 @@ class Process:
         return self._answers.get(timeout=seconds)
 
     @property
+    def id(self) -> int:
+        """The system's number for it."""
+        return self._process.pid
+
+    @property
     def is_alive(self) -> bool:
         """Whether it can be asked."""
         return self._process.poll() is None
@@ -71,6 +82,57 @@ class Process:
         with suppress(BrokenPipeError), self._process:  # closes the pipes and waits
             pass
         return self._process.returncode
+
+
+class Processes:
+    """Those there are, and those of them that have nothing to do."""
+
+    def __init__(self) -> None:
+        self._processes: list[Process] = []
+        self._idle: list[Process] = []
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The system's numbers of those that live."""
+        return tuple(one.id for one in list(self._processes) if one.is_alive)
+
+    def take(self) -> Process | None:
+        """One that has nothing to do; None where there is none."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.is_alive:
+                return process
+            self.forget(process)
+        return None
+
+    def give_back(self, process: Process) -> None:
+        """It has nothing to do."""
+        self._idle.append(process)
+
+    def start(self) -> Process:
+        """A new one."""
+        process = Process()
+        self._processes.append(process)
+        return process
+
+    def forget(self, process: Process) -> None:
+        """Ends it, if it has not ended."""
+        process.end()
+        self._processes.remove(process)
+
+    def end(self) -> None:
+        """Ends all."""
+        for process in list(self._processes):
+            process.end()
+
+
+def lost(process: Process | None, reason: Exception) -> WorkerLostError:
+    """What is said of a process that could not be started or spoken to, which is ended."""
+    code: object = reason if process is None else f"exit code {process.end()}"
+    return WorkerLostError(
+        f"The process that worked on this has ended ({code}), perhaps for want of memory. Try again, or take a "
+        "shorter text."
+    )
 
 
 def as_raised(kind: type[Exception], arguments: tuple[Any, ...], state: dict[str, Any]) -> Exception:

@@ -8,9 +8,10 @@ import os
 import pickle
 import sys
 import threading
-import traceback
 from queue import SimpleQueue
 from typing import IO, Any
+
+from ui.work import log
 
 
 class _Stopped(BaseException):
@@ -37,6 +38,7 @@ def main() -> None:
         os.nice(5)  # people's screens come first
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
+    log.begin()
     calls: SimpleQueue[bytes] = SimpleQueue()
     stop = threading.Event()
     threading.Thread(target=_read, args=(sys.stdin.buffer, calls, stop), daemon=True).start()
@@ -59,7 +61,7 @@ def main() -> None:
         except _Stopped:
             answer("stopped", None)
         except Exception as error:  # noqa: BLE001 - it goes to the page that asked
-            error.add_note("".join(traceback.format_exception(error)))
+            error.add_note(log.where(error))
             try:
                 answer("error", (type(error), error.args, vars(error)))
             except Exception:  # noqa: BLE001 - what it holds cannot be sent, for one reason or another
