@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from ui.work import log
 from ui.work.process import WorkerLostError
 
+Outcome = Literal["done", "cancelled", "failed"]
+"""Of a job."""
 REGISTRY = CollectorRegistry()
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 """Where the histograms are divided."""
@@ -89,6 +91,11 @@ def visitor_left(visitor: str, n_open: int, seconds: float) -> None:
     log.event("visitor_left", visitor=visitor, open=n_open, seconds=seconds)
 
 
+def idle(n_bytes: int) -> None:
+    """The last visitor has left, and memory was given back; so much is still there."""
+    log.event("idle", megabytes=n_bytes // 10**6)
+
+
 def refused(reason: str, **values: Any) -> None:
     """A visitor was told why not."""
     _REFUSED.labels(reason).inc()
@@ -134,9 +141,7 @@ def job_begun(job: str, n_call: int) -> None:
     log.event("job_begun", job=job, calls=n_call)
 
 
-def job_ended(
-    job: str, outcome: Literal["done", "cancelled", "failed"], seconds: float, error: Exception | None = None
-) -> None:
+def job_ended(job: str, outcome: Outcome, seconds: float, error: Exception | None = None) -> None:
     """Everything is there, or nobody waits for it any more, or a call has raised an error."""
     _JOBS.labels(outcome).inc()
     if outcome == "done":

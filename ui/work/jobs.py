@@ -156,8 +156,8 @@ class Job:
         elif self._under_way or self._can_go_on():
             self._progress.is_at(self._share())
         else:
-            outcome = "failed" if self.error else "cancelled" if self._waiting else "done"
-            events.job_ended(self.name, outcome, self._progress.seconds, self.error)
+            left: events.Outcome = "cancelled" if self._waiting else "done"
+            events.job_ended(self.name, "failed" if self.error else left, self._progress.seconds, self.error)
             self._progress = None
 
     def _is_watched(self) -> bool:

@@ -39,7 +39,7 @@ def event(name: str, *, level: int = logging.INFO, error: BaseException | None =
         _log.log(level, name, exc_info=exc_info, extra={"values": values})
 
 
-def texts(**values: str) -> dict[str, str]:
+def texts(**values: str) -> dict[str, Any]:
     """What visitors have written, for `event`: nothing unless the operator has asked for it."""
     return values if LOG_TEXTS == "yes" else {}
 

@@ -1,8 +1,12 @@
-"""How much memory a value keeps alive, which is what every store of this package is limited in."""
+"""How much memory a value keeps alive, which is what every store is limited in; how much a process has, and giving it back."""
 
+import ctypes
+import gc
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,3 +40,19 @@ def _n_bytes(value: Any, seen: set[int]) -> int:
     if isinstance(value, list | tuple | set | frozenset):
         return size + sum(_n_bytes(one, seen) for one in value)
     return size
+
+
+def resident(process: int | None = None) -> int:
+    """Bytes of memory that a process has, this one by default; 0 where the system does not say, or it has ended."""
+    try:
+        pages = Path(f"/proc/{process or os.getpid()}/statm").read_text().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def give_back() -> None:
+    """Gives back what this process no longer needs: Python's garbage, and free blocks where the C library is glibc."""
+    gc.collect()
+    if hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+        library.malloc_trim(0)

@@ -4,9 +4,7 @@ One concept: the metrics' port. It is off unless the operator names one, and bou
 how much is done here is nobody else's business.
 """
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 from prometheus_client.core import GaugeMetricFamily
@@ -15,10 +13,9 @@ from prometheus_client.registry import Collector
 from ui.limits import METRICS_ADDRESS, METRICS_PORT
 from ui.work import gate, jobs
 from ui.work.events import REGISTRY
+from ui.work.memory import resident
 from ui.work.stores import KEPT
 from ui.work.turns import line
-
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
 
 
 class Now(Collector):
@@ -34,7 +31,11 @@ class Now(Collector):
             ("jobs_under_way", at.n_under_way, "Jobs that a worker process is at."),
             ("jobs_waiting", at.n_waiting, "Jobs that wait for a worker process."),
             ("workers", len(at.processes), "Worker processes."),
-            ("workers_resident_memory_bytes", _resident(at.processes), "Memory of the worker processes."),
+            (
+                "workers_resident_memory_bytes",
+                sum(map(resident, at.processes)),
+                "Memory of the worker processes.",
+            ),
         ):
             yield GaugeMetricFamily(f"attnviz_{name}", says, value)
         kept = GaugeMetricFamily("attnviz_cache_bytes", "Bytes that are kept.", labels=["store"])
@@ -47,17 +48,6 @@ class Now(Collector):
             most.add_metric([store.name], store.megabytes * 1e6)
             entries.add_metric([store.name], store.n_entries())
         yield from (kept, most, entries)
-
-
-def _resident(processes: tuple[int, ...]) -> int:
-    """Bytes of memory that processes have; 0 where the system does not say."""
-    total = 0
-    for one in processes:
-        try:
-            total += int(Path(f"/proc/{one}/statm").read_text().split()[1]) * _PAGE
-        except OSError:  # it has just ended, or there is no /proc
-            continue
-    return total
 
 
 def serve() -> Callable[[], None]:

@@ -3,6 +3,7 @@
 One concept: the lifespan of the server. It is here and not with the first visitor, who would wait for all of it.
 """
 
+import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from attnviz.errors import AttnvizError
 from attnviz.model.catalogue import default_model, offer
 from ui.limits import PEOPLE, RUNS, WARM, WORKERS
 from ui.streamlit_fixes.log_lines import format_logs
-from ui.work import cache, events, jobs, log, metrics
+from ui.work import cache, events, idle, jobs, log, metrics
 from ui.work.with_model import warm
 
 
@@ -27,7 +28,9 @@ async def serving(_: Any) -> AsyncIterator[None]:
     events.started(version=__version__, people=PEOPLE, runs=RUNS, workers=WORKERS)
     if WARM == "yes":
         threading.Thread(target=_make_ready, daemon=True, name="make ready").start()
+    giving_back = asyncio.create_task(idle.give_back_memory())
     yield
+    giving_back.cancel()
     stop_metrics()
     jobs.end()
     events.stopped(time.monotonic() - since)

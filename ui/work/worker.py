@@ -8,10 +8,14 @@ import os
 import pickle
 import sys
 import threading
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import IO, Any
 
-from ui.work import log
+from ui.work import log, memory
+
+IDLE = 5.0
+"""Seconds without a call after which memory is given back."""
 
 
 class _Stopped(BaseException):
@@ -52,9 +56,15 @@ def main() -> None:
             raise _Stopped
         answer("share", float(share))
 
+    def next_call() -> bytes:
+        with suppress(Empty):
+            return calls.get(timeout=IDLE)
+        memory.give_back()
+        return calls.get()
+
     while True:
         try:
-            function, positional, named = pickle.loads(calls.get())
+            function, positional, named = pickle.loads(next_call())
             if "progress" in named:
                 named = named | {"progress": tell}
             answer("result", function(*positional, **named))
