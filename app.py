@@ -23,17 +23,12 @@ config.set_option("server.maxUploadSize", UPLOAD_MB)  # whoever asks Streamlit d
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")
 
-
-def _refusal() -> str | None:
-    return gate.FULL if gate.is_full() else None
-
-
 app = st.App(
     Path(__file__).with_name("attention.py"),
     lifespan=serving,
     middleware=[Middleware(gate.Gate)],
     routes=[
-        Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, first_look(page), _refusal))
+        Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, first_look(page), gate.refusal))
         for page in PAGES
     ],
 )

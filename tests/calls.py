@@ -83,8 +83,10 @@ def until(path: Path, *, progress: Callable[[float], None]) -> str:
     return "done"
 
 
-def silent(path: Path) -> str:
-    """Goes on until there is a file, without saying how far it is."""
+def until_untold(path: Path) -> str:
+    """Goes on until there is a file, and says nothing; how often it was begun is the length of another file."""
+    with path.with_suffix(".begun").open("a") as begun:
+        begun.write(".")
     while not path.exists():
         time.sleep(0.01)
     return "done"

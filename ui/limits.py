@@ -50,12 +50,15 @@ def _word(variable: str, usual: str, others: tuple[str, ...], what: str) -> str:
     return written
 
 
-LIMITS.append(
-    Limit(
-        "ATTNVIZ_MODELS",
-        "none",
-        "models that are offered beside the two of attnviz: Hub ids and folders, separated by commas",
-    )
+def _any(variable: str, usual: str, what: str) -> str:
+    LIMITS.append(Limit(variable, usual, what))
+    return os.environ.get(variable, usual)
+
+
+_any(
+    "ATTNVIZ_MODELS",
+    "none",
+    "models that are offered beside the two of attnviz: Hub ids and folders, separated by commas",
 )  # read by attnviz.model.catalogue, for scripts and the command line too
 PEOPLE = _whole(
     "ATTNVIZ_PEOPLE", 200, "pages open at once; whoever comes then is asked to try again in a minute"
@@ -92,3 +95,13 @@ WARM = _word(
     ("no",),
     "whether the default model is loaded, and the processes are started, before the first visitor comes",
 )
+LOG_TEXTS = _word(
+    "ATTNVIZ_LOG_TEXTS",
+    "no",
+    ("yes",),
+    "whether what visitors write, and the words of errors, stand in the log",
+)
+METRICS_PORT = _whole(
+    "ATTNVIZ_METRICS_PORT", 0, "the port of `/metrics` for Prometheus; 0 for none", lowest=0
+)
+METRICS_ADDRESS = _any("ATTNVIZ_METRICS_ADDRESS", "127.0.0.1", "the address that `/metrics` listens at")

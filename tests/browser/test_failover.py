@@ -47,7 +47,11 @@ def served(log: Path, n: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     command += ["--port", str(port), "--processes", str(n)]
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | {"ATTNVIZ_WARM": "no"}, stdout=output, stderr=subprocess.STDOUT
+            command,
+            cwd=ROOT,
+            env=os.environ | {"ATTNVIZ_WARM": "no"},
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         try:
             end = time.monotonic() + START_SECONDS

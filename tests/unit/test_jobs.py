@@ -14,7 +14,8 @@ from streamlit.testing.v1 import AppTest
 from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
 from ui.work import jobs
-from ui.work.jobs import Call, Job, WorkerLostError
+from ui.work.jobs import Call, Job
+from ui.work.process import Process, WorkerLostError
 from ui.work.turns import Line
 
 ROOT = Path(__file__).parents[2]
@@ -214,20 +215,6 @@ class TestLooking:
         end.touch()
         assert done(job).finished
 
-    def test_no_longer_ends_a_call_that_tells_no_share(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(jobs, "LAST_SHARE", 0.2)
-        end = tmp_path / "end"
-        job = Job([(calls.silent, (end,), {})] * jobs.WORKERS)
-        job.watch()
-        wait(lambda: len(job._under_way) == jobs.WORKERS)
-        running = [one for one in jobs._workers._processes if one not in jobs._workers._idle]
-        job.leave()
-        wait(lambda: not any(one.is_alive for one in running))
-        wait(lambda: not job._under_way)
-        assert job.error is None
-        end.touch()
-        assert done(job).results == ["done"] * jobs.WORKERS  # for whoever comes back
-
     def test_of_somebody_who_is_gone_counts_for_a_while_only(self, endless, monkeypatch):
         job, _ = endless
         job.watch()
@@ -235,6 +222,62 @@ class TestLooking:
         monkeypatch.setattr(jobs, "PATIENCE", 0.0)
         wait(lambda: job.share == 0.0)
         assert not job.running
+
+    def test_no_longer_ends_the_process_of_a_call_that_tells_nothing(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(jobs, "LAST_SHARE", 0.0)
+        end = tmp_path / "end"
+        job = Job([(calls.until_untold, (end,), {})])
+        job.watch()
+        wait(end.with_suffix(".begun").exists)
+        job.leave()
+        wait(lambda: not job._under_way)
+        assert job.error is None
+        assert all(process.is_alive for process in jobs._workers._processes)
+        end.touch()
+        job.go_on()
+        assert done(job).results == ["done"]
+
+    def test_of_one_of_two_lets_a_call_that_tells_nothing_go_on(self, tmp_path, monkeypatch, sessions):
+        monkeypatch.setattr(jobs, "LAST_SHARE", 0.0)
+        listened = []
+        receive = Process.receive
+        monkeypatch.setattr(
+            Process, "receive", lambda self, seconds: (listened.append(seconds), receive(self, seconds))[1]
+        )
+        end = tmp_path / "end"
+        job = Job([(calls.until_untold, (end,), {})])
+        for name in ("one", "other"):
+            sessions(name)
+            job.watch()
+        wait(end.with_suffix(".begun").exists)
+        sessions("one")
+        job.leave()
+        sessions("other")
+        listened.clear()
+
+        def is_listened_to() -> bool:
+            job.watch()
+            return len(listened) > 3
+
+        wait(is_listened_to)
+        assert job._under_way
+        end.touch()
+        assert done(job).results == ["done"]
+        assert len(end.with_suffix(".begun").read_text()) == 1  # it was not begun anew
+
+    def test_ends_with_waiting(self, endless, monkeypatch):
+        """Of a visitor who clicked something else, or closed the page."""
+        job, _ = endless
+
+        def gone() -> None:
+            if job.share:
+                raise InterruptedError
+
+        monkeypatch.setattr(jobs, "get_run_yield_check", lambda: gone)
+        with pytest.raises(InterruptedError):
+            job.wait()
+        assert not job.running
+        wait(lambda: job.share == 0.0)
 
     def test_of_others_keeps_it_going(self, endless, sessions):
         job, end = endless
@@ -375,7 +418,7 @@ class TestKept:
             done(work)
             monkeypatch.setattr(jobs, "PATIENCE", 0.0)
             made.append(work)
-        assert jobs.kept_bytes() == sum(
+        assert jobs.state().kept_bytes == sum(
             one.n_bytes for one in made
         )  # one more is looked at when the next is asked for
         jobs.job("d", 0, list)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from ui.work.remembered import Store, n_bytes
+from ui.work.memory import n_bytes
+from ui.work.remembered import Store
 
 
 def numbers(n: int) -> np.ndarray:
@@ -38,6 +39,11 @@ class TestBytes:
     def test_of_a_tensor_are_its_buffer_s_once(self):
         whole = torch.zeros(5000)
         assert 20_000 <= n_bytes((whole, whole[3:], whole.view(50, 100))) < 20_500
+
+    def test_of_parameters_that_networks_share_count_once(self):
+        layer = torch.nn.Linear(17, 13)
+        pair = torch.nn.Sequential(layer), torch.nn.Sequential(layer)
+        assert n_bytes(pair) < 2 * 4 * 17 * 13
 
     def test_of_a_named_tuple(self):
         pair = namedtuple("pair", "one two")(numbers(500), "text")

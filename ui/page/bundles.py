@@ -19,7 +19,7 @@ from ui.choice.selection import Selection, from_params
 from ui.limits import UPLOAD_MB
 from ui.session import of_session
 from ui.words.literal import literal
-from ui.work import cache, uploads
+from ui.work import cache, events, uploads
 from ui.work.opened_bundles import keep, opened
 
 
@@ -70,6 +70,7 @@ def _open() -> None:
         bundle = read_bundle(data, most_bytes=UPLOAD_MB * 1_000_000)
     except BundleError as error:
         here.problem = str(error)
+        events.refused(type(error).__name__, megabytes=len(data) // 1_000_000)
         return
     here.n_taken += 1
     digest = sha256(data).hexdigest()

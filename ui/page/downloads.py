@@ -15,6 +15,7 @@ from ui import limits
 from ui.page import waiting
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.words.literal import literal
+from ui.work import events
 
 
 @dataclass(slots=True)
@@ -32,13 +33,18 @@ class _Download:
         self.thread.start()
 
     def _run(self) -> None:
+        events.download_begun(self.name)
+        progress = events.Progress("download_progress", model=self.name)
+
+        def is_at(done: int, total: int) -> None:
+            self.done, self.total = done, total
+            progress.is_at(done / max(1, total))
+
         try:
-            download_model(self.name, on_progress=self._progress)
+            download_model(self.name, on_progress=is_at)
         except Exception as error:  # noqa: BLE001  (nothing above a thread catches it; the panel shows it)
             self.error = error
-
-    def _progress(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
+        events.download_ended(self.name, progress.seconds, self.done, self.error)
 
 
 @st.cache_resource

@@ -8,6 +8,7 @@ import streamlit as st
 from attnviz.errors import AttnvizError, TextTooLongError
 from ui.choice import state
 from ui.words.literal import literal
+from ui.work import events
 
 
 def show(error: AttnvizError, *, key: str = "cut") -> None:
@@ -16,6 +17,10 @@ def show(error: AttnvizError, *, key: str = "cut") -> None:
     Args:
         key: of the button; its own where two texts may be refused at once.
     """
+    measured = {}
+    if isinstance(error, TextTooLongError):
+        measured = {"found": error.length, "limit": error.limit, "unit": error.unit}
+    events.refused(type(error).__name__, **measured)
     st.error(literal(str(error)), icon=":material/error:")
     if isinstance(error, TextTooLongError) and error.unit == "tokens":
         st.button(

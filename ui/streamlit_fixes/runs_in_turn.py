@@ -9,8 +9,12 @@ A run waits after its message was taken in and before its page begins, where Str
 its place.
 """
 
+import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -20,30 +24,82 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 TELL_SECONDS = 1.0
 """After so long a visitor is told how many are ahead."""
 
+Outcome = Literal["done", "replaced", "stopped", "failed"]
+
 _begin = ScriptRunContext.on_script_start
 _execute = exec_code.exec_func_with_error_handling
 
 
-def take_turns(enter: Callable[[Callable[[int, float], None]], None], leave: Callable[[], None]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run that has ended."""
+
+    page: str
+    """Name of the page's file, without its ending."""
+    is_block: bool
+    outcome: Outcome
+    waited: float
+    """Seconds in line."""
+    seconds: float
+    """After that."""
+
+
+def take_turns(
+    enter: Callable[[Callable[[int, float], None]], None],
+    leave: Callable[[], None],
+    ended: Callable[[Run], None],
+) -> None:
     """From now on runs take turns.
 
     Args:
         enter: waits for a turn, and calls what it is given with how many are ahead and for how many seconds it has waited.
         leave: gives the turn back, if the thread has one.
+        ended: is told of every run in the end, in the run's own thread.
     """
+    times = threading.local()  # of the run of this thread
 
     def begin(self: ScriptRunContext) -> None:
-        enter(_Waiting(self).look)
+        times.asked = time.monotonic()
+        try:
+            enter(_Waiting(self).look)
+        finally:
+            times.begun = time.monotonic()
         _begin(self)
 
     def execute_and_leave(run: Callable[[], Any], context: ScriptRunContext) -> Any:
+        times.asked = times.begun = time.monotonic()  # where it does not come so far as to wait
         try:
-            return _execute(run, context)
+            done = _execute(run, context)
         finally:
             leave()
+        ended(
+            Run(
+                page=_page(context),
+                is_block=bool(context.fragment_ids_this_run),
+                outcome=_outcome(done),
+                waited=times.begun - times.asked,
+                seconds=time.monotonic() - times.begun,
+            )
+        )
+        return done
 
     ScriptRunContext.on_script_start = begin  # type: ignore[method-assign]
     vars(script_runner)["exec_func_with_error_handling"] = execute_and_leave
+
+
+def _page(context: ScriptRunContext) -> str:
+    page = context.pages_manager.get_pages().get(context.page_script_hash)
+    return Path(page["script_path"] if page else context.main_script_path).stem
+
+
+def _outcome(done: tuple[Any, bool, Any, bool, Exception | None]) -> Outcome:
+    """What Streamlit says of a run: its result, whether it had no errors, what replaces it, whether it was stopped, its error."""
+    _, is_right, newer, was_stopped, _ = done
+    if not is_right:
+        return "failed"
+    if newer is not None:
+        return "replaced"
+    return "stopped" if was_stopped else "done"
 
 
 class _Waiting:

@@ -3,6 +3,7 @@
 Arguments are plain values. Results are read-only records, shared and not copied.
 """
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -38,10 +39,11 @@ from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
-from ui.work import all_heads
+from ui.work import all_heads, events
 from ui.work.jobs import elsewhere
+from ui.work.memory import n_bytes
 from ui.work.opened_bundles import opened, recorded
-from ui.work.remembered import MODELS, NUMBERS, n_bytes
+from ui.work.remembered import MODELS, NUMBERS
 from ui.work.source import Source
 from ui.work.with_model import verify
 
@@ -99,12 +101,14 @@ def model(name: str) -> Model:
     Raises:
         ModelNotAvailableError: it is not on offer or not on this disk, or takes more memory than the operator allows.
     """
+    since = time.monotonic()
     found = models.load_model(offer(name).name, is_mapped=False)
     if (size := n_bytes(found)) > MODELS.most_bytes:
         raise ModelNotAvailableError(
             f"{name} takes {size / 1e6:,.0f} MB of memory; this server allows {MODELS_MB:,} (ATTNVIZ_MODELS_MB). "
             "Select a smaller model."
         )
+    events.model_loaded(name, size, time.monotonic() - since)
     return found
 
 
@@ -138,9 +142,11 @@ def _computed_trace(source: Source) -> Trace:
             unit="characters",
         )
     second = source.second if source.second.strip() else None
-    return model(source.model).trace(
-        source.text, second, cut=source.cut, max_tokens=MOST_TOKENS, masked=source.masked
-    )
+    reader, since = model(source.model), time.monotonic()
+    made = reader.trace(source.text, second, cut=source.cut, max_tokens=MOST_TOKENS, masked=source.masked)
+    seconds = time.monotonic() - since
+    events.read(source.model, len(made.tokens.labels), seconds, source.text, source.second)
+    return made
 
 
 def _of_all_heads(

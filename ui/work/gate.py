@@ -3,14 +3,19 @@
 One concept: the Gate, an ASGI middleware. A page is one websocket.
 """
 
+import os
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from google.protobuf.message import DecodeError
+from starlette.websockets import WebSocketDisconnected
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from ui.limits import PEOPLE
-from ui.work import uploads
+from ui.work import events, uploads
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -41,7 +46,10 @@ color: #1f2430; background: #fff } @media (prefers-color-scheme: dark) { body { 
 </style></head><body><h1>attnviz is full</h1><p>As many people are using it as this server takes. Try again in a minute;
 this page does so by itself, and keeps the address that you came with.</p></body></html>"""
 
-_open: set[object] = set()
+VISITOR = "x-attnviz-visitor"
+"""Header that the gate adds to a page's websocket, by which the log names its visitor."""
+_numbers = count(1)
+_open: set[str] = set()
 
 
 def n_open() -> int:
@@ -52,6 +60,14 @@ def n_open() -> int:
 def is_full() -> bool:
     """Whether no more pages can be opened."""
     return len(_open) >= PEOPLE
+
+
+def refusal() -> str | None:
+    """The HTML that says so, and None as long as there is room."""
+    if not is_full():
+        return None
+    events.refused("full", open=n_open())
+    return FULL
 
 
 class Gate:
@@ -88,9 +104,13 @@ class Gate:
         if is_full():
             await receive()
             await send({"type": "websocket.close", "code": FULL_CODE, "reason": "full"})
+            events.refused("full", open=n_open())
             return
-        visitor = object()
+        visitor, since = f"{os.getpid()}-{next(_numbers)}", time.monotonic()
+        headers = [pair for pair in scope.get("headers", ()) if pair[0] != VISITOR.encode()]
+        scope["headers"] = [*headers, (VISITOR.encode(), visitor.encode())]
         _open.add(visitor)
+        events.visitor_came(visitor, n_open())
 
         async def passed_on() -> Message:
             while True:
@@ -99,9 +119,12 @@ class Gate:
                     return message
 
         try:
-            await self._app(scope, passed_on, send)
+            # Streamlit 1.67 closes the socket of a browser that left while it was still connecting, which starlette refuses.
+            with suppress(WebSocketDisconnected):
+                await self._app(scope, passed_on, send)
         finally:
             _open.discard(visitor)
+            events.visitor_left(visitor, n_open(), time.monotonic() - since)
 
 
 async def _answer(send: Send, status: int, *headers: tuple[bytes, bytes]) -> None:

@@ -9,22 +9,22 @@ once more, which under Streamlit is a page.
 """
 
 import atexit
-import logging
 import pickle
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from queue import Empty
 from typing import Any
 
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
-from attnviz.errors import AttnvizError
 from ui.limits import JOBS, JOBS_MB, WORKERS
-from ui.work.process import Process, as_raised
-from ui.work.remembered import n_bytes
+from ui.work import events
+from ui.work.memory import n_bytes
+from ui.work.process import ENDED, Process, Processes, as_raised, lost
 from ui.work.turns import LOOK_SECONDS, line
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -33,33 +33,34 @@ the share that is done, 0 to 1, and that ends the call when its last visitor has
 
 PATIENCE = 5.0
 """Seconds after which a visitor who was not heard of has left; a page that waits asks twice a second."""
-LAST_SHARE = 10.0
-"""Seconds for a call that nobody waits for to tell its next share, with which it ends; its process is ended after that."""
-_log = logging.getLogger(__name__)
+LAST_SHARE = 5.0
+"""Seconds for a call that nobody waits for to tell its next share, with which it ends; its process is ended after that, and
+with it the model that it has loaded."""
+LISTEN_SECONDS = 0.25
+"""How often it is asked whether anybody still waits for a call that says nothing."""
 _kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
 _lock = threading.Lock()  # of all jobs and of who works on them
 _changed = threading.Condition(_lock)  # a call has come back
 
 
-class WorkerLostError(AttnvizError):
-    """The process that worked on a call ended before the call did."""
-
-
 class Job:
     """Calls, their results, and how far they are. Several jobs take turns."""
 
-    def __init__(self, calls: Sequence[Call]) -> None:
+    def __init__(self, calls: Sequence[Call], name: str = "") -> None:
+        self.name = name
+        """What the log calls it."""
         self.results: list[Any] = [None] * len(calls)
         """What has come back so far; None for what has not."""
         self.error: Exception | None = None
         """What a call raised; nothing goes on until `go_on`."""
         self.n_bytes = 0
-        """Bytes of the results, once all are there."""
+        """Bytes of the results."""
         self._calls = calls
         self._waiting = deque(range(len(calls)))
         self._under_way: dict[int, float] = {}  # call -> share of it that is done
         self._watchers: dict[str, float] = {}  # session -> when it last looked
         self._left: set[str] = set()  # sessions that do not want it to go on
+        self._progress: events.Progress | None = None  # while it is under way
 
     @property
     def n_done(self) -> int:
@@ -71,8 +72,7 @@ class Job:
     def share(self) -> float:
         """Share of the work that is done, 0 to 1; of calls under way, what they have told."""
         with _lock:
-            left = len(self._waiting) + len(self._under_way) - sum(self._under_way.values())
-            return 1.0 - left / max(1, len(self.results))
+            return self._share()
 
     @property
     def finished(self) -> bool:
@@ -126,18 +126,39 @@ class Job:
 
         Raises whatever a call raised.
         """
-        look = get_run_yield_check() or _nothing
-        with line.stepped_aside(look):
-            while True:
-                self.watch()
-                with _changed:
-                    if self.error is None and (self._waiting or self._under_way):
-                        _changed.wait(LOOK_SECONDS)
-                    if self.error is not None:
-                        raise self.error
-                    if not self._waiting and not self._under_way:
-                        return self.results
-                look()
+        look = get_run_yield_check() or (lambda: None)
+        try:
+            with line.stepped_aside(look):
+                while True:
+                    self.watch()
+                    with _changed:
+                        if self.error is None and (self._waiting or self._under_way):
+                            _changed.wait(LOOK_SECONDS)
+                        if self.error is not None:
+                            raise self.error
+                        if not self._waiting and not self._under_way:
+                            return self.results
+                    look()
+        finally:  # where this visitor has gone, or asked for something newer, nobody may be left
+            with _lock:
+                self._watchers.pop(_session(), None)
+
+    def _share(self) -> float:
+        left = len(self._waiting) + len(self._under_way) - sum(self._under_way.values())
+        return 1.0 - left / max(1, len(self.results))
+
+    def _note(self) -> None:
+        """Tells the log of its beginning, of how far it is and of its end."""
+        if self._progress is None:
+            if self._under_way:
+                self._progress = events.Progress("job_progress", job=self.name)
+                events.job_begun(self.name, len(self._waiting) + len(self._under_way))
+        elif self._under_way or self._can_go_on():
+            self._progress.is_at(self._share())
+        else:
+            left: events.Outcome = "cancelled" if self._waiting else "done"
+            events.job_ended(self.name, "failed" if self.error else left, self._progress.seconds, self.error)
+            self._progress = None
 
     def _is_watched(self) -> bool:
         now = time.monotonic()
@@ -158,38 +179,61 @@ def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
         if found := _kept.get((name, key)):
             _kept.move_to_end((name, key))
             return found
-    made = Job(calls())
+    made = Job(calls(), name)
     with _lock:
         found = _kept.setdefault((name, key), made)
-        unwatched = [one for one, job in _kept.items() if job is not found and not job._is_watched()]
-        for one in unwatched:
-            if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
-                break
-            del _kept[one]
+        _make_room(found)
     return found
 
 
-def kept_bytes() -> int:
-    """Bytes of the results that finished jobs keep."""
+def _make_room(newest: Job) -> None:
+    """Lets go of jobs that nobody looks at, those asked for longest ago first, until there is room for the others."""
+    unwatched = [one for one, job in _kept.items() if job is not newest and not job._is_watched()]
+    for one in unwatched:
+        if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
+            break
+        del _kept[one]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What there is at a moment."""
+
+    n_kept: int
+    kept_bytes: int
+    n_under_way: int
+    n_waiting: int
+    """Jobs that somebody waits for and no process has begun."""
+    processes: tuple[int, ...]
+    """Their ids."""
+
+
+def state() -> State:
+    """What there is now, for the metrics."""
     with _lock:
-        return sum(job.n_bytes for job in _kept.values())
+        return State(
+            n_kept=len(_kept),
+            kept_bytes=sum(job.n_bytes for job in _kept.values()),
+            n_under_way=sum(bool(job._under_way) for job in _workers._jobs),
+            n_waiting=sum(job._can_go_on() and not job._under_way for job in _workers._jobs),
+            processes=_workers.ids,
+        )
 
 
 def elsewhere(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """The result of a call that another process makes.
 
-    Raises whatever the call raises, and WorkerLostError where the process ended before.
+    Raises whatever the call raises, and `ui.work.process.WorkerLostError` where the process ended before.
     """
-    return Job([(function, args, named)]).wait()[0]
+    return Job([(function, args, named)], function.__name__).wait()[0]
 
 
-class _Workers:
+class _Workers(Processes):
     """Processes, and a thread for each of them while there is something to do."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._jobs: deque[Job] = deque()
-        self._processes: list[Process] = []
-        self._idle: list[Process] = []
         self._n_thread = 0
         atexit.register(self.end)
 
@@ -203,19 +247,17 @@ class _Workers:
                 self._n_thread += 1
                 threading.Thread(target=self._serve, daemon=True).start()
 
-    def end(self) -> None:
-        """Ends the processes."""
-        for process in list(self._processes):
-            process.end()
-
     def _next(self) -> tuple[Job, int] | None:
         """The next call of the job that has waited longest for its turn."""
+        for job in self._jobs:
+            job._note()
         for job in list(self._jobs):
             if job._can_go_on():
                 self._jobs.remove(job)
                 self._jobs.append(job)
                 number = job._waiting.popleft()
                 job._under_way[number] = 0.0
+                job._note()
                 return job, number
         self._jobs = deque(job for job in self._jobs if job._under_way)
         return None
@@ -228,14 +270,9 @@ class _Workers:
                 if task is None:
                     self._n_thread -= 1
                     if process is not None:
-                        self._idle.append(process)
+                        self.give_back(process)
                     return
-                while process is None and self._idle:
-                    process = self._idle.pop()
-                    if not process.is_alive:
-                        self._processes.remove(process)
-                        process.end()
-                        process = None
+                process = process or self.take()
             process = self._make(*task, process)
 
     def _make(self, job: Job, number: int, process: Process | None) -> Process | None:
@@ -246,86 +283,59 @@ class _Workers:
         except Exception as error:  # noqa: BLE001 - it goes to the page that asked
             what, value = "error", error
         else:
-            left = threading.Event()
             try:
-                process = process or self._new_process()
-                with _ended_when_left(job, process, left):
-                    process.send(call)
-                    what, value = self._listen(job, number, process)
-            except Exception as error:  # noqa: BLE001 - the process has ended, or says what cannot be understood
-                what, value = "error", self._lost(process, error)
+                process = process or self.start()
+                process.send(call)
+                what, value = self._listen(job, number, process)
+            except Exception as error:  # noqa: BLE001 - the process cannot be started or spoken to
+                what, value = ENDED, error
+            if what == ENDED:
+                what, value = "error", lost(process, value)
+            if process is not None and not process.is_alive:
+                self.forget(process)
                 process = None
-                if left.is_set():
-                    what, value = "stopped", None
         if what == "error" and not isinstance(value, Exception):
             value = as_raised(*value)
-        if what == "error" and not isinstance(value, AttnvizError):
-            _log.error("A call failed", exc_info=value)
         with _lock:
             del job._under_way[number]
             if what == "result":
                 job.results[number] = value
+                job.n_bytes += n_bytes(value)
                 if not job._waiting and not job._under_way:
                     job._calls = ()  # they may hold much
-                    job.n_bytes = n_bytes(job.results)
+                _make_room(job)
             else:
                 job._waiting.appendleft(number)
             if what == "error":
                 job.error = value
+            job._note()
             _changed.notify_all()
         return process
 
     def _listen(self, job: Job, number: int, process: Process) -> tuple[str, Any]:
-        """Notes how far a call is, until it ends."""
+        """Notes how far a call is, until it ends; ends it where nobody waits for it."""
+        unwatched_since = None
         while True:
-            what, value = process.receive()
-            if what != "share":
+            try:
+                what, value = process.receive(LISTEN_SECONDS)
+            except Empty:
+                what, value = "", None
+            if what not in ("share", ""):
                 return what, value
+            now = time.monotonic()
             with _lock:
-                job._under_way[number] = min(1.0, max(0.0, value))
+                if what == "share":
+                    job._under_way[number] = min(1.0, max(0.0, value))
+                    job._note()
                 is_watched = job._is_watched()
-            if not is_watched:
+            if is_watched:
+                unwatched_since = None
+            elif unwatched_since is None:
+                unwatched_since = now
                 process.send(None)
-
-    def _new_process(self) -> Process:
-        process = Process()
-        with _lock:
-            self._processes.append(process)
-        return process
-
-    def _lost(self, process: Process | None, error: Exception) -> WorkerLostError:
-        code: object = error
-        if process is not None:
-            with _lock:
-                self._processes.remove(process)
-            code = f"exit code {process.end()}"
-        return WorkerLostError(
-            f"The process that worked on this has ended ({code}), perhaps for want of memory. Try again, or take a "
-            "shorter text."
-        )
-
-
-@contextmanager
-def _ended_when_left(job: Job, process: Process, left: threading.Event) -> Iterator[None]:
-    """Ends the process where a call goes on although all its visitors have left; ``left`` is set then."""
-    has_ended = threading.Event()
-
-    def look() -> None:
-        seconds = 0.0
-        while not has_ended.wait(step := min(1.0, LAST_SHARE / 10)):
-            with _lock:
-                seconds = 0.0 if job._is_watched() else seconds + step
-                if seconds >= LAST_SHARE and not has_ended.is_set():
-                    left.set()
-                    process.kill()
-                    return
-
-    threading.Thread(target=look, daemon=True, name="waits for a call to end").start()
-    try:
-        yield
-    finally:
-        with _lock:
-            has_ended.set()
+            elif now - unwatched_since > LAST_SHARE:
+                process.end()
+                return "stopped", None
 
 
 _workers = _Workers()
@@ -334,10 +344,6 @@ _workers = _Workers()
 def end() -> None:
     """Ends the processes; what they were at is lost."""
     _workers.end()
-
-
-def _nothing() -> None:
-    pass
 
 
 def _session() -> str:

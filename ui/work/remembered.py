@@ -4,19 +4,17 @@ One concept: a Store, a cache whose limit is in bytes, and the functions that ke
 count entries, and any visitor's browser may ask for all of them to be emptied; these are emptied by nobody but the process.
 """
 
-import sys
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
 from cachetools import LRUCache
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
 from ui.limits import CACHE_MB, MODELS_MB
+from ui.work.memory import n_bytes
 from ui.work.turns import LOOK_SECONDS, line
 
 Arguments = ParamSpec("Arguments")
@@ -37,6 +35,12 @@ class Store:
         """Bytes that are kept."""
         with self._lock:
             return self._entries.currsize
+
+    @property
+    def n_entries(self) -> int:
+        """Results that are kept."""
+        with self._lock:
+            return len(self._entries)
 
     @property
     def most_bytes(self) -> float:
@@ -116,37 +120,6 @@ def _acquire(lock: threading.Lock) -> None:
         if is_mine:
             lock.release()
         raise
-
-
-def n_bytes(value: Any) -> int:
-    """Bytes of memory that a value keeps alive: of arrays and tensors the buffers behind them, each once."""
-    return _n_bytes(value, set())
-
-
-def _n_bytes(value: Any, seen: set[int]) -> int:
-    if isinstance(value, np.ndarray):
-        while isinstance(value.base, np.ndarray):
-            value = value.base
-        known, size = id(value), int(value.nbytes)
-    elif callable(
-        of_tensor := getattr(value, "untyped_storage", None)
-    ):  # of torch, which is not imported for this
-        buffer = of_tensor()
-        known, size = buffer.data_ptr(), int(buffer.nbytes())
-    else:
-        known, size = id(value), sys.getsizeof(value)
-    if known in seen:
-        return 0
-    seen.add(known)
-    if is_dataclass(value) and not isinstance(value, type):
-        return size + sum(_n_bytes(getattr(value, one.name), seen) for one in fields(value))
-    if callable(of_network := getattr(value, "parameters", None)):
-        return size + sum(int(one.nbytes) for one in of_network())
-    if isinstance(value, Mapping):
-        return size + sum(_n_bytes(one, seen) for pair in value.items() for one in pair)
-    if isinstance(value, list | tuple | set | frozenset):
-        return size + sum(_n_bytes(one, seen) for one in value)
-    return size
 
 
 def _nothing() -> None:

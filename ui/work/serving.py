@@ -3,34 +3,45 @@
 One concept: the lifespan of the server. It is here and not with the first visitor, who would wait for all of it.
 """
 
-import logging
+import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from attnviz import __version__
 from attnviz.errors import AttnvizError
 from attnviz.model.catalogue import default_model, offer
-from ui.limits import WARM, WORKERS
-from ui.work import cache, jobs
+from ui.limits import PEOPLE, RUNS, WARM, WORKERS
+from ui.streamlit_fixes.log_lines import format_logs
+from ui.work import cache, events, idle, jobs, log, metrics
 from ui.work.with_model import warm
-
-_log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def serving(_: Any) -> AsyncIterator[None]:
     """From the start of the server to its end."""
+    since = time.monotonic()
+    format_logs(log.begin())
+    stop_metrics = metrics.serve()
+    events.started(version=__version__, people=PEOPLE, runs=RUNS, workers=WORKERS)
     if WARM == "yes":
         threading.Thread(target=_make_ready, daemon=True, name="make ready").start()
+    giving_back = asyncio.create_task(idle.give_back_memory())
     yield
+    giving_back.cancel()
+    stop_metrics()
     jobs.end()
+    events.stopped(time.monotonic() - since)
 
 
 def _make_ready() -> None:
-    name = default_model()
+    name, since = default_model(), time.monotonic()
     try:
         cache.model(name)
-        jobs.Job([(warm, (offer(name).name,), {})] * WORKERS).wait()
+        jobs.Job([(warm, (offer(name).name,), {})] * WORKERS, "warm").wait()
     except AttnvizError as error:  # the first visitor is told, too
-        _log.error("%s", error)
+        log.event("not_ready", because=str(error))
+    else:
+        events.ready(time.monotonic() - since)

@@ -1,7 +1,9 @@
 """What worker processes do with a model, on a copy of their own that they load from the same files."""
 
+import time
 from collections.abc import Callable
-from functools import lru_cache
+
+from cachetools import LRUCache, cached
 
 from attnviz.maps.collection import Collection
 from attnviz.maps.collection import collect as collected
@@ -10,11 +12,20 @@ from attnviz.model import verification
 from attnviz.model.loading import Model, load_model
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, VerificationReport
+from ui.limits import MODELS_MB
+from ui.work import log
+from ui.work.memory import n_bytes
+
+MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
+"""Loaded models of this process."""
 
 
-@lru_cache(maxsize=2)
+@cached(MODELS, key=lambda name: name)
 def _model(name: str) -> Model:
-    return load_model(name)
+    since = time.monotonic()
+    model = load_model(name)
+    log.event("model_loaded", model=name, megabytes=n_bytes(model) // 10**6, seconds=time.monotonic() - since)
+    return model
 
 
 def warm(name: str) -> None:

@@ -8,11 +8,15 @@ import os
 import pickle
 import sys
 import threading
-import traceback
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import IO, Any
 
 from attnviz.errors import enough_memory
+from ui.work import log, memory
+
+IDLE = 5.0
+"""Seconds without a call after which memory is given back."""
 
 
 class _Stopped(BaseException):
@@ -39,6 +43,7 @@ def main() -> None:
         os.nice(5)  # people's screens come first
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
+    log.begin()
     calls: SimpleQueue[bytes] = SimpleQueue()
     stop = threading.Event()
     threading.Thread(target=_read, args=(sys.stdin.buffer, calls, stop), daemon=True).start()
@@ -52,9 +57,15 @@ def main() -> None:
             raise _Stopped
         answer("share", float(share))
 
+    def next_call() -> bytes:
+        with suppress(Empty):
+            return calls.get(timeout=IDLE)
+        memory.give_back()
+        return calls.get()
+
     while True:
         try:
-            function, positional, named = pickle.loads(calls.get())
+            function, positional, named = pickle.loads(next_call())
             if "progress" in named:
                 named = named | {"progress": tell}
             with enough_memory():
@@ -63,7 +74,7 @@ def main() -> None:
         except _Stopped:
             answer("stopped", None)
         except Exception as error:  # noqa: BLE001 - it goes to the page that asked
-            error.add_note("".join(traceback.format_exception(error)))
+            error.add_note(log.where(error))
             try:
                 answer("error", (type(error), error.args, vars(error)))
             except Exception:  # noqa: BLE001 - what it holds cannot be sent, for one reason or another

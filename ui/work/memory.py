@@ -1,0 +1,63 @@
+"""How much memory a value keeps alive, which is what every store is limited in; how much a process has, and giving it back."""
+
+import ctypes
+import gc
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def n_bytes(value: Any) -> int:
+    """Bytes of memory that a value keeps alive: of arrays and tensors the buffers behind them, each once."""
+    return _n_bytes(value, set())
+
+
+def _n_bytes(value: Any, seen: set[int]) -> int:
+    if isinstance(value, np.ndarray):
+        while isinstance(value.base, np.ndarray):
+            value = value.base
+        known, size = id(value), int(value.nbytes)
+    elif callable(
+        of_tensor := getattr(value, "untyped_storage", None)
+    ):  # of torch, which is not imported for this
+        buffer = of_tensor()
+        known, size = buffer.data_ptr(), int(buffer.nbytes())
+    else:
+        known, size = id(value), sys.getsizeof(value)
+    if known in seen:
+        return 0
+    seen.add(known)
+    if is_dataclass(value) and not isinstance(value, type):
+        return size + sum(_n_bytes(getattr(value, one.name), seen) for one in fields(value))
+    if callable(
+        of_network := getattr(value, "parameters", None)
+    ):  # a network of torch, which is not imported for this
+        parameters = [one for one in of_network() if id(one) not in seen]  # which networks may share
+        seen.update(map(id, parameters))
+        return size + sum(int(one.nbytes) for one in parameters)
+    if isinstance(value, Mapping):
+        return size + sum(_n_bytes(one, seen) for pair in value.items() for one in pair)
+    if isinstance(value, list | tuple | set | frozenset):
+        return size + sum(_n_bytes(one, seen) for one in value)
+    return size
+
+
+def resident(process: int | None = None) -> int:
+    """Bytes of memory that a process has, this one by default; 0 where the system does not say, or it has ended."""
+    try:
+        pages = Path(f"/proc/{process or os.getpid()}/statm").read_text().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def give_back() -> None:
+    """Gives back what this process no longer needs: Python's garbage, and free blocks where the C library is glibc."""
+    gc.collect()
+    if hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+        library.malloc_trim(0)
