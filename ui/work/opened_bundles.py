@@ -9,7 +9,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from attnviz.bundle.writing import Bundle
 from attnviz.errors import BundleError
 from ui.session import of_session
-from ui.work import remembered
+from ui.work import memory
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -28,7 +28,7 @@ _of_all: WeakSet[OpenedBundle] = WeakSet()  # Streamlit drops those of a session
 def keep(digest: str, bundle: Bundle) -> None:
     """Keeps an opened bundle for this session, in the place of the last: it may hold 160 MB."""
     here, context = of_session(OpenedBundle), get_script_run_ctx(suppress_warning=True)
-    here.digest, here.bundle, here.n_bytes = digest, bundle, remembered.n_bytes(bundle)
+    here.digest, here.bundle, here.n_bytes = digest, bundle, memory.n_bytes(bundle)
     here.session = context.session_id if context else ""
     _of_all.add(here)
 
