@@ -3,20 +3,14 @@
 import os
 import re
 import signal
-import socket
-import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from deploy.find_nginx import NginxNotFoundError, nginx_path
-from tests.browser.conftest import LOAD_MS, ROOT, START_SECONDS
+from tests.browser.conftest import LOAD_MS, START_SECONDS
 from tests.browser.screen import (
     finding,
     open_screen,
@@ -26,6 +20,7 @@ from tests.browser.screen import (
     wait_until_drawn,
     wait_until_idle,
 )
+from tests.served import children, is_server, served
 
 try:
     nginx_path()
@@ -34,45 +29,6 @@ except NginxNotFoundError as error:
 
 LOST = re.compile(r"WebSocket|Failed to load resource|ERR_|502|404 \(Not Found\)")
 """What a browser says on its console of a server that is gone for a moment."""
-
-
-def children(pid: int) -> list[int]:
-    """Processes that a process has started, oldest first."""
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_server(pid: int) -> bool:
-    return b"streamlit" in Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-@contextmanager
-def served(log: Path, n: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Address and process of `make serve`; all that it started has ended afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "deploy.serve", "--address", "127.0.0.1"]
-    command += ["--port", str(port), "--processes", str(n)]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=os.environ | {"ATTNVIZ_WARM": "no"},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            end = time.monotonic() + START_SECONDS
-            while "attnviz: http" not in log.read_text():
-                assert process.poll() is None and time.monotonic() < end, log.read_text()
-                time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}", process
-        finally:
-            started = children(process.pid) if process.poll() is None else []
-            process.send_signal(signal.SIGTERM)
-            process.wait(20)
-    assert process.returncode == 0
-    assert [one for one in started if Path(f"/proc/{one}").exists()] == []
 
 
 def which(page: Page) -> str:

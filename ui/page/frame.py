@@ -79,7 +79,6 @@ def frame_around(name: str) -> Iterator[View]:
         )  # the first of the sidebar: it takes its width before the page is drawn beside it
         charts_stay()
         theme_change(_theme(), on_change=state.hold)
-        reconnected(on_change=state.hold)
         tooltips()
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
@@ -117,6 +116,7 @@ def frame_around(name: str) -> Iterator[View]:
         with menu:
             navigation.menu()
         with st.sidebar:
+            reconnected(on_change=state.hold)
             bundles.uploader()
             controls.own_model()  # beside the model's field it would put the controls on one more line
         with messages:
