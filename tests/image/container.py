@@ -59,7 +59,7 @@ class Container:
         """Whether the image's own health check passes."""
         image = self.engine("inspect", "--format", "{{.Image}}", self.name).stdout.strip()
         asked = json.loads(self.engine("image", "inspect", image).stdout)[0]
-        check = (asked.get("HealthCheck") or asked["Config"]["Healthcheck"])["Test"]  # Podman's, Docker's
+        check = (asked.get("Healthcheck") or asked["Config"]["Healthcheck"])["Test"]  # Podman's, Docker's
         assert check[0] == "CMD", check
         return self(*check[1:])[0] == 0
 
