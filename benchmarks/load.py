@@ -1,12 +1,13 @@
 """Many visitors at once, over the websocket: how long a change takes for each of them, and what the server's memory does.
 
 ``python -m benchmarks.load`` starts a server of its own; ``--server http://127.0.0.1:8501`` asks one that runs on this
-machine. Each visitor has a sentence of their own and changes something every five seconds: the head, the query, the
+machine; ``--processes 1,2,4`` starts as many processes behind nginx, in turn, as `make serve` does. Each visitor has a sentence of their own and changes something every five seconds: the head, the query, the
 layer, and now and then the sentence. A change is finished when the server has sent everything that follows from it.
 """
 
 import argparse
 import asyncio
+import os
 import statistics
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.browser.conftest import running_server
+from tests.served import served
 from tests.visitor import Visitor, visit
 from ui.page.navigation import PAGES
 
@@ -158,55 +160,81 @@ async def measure(server: str, n: int, seconds: float) -> tuple[Times, float]:
 
 
 @contextmanager
-def _server(address: str) -> Iterator[str]:
+def _server(address: str, n: int) -> Iterator[str]:
+    """The server of this address or, where that is empty, one that is started: one process, or several behind nginx."""
     if address:
         yield address
-    else:
-        with tempfile.TemporaryDirectory() as folder, running_server(Path(folder) / "log.txt") as started:
-            yield started
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.txt"
+        if n == 0:
+            with running_server(log) as started:
+                yield started
+        else:
+            with served(log, n) as (started, _):
+                yield started
+
+
+def _round(server: str, n: int, seconds: float) -> tuple[Times, float]:
+    """So many people, as one row of the table; what they measured, and the 95th percentile of a change."""
+    times, most = asyncio.run(measure(server, n, seconds))
+    late = percentile(times.changes, 0.95)
+    print(
+        f"{n:6}  {len(times.changes):7}  {len(times.changes) / seconds:5.1f}  "
+        f"{statistics.median(times.changes or [float('nan')]):8.2f}  {late:5.2f}"
+        f"   {percentile(times.pictures, 0.5):10.2f}  {percentile(times.pictures, 0.95):4.2f}"
+        f"   {percentile(times.openings, 0.5):11.2f}  {percentile(times.openings, 0.95):4.2f}"
+        f"   {len(times.wrong):5}  {times.n_byte / 1e6:14.1f}  {most:12.0f}",
+        flush=True,
+    )
+    for one in sorted(set(times.wrong))[:10]:
+        print(f"        {times.wrong.count(one)} x {one[:200]}")
+    return times, late
 
 
 def main() -> int:
     """Prints the table; exit code 1 where anything went wrong or the 95th percentile of 50 people is over a second."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--server", default="", help="address on this machine; a server is started if empty")
+    parser.add_argument(
+        "--processes", default="0", help="how many behind nginx, in turn; 0 for one without nginx"
+    )
     parser.add_argument("--people", default="1,10,50", help="how many at once, in turn")
     parser.add_argument("--seconds", type=float, default=60, help="how long each round takes")
     parser.add_argument("--no-pages", action="store_true", help="leave out the round through all pages")
     given = parser.parse_args()
     failed = False
-    with _server(given.server) as server:
-        if urlsplit(server).hostname not in ("127.0.0.1", "localhost", "::1"):
-            parser.error("only a server on this machine is loaded")
-        asyncio.run(measure(server, 1, 3))  # the first visit loads the model
-        print(
-            "people  changes  median s  95% s   matrix 50%  95%    opening 50%  95%   wrong  MB on the wire  MB of memory"
-        )
-        for n in map(int, given.people.split(",")):
-            times, most = asyncio.run(measure(server, n, given.seconds))
-            late = percentile(times.changes, 0.95)
+    for n_process in map(int, given.processes.split(",")):
+        with _server(given.server, n_process) as server:
+            if urlsplit(server).hostname not in ("127.0.0.1", "localhost", "::1"):
+                parser.error("only a server on this machine is loaded")
+            asyncio.run(measure(server, max(1, n_process), 3))  # the first visit to a process loads the model
+            if n_process:
+                print(f"{n_process} processes behind nginx, on {len(os.sched_getaffinity(0))} cores")
             print(
-                f"{n:6}  {len(times.changes):7}  {statistics.median(times.changes or [float('nan')]):8.2f}  {late:5.2f}"
-                f"   {percentile(times.pictures, 0.5):10.2f}  {percentile(times.pictures, 0.95):4.2f}"
-                f"   {percentile(times.openings, 0.5):11.2f}  {percentile(times.openings, 0.95):4.2f}"
-                f"   {len(times.wrong):5}  {times.n_byte / 1e6:14.1f}  {most:12.0f}",
-                flush=True,
+                "people  changes  per s  median s  95% s   matrix 50%  95%    opening 50%  95%   wrong  MB on the wire  "
+                "MB of memory"
             )
-            for one in sorted(set(times.wrong))[:10]:
-                print(f"        {times.wrong.count(one)} x {one[:200]}")
-            failed |= bool(times.wrong) or (n == 50 and late > 1)
-        if not given.no_pages:
-            times = Times()
-            asyncio.run(_all_pages(server, times))
-            print(
-                f"all pages, 5 readers: {len(times.openings)} openings, median "
-                f"{percentile(times.openings, 0.5):.2f} s, 95% {percentile(times.openings, 0.95):.2f} s, "
-                f"{len(times.wrong)} wrong, {megabytes(urlsplit(server).port or 80):.0f} MB afterwards"
-            )
-            for one in sorted(set(times.wrong))[:10]:
-                print(f"        {one[:200]}")
-            failed |= bool(times.wrong)
+            for n in map(int, given.people.split(",")):
+                times, late = _round(server, n, given.seconds)
+                failed |= bool(times.wrong) or (n == 50 and n_process == 0 and late > 1)
+            if not given.no_pages:
+                failed |= _pages(server)
     return int(failed)
+
+
+def _pages(server: str) -> bool:
+    """Five people through all pages; whether anything went wrong."""
+    times = Times()
+    asyncio.run(_all_pages(server, times))
+    print(
+        f"all pages, 5 readers: {len(times.openings)} openings, median "
+        f"{percentile(times.openings, 0.5):.2f} s, 95% {percentile(times.openings, 0.95):.2f} s, "
+        f"{len(times.wrong)} wrong, {megabytes(urlsplit(server).port or 80):.0f} MB afterwards"
+    )
+    for one in sorted(set(times.wrong))[:10]:
+        print(f"        {one[:200]}")
+    return bool(times.wrong)
 
 
 async def _all_pages(server: str, times: Times) -> None:

@@ -30,9 +30,6 @@ def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("hub") / "tiny"
     with LoopbackHub({BAKED: save_tiny_bert(folder)}) as hub:
         build(engine, "attnviz-test", MODELS=BAKED, HF_ENDPOINT=hub.url)
-        assert (
-            hub.bytes_served("model.safetensors") > 0 or hub.requests
-        )  # from here, if it was not built before
     return "attnviz-test"
 
 

@@ -57,10 +57,9 @@ class Container:
 
     def is_healthy(self) -> bool:
         """Whether the image's own health check passes."""
-        asked = json.loads(self.engine("image", "inspect", self.state_image()).stdout)[0]
-        check = (asked.get("HealthCheck") or asked.get("Healthcheck") or asked["Config"]["Healthcheck"])[
-            "Test"
-        ]
+        image = self.engine("inspect", "--format", "{{.Image}}", self.name).stdout.strip()
+        asked = json.loads(self.engine("image", "inspect", image).stdout)[0]
+        check = (asked.get("Healthcheck") or asked["Config"]["Healthcheck"])["Test"]  # Podman's, Docker's
         assert check[0] == "CMD", check
         return self(*check[1:])[0] == 0
 

@@ -14,6 +14,7 @@ from attnviz.model.tokenization import remarks
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.components.charts_stay import charts_stay
+from ui.components.reconnected import reconnected
 from ui.components.taps import taps
 from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
@@ -130,6 +131,7 @@ def frame_around(name: str) -> Iterator[View]:
         with menu:
             navigation.menu()
         with st.sidebar:
+            reconnected(on_change=state.hold)
             bundles.uploader()
             controls.own_model()  # beside the model's field it would put the controls on one more line
         with messages:

@@ -1,0 +1,55 @@
+"""`make serve`, for tests and measurements: several processes behind nginx, and that they end."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import ROOT, START_SECONDS
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process has started, oldest first."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_server(pid: int) -> bool:
+    return b"streamlit" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+@contextmanager
+def served(log: Path, n: int, **environment: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Address and process of `make serve`; all that it started has ended afterwards."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "deploy.serve", "--address", "127.0.0.1"]
+    command += ["--port", str(port), "--processes", str(n)]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | {"ATTNVIZ_WARM": "no"} | environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            end = time.monotonic() + START_SECONDS
+            while "attnviz: http" not in log.read_text():
+                if process.poll() is not None or time.monotonic() > end:
+                    pytest.fail(f"Nothing is served:\n{log.read_text()}")
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}", process
+        finally:
+            started = children(process.pid) if process.poll() is None else []
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+    assert process.returncode == 0
+    assert [one for one in started if Path(f"/proc/{one}").exists()] == []

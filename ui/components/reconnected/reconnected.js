@@ -1,0 +1,10 @@
+// Tells when the page is connected again; Streamlit writes on the page how it is connected.
+
+export default function ({ setTriggerValue }) {
+  const app = document.querySelector(".stApp");
+  const watcher = new MutationObserver(() => {
+    if (app.dataset.testConnectionState === "CONNECTED") setTriggerValue("back", true);
+  });
+  watcher.observe(app, { attributeFilter: ["data-test-connection-state"] });
+  return () => watcher.disconnect();
+}
