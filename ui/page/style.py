@@ -4,7 +4,10 @@ from pathlib import Path
 
 from ui import streamlit_fixes
 
-_FILES = (*sorted(Path(__file__).parent.glob("*.css")), *sorted(Path(streamlit_fixes.__file__).parent.glob("*.css")))
+_FILES = (
+    *sorted(Path(__file__).parent.glob("*.css")),
+    *sorted(Path(streamlit_fixes.__file__).parent.glob("*.css")),
+)
 
 
 def style() -> str:

@@ -34,7 +34,10 @@ def first_html(
     html = _STREAMLITS.read_text(encoding="utf-8")
     for old, new in (
         ("<title>Streamlit</title>", f"<title>{escape(title)}</title>{_SERVER}"),
-        ("</body>", f"<style>{style}</style>{text}</body>"),  # after Streamlit's own, which it outweighs there
+        (
+            "</body>",
+            f"<style>{style}</style>{text}</body>",
+        ),  # after Streamlit's own, which it outweighs there
     ):
         if html.count(old) != 1:
             raise ValueError(f"{_STREAMLITS} has no single {old}, so it cannot be given title and style.")
