@@ -57,7 +57,7 @@ class TestThePair:
             finding(page) == "Layer 3, head 1 gives most from “it” to “door”: 47.5%, the first of 72 heads."
         )
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
-        order = np.argsort(-weights, axis=None)[:9]
+        order = np.argsort(-weights, axis=None)[:24]
         expected = [
             (f"Layer {one // 12}, head {one % 12}", weight_text(float(weights.flat[one]))) for one in order
         ]
@@ -150,7 +150,7 @@ class TestStrongestPairs:
         labels = door_trace.tokens.labels
         cells = sorted(
             ((weights[i, j], i, j) for i in range(1, 10) for j in range(1, 10) if i != j), reverse=True
-        )[:9]
+        )[:24]
         assert pairs_listed(page) == [(f"{labels[i]}·{i}", f"{labels[j]}·{j}") for _, i, j in cells]
         assert marked(page, "best_pairs") == ["it·7"]
 
@@ -159,7 +159,7 @@ class TestStrongestPairs:
         labels = door_trace.tokens.labels
         page.checkbox(key="field_pairs_special").check().run()
         page.checkbox(key="field_pairs_itself").check().run()
-        order = [divmod(int(one), 11) for one in np.argsort(-weights, axis=None)[:9]]
+        order = [divmod(int(one), 11) for one in np.argsort(-weights, axis=None)[:24]]
         assert pairs_listed(page) == [(f"{labels[i]}·{i}", f"{labels[j]}·{j}") for i, j in order]
         assert shown(page)["pairs_special"] == shown(page)["pairs_itself"] == "1"
 

@@ -41,7 +41,7 @@ def test_learned_vectors_can_be_seen(embedded):
     drawn = figure(at, "learned_table")["data"][0]
     assert own.max() > 10 * drawn["zmax"]
     assert np.median(np.abs(numbers(drawn["z"]))) > 0.1 * drawn["zmax"]
-    assert f"the largest is {own.max():.2g}" in captions(at)
+    assert f"the largest is {own.max():.3g}" in captions(at)
     assert figure(at, "sines_table")["data"][0]["zmax"] == pytest.approx(1, abs=1e-3)
 
 
@@ -74,10 +74,10 @@ def test_what_the_dot_product_depends_on(embedded):
     [said] = [unescaped(one.value) for one in at.markdown if "how far apart" in one.value]
     waves = 1 / 10_000 ** (2 * np.arange(192) / 384)
     for apart in (1, 5, 20):
-        assert f"{apart} apart it is {np.cos(apart * waves).sum():.3f}" in said
+        assert f"{apart} apart it is {np.cos(apart * waves).sum():.3g}" in said
     own = embedded.network.embeddings.position_embeddings.weight.detach().double().numpy()
     learned = [float(own[at] @ own[at + 20]) for at in range(len(own) - 20)]
-    assert f"20 apart from {min(learned):.3f} to {max(learned):.3f}".replace("-", "−") in said
+    assert f"20 apart from {min(learned):#.3g} to {max(learned):#.3g}".replace("-", "−") in said
 
 
 def test_shuffled_words_are_the_words():

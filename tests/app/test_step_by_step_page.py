@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnviz.figures.theme import weight_text
 from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
 from ui.page.navigation import page_named
 
@@ -48,6 +49,15 @@ def largest_of(matrix: np.ndarray, columns: int) -> np.ndarray:
     )
 
 
+ROUNDED = 6e-3  # relative: three digits are written
+
+
+def written(formula):
+    """The numbers of a formula, each as it stands after the first sign that they are rounded."""
+    rounded = formula.split(r"\approx", 1)[1].replace("−", "-").replace("- ", "-")
+    return [float(one) for one in re.findall(r"-?\d+\.?\d*", rounded)]
+
+
 def test_every_number_is_the_traces(walked):
     at, trace, layer, head, query, key = walked
     n = len(trace.tokens)
@@ -61,11 +71,11 @@ def test_every_number_is_the_traces(walked):
     np.testing.assert_array_equal(cells(at, "value_made"), trace.value(layer, head))
 
     [score] = [one for one in formulas(at) if one.startswith(f"s_{{{query},{key}}}")]
-    scale, dot, scaled = map(float, re.findall(r"-?\d+\.\d{4}", score))
+    scale, dot, scaled = written(score)
     expected = trace.scores(layer, head)[query, key]
-    assert scale == pytest.approx(32**-0.5, abs=5e-5)
-    assert dot == pytest.approx(float(q[query].astype(np.float64) @ k[key]), abs=6e-5)
-    assert scaled == pytest.approx(expected, abs=6e-5)
+    assert scale == pytest.approx(32**-0.5, rel=ROUNDED)
+    assert dot == pytest.approx(float(q[query].astype(np.float64) @ k[key]), rel=ROUNDED)
+    assert scaled == pytest.approx(expected, rel=ROUNDED)
     np.testing.assert_allclose(cells(at, "pair"), [q[query], k[key], q[query] * k[key]], rtol=1e-6)
     products = table(at, "pair")
     np.testing.assert_allclose(products["product"], q[query].astype(np.float64) * k[key], rtol=1e-6)
@@ -86,10 +96,11 @@ def test_every_number_is_the_traces(walked):
         strongest = sorted(np.sort(softmax["weight"])[-11:])
         np.testing.assert_allclose(strongest, np.sort(weights)[-11:], rtol=1e-6)
     [shared] = [one for one in formulas(at) if one.startswith(f"w_{{{query},{key}}}")]
-    _exponential, total, weight, largest = map(float, re.findall(r"-?\d+\.\d{4}", shared))
-    assert largest == pytest.approx(trace.scores(layer, head)[query].max(), abs=6e-5)
-    assert weight == pytest.approx(weights[key], abs=6e-5)
-    assert total == pytest.approx(1 / weights.max(), rel=1e-3)
+    fraction, weight, largest = shared.split(r"\approx")[1:]
+    assert float(largest) == pytest.approx(trace.scores(layer, head)[query].max(), rel=ROUNDED)
+    assert weight.split(",")[0].strip() == weight_text(float(weights[key]))
+    total = fraction.strip().removesuffix("}").split("{")[-1]
+    assert float(total) == pytest.approx(1 / weights.max(), rel=ROUNDED)
 
     mean = cells(at, "mean")
     np.testing.assert_allclose(mean[-1], trace.output(layer, head)[query], rtol=1e-6)
@@ -174,9 +185,9 @@ def test_the_first_vectors_are_the_models(layer, embedded):
         summed = summed + tables.position_embeddings.weight[: len(ids)]
         first = tables.LayerNorm(summed).numpy()
     [formula] = [one for one in formulas(at) if r"\mathrm{norm}" in one]
-    mean, spread = map(float, re.findall(r"= (-?\d+\.\d{4})", formula))
-    assert mean == pytest.approx(float(summed[7].mean()), abs=6e-5)
-    assert spread == pytest.approx(float(summed[7].std(unbiased=False)), abs=6e-5)
+    mean, _, spread = written(formula)  # between them stands the token's number
+    assert mean == pytest.approx(float(summed[7].mean()), rel=ROUNDED)
+    assert spread == pytest.approx(float(summed[7].std(unbiased=False)), rel=ROUNDED)
     [recomputed] = [one.value for one in at.markdown if "Recomputed here" in one.value]
     assert (
         "the sums of all 11 tokens, normalised. Largest difference from what the model's own LayerNorm"
@@ -318,14 +329,11 @@ def test_t5_s_product_and_bias_add_up_to_the_score(checkpoint, tiny_model, monke
         bias = float(first.compute_bias(6, 6)[0, 1, 1, 4])
     [score] = [one for one in formulas(at) if one.startswith("s_{1,4}")]
     assert "+ b_{1,4}" in score
-    _scale, _dot, shown_product, shown_bias, shown_score = (
-        float(one.replace(" ", "")) for one in re.findall(r"[-+]?\d+\.\d{4}", score)
-    )
+    scale, dot, shown_bias, shown_score = written(score)
     assert abs(bias) > 0.01
-    assert shown_product == pytest.approx(product, abs=1e-3)
-    assert shown_bias == pytest.approx(bias, abs=6e-5)
-    assert shown_score == pytest.approx(product + bias, abs=1e-3)
-    assert shown_score == pytest.approx(shown_product + shown_bias, abs=1.01e-4)  # each rounded
+    assert scale * dot == pytest.approx(product, rel=ROUNDED)
+    assert shown_bias == pytest.approx(bias, rel=ROUNDED)
+    assert shown_score == pytest.approx(product + bias, rel=ROUNDED)
     assert "Recomputed here: the score" in said(at)
 
 
@@ -345,7 +353,7 @@ def test_what_is_not_listed_of_a_long_text_is_counted(embedded):
     trace = embedded.trace(text)
     weights, output = trace.weights(3, 1)[7], trace.output(3, 1)[7]
     rest = np.sort(weights)[:-12].sum()
-    assert f"the other {len(weights) - 12} share {rest:.4f} of the weight" in said(at)
+    assert f"the other {len(weights) - 12} share {rest:.1%} of the weight" in said(at)
     drawn = cells(at, "mean")
     assert len(drawn) == 12 + 2
     np.testing.assert_allclose(drawn[:-1].sum(axis=0), output, atol=1e-5)

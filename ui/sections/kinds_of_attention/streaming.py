@@ -67,7 +67,7 @@ def streaming(view: View) -> None:
             ],
         },
         hide_index=True,
-        column_config={title: st.column_config.NumberColumn(format="%.4f") for title in _NUMBERS},
+        column_config={title: st.column_config.NumberColumn(format="%.3g") for title in _NUMBERS},
         key="streamed_table",
     )
     queries = Axis.of(view.trace.query_tokens(view.kind))

@@ -5,6 +5,7 @@ import streamlit as st
 from sklearn.metrics.pairwise import cosine_similarity
 
 from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced, tone_limit
+from attnviz.figures.theme import weight_text
 from attnviz.maps.layouts import principal_components
 from attnviz.maths.positions import sinusoidal_order, sinusoidal_positions
 from ui.page.chart import chart
@@ -61,8 +62,8 @@ def vectors(view: View) -> None:
                 )
             lengths = np.linalg.norm(own, axis=1)
             st.caption(
-                f"{own.shape[0]:,} × {own.shape[1]}; lengths {lengths.min():.2f} to {lengths.max():.2f}. Colours "
-                f"end at ±{tone_limit(own):.2g}, which 99 of 100 numbers stay within; the largest is {np.abs(own).max():.2g}."
+                f"{own.shape[0]:,} × {own.shape[1]}; lengths {weight_text(float(lengths.min()))} to {weight_text(float(lengths.max()))}. Colours "
+                f"end at ±{weight_text(tone_limit(own))}, which 99 of 100 numbers stay within; the largest is {weight_text(float(np.abs(own).max()))}."
             )
             chart(draw_table(own, theme=view.theme), key=f"{key}_table", alt=f"{title}: the vectors")
             chart(
@@ -71,8 +72,8 @@ def vectors(view: View) -> None:
                 alt=f"{title}: cosine similarity of any two positions",
             )
             st.caption(
-                f"{linked('Cosine similarity', 'Cosine similarity') if own is table else 'Cosine similarity'}. Position 0 and 1: {cosine(own, 0, 1):.3f}; 0 and 10: {cosine(own, 0, 10):.3f}; "
-                f"20 and 30: {cosine(own, 20, 30):.3f}. The frame holds the {n_used} positions of this text."
+                f"{linked('Cosine similarity', 'Cosine similarity') if own is table else 'Cosine similarity'}. Position 0 and 1: {weight_text(cosine(own, 0, 1))}; 0 and 10: {weight_text(cosine(own, 0, 10))}; "
+                f"20 and 30: {weight_text(cosine(own, 20, 30))}. The frame holds the {n_used} positions of this text."
                 + (
                     f" Of {len(own)} positions {len(spaced(len(own)))} are drawn."
                     if len(own) > len(spaced(len(own)))
@@ -98,17 +99,17 @@ def distances(sines: np.ndarray, table: np.ndarray | None) -> None:
     spread = max(float(np.ptp(np.diagonal(products, apart))) for apart in steps)
     said = (
         "Of sines and cosines the dot product does not depend on where two positions are, but on how far apart: "
-        + ", ".join(f"{apart} apart it is {products[0, apart]:.3f}" for apart in steps)
+        + ", ".join(f"{apart} apart it is {weight_text(float(products[0, apart]))}" for apart in steps)
         + f", the same everywhere to {power(spread)}."
     )
     if table is not None:
         learned = table.astype(np.float64) @ table.T
         ends = (
-            f"{apart} apart from {learned.diagonal(apart).min():.3f} to {learned.diagonal(apart).max():.3f}"
+            f"{apart} apart from {weight_text(float(learned.diagonal(apart).min()))} to {weight_text(float(learned.diagonal(apart).max()))}"
             for apart in steps
             if apart < len(table)
         )
-        said += f" Learned vectors need not do that; here it is {', '.join(ends)}.".replace("-", "−")
+        said += f" Learned vectors need not do that; here it is {', '.join(ends)}."
     st.markdown(said)
 
 

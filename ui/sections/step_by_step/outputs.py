@@ -3,7 +3,9 @@
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.theme import share_text, weight_text
 from ui.sections.step_by_step.walk import (
+    TABLE_NUMBER,
     Walk,
     anatomy,
     compare,
@@ -44,10 +46,9 @@ def mean_step(walk: Walk) -> None:
         },
         hide_index=True,
         height=36 * (len(order) + 1),
-        column_config={
-            name: st.column_config.NumberColumn(format="%.4f")
-            for name in ("weight", "length of its value ‖v‖", "weight × length ‖w·v‖")
-        },
+        column_config=dict.fromkeys(
+            ("weight", "length of its value ‖v‖", "weight × length ‖w·v‖"), TABLE_NUMBER
+        ),
         key="step_mean_table",
     )
     given = weights[order, None] * values[order]
@@ -56,7 +57,7 @@ def mean_step(walk: Walk) -> None:
     if n_others:
         share = float(weights.sum() - weights[order].sum())
         st.caption(
-            f"The {len(order)} strongest keys; the other {n_others:,} share {share:.4f} of the weight."
+            f"The {len(order)} strongest keys; the other {n_others:,} share {share_text(share)} of the weight."
         )
     parts = np.concatenate([given, others, output[None]])
     picture(
@@ -138,7 +139,7 @@ def heads_step(walk: Walk) -> None:
     lengths = np.linalg.norm(parts, axis=1)
     most = int(lengths.argmax())
     st.caption(
-        f"Longest: head {most} with {lengths[most]:.4f}; head {head} gives {lengths[head]:.4f}, rank "
+        f"Longest: head {most} with {weight_text(float(lengths[most]))}; head {head} gives {weight_text(float(lengths[head]))}, rank "
         f"{int((lengths > lengths[head]).sum()) + 1} of {len(lengths)}."
     )
     compare(

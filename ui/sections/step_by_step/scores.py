@@ -3,7 +3,9 @@
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.theme import share_text, weight_text
 from ui.sections.step_by_step.walk import (
+    TABLE_NUMBER,
     Walk,
     compare,
     goes,
@@ -11,7 +13,6 @@ from ui.sections.step_by_step.walk import (
     leads_on,
     picture,
     shown_keys,
-    signed,
     size,
     source,
 )
@@ -33,7 +34,7 @@ def score_step(walk: Walk) -> None:
     made = call.scale * dot + (bias or 0.0)
     score = float(trace.scores(layer, head, kind)[walk.query, walk.key])
     divided = bool(np.isclose(call.scale, len(query) ** -0.5))
-    goes(f"one query and one key, {len(query)} numbers each", f"one number, {signed(score)}")
+    goes(f"one query and one key, {len(query)} numbers each", f"one number, {weight_text(score)}")
     st.markdown(
         f"How well does the {walk.term('Key')} of {walk.label(walk.key, of='key')} answer the {walk.term('Query')} of "
         f"{walk.label(walk.query, of='query')}? Their numbers are multiplied one by one and added up: the dot "
@@ -60,9 +61,9 @@ def score_step(walk: Walk) -> None:
             else rf"{call.scale:.4g} \, {dot_product}"
         )
         + ("" if bias is None else rf" + b_{{{walk.query},{walk.key}}}")
-        + rf" = {call.scale:.4f} \times {dot:.4f}"
-        + ("" if bias is None else f" = {call.scale * dot:.4f} {bias:+.4f}")
-        + f" = {made:.4f}"
+        + rf" \approx {weight_text(call.scale)} \times {weight_text(dot)}"
+        + ("" if bias is None else f" {'+' if bias >= 0 else '-'} {weight_text(abs(bias))}")
+        + rf" \approx {weight_text(made)}"
     )
     picture(
         walk,
@@ -78,21 +79,23 @@ def score_step(walk: Walk) -> None:
         {"dimension": np.arange(len(query)), **numbers},
         hide_index=True,
         height=_FEW_ROWS,
-        column_config={name: st.column_config.NumberColumn(format="%.4f") for name in numbers},
+        column_config=dict.fromkeys(numbers, TABLE_NUMBER),
         key="step_pair_table",
         alt="Query, key, their product and its sum so far, dimension by dimension",
     )
-    strongest = ", ".join(f"{one} ({signed(products[one])})" for one in np.argsort(-np.abs(products))[:3])
+    strongest = ", ".join(
+        f"{one} ({weight_text(float(products[one]))})" for one in np.argsort(-np.abs(products))[:3]
+    )
     st.caption(f"The last sum is the dot product. The dimensions that count most: {strongest}.")
     if not np.isfinite(score):
         st.caption("The query may not see this key: whatever the product, the score is minus infinity.")
     else:
         if bias is not None:
             st.caption(
-                f"Product {signed(call.scale * dot)}, bias {signed(bias)}, score {signed(made)}: the bias shifts the score "
+                f"Product {weight_text(call.scale * dot)}, bias {weight_text(bias)}, score {weight_text(made)}: the bias shifts the score "
                 "of the pair, whatever the tokens are."
             )
-        compare(np.array([made]), np.array([score]), f"the score, {signed(made)}")
+        compare(np.array([made]), np.array([score]), f"the score, {weight_text(made)}")
     leads_on(walk, "pages/scaling.py", "Why divide by the root of the dimensions?")
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1 and section 3.2.1",
@@ -150,8 +153,8 @@ def row_step(walk: Walk) -> None:
         )
     best, worst = int(np.where(seen, row, -np.inf).argmax()), int(np.where(seen, row, np.inf).argmin())
     st.caption(
-        f"Highest in this row: {walk.label(best, of='key')} with {signed(row[best])}; lowest: "
-        f"{walk.label(worst, of='key')} with {signed(row[worst])}; {walk.label(walk.key, of='key')}: {signed(row[walk.key])}."
+        f"Highest in this row: {walk.label(best, of='key')} with {weight_text(float(row[best]))}; lowest: "
+        f"{walk.label(worst, of='key')} with {weight_text(float(row[worst]))}; {walk.label(walk.key, of='key')}: {weight_text(float(row[walk.key]))}."
         + ("" if seen.all() else " Keys that a query may not see are left empty.")
     )
     made = call.scale * (queries[walk.query].astype(np.float64) @ keys.T)
@@ -180,8 +183,13 @@ def softmax_step(walk: Walk) -> None:
     st.latex(
         rf"w_{{{walk.query},{walk.key}}} = \frac{{e^{{s_{{{walk.query},{walk.key}}} - m}}}}"
         rf"{{\sum_j e^{{s_{{{walk.query},j}} - m}}}}"
-        rf" = \frac{{{exponentials[walk.key]:.4f}}}{{{total:.4f}}} = {exponentials[walk.key] / total:.4f}"
-        + (rf", \qquad m = \max_j s_{{{walk.query},j}} = {largest:.4f}" if np.isfinite(largest) else "")
+        rf" \approx \frac{{{weight_text(float(exponentials[walk.key]))}}}{{{weight_text(total)}}}"
+        rf" \approx {weight_text(float(exponentials[walk.key] / total))}"
+        + (
+            rf", \qquad m = \max_j s_{{{walk.query},j}} \approx {weight_text(largest)}"
+            if np.isfinite(largest)
+            else ""
+        )
     )
     order = shown_keys(walk, weights)
     picture_column, table_column = st.columns([1, 2])
@@ -205,15 +213,14 @@ def softmax_step(walk: Walk) -> None:
         },
         hide_index=True,
         height=36 * (len(order) + 1),
-        column_config={
-            name: st.column_config.NumberColumn(format="%.4f")
-            for name in ("score", "less the largest", "exponential", "weight")
-        },
+        column_config=dict.fromkeys(("score", "less the largest", "exponential", "weight"), TABLE_NUMBER),
         key="step_softmax_table",
     )
     if len(order) < len(row):
         rest = float(weights.sum() - weights[order].sum())
-        st.caption(f"The {len(order)} strongest keys; the other {len(row) - len(order):,} share {rest:.4f}.")
+        st.caption(
+            f"The {len(order)} strongest keys; the other {len(row) - len(order):,} share {share_text(rest)} of the weight."
+        )
     compare(exponentials / total, weights, "this row of weights")
     leads_on(walk, "pages/scaling.py", "What happens where the largest is not taken off")
     source(

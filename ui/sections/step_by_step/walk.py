@@ -18,6 +18,8 @@ from ui.words.literal import literal
 if TYPE_CHECKING:
     from attnviz.model.anatomy import LayerAnatomy
 
+TABLE_NUMBER = st.column_config.NumberColumn(format="%.3g")
+"""The form of `weight_text` where Streamlit writes the number."""
 MOST_KEYS = 12  # in a table of one row; the strongest of a longer text
 
 
@@ -100,11 +102,6 @@ def goes(into: str, out: str) -> None:
 def source(*papers: str) -> None:
     """Says in one grey line where a step is from."""
     st.caption(f"{'; '.join(papers)}.")
-
-
-def signed(number: float) -> str:
-    """A number of a step, with a minus that is one."""
-    return f"{number:.4f}".replace("-", "−")
 
 
 def leads_on(walk: Walk, page: str, label: str) -> None:
