@@ -1,6 +1,6 @@
 // Tells when the page is connected again; Streamlit writes on the page how it is connected.
 
-export default function ({ setTriggerValue }) {
+function show({ setTriggerValue }) {
   const app = document.querySelector(".stApp");
   const watcher = new MutationObserver(() => {
     if (app.dataset.testConnectionState === "CONNECTED") setTriggerValue("back", true);
