@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy import find_nginx
-from deploy.serve import NotServedError, check_free
+from deploy.serve import METRICS, NotServedError, check_free, environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,6 +21,15 @@ def test_a_port_that_is_taken():
         with pytest.raises(NotServedError, match=f"127.0.0.1:{port}: Address already in use.*PORT="):
             check_free("127.0.0.1", port)
     check_free("127.0.0.1", port)
+
+
+def test_processes_share_cores_and_not_ports(monkeypatch):
+    monkeypatch.setenv(METRICS, "9100")
+    monkeypatch.setenv("ATTNVIZ_RUNS", "3")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert [environment(number, 3)[METRICS] for number in range(3)] == ["9100", "9101", "9102"]
+    assert environment(1, 3)["OMP_NUM_THREADS"] == "1" and "OMP_NUM_THREADS" not in environment(0, 1)
+    assert environment(1, 3)["ATTNVIZ_RUNS"] == "3"  # what the operator says counts
 
 
 def test_without_nginx(monkeypatch):
