@@ -68,9 +68,11 @@ LABEL org.opencontainers.image.title="attnviz" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 
-# /data is the only folder that is written to; a tmpfs will do. Models are in /models; a volume there takes what is downloaded later.
+# /data is the only folder that is written to; a tmpfs there, which takes its mode from this folder, will do. Models are in /models;
+# a volume there takes what is downloaded later.
 RUN useradd --no-create-home --home-dir /data --uid 1000 attnviz \
- && install --directory --owner=attnviz --group=attnviz /data /models
+ && install --directory --mode=1777 /data \
+ && install --directory --owner=attnviz --group=attnviz /models
 COPY --from=build /venv /venv
 COPY --from=build --chown=attnviz /models /models
 COPY --from=build /app /app

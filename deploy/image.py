@@ -6,6 +6,7 @@ pulled, root makes one of Debian's packages.
 
 import configparser
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -146,7 +147,12 @@ def build(engine: Engine, image: str = IMAGE, **arguments: str) -> None:
     revision = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    arguments = {"REVISION": revision.stdout.strip(), "BASE_IMAGE": base_image(engine)} | arguments
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "attnviz" / "__init__.py").read_text())
+    arguments = {
+        "REVISION": revision.stdout.strip(),
+        "VERSION": version[1] if version else "",
+        "BASE_IMAGE": base_image(engine),
+    } | arguments
     command = [engine.command, "build", "--tag", image, "--network", "host"]
     for name, value in arguments.items():
         command += ["--build-arg", f"{name}={value}"]

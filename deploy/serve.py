@@ -25,6 +25,9 @@ START_SECONDS, END_SECONDS = 180, 9
 SHARED = {"OMP_NUM_THREADS": "1", "ATTNVIZ_WORKERS": "1", "ATTNVIZ_RUNS": "1"}
 """What a process of several takes where nothing else is said: each has one core."""
 
+METRICS = "ATTNVIZ_METRICS_PORT"
+"""The port of the first process's metrics; the others count on from there."""
+
 
 class NotServedError(Exception):
     """attnviz could not be started; the message says what to do."""
@@ -33,11 +36,11 @@ class NotServedError(Exception):
 class Server:
     """One process of attnviz, with its port on loopback."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, variables: dict[str, str]) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
-        self._environment = environment
+        self._variables = variables
         self.process = self._started()
 
     @property
@@ -50,7 +53,7 @@ class Server:
         command += ["--server.address", "127.0.0.1", "--server.port", str(self.port)]
         # A session of its own: Ctrl-C is for this module alone, which ends the processes in their turn.
         return subprocess.Popen(
-            command, cwd=ROOT, env=self._environment, stdout=subprocess.DEVNULL, start_new_session=True
+            command, cwd=ROOT, env=self._variables, stdout=subprocess.DEVNULL, start_new_session=True
         )
 
     def restart(self) -> None:
@@ -80,6 +83,14 @@ def check_free(address: str, port: int) -> None:
         ) from None
 
 
+def environment(number: int, n: int) -> dict[str, str]:
+    """Environment variables of one of so many processes, counted from 0."""
+    own = dict(os.environ) if n == 1 else SHARED | dict(os.environ)
+    if (port := own.get(METRICS, "0")).isdigit() and port != "0":
+        own[METRICS] = str(int(port) + number)
+    return own
+
+
 def _listens(address: str, port: int) -> bool:
     try:
         socket.create_connection((address, port), timeout=5).close()
@@ -97,8 +108,7 @@ def serve(address: str, port: int, n: int, stop: threading.Event) -> None:
     """
     nginx = nginx_path()
     check_free(address, port)
-    environment = dict(os.environ) if n == 1 else SHARED | dict(os.environ)
-    servers = [Server(environment) for _ in range(n)]
+    servers = [Server(environment(number, n)) for number in range(n)]
     proxy = None
     try:
         _await(servers, stop)

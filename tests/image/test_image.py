@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+import attnviz
 from tests.browser.screen import cells, finding, open_screen, verdict
 from tests.image.conftest import BAKED
 from tests.visitor import visit
@@ -31,7 +32,7 @@ def test_it_says_what_it_is(engine, image):
     labels = json.loads(engine("image", "inspect", image).stdout)[0]["Config"]["Labels"]
     said = {name.rpartition(".")[2]: value for name, value in labels.items() if "opencontainers" in name}
     assert said["title"] == "attnviz" and said["licenses"] == "Apache-2.0"
-    assert len(said["revision"]) == 40
+    assert len(said["revision"]) == 40 and said["version"] == attnviz.__version__
 
 
 def test_it_is_healthy(container):
