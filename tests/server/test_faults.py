@@ -1,0 +1,228 @@
+"""Faults while a server is up, and at its start: one clear sentence, no traceback, and the server goes on.
+
+The faults of a download are in tests/unit/test_download.py, those of memory in tests/app/test_out_of_memory.py.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from benchmarks.load import megabytes, processes
+from tests.browser.conftest import LEFT_EARLY, ROOT, running_server
+from tests.hub import save_tiny_bert
+from tests.visitor import Visitor, visit
+
+LONG = "the river flooded an old market and nobody there was surprised by it " * 30  # of some 400 tokens
+NO_HOME = "/proc/no-home"
+"""A folder that is not there and that nobody can make, not even root."""
+SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server with a home that cannot be written, and a model in a folder of the operator's."""
+
+    address: str
+    folder: Path
+    log: Path
+
+    def written(self) -> str:
+        return LEFT_EARLY.sub("", self.log.read_text())
+
+    def workers(self) -> list[int]:
+        """Processes for maps and verdicts."""
+        found = processes(urlsplit(self.address).port)
+        return [int(one.name) for one in found if b"ui.work.worker" in (one / "cmdline").read_bytes()]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    save_tiny_bert(folder)
+    log = tmp_path / "log.txt"
+    environment = {
+        "HOME": NO_HOME,
+        "HF_HOME": f"{NO_HOME}/.cache/huggingface",
+        "ATTNVIZ_MODELS": str(folder),
+        "ATTNVIZ_CACHE_MB": "40",
+    }
+    with running_server(log, **environment) as address:
+        yield Running(address, folder, log)
+
+
+def said(visitor: Visitor) -> list[str]:
+    """The errors that a page shows."""
+    alerts = [one.alert for one in visitor.elements.values() if one.WhichOneof("type") == "alert"]
+    return [one.body.replace("\\", "") for one in alerts if one.format == one.ERROR]
+
+
+async def read(visitor: Visitor, text: str) -> None:
+    """Types a text, and waits until everything that follows is there."""
+    n_run = visitor.n_run
+    await visitor.type("field_text", text)
+    await visitor.until(lambda: visitor.n_run > n_run, SECONDS)
+    await visitor.settle()
+
+
+async def until(holds, what: str) -> None:
+    end = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < end, what
+        await asyncio.sleep(0.1)
+
+
+def busy(pids: list[int]) -> float:
+    """Seconds of processor time that these processes have used."""
+    ticks = 0
+    for pid in pids:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(stat[11]) + int(stat[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_server_without_a_home_goes_on_while_its_model_s_folder_is_truncated_and_goes(running):
+    async def all_of_it() -> None:
+        weights = running.folder / "model.safetensors"
+        async with visit(running.address, text="the door opened", model="mine", layer=1, head=1) as visitor:
+            await visitor.settle()
+            assert said(visitor) == []
+            drawn = visitor.drawn["matrix"]
+            os.truncate(weights, 100)
+            await read(visitor, "the door was open when it opened")
+            # the server's model is in its memory; that of the process for verdicts is in the file, or was
+            assert visitor.drawn["matrix"] > drawn
+            assert len(said(visitor)) == 1
+            assert said(visitor)[0].startswith(
+                ("The process that worked on this has ended", "mine cannot be loaded")
+            )
+            shutil.rmtree(running.folder)
+            await read(visitor, "it was watching the door")
+            assert said(visitor) != []
+            assert all("mine" in one and str(running.folder) not in one for one in said(visitor))
+            assert visitor.exceptions == []
+        async with visit(running.address, text="the other door") as other:
+            await other.settle()
+            assert said(other) == other.exceptions == []
+
+    asyncio.run(all_of_it())
+    assert "Traceback" not in running.written(), running.written()
+
+
+def test_a_worker_that_is_killed_is_said_and_the_next_job_works(running):
+    async def all_of_it() -> None:
+        async with visit(running.address, "all_maps", text=LONG, cut=1) as visitor:
+            await visitor.until(lambda: visitor.n_run > 0 and visitor.is_awaited(), SECONDS)
+            begun = busy(running.workers())
+            await until(lambda: busy(running.workers()) > begun + 1, "no process works")
+            for one in running.workers():
+                os.kill(one, signal.SIGKILL)
+            await visitor.until(lambda: bool(said(visitor)), SECONDS)
+            [sentence] = said(visitor)
+            assert sentence.startswith("The process that worked on this has ended (exit code -9)")
+            assert visitor.exceptions == []
+        async with visit(running.address, text="A door creaked.") as other:
+            await other.settle()
+            assert said(other) == other.exceptions == []
+            assert any(one == "map" for one in other.drawn)
+
+    asyncio.run(all_of_it())
+    assert "Traceback" not in running.written(), running.written()
+
+
+def test_a_visitor_who_vanishes_leaves_no_work_behind(running):
+    async def all_of_it() -> None:
+        async with visit(
+            running.address, "all_maps", text=LONG, cut=1, method="tsne", iterations=5000
+        ) as visitor:
+            await visitor.until(lambda: visitor.is_awaited(), SECONDS)
+            await until(lambda: busy(running.workers()) > 1, "no process works")
+
+        # 72 maps of a thousand points would take minutes
+        async def is_idle() -> bool:
+            before = busy(running.workers())
+            await asyncio.sleep(2)
+            return busy(running.workers()) - before < 0.1
+
+        end = time.monotonic() + SECONDS
+        while not await is_idle():
+            assert time.monotonic() < end, "the work goes on"
+
+    asyncio.run(all_of_it())
+    assert "Traceback" not in running.written(), running.written()
+
+
+def test_memory_is_back_after_visitors_leave(running):
+    async def visitors(turn: int) -> None:
+        for number in range(8):
+            async with visit(
+                running.address, text=f"turn {turn} of number {number}: {LONG}", cut=1, iterations=250
+            ) as visitor:
+                await visitor.until(lambda visitor=visitor: "matrix" in visitor.drawn, SECONDS)
+
+    port = urlsplit(running.address).port
+    asyncio.run(visitors(0))
+    after_first = megabytes(port)
+    asyncio.run(visitors(1))
+    asyncio.run(visitors(2))
+    # 16 texts of 512 tokens are 220 MB of queries, keys and values; 40 MB are kept
+    assert megabytes(port) - after_first < 80
+
+
+def test_a_port_in_use_is_said_in_a_sentence():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "streamlit",
+                "run",
+                "app.py",
+                "--server.headless",
+                "true",
+                f"--server.port={port}",
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+    assert done.returncode == 1
+    assert f"Port {port} is not available" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "listed", [b"a b", b"/a/door,/b/door", b"caf\xe9/\xff"], ids=["no id", "twice", "no UTF-8"]
+)
+def test_a_list_of_models_that_cannot_be_read_is_said_on_every_page_and_in_the_log(listed, tmp_path):
+    async def all_of_it(address: str) -> None:
+        async with visit(address) as visitor:
+            await visitor.until(lambda: visitor.n_run > 0, SECONDS)
+            [sentence] = said(visitor)
+            assert sentence.startswith("ATTNVIZ_MODELS lists")
+            assert visitor.exceptions == []
+
+    log = tmp_path / "log.txt"
+    with running_server(log, ATTNVIZ_MODELS=os.fsdecode(listed), ATTNVIZ_WARM="yes") as address:
+        asyncio.run(all_of_it(address))
+    written = LEFT_EARLY.sub("", log.read_text())
+    assert "Traceback" not in written, written
+    assert "ATTNVIZ_MODELS lists" in written
