@@ -283,6 +283,7 @@ def test_links_to_what_is_not_there_are_explained():
     )
     assert any("other_masked “x”" in one for one in notices(at))
     assert headings(at)[1] == "**B** · layer 3, head 11"
+    assert shown(at)["other_head"] == "11"  # the link says what is shown
 
 
 def test_rows_and_columns_are_chosen_for_both(embedded):
