@@ -24,7 +24,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 .PHONY: help install run serve image image-test check test quick app chromium nginx browser bench load families lessons screenshots lock audit links clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 install: $(INSTALLED) ## Make .venv with what attnviz needs
 
