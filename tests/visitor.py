@@ -64,8 +64,9 @@ class Visitor:
 
     def _take(self, message: ForwardMsg) -> None:
         match message.WhichOneof("type"):
+            case "navigation":  # the page that is really shown; "new_session" names the first screen
+                self.page_hash = message.navigation.page_script_hash
             case "new_session":
-                self.page_hash = message.new_session.page_script_hash
                 self.running = True
                 if not list(message.metadata.run.fragment_ids):
                     self._stop_timers()
