@@ -7,7 +7,7 @@ import streamlit as st
 from attnviz.heads.comparison import compare, comparison_csv
 from ui.export.take import take
 from ui.page import errors, verdict
-from ui.page.frame import frame
+from ui.page.frame import frame_around
 from ui.sections.compare.largest import changed_rows, largest_changes
 from ui.sections.compare.partner import view_of_b, with_b
 from ui.sections.compare.settings import controls, partners
@@ -17,13 +17,13 @@ from ui.words import findings as words
 from ui.words.findings import place, strongest_key
 from ui.words.literal import literal
 
-view = frame("Compare")
-numbers = view.pattern(renormalise=False)
-key = strongest_key(numbers, view.query) if view.selection.key is None else view.selection.key
-picked = view.query, key
-shown = with_b(view, key)
-finding_place, controls_place = st.container(key="finding"), st.container()
-b = view_of_b(view, shown)
+with frame_around("Compare") as view:  # whose link says what B really is
+    numbers = view.pattern(renormalise=False)
+    key = strongest_key(numbers, view.query) if view.selection.key is None else view.selection.key
+    picked = view.query, key
+    shown = with_b(view, key)
+    finding_place, controls_place = st.container(key="finding"), st.container()
+    b = view_of_b(view, shown)
 comparison = None
 if b is not None:
     with errors.explained(key="cut_compared"):

@@ -119,16 +119,6 @@ def pin(**shown: Any) -> None:
     of_session(Chosen).selection = chosen().but(**shown)
 
 
-def correct(**shown: Any) -> None:
-    """Chooses what a page shows in place of what there is not; the link, which is written before, says the same."""
-    pin(**shown)
-    link = of_session(Link)
-    if link.params:  # none where the text is too long for a link
-        said = chosen().to_params()
-        link.params = link.params | {name: said[name] for name in shown}
-        st.query_params.from_dict(link.params)
-
-
 def mask(position: int) -> None:
     """Puts the mask token in the place of a token, or the token back."""
     change(masked=tuple(sorted({*chosen().masked} ^ {position})))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def frame_around(name: str) -> Iterator[View]:
     try:
         yield view
     finally:
-        state.mirror(linked)
+        state.mirror(replace(linked, b=state.chosen().b))  # B is fitted by its page
         with head_place:
             controls.place(view)
             controls.rows_and_columns(view)

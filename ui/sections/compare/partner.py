@@ -78,7 +78,7 @@ def view_of_b(view: View, shown: Selection) -> View | None:
             if asked >= count:
                 fitted = fitted.but(**{name: count - 1})
                 if differs(shown, name):
-                    state.correct(**{FIELDS[name][0]: count - 1})
+                    state.pin(**{FIELDS[name][0]: count - 1})
                 said = state.nearest_words(name, asked, count, f"{other.model} has {name}s")
                 st.caption(f":material/info: B: {literal(said)}")
         return replace(view, selection=fitted, trace=trace)
