@@ -1,0 +1,29 @@
+"""A figure of Plotly's, drawn in place of the one before it; docs/decisions/charts-of-our-own.md says why.
+
+Plotly itself comes with Streamlit's front end, in the script that its own charts are drawn by.
+"""
+
+import json
+from pathlib import Path
+
+import streamlit as st
+from plotly.graph_objects import Figure
+from plotly.utils import PlotlyJSONEncoder
+
+from ui.components import register
+
+[_PLOTLY] = (Path(st.__file__).parent / "static" / "static" / "js").glob("PlotlyChart.*.js")
+
+_mount = register("plotly_figure", "chart", is_apart=False)  # others look for what it draws
+
+
+def plotly_figure(figure: Figure, *, key: str, alt: str) -> None:
+    """Draws a figure.
+
+    Args:
+        key: by which other components find it.
+        alt: what it shows, for those who do not see it.
+    """
+    drawn = {"key": key, "figure": figure.to_dict(), "alt": alt, "plotly": _PLOTLY.name}
+    # As bytes, which Streamlit hands on as they are; anything else it writes as JSON twice.
+    _mount(key=key, data=json.dumps(drawn, cls=PlotlyJSONEncoder).encode())
