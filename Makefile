@@ -24,7 +24,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 .PHONY: help install run serve image image-test check test quick app chromium nginx browser bench load families lessons screenshots lock audit links clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 install: $(INSTALLED) ## Make .venv with what attnviz needs
 
@@ -38,8 +38,7 @@ serve: $(INSTALLED) ## Start attnviz for many people: a process for each core be
 image: $(MADE) ## Build the container's image with Docker or Podman (MODELS=bert-base-uncased,...)
 	@$(BIN)/python deploy/image.py MODELS=$(MODELS)
 
-image-test: $(INSTALLED_DEV) chromium ## Build the image and try it: not root, read-only, without a network
-	@$(BIN)/python deploy/image.py
+image-test: $(INSTALLED_DEV) chromium ## Build the image with a tiny model inside, and try it: not root, read-only, without a network
 	$(BIN)/python -m pytest tests/image -p no:xdist
 
 check: $(INSTALLED_DEV) ## Formatting, lint and types
