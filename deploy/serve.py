@@ -163,6 +163,11 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
             one.wait()
 
 
+def n_core() -> int:
+    """Cores that this process may use; macOS knows only how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def main() -> int:
     """Serves until Ctrl-C or SIGTERM; exit code 1 where that cannot be."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -178,7 +183,7 @@ def main() -> int:
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, ended)
     try:
-        serve(given.address, given.port, given.processes or len(os.sched_getaffinity(0)), stop)
+        serve(given.address, given.port, given.processes or n_core(), stop)
     except (NginxNotFoundError, NotServedError) as error:
         print(error, file=sys.stderr)
         return 1
