@@ -17,7 +17,7 @@ from attnviz.figures.theme import (
 
 MOST_POSITIONS = 128
 """Most rows and columns of a picture; of a longer table evenly spaced positions are drawn."""
-_MOST_PAIRS = 192
+_MOST_PAIRS = 96
 
 
 def draw_likeness(

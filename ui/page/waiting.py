@@ -1,5 +1,6 @@
 """Work that takes a while, on the screen: how far it is with a way to stop it, and a way to go on."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
@@ -37,7 +38,7 @@ def show_jobs(
     """How far jobs are and what has come of them, redrawn until they are done; then draws the whole page.
 
     Args:
-        said: what is shown beside the bar.
+        said: what is shown beside the bar, before how long it will take.
         stopped: what is shown after this visitor has cancelled.
         key: of the button, whatever it says; with one of its own each would push the one before it aside for a moment,
             from under a pointer that is about to click it.
@@ -45,6 +46,7 @@ def show_jobs(
         result: draws what has come so far.
     """
     was_awaited = _is_awaited(jobs)
+    began, done_before = time.monotonic(), _share(jobs)
 
     def look() -> None:
         for job in jobs:
@@ -52,11 +54,25 @@ def show_jobs(
                 job.watch()
         if _is_awaited(jobs) != was_awaited:
             whole_page()
-        _show_progress(jobs, said, stopped, resume, key)
+        left = time_left(time.monotonic() - began, _share(jobs) - done_before, 1 - _share(jobs))
+        _show_progress(jobs, lambda: f"{said()} {left}", stopped, resume, key)
         if result is not None:
             result()
 
     redrawn_block(look, pulse if was_awaited else None)
+
+
+def _share(jobs: Sequence[Job]) -> float:
+    """How far all of them are together, 0 to 1."""
+    return sum(job.share for job in jobs) / len(jobs)
+
+
+def time_left(seconds: float, done: float, left: float) -> str:
+    """How long the rest takes at the pace so far, in words, once a twentieth of the work was done in these seconds."""
+    if done < 0.05:
+        return "Starting takes a few seconds." if done == 0 else ""
+    rest = seconds * left / done
+    return f"About {max(1, round(rest))} s left." if rest < 90 else f"About {round(rest / 60)} minutes left."
 
 
 def _is_awaited(jobs: Sequence[Job]) -> bool:
@@ -83,7 +99,7 @@ def _show_progress(
     elif any(job.was_left for job in unfinished):
         interrupted(stopped(), resume, go_on, key=key)
     elif unfinished:
-        under_way(sum(job.share for job in jobs) / len(jobs), said(), leave, key=key)
+        under_way(_share(jobs), said(), leave, key=key)
 
 
 def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> DeltaGenerator:

@@ -74,7 +74,7 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
 
     waiting.show_jobs(
         [job],
-        lambda: "Laying out the map …",
+        lambda: f"Laying out the queries and keys of {len(collection.tokens):,} sentences …",
         lambda: "The layout of the map was stopped.",
         resume="Lay it out",
         key="map_act",

@@ -147,7 +147,7 @@ def read(view: View, text: str) -> Collection | None:
         return found
     waiting.show_jobs(
         [work],
-        lambda: "Reading the sentences …",
+        lambda: f"The model reads {len(text.splitlines()):,} lines in a process of its own …",
         lambda: "Reading the sentences was stopped.",
         resume="Read them",
         key="reading_act",
