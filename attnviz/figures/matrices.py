@@ -86,9 +86,13 @@ def draw_matrix(
             margin={"l": 26, "r": 8, "t": 30, "b": 26},
             xaxis=_axis(columns[0], palette, "bottom"),
             yaxis={
-                **_axis(rows[0], palette, "left"),
+                **_axis(
+                    "" if (labelled := _row_labels(labels, len(shown), row_block)) else rows[0],
+                    palette,
+                    "left",
+                ),
                 "autorange": "reversed",
-                **_row_labels(labels, len(shown), row_block),
+                **labelled,
             },
         ),
     )
@@ -132,5 +136,4 @@ def _row_labels(labels: list[str] | None, n_shown: int, block: int) -> dict[str,
         "ticktext": labels,
         "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
         "automargin": True,
-        "title": None,
     }
