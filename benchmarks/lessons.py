@@ -124,7 +124,7 @@ def claims(model: Model, trace: Trace) -> Iterator[Found]:
             asymmetry,
             {
                 **{"layer": layer, "head": head, "query": int(at[apart.max(axis=1).argmax()])},
-                "effect": "asymmetry {} of the weights, where 0 is symmetric and 1 means that no token attends back",
+                "effect": "asymmetry {}, where 0 is symmetric and 1 is one-way",
                 "numbers": (asymmetry,),
                 "unit": "asymmetry",
             },

@@ -109,7 +109,7 @@ function show(component) {
   const cells = data.cells.flatMap((row, layer) => row.map(({ text }, head) => ({ place: [layer, head], text })));
   const end = showGrid(component, root, { columns, cells }, (scroller) => {
     const sent = data.hasPictures ? (pictures.get(data.grid) ?? []) : [];
-    renew(scroller, [drawGrid(data, scroller.clientWidth, sent)]);
+    renew(scroller, [drawGrid(data, scroller.clientWidth - 2 * PADDING, sent)]);
   });
   reveal(root.querySelector(".scroller"));
   return end;

@@ -97,7 +97,7 @@ function show(component) {
 
   // Only what has changed is drawn again: maps come one after another, and there may be very many points.
   return showGrid(component, root, { columns, cells }, (scroller) => {
-    const side = sideOfMap(data, scroller.clientWidth);
+    const side = sideOfMap(data, scroller.clientWidth - 2 * PADDING);
     const shape = JSON.stringify([side, columns, cells.length, data.axes, data.name, data.colours, data.font]);
     if (root.shape !== shape) {
       // The cells that are there stay, and are renewed below.

@@ -5,6 +5,7 @@
 // Large parts of a grid come in messages of their own; `tellGrid` says that one has come.
 
 const LEFT = 44, TOP = 40, RIGHT = 4; // px around the cells
+const PADDING = 2; // px, of .scroller in grid.css
 const ARRIVED = "attnviz-grid";
 
 function tellGrid(grid) {
