@@ -13,17 +13,19 @@ _NEWEST_MESSAGE = (
 )  # calls `show`, which each script has
 
 
-def register(name: str, *shared: str) -> Any:
+def register(name: str, *shared: str, is_apart: bool = True) -> Any:
     """The mounting command of the component whose .js and .css are in the folder of this name.
 
     Args:
         shared: files of the folder ``shared`` that its own rest on, without their endings.
+        is_apart: whether it has a shadow of its own, whose insides neither the page's style nor other components see.
     """
     return st.components.v2.component(
         f"attnviz_{name}",
         html=f'<div class="{name}"></div>',
         css=_joined(name, shared, "css"),
         js=_joined(name, shared, "js"),
+        isolate_styles=is_apart,
     )
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import streamlit as st
 from plotly.graph_objects import Figure
 
+from ui.components.plotly_figure import plotly_figure
 from ui.components.point_clicks import point_clicks
 
 
@@ -27,6 +27,6 @@ def chart(
         name: what the chart is called for those who walk through its points by key.
         whole_rows: whether a click anywhere in the row of a bar, at its label too, is one on the bar.
     """
-    st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
+    plotly_figure(figure, key=key, alt=alt)
     if on_pick is not None:
         point_clicks(key, on_pick, name=name, whole_rows=whole_rows)
