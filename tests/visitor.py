@@ -98,7 +98,7 @@ class Visitor:
         name = getattr(drawn, "id", "")
         if name:
             self.widgets[_key(name)] = drawn
-        if kind == "plotly_chart":
+        if kind == "bidi_component" and drawn.component_name == "attnviz_plotly_figure":
             self.drawn[_key(drawn.id)] = time.perf_counter()
 
     async def send(self, *changed: WidgetState, block: str = "", is_auto: bool = False) -> None:

@@ -195,7 +195,14 @@ def _scene(palette: Theme) -> dict[str, Any]:
         "gridcolor": palette.edge,
         "zeroline": False,
     }
-    return {"xaxis": axis, "yaxis": axis, "zaxis": axis, "aspectmode": "data", "dragmode": "orbit"}
+    return {
+        "xaxis": axis,
+        "yaxis": axis,
+        "zaxis": axis,
+        "aspectmode": "data",
+        "dragmode": "orbit",
+        "uirevision": "turned",  # a map that takes the place of another is seen from where that was
+    }
 
 
 def _contours(

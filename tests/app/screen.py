@@ -99,11 +99,22 @@ def shown(at: AppTest) -> dict[str, str]:
     return dict(parse_qsl(at.sidebar.get("page_link")[0].proto.query_string))
 
 
+def charts(at: AppTest) -> dict[str, bytes]:
+    """By key, what the charts of a page are sent as."""
+    name = "attnviz_plotly_figure"
+    found = [one for one in at.get("bidi_component") if one.proto.component_name == name]
+    return {str(one.key): one.proto.bytes for one in found}
+
+
 def figure(at: AppTest, key: str) -> dict[str, Any]:
     """The Plotly JSON of the chart with this key."""
-    [chart] = [one for one in at.get("plotly_chart") if one.key == key]
-    figure: dict[str, Any] = json.loads(chart.proto.spec)
+    figure: dict[str, Any] = json.loads(charts(at)[key])["figure"]
     return figure
+
+
+def alt(at: AppTest, key: str) -> str:
+    """What the chart with this key shows, in words."""
+    return str(json.loads(charts(at)[key])["alt"])
 
 
 def matrix(at: AppTest) -> np.ndarray:

@@ -5,6 +5,7 @@ import pytest
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
+    charts,
     chips,
     component,
     errors,
@@ -50,7 +51,7 @@ READ = {
 
 def assert_refused(at, text, message):
     """One sentence, the text still in its field, and everything that was on screen still there."""
-    before = [one.proto.spec for one in at.get("plotly_chart")]
+    before = charts(at)
     words = [one.value for one in at.markdown]
 
     type_text(at, text)
@@ -58,7 +59,7 @@ def assert_refused(at, text, message):
     assert_no_exception(at)
     assert errors(at) == [message]
     assert at.text_area(key="field_text").value == text  # which need not be typed again
-    assert [one.proto.spec for one in at.get("plotly_chart")] == before
+    assert charts(at) == before
     assert [one.value for one in at.markdown] == words
     assert shown(at)["text"] == "The old door creaked."
     assert [one.key for one in at.button if one.key == "cut"] == ["cut"] * (text == "door " * 600)

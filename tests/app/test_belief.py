@@ -15,7 +15,7 @@ from attnviz.maps.attention_map import implied_weights
 from attnviz.maps.faithfulness import chance_correlation
 from attnviz.maps.spaces import fed
 from attnviz.records import Axis, Faithfulness, Projection
-from tests.app.screen import assert_no_exception, figure, numbers, open_page, unescaped
+from tests.app.screen import assert_no_exception, charts, figure, numbers, open_page, unescaped
 from tests.hand_made import tokens
 from ui.sections.query_key_map import belief
 from ui.words.findings import map_note
@@ -249,7 +249,7 @@ class TestImplied:
 
     def test_other_maps_imply_no_weights(self):
         at = open_page(PAGE, **DOOR, method="pca")
-        assert not [one for one in at.get("plotly_chart") if (one.key or "").startswith("implied")]
+        assert not [key for key in charts(at) if key.startswith("implied")]
 
 
 @pytest.mark.parametrize(("kind", "is_biased"), [("encoder", True), ("decoder", True), ("cross", False)])

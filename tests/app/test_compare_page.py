@@ -8,6 +8,7 @@ from tests.app.screen import (
     DOOR,
     assert_no_exception,
     captions,
+    charts,
     component,
     errors,
     figure,
@@ -245,7 +246,7 @@ def test_errors_of_b_are_explained_and_a_stays(b, words, door_trace):
     assert any(words in one for one in errors(at))
     np.testing.assert_array_equal(cells(at, "first"), door_trace.weights(3, 1))
     assert said(at).startswith("“it” gives 47.5%")
-    assert not [one for one in at.get("plotly_chart") if one.key == "compare_second"]
+    assert "compare_second" not in charts(at)
 
 
 def test_a_b_that_is_too_long_can_be_cut():
@@ -304,7 +305,7 @@ def test_512_tokens_are_light():
     at = open_page(PAGE, text=text, cut=1)
     assert cells(at, "difference").shape == (128, 128)
     assert "Each cell is a block of 4 × 4" in captions(at)
-    sent = sum(len(one.proto.spec) for one in at.get("plotly_chart"))
+    sent = sum(map(len, charts(at).values()))
     assert sent < 1_500_000  # the budget of one heatmap of 512 tokens
 
 

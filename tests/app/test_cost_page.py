@@ -6,6 +6,7 @@ import pytest
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
+    charts,
     errors,
     figure,
     numbers,
@@ -81,7 +82,7 @@ def test_another_choice_is_in_the_link():
 def test_measured_when_asked_for(monkeypatch):
     monkeypatch.setattr(measured_cost, "SECONDS", 0.0)  # the first size alone
     at = open_page(PAGE)
-    assert [one.key for one in at.get("plotly_chart")] == ["cost_counted"]
+    assert list(charts(at)) == ["cost_counted"]
     until_drawn(at.button(key="cost_measure").click().run())
     assert errors(at) == []
     [table] = [one.value for one in at.dataframe]

@@ -16,7 +16,7 @@ UNKNOWN = "Something went wrong"
 
 def is_drawn(at, picture):
     under_way = any(one.label == "Cancel" for one in at.button)
-    drawn = {one.key for kind in ("plotly_chart", "bidi_component") for one in at.get(kind)}
+    drawn = {one.key for one in at.get("bidi_component")}
     return picture in drawn and not under_way
 
 

@@ -11,8 +11,10 @@ from attnviz.maths import attention
 from attnviz.model import verification
 from tests.app.screen import (
     DOOR,
+    alt,
     assert_no_exception,
     captions,
+    charts,
     chips,
     component,
     errors,
@@ -264,7 +266,8 @@ def kind_of(message):
         return message.delta.WhichOneof("type")
     element = message.delta.new_element
     kind = element.WhichOneof("type")
-    return element.plotly_chart.id.rpartition("-")[2] if kind == "plotly_chart" else kind
+    drawn = element.bidi_component
+    return drawn.id.rpartition("-")[2] if drawn.component_name == "attnviz_plotly_figure" else kind
 
 
 def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent):
@@ -277,8 +280,8 @@ def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent
     assert later <= set(after), "the page has changed; what else could be in front of the matrix?"
     assert not later & set(before)
     assert (
-        before.count("bidi_component") == 6
-    )  # what listens to taps, charts, tooltips and the theme, the tour's line and the tokens
+        before.count("bidi_component") == 5
+    )  # what listens to taps, tooltips and the theme, the tour's line and the tokens
 
 
 def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):
@@ -304,10 +307,10 @@ def test_a_matrix_that_cannot_be_drawn_leaves_the_menu_and_the_link(monkeypatch)
 
 
 def test_pictures_have_words_for_those_who_do_not_see_them(first_screen):
-    alts = [one.proto.alt for one in first_screen.get("plotly_chart")]
+    alts = [alt(first_screen, key) for key in charts(first_screen)]
     assert "“it” gives 47.5% of its attention to “door”" in alts[0]
     assert all(alts)
-    assert not any("\\" in alt for alt in alts)  # Markdown's escapes would be read out
+    assert not any("\\" in one for one in alts)  # Markdown's escapes would be read out
 
 
 class TestAVerdictThatFails:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.app.hostile import ALL_IN_ONE, TEXT, TOKENS, save_hostile_bert
 from tests.app.screen import (
+    alt,
     assert_no_exception,
     chips,
     component,
@@ -123,7 +124,7 @@ def test_components_are_given_the_tokens_as_they_are(offered):
 
 def test_what_is_read_out_is_literal_too(offered):
     at = open_page(model="hostile", layer=2, text=TEXT, query=3, key=3)
-    assert "“<b>”" in next(one for one in at.get("plotly_chart") if one.key == "matrix").proto.alt
+    assert "“<b>”" in alt(at, "matrix")
 
 
 def test_a_token_from_right_to_left_does_not_reorder_what_stands_beside_it():

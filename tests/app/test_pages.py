@@ -31,7 +31,7 @@ def assert_a_picture_is_drawn(at, page, params):
     assert errors(at) == []
     if page in ("pages/many_sentences.py", "pages/glossary.py"):  # a map that comes later, and words
         return
-    drawn = {one.key for one in [*at.get("plotly_chart"), *at.get("bidi_component")]}
+    drawn = {one.key for one in at.get("bidi_component")}
     assert drawn - {"token_strip", "heatmap_events", "save_picture"}, "a page without a picture"
     assert shown(at)["text"] == params.get("text", DOOR)
     assert shown(at).get("second", "") == params.get("second", "")

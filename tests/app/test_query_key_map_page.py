@@ -11,6 +11,7 @@ from tests.app.screen import (
     DOOR,
     ask_until,
     assert_no_exception,
+    charts,
     component,
     errors,
     figure,
@@ -56,8 +57,8 @@ def wait_for_map(at: AppTest) -> AppTest:
 
     def is_there(at: AppTest) -> bool:
         assert errors(at) == []
-        charts = [one.key for one in at.get("plotly_chart")]
-        return not charts or "space_map" in charts
+        drawn = charts(at)
+        return not drawn or "space_map" in drawn
 
     return ask_until(at, is_there)
 

@@ -100,7 +100,7 @@ class TestPopover:
         assert_no_exception(at)
         data = component(at, "save_picture")
         assert {one["key"] for one in data["figures"]} == figures
-        drawn = {one.key for name in ("plotly_chart", "bidi_component") for one in at.get(name)}
+        drawn = {one.key for one in at.get("bidi_component")}
         assert figures <= drawn
         assert data["link"] is True
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.app.screen import assert_no_exception, open_page
+from tests.app.screen import assert_no_exception, charts, open_page
 from tests.app.test_all_maps_page import cells, open_maps
 from tests.app.test_all_maps_page import points as points_of_head
 from tests.app.test_query_key_map_page import PAGE, PLACE, note, points, wait_for_map
@@ -12,7 +12,7 @@ from ui.work import jobs
 def test_its_parameters_are_there_at_once_and_its_map_comes_from_another_process():
     at = open_page(PAGE, **PLACE, method="umap", metric="euclidean", seed=3, neighbours=6)
     assert_no_exception(at)
-    assert "matrix" in [one.key for one in at.get("plotly_chart")]
+    assert "matrix" in charts(at)
     labels = [one.label for one in at.number_input if one.key not in ("field_layer", "field_head")]
     assert labels == ["Neighbours (2 to 21)", "Least distance (0 to 1)", "Random seed"]
     wait_for_map(at)

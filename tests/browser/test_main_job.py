@@ -299,7 +299,7 @@ WATCH = """keys => {
     const shown = key => {
         const tall = [...document.querySelectorAll(`.st-key-${key}`)].filter(
             one => one.getBoundingClientRect().height > 50);
-        return [tall.length, tall.filter(one => one.querySelector(".cartesianlayer, .picture-before")).length];
+        return [tall.length, tall.filter(one => one.querySelector(".cartesianlayer")).length];
     };
     window.seen = {};
     const frame = () => {

@@ -13,7 +13,6 @@ from attnviz.model.catalogue import locate, offer
 from attnviz.model.tokenization import remarks
 from ui.choice import state
 from ui.choice.selection import Selection
-from ui.components.charts_stay import charts_stay
 from ui.components.taps import taps
 from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
@@ -76,7 +75,6 @@ def frame_around(name: str) -> Iterator[View]:
         taps(
             bundles.n_opened()
         )  # the first of the sidebar: it takes its width before the page is drawn beside it
-        charts_stay()
         theme_change(_theme(), on_change=state.hold)
         tooltips()
     places = navigation.heading(page)

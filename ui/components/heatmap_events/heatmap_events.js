@@ -1,4 +1,4 @@
-// Listens to the heatmap that st.plotly_chart draws: a click selects query and key, one on the
+// Listens to the heatmap that plotly_figure draws: a click selects query and key, one on the
 // label of a row or column that alone, and a line of text below it says what the cell under the pointer holds, or the selected cell when there is none.
 // Streamlit itself reports no clicks on heatmap cells. A matrix of small cells gets buttons to zoom, too.
 // Rests on html, labels, readout, chart, chart_insides and tick_labels.
@@ -25,11 +25,15 @@ function middleOf([first, last]) {
   return (first + last) / 2;
 }
 
+/** What the part of a matrix that is shown belongs to: its columns, and how many rows there are. */
+function tokensOf({ data: [cells] }) {
+  return JSON.stringify([cells.y.length, cells.x]);
+}
+
 /** Lets a chart be zoomed with these buttons; returns what ends that. `line` keeps the part of the matrix that is
- * shown, since Streamlit draws the chart anew with every change. */
+ * shown, since each figure is drawn as a whole. */
 function zoomable(chart, data, line, [nearer, farther, all, hint]) {
   const sizes = [data.queries.length, data.keys.length];
-  const tokens = JSON.stringify([data.queries, data.keys]);
   const byTouch = matchMedia("(pointer: coarse)").matches;
 
   const show = (middle, span) => {
@@ -71,17 +75,17 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
 
   const keep = (change) => {
     look();
-    if (Object.keys(change).some((name) => /^[xy]axis/.test(name))) line.kept = { tokens, part: shownPart(chart) };
+    if (Object.keys(change).some((name) => /^[xy]axis/.test(name))) line.kept = { tokens: tokensOf(chart), part: shownPart(chart) };
   };
   nearer.onclick = () => step(shownPart(chart), 1 / 2);
   farther.onclick = () => step(shownPart(chart), 2);
   all.onclick = () => show(sizes, Infinity);
   const restore = () => {
-    if (line.kept?.tokens === tokens) step(line.kept.part, 1, true);
+    if (line.kept?.tokens === tokensOf(chart)) step(line.kept.part, 1, true);
     else if (byTouch) Plotly.relayout(chart, { dragmode: false });
     look();
   };
-  /** Streamlit may tell the chart of a change, with the whole matrix in it, after it has told this. */
+  /** Another figure is drawn. */
   const react = () => {
     if (JSON.stringify(shownPart(chart)) !== JSON.stringify(line.kept?.part)) restore();
   };
@@ -121,8 +125,7 @@ function show(component) {
     const [side, positions] = axis === "y" ? ["query", data.queryPositions] : ["key", data.keyPositions];
     if (number in positions) setTriggerValue("pick", [side, positions[number]]);
   };
-  const drawn = () => chartsOf(data.chart, ".xtick")[0];
-  return followChart(line, drawn, (chart) => {
+  return followChart(line, data.chart, (chart) => {
     const ends = [listen(chart, { plotly_hover: hover, plotly_unhover: unhover, plotly_click: click })];
     ends.push(listenToLabels(chart, clickLabel));
     if (data.zooms) ends.push(zoomable(chart, data, line, bar.children));

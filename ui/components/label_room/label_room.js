@@ -45,8 +45,7 @@ function show({ data, parentElement }) {
   const line = parentElement.querySelector(".label_room");
   line.style.color = data.colour;
 
-  const drawn = () => chartsOf(data.chart, ".cartesianlayer")[0];
-  return followChart(line, drawn, (chart) => {
+  return followChart(line, data.chart, (chart) => {
     const look = () => {
       line.textContent = makeRoom(chart) ? data.note : "";
     };

@@ -1,4 +1,4 @@
-// Marks the selected point of a chart that st.plotly_chart draws, with lines to its partners, in an SVG over the chart
+// Marks the selected point of a chart that plotly_figure draws, with lines to its partners, in an SVG over the chart
 // that follows its zoom; and reports the custom data of a point that is clicked. Rests on svg, chart and chart_insides.
 
 const WIDEST = 7; // px, for a weight of 1
@@ -64,8 +64,7 @@ function show(component) {
     const { customdata } = event.points[0];
     if (customdata !== undefined) setTriggerValue("pick", Array.from(customdata));
   };
-  const newest = () => [...chartsOf(data.chart)].at(-1);
-  return followChart(root, newest, (chart) => {
+  return followChart(root, data.chart, (chart) => {
     const lay = () => overlay(chart, data);
     const end = listen(chart, { plotly_click: click, plotly_afterplot: lay, plotly_relayout: lay });
     chart.dataset.linked = ""; // a click is heard from now on

@@ -1,14 +1,20 @@
-"""A figure of Plotly's, drawn where the one before it is: what differs is drawn anew, and nothing else."""
+"""A figure of Plotly's, drawn in place of the one before it; docs/decisions/charts-of-our-own.md says why.
+
+Plotly itself comes with Streamlit's front end, in the script that its own charts are drawn by.
+"""
 
 import json
+from pathlib import Path
 
+import streamlit as st
 from plotly.graph_objects import Figure
 from plotly.utils import PlotlyJSONEncoder
 
 from ui.components import register
-from ui.streamlit_fixes.redrawn_chart import PLOTLY
 
-_mount = register("plotly_figure", is_apart=False)  # others look for what it draws
+[_PLOTLY] = (Path(st.__file__).parent / "static" / "static" / "js").glob("PlotlyChart.*.js")
+
+_mount = register("plotly_figure", "chart", is_apart=False)  # others look for what it draws
 
 
 def plotly_figure(figure: Figure, *, key: str, alt: str) -> None:
@@ -18,7 +24,6 @@ def plotly_figure(figure: Figure, *, key: str, alt: str) -> None:
         key: by which other components find it.
         alt: what it shows, for those who do not see it.
     """
-    drawn = {"figure": figure.to_dict(), "alt": alt, "plotly": PLOTLY}
+    drawn = {"key": key, "figure": figure.to_dict(), "alt": alt, "plotly": _PLOTLY.name}
     # As bytes, which Streamlit hands on as they are; anything else it writes as JSON twice.
-    data = json.dumps(drawn, cls=PlotlyJSONEncoder).encode()
-    _mount(key=key, data=data)
+    _mount(key=key, data=json.dumps(drawn, cls=PlotlyJSONEncoder).encode())

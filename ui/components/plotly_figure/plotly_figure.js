@@ -1,4 +1,5 @@
 // A figure of Plotly's, drawn with the Plotly that Streamlit brings. Of each figure after the first, what differs is drawn.
+// Rests on chart.
 
 const NARROWEST = 150; // px
 const CONFIG = { displayModeBar: false };
@@ -12,26 +13,30 @@ function loadPlotly(file) {
 }
 
 /** Draws the newest figure, or the one that is drawn in another size; nothing in a place that is not shown. */
-function draw(place) {
+function drawFigure(place, chart) {
   const { figure, clientWidth, clientHeight: height } = place;
   if (!clientWidth) return;
-  const [chart] = place.children;
   const width = Math.max(clientWidth, NARROWEST);
+  const isFirst = !chart.figure;
   if (chart.figure !== figure) {
     chart.figure = figure;
     Plotly.react(chart, figure.data, { ...figure.layout, width, height }, CONFIG);
   } else if (chart.layout.width !== width || chart.layout.height !== height) {
     Plotly.relayout(chart, { width, height });
   }
+  if (isFirst) tellChart(place.key, chart);
 }
 
 function begin(place) {
-  place.append(document.createElement("div"));
-  const watcher = new ResizeObserver(() => draw(place));
+  const chart = document.createElement("div");
+  place.append(chart);
+  place.draw = () => drawFigure(place, chart);
+  const watcher = new ResizeObserver(place.draw);
   watcher.observe(place);
   place.end = () => {
     watcher.disconnect();
-    Plotly.purge(place.firstElementChild);
+    forgetChart(place.key, chart);
+    Plotly.purge(chart);
   };
 }
 
@@ -39,16 +44,13 @@ function show({ data, parentElement }) {
   const place = parentElement.querySelector(".plotly_figure");
   const text = new TextDecoder().decode(data);
   if (place.text !== text) {
-    place.text = text;
-    const { figure, alt, plotly } = JSON.parse(text);
-    place.figure = figure;
-    place.setAttribute("role", "figure");
-    place.setAttribute("aria-label", alt);
+    const { key, figure, alt, plotly } = JSON.parse(text);
+    Object.assign(place, { text, key, figure, role: "figure", ariaLabel: alt });
     place.style.height = `${figure.layout.height}px`; // its room, before it is drawn; a style may make it less
     loadPlotly(plotly).then(() => {
       if (!place.isConnected) return;
-      if (!place.end) begin(place);
-      draw(place);
+      if (!place.draw) begin(place);
+      place.draw();
     });
   }
   return () => place.end?.();

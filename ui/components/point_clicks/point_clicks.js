@@ -1,6 +1,6 @@
-// Listens to a chart that st.plotly_chart draws and reports the custom data of the point that is clicked. A chart
-// with a name can be walked through by key; a line below it says which point is looked at. What a turned map of
-// three axes is seen from stays the same when Streamlit makes the chart anew. Rests on readout, chart, chart_insides and tick_labels.
+// Listens to a chart that plotly_figure draws and reports the custom data of the point that is clicked. A chart
+// with a name can be walked through by key; a line below it says which point is looked at.
+// Rests on readout, chart, chart_insides and tick_labels.
 
 const HINT = "Click a point, or walk through the points with the arrow keys; Enter selects.";
 
@@ -23,7 +23,6 @@ function show(component) {
   if (data.name && !line.textContent) line.textContent = HINT;
 
   let chart = null;
-  let endWait = null; // for a chart that is to have the focus
   const report = (customdata) => {
     if (customdata !== undefined) setTriggerValue("click", Array.from(customdata));
   };
@@ -40,8 +39,7 @@ function show(component) {
   };
   const kinds = () => chart.data.map((trace, curve) => ({ trace, curve })).filter(({ trace }) => trace.customdata);
 
-  /** Looks at the point that the walk has reached. Where it is, [kind, number], and whether the chart keeps the focus
-   * after a selection, is noted on the line, since Streamlit makes the chart anew. */
+  /** Looks at the point that the walk has reached, whose kind and number are noted on the line. */
   const look = () => {
     const [kind, number] = line.at;
     const { trace, curve } = kinds()[kind];
@@ -77,7 +75,6 @@ function show(component) {
       case " ":
         if (number < 0) return;
         event.preventDefault();
-        line.isKept = true;
         report(all[kind].trace.customdata[Math.min(number, last())]);
         return;
       default:
@@ -87,59 +84,34 @@ function show(component) {
     line.at = [kind, Math.min(Math.max(number, 0), last())];
     look();
   };
-  const leave = (event) => {
-    if (event.relatedTarget) line.isKept = false;
+  const leave = () => {
     if (!isTurned(chart)) Plotly.Fx.unhover(chart);
     line.textContent = HINT;
   };
-  const turned = (change) => {
-    line.camera = change["scene.camera"] ?? line.camera;
+  /** Another figure is drawn, without what the walk has reached. */
+  const redrawn = () => {
+    if (document.activeElement === chart && line.at) look();
   };
 
-  const stopWaiting = () => {
-    endWait?.();
-    endWait = null;
-  };
-  /** Gives the chart the focus that the one before it had. That one may still be there, and have it for a moment
-   * longer, and a chart that is not shown yet cannot take it. */
-  const takeFocus = () => {
-    const focused = document.activeElement;
-    if (focused !== document.body && focused?.getAttribute("aria-label") !== data.name) return stopWaiting();
-    chart.focus({ preventScroll: true });
-    if (document.activeElement !== chart) return;
-    stopWaiting();
-    if (line.at) look();
-  };
-
-  const drawn = () => chartsOf(data.chart)[0];
-  return followChart(line, drawn, (found) => {
+  return followChart(line, data.chart, (found) => {
     chart = found;
     const clickRow = (_, number) => report(chart.data[0].customdata[number]);
     const ends = [
-      stopWaiting,
       data.wholeRows
         ? listenToLabels(chart, clickRow, { wholeRows: true })
         : listen(chart, { plotly_click: click }),
     ];
-    if (isTurned(chart)) {
-      if (line.camera) Plotly.relayout(chart, { "scene.camera": line.camera });
-      ends.push(listen(chart, { plotly_relayout: turned }));
-    }
     if (data.name) {
       chart.tabIndex = 0;
       chart.setAttribute("role", "group");
       chart.setAttribute("aria-label", data.name);
-      ends.push(listen(chart, { plotly_hover: hover, plotly_unhover: unhover }));
+      ends.push(listen(chart, { plotly_hover: hover, plotly_unhover: unhover, plotly_react: redrawn }));
       chart.addEventListener("keydown", press);
       chart.addEventListener("blur", leave);
       ends.push(() => {
         chart.removeEventListener("keydown", press);
         chart.removeEventListener("blur", leave);
       });
-      if (line.isKept) {
-        endWait = watchPage(line, takeFocus);
-        takeFocus();
-      }
     }
     return () => ends.forEach((end) => end());
   });

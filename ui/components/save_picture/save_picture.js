@@ -53,10 +53,9 @@ function captionBelow({ fontSize, colours }, [text, origin], width, top) {
 }
 
 function picture(key, caption, data) {
-  // While a new chart is made, the old one stands behind it; the one that is drawn has something in it.
-  const places = [...document.querySelectorAll(`.st-key-${CSS.escape(key)}`)];
-  const shown = places.map(shownSvgs).filter((svgs) => svgs.length).at(-1);
-  if (!shown) return null;
+  const place = document.querySelector(`.st-key-${CSS.escape(key)}`);
+  const shown = place ? shownSvgs(place) : [];
+  if (!shown.length) return null;
   const edge = (side, most) => most(...shown.map(({ box }) => box[side]));
   const [left, top] = [edge("left", Math.min), edge("top", Math.min)];
   const [width, height] = [Math.ceil(edge("right", Math.max) - left), Math.ceil(edge("bottom", Math.max) - top)];

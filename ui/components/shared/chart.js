@@ -1,53 +1,49 @@
-// Charts that st.plotly_chart draws, for components that listen to them. Streamlit may draw one later, or anew.
+// Charts that plotly_figure draws, for components that listen to them.
 
-/** Every chart of this key that is drawn so far; while a new one is made, the old one is still there. */
-function chartsOf(key, drawn = "") {
-  return document.querySelectorAll(`.st-key-${key} .js-plotly-plot${drawn && `:has(${drawn})`}`);
+const DRAWN = "chartdrawn";
+
+/** The charts of the page, by key. */
+function charts() {
+  return (document.charts ??= new Map());
+}
+
+/** Tells all components that a chart is drawn for the first time. */
+function tellChart(key, chart) {
+  charts().set(key, chart);
+  document.dispatchEvent(new Event(DRAWN));
+}
+
+/** The chart of this key is no longer there; perhaps that of another page already is. */
+function forgetChart(key, chart) {
+  if (charts().get(key) === chart) charts().delete(key);
 }
 
 /** Listens to events of a chart; returns what ends that. */
 function listen(chart, heard) {
   for (const [event, listener] of Object.entries(heard)) chart.on(event, listener);
   return () => {
-    // A chart that Streamlit has taken away knows this command no more.
+    // A chart that was taken away knows this command no more.
     for (const [event, listener] of Object.entries(heard)) chart.removeListener?.(event, listener);
   };
 }
 
-/** Acts when something in the page has changed, at most once a frame; returns what ends that. */
-function watchPage(root, act) {
-  let frame = 0;
-  const watcher = new MutationObserver(() => {
-    frame ||= requestAnimationFrame(() => {
-      frame = 0;
-      act();
-    });
-  });
-  const page = root.getRootNode().host.closest(".stMain") ?? document.body;
-  watcher.observe(page, { childList: true, subtree: true, attributeFilter: ["class", "style"] });
-  return () => {
-    watcher.disconnect();
-    cancelAnimationFrame(frame);
-  };
-}
-
-/** Attaches to the chart that `find` finds, and to each one that takes its place; `attach` returns what ends that.
- * Streamlit calls a component again with every message, so what listened before ends here. */
-function followChart(root, find, attach) {
+/** Attaches to the chart of this key as soon as it is drawn, and to one that takes its place; `attach` returns what ends
+ * that. Streamlit calls a component again when its message has changed, so what listened before ends here. */
+function followChart(root, key, attach) {
   root.stopListening?.();
   let chart = null;
   let detach = null;
   const look = () => {
-    const found = find();
-    if (found === chart || !found?.on) return;
+    const found = charts().get(key);
+    if (!found || found === chart) return;
     detach?.();
     chart = found;
     detach = attach(chart);
   };
   look();
-  const endWatch = watchPage(root, look);
+  document.addEventListener(DRAWN, look);
   root.stopListening = () => {
-    endWatch();
+    document.removeEventListener(DRAWN, look);
     detach?.();
   };
   return root.stopListening;
