@@ -1,11 +1,14 @@
 """Models that several tests use. Each is loaded once and never changed, so tests may share it."""
 
+import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jaxtyping
 import pytest
+from plotly.basedatatypes import BaseFigure
 from transformers.utils import logging
 
 import attnviz
@@ -20,6 +23,25 @@ logging.disable_progress_bar()
 @pytest.fixture(autouse=True)
 def _no_models_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ATTNVIZ_MODELS", raising=False)
+
+
+def _numbers(figure: BaseFigure) -> Any:
+    """What is sent of a figure; plotly turns angles by 180 degrees and back, which changes their last digits."""
+    return json.loads(figure.to_json(), parse_float=lambda digits: round(float(digits), 9))
+
+
+@pytest.fixture(autouse=True)
+def checked_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure that a test draws is what plotly makes of it when it checks each field."""
+    unchecked = BaseFigure.__init__
+
+    def checked(self: BaseFigure, *args: Any, **named: Any) -> None:
+        unchecked(self, *args, **named)
+        if named.get("_validate") is False:
+            named = {**named, "_validate": True}
+            assert _numbers(self) == _numbers(type(self)(*args, **named))
+
+    monkeypatch.setattr(BaseFigure, "__init__", checked)
 
 
 @pytest.fixture

@@ -4,7 +4,13 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    ThemeName,
+    base_layout,
+    figure_of,
+)
 
 _ROW = 26  # px a layer
 _MARGIN = 0.02  # share of the axis, beyond its ends
@@ -32,7 +38,8 @@ def draw_heads(
     is_picked = np.zeros(numbers.size, dtype=bool)
     if picked is not None:
         is_picked[picked[0] * n_head + picked[1]] = True
-    points = go.Scatter(
+    points = dict(
+        type="scatter",
         x=numbers.ravel(),
         y=layers
         + (heads / max(n_head - 1, 1) - 0.5)
@@ -50,7 +57,7 @@ def draw_heads(
     )
     title = {"font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 4}
     axis = {"showgrid": False, "zeroline": False, "fixedrange": True, "tickfont": {"size": SMALL_FONT_SIZE}}
-    return go.Figure(
+    return figure_of(
         points,
         base_layout(
             palette,

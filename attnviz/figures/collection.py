@@ -11,9 +11,11 @@ from plotly import graph_objects as go
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
+    Marks,
     Theme,
     ThemeName,
     base_layout,
+    figure_of,
     isolated,
     label_at,
     literal,
@@ -74,10 +76,11 @@ def draw_collection(
         ("key", palette.key, "keys", 1),
     ):
 
-        def trace(is_in: np.ndarray, *, role: str = role, side: int = side, **own: object) -> go.Scattergl:
+        def trace(is_in: np.ndarray, *, role: str = role, side: int = side, **own: object) -> Marks:
             rows = np.flatnonzero(is_in & drawn)
             placed = points[side * n_token + rows]
-            return go.Scattergl(
+            return dict(
+                type="scattergl",
                 x=placed[:, 0],
                 y=placed[:, 1],
                 mode="markers",
@@ -146,12 +149,13 @@ def draw_collection(
         },
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
     )
-    return go.Figure(traces, layout)
+    return figure_of(traces, layout)
 
 
-def _mark(name: str, symbol: str, colour: str) -> go.Scattergl:
+def _mark(name: str, symbol: str, colour: str) -> Marks:
     """A trace without points, for the legend: marks of the traces with points would be dimmed like their points."""
-    return go.Scattergl(
+    return dict(
+        type="scattergl",
         x=[None],
         y=[None],
         name=name,

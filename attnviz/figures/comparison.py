@@ -13,10 +13,12 @@ from attnviz.figures.theme import (
     HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
+    Marks,
     Theme,
     ThemeName,
     base_layout,
     difference_scale,
+    figure_of,
     isolated,
     literal,
     outline,
@@ -59,7 +61,8 @@ def draw_comparison(
     if around is not None:
         comparison = _part(comparison, picked, around)
     x, y = _block_labels(comparison.keys), _block_labels(comparison.queries)
-    cells = go.Heatmap(
+    cells = dict(
+        type="heatmap",
         x=x,
         y=y,
         xgap=int(len(x) <= 48),
@@ -89,7 +92,7 @@ def draw_comparison(
         ],
     )
     marks = [_marks(comparison, x, y, palette)] if part == "difference" else []
-    return go.Figure([cells, *marks], layout)
+    return figure_of([cells, *marks], layout)
 
 
 def entry_labels(alignment: Alignment) -> list[str]:
@@ -234,10 +237,11 @@ def _segments(alignment: Alignment) -> Int[np.ndarray, " block"]:
     return alignment.segment[:: block_length(len(alignment))]
 
 
-def _marks(comparison: Comparison, x: list[str], y: list[str], palette: Theme) -> go.Scatter:
+def _marks(comparison: Comparison, x: list[str], y: list[str], palette: Theme) -> Marks:
     """Triangles on the largest changes: they show the sign by shape, and are visible however small the cells are."""
     changes = comparison.largest(MOST_CHANGES)
-    return go.Scatter(
+    return dict(
+        type="scatter",
         x=[x[one.key // block_length(len(comparison.keys))] for one in changes],
         y=[y[one.query // block_length(len(comparison.queries))] for one in changes],
         mode="markers",

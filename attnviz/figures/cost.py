@@ -8,7 +8,14 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, axis_title, base_layout
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    ThemeName,
+    axis_title,
+    base_layout,
+    figure_of,
+)
 
 Unit = Literal["count", "bytes", "seconds"]
 Way = Literal["whole", "rows", "window", "streaming"]
@@ -61,7 +68,8 @@ def draw_growth(
     palette = THEMES[theme]
     tones = dict(zip(WAY_NAMES, palette.heads, strict=True))
     traces = [
-        go.Scatter(
+        dict(
+            type="scatter",
             name=WAY_NAMES[curve.way],
             x=curve.n_token,
             y=curve.cost,
@@ -103,7 +111,7 @@ def draw_growth(
         "fixedrange": True,
         "ticks": "",
     }
-    return go.Figure(
+    return figure_of(
         traces,
         base_layout(
             palette,

@@ -11,6 +11,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_labels,
     base_layout,
+    figure_of,
     hover_labels,
 )
 from attnviz.records import Axis
@@ -28,7 +29,8 @@ def draw_effect(
     """A bar for each token: the change of direction of its last hidden state, 1 - cosine, from 0 to 2."""
     palette = THEMES[theme]
     n = len(change)
-    bars = go.Bar(
+    bars = dict(
+        type="bar",
         x=np.arange(n),
         y=change,
         marker={
@@ -42,7 +44,7 @@ def draw_effect(
     shown = list(range(0, n, step))
     font = {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE}
     title = {"font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 6}
-    return go.Figure(
+    return figure_of(
         bars,
         base_layout(
             palette,

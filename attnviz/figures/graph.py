@@ -15,10 +15,12 @@ from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
+    Marks,
     Theme,
     ThemeName,
     axis_labels,
     base_layout,
+    figure_of,
     hover_labels,
     isolated,
     shortened,
@@ -146,7 +148,8 @@ def draw_graph(
     tips.sort(key=lambda one: one[0])
     shapes.sort(key=lambda one: one[0])
     told_queries, told_keys = hover_labels(pattern.queries), hover_labels(pattern.keys)
-    arrows = go.Scatter(
+    arrows = dict(
+        type="scatter",
         name="edges",
         x=[one[1][0] for one in tips],
         y=[one[1][1] for one in tips],
@@ -165,7 +168,7 @@ def draw_graph(
     )
     nodes, labels = _nodes(pattern, edges, query_at, key_at, (query, key), palette)
     side = {"visible": False, "range": [-_REACH, _REACH], "fixedrange": True}
-    return go.Figure(
+    return figure_of(
         [arrows, nodes],
         base_layout(
             palette,
@@ -228,7 +231,7 @@ def _nodes(
     key_at: dict[int, np.ndarray],
     picked: tuple[int, int | None],
     palette: Theme,
-) -> tuple[go.Scatter, list[dict[str, object]]]:
+) -> tuple[Marks, list[dict[str, object]]]:
     """The nodes, and their labels along the radius, so that neighbours never overlap."""
     is_one_text = pattern.kind != "cross"
     sides = [("query", pattern.queries, query_at)]
@@ -251,7 +254,8 @@ def _nodes(
                 )
             )
     at = np.array(points)
-    nodes = go.Scatter(
+    nodes = dict(
+        type="scatter",
         name="nodes",
         x=at[:, 0],
         y=at[:, 1],

@@ -4,7 +4,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, weight_scale
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    ThemeName,
+    base_layout,
+    figure_of,
+    weight_scale,
+)
 from attnviz.records import Head
 
 HEIGHT = 460
@@ -44,7 +51,8 @@ def draw_head_map(
     order = np.argsort(~is_picked, kind="stable")
     is_named = _thinned(points, order)
     names = [Head(one, other).short for one, other in zip(layer, head, strict=True)]
-    drawn = go.Scatter(
+    drawn = dict(
+        type="scatter",
         x=points[:, 0],
         y=points[:, 1],
         mode="markers+text",
@@ -84,7 +92,7 @@ def draw_head_map(
         yaxis={**axis, "scaleanchor": "x", "scaleratio": 1},
         margin={"l": 16, "r": 8, "t": 24, "b": 8},
     )
-    return go.Figure(drawn, layout)
+    return figure_of(drawn, layout)
 
 
 def _layer_scale(theme: ThemeName) -> list[tuple[float, str]]:

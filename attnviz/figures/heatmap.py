@@ -17,12 +17,14 @@ from attnviz.figures.theme import (
     THEMES,
     TOKEN_FONT,
     Colour,
+    Marks,
     Theme,
     ThemeName,
     aliases,
     axis_labels,
     axis_title,
     base_layout,
+    figure_of,
     hover_labels,
     outline,
     weight_scale,
@@ -172,7 +174,7 @@ def draw_pattern(
         ),
     )
     bars = [_logarithmic_bar(float(pattern.weights.max()), bar, palette)] if is_logarithmic else []
-    return go.Figure([cells, *bars], layout)
+    return figure_of([cells, *bars], layout)
 
 
 def matrix_axes(palette: Theme) -> dict[str, dict[str, object]]:
@@ -199,12 +201,13 @@ def matrix_axes(palette: Theme) -> dict[str, dict[str, object]]:
     }
 
 
-def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> go.Scatter:
+def _logarithmic_bar(largest: float, bar: dict[str, object], palette: Theme) -> Marks:
     """A trace without points, for its colour bar: the bar of the cells' own trace would be linear in the weight."""
     highest = math.log10(max(largest, float(np.finfo(np.float32).tiny)))
     lowest = highest - LOG_DECADES
     exponents = range(math.ceil(lowest), math.floor(highest) + 1)
-    return go.Scatter(
+    return dict(
+        type="scatter",
         x=[None],
         y=[None],
         mode="markers",

@@ -13,6 +13,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_labels,
     base_layout,
+    figure_of,
     hover_labels,
     weight_text,
 )
@@ -53,7 +54,8 @@ def draw_rows(
         apart = abs(most - picked) > n_key / MOST_NUMBERS  # so that the numbers do not overlap
         numbered = (places == picked) | (apart & (places == most)) | (n_key <= MOST_NUMBERS)
         traces.append(
-            go.Bar(
+            dict(
+                type="bar",
                 name=name,
                 x=places,
                 y=row,
@@ -95,7 +97,7 @@ def draw_rows(
             }
         )
     shown = list(range(0, n_key, -(-n_key // _MOST_LABELS)))
-    return go.Figure(
+    return figure_of(
         traces,
         base_layout(
             palette,

@@ -16,6 +16,7 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     difference_scale,
+    figure_of,
     outline,
 )
 
@@ -47,7 +48,8 @@ def draw_matrix(
     row_block, column_block = (-(-size // MOST_CELLS) for size in cells.shape)
     shown = largest_of_blocks(cells, row_block, column_block)
     span = float(np.abs(shown).max(initial=0.0)) or 1.0
-    heatmap = go.Heatmap(
+    heatmap = dict(
+        type="heatmap",
         z=shown,
         zmin=-span,
         zmax=span,
@@ -67,7 +69,7 @@ def draw_matrix(
             )
             x, y = (across, along) if axis == "y" else (along, across)
             shapes.append(outline(x, y, palette.picked, width=2))
-    return go.Figure(
+    return figure_of(
         heatmap,
         base_layout(
             palette,

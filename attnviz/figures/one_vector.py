@@ -17,6 +17,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_labels,
     base_layout,
+    figure_of,
     hover_labels,
     share_text,
     weight_text,
@@ -143,7 +144,8 @@ def draw_one_vector(
         _title("2015: a context vector for each query, of all values", 14.0, left),
     ]
     told = hover_labels(keys)
-    values = go.Scatter(
+    values = dict(
+        type="scatter",
         name="values",
         x=places,
         y=np.full(n, _VALUES),
@@ -158,7 +160,7 @@ def draw_one_vector(
         text=[told[one] for one in at],
         hovertemplate=f"value of %{{text}}<br>weight %{{customdata:{HOVER_NUMBER}}}<extra></extra>",
     )
-    return go.Figure(
+    return figure_of(
         values,
         base_layout(
             palette,

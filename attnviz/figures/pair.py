@@ -7,9 +7,11 @@ from attnviz.figures.theme import (
     HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
+    Marks,
     Theme,
     ThemeName,
     base_layout,
+    figure_of,
     number_text,
 )
 from attnviz.heads.score import Score
@@ -48,7 +50,8 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
             (score.key, "key", "y2", palette.key),
         )
     ]
-    sums = go.Scatter(
+    sums = dict(
+        type="scatter",
         x=places,
         y=so_far,
         yaxis="y4",
@@ -103,13 +106,14 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
         ],
     )
     terms = _bars(places, added, written, "adds", "y3", palette.strong)
-    return go.Figure([*vectors, terms, sums], layout)
+    return figure_of([*vectors, terms, sums], layout)
 
 
 def _bars(
     places: np.ndarray, heights: np.ndarray, written: np.ndarray, name: str, axis: str, colour: str
-) -> go.Bar:
-    return go.Bar(
+) -> Marks:
+    return dict(
+        type="bar",
         x=places,
         y=heights,
         yaxis=axis,
@@ -121,7 +125,7 @@ def _bars(
 
 def _axis(name: str, palette: Theme, **own: object) -> dict[str, object]:
     return {
-        "domain": _PANELS[name],
+        "domain": list(_PANELS[name]),
         "nticks": 5,
         "showgrid": False,
         "zeroline": True,

@@ -12,6 +12,7 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     difference_scale,
+    figure_of,
 )
 
 MOST_POSITIONS = 128
@@ -32,8 +33,9 @@ def draw_likeness(
     lengths = np.linalg.norm(table[shown], axis=1, keepdims=True)
     unit = table[shown] / np.maximum(lengths, np.finfo(np.float32).tiny)
     edge = n_used - 0.5
-    return go.Figure(
-        go.Heatmap(
+    return figure_of(
+        dict(
+            type="heatmap",
             z=(unit @ unit.T).astype(np.float32),
             x=shown,
             y=shown,
@@ -74,9 +76,10 @@ def draw_path(
     """Positions in the plane, connected in their order; the positions of the text are marked."""
     palette = THEMES[theme]
     numbers = np.arange(len(points))
-    return go.Figure(
+    return figure_of(
         [
-            go.Scatter(
+            dict(
+                type="scatter",
                 x=points[:, 0],
                 y=points[:, 1],
                 mode="lines+markers",
@@ -85,7 +88,8 @@ def draw_path(
                 customdata=numbers,
                 hovertemplate="position %{customdata}<extra></extra>",
             ),
-            go.Scatter(
+            dict(
+                type="scatter",
                 x=points[:n_used, 0],
                 y=points[:n_used, 1],
                 mode="markers",
@@ -113,8 +117,9 @@ def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName
     rows, columns = spaced(len(table)), np.sort(np.concatenate([2 * pairs, 2 * pairs + 1]))
     cells = table[np.ix_(rows, columns)].astype(np.float32)
     span = tone_limit(table)
-    return go.Figure(
-        go.Heatmap(
+    return figure_of(
+        dict(
+            type="heatmap",
             z=cells,
             x=columns,
             y=rows,

@@ -11,9 +11,11 @@ from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
+    Marks,
     Theme,
     ThemeName,
     base_layout,
+    figure_of,
     token_labels,
 )
 from attnviz.figures.tint import BAR_TITLES, Tint, Tinting, tinting
@@ -106,7 +108,7 @@ def draw_projection(
     )
     if colours is not None:
         lines += _legend(roles, colours, tint, palette, is_flat)
-    return go.Figure([*lines, *points], layout)
+    return figure_of([*lines, *points], layout)
 
 
 def hides_labels(figure: go.Figure) -> bool:
@@ -134,9 +136,10 @@ def _ends(
     return [([int(queries[query]), int(keys[key])][::step], weight) for query, key, weight in joined]
 
 
-def _line(ends: Float[np.ndarray, "2 axis"], weight: float, palette: Theme) -> go.Scatter | go.Scatter3d:
+def _line(ends: Float[np.ndarray, "2 axis"], weight: float, palette: Theme) -> Marks:
     along = dict(zip("xyz", ends.T, strict=False))
-    return (go.Scatter if len(along) == 2 else go.Scatter3d)(
+    return dict(
+        type="scatter" if len(along) == 2 else "scatter3d",
         **along,
         mode="lines",
         line={"width": max(1.0, _WIDEST_LINE * weight), "color": palette.picked},
@@ -261,7 +264,7 @@ def _points(
     sides: list[str],
     picked: tuple[int, int] | None,
     colours: Tinting | None,
-) -> go.Scatter | go.Scatter3d:
+) -> Marks:
     rows = projection.rows(role)
     colour = {"query": palette.query, "key": palette.key, "value": palette.value}[role]
     positions = projection.position[rows]
@@ -281,7 +284,8 @@ def _points(
     }
     if is_flat:
         marker["line"] = {"width": np.where(is_picked, 2.5, 0), "color": palette.picked}
-    return (go.Scatter if is_flat else go.Scatter3d)(
+    return dict(
+        type="scatter" if is_flat else "scatter3d",
         name=_PLURALS[role],
         **along,
         mode="markers+text",
@@ -301,14 +305,13 @@ def _points(
     )
 
 
-def _legend(
-    roles: list[Role], colours: Tinting, tint: Tint, palette: Theme, is_flat: bool
-) -> list[go.Scatter | go.Scatter3d]:
+def _legend(roles: list[Role], colours: Tinting, tint: Tint, palette: Theme, is_flat: bool) -> list[Marks]:
     """Traces without points: for the shapes, then for the groups or for the bar of a scale."""
-    kind = go.Scatter if is_flat else go.Scatter3d
+    kind = "scatter" if is_flat else "scatter3d"
     nowhere: dict[str, Any] = {axis: [None] for axis in ("xy" if is_flat else "xyz")}
     shapes = [
-        kind(
+        dict(
+            type=kind,
             **nowhere,
             name=_PLURALS[role],
             mode="markers",
@@ -318,7 +321,7 @@ def _legend(
     ]
     if colours.groups:
         return shapes + [
-            kind(**nowhere, name=name, mode="lines", line={"color": colour, "width": 6})
+            dict(type=kind, **nowhere, name=name, mode="lines", line={"color": colour, "width": 6})
             for name, colour in colours.groups.items()
         ]
     bar = {
@@ -332,4 +335,7 @@ def _legend(
         "title": {"text": BAR_TITLES[tint], "side": "bottom", "font": {"size": SMALL_FONT_SIZE}},
     }
     scaled = {**colours.scale, "color": [colours.scale["cmin"]], "showscale": True, "colorbar": bar}
-    return [*shapes, kind(**nowhere, mode="markers", marker=scaled, showlegend=False, hoverinfo="skip")]
+    return [
+        *shapes,
+        dict(type=kind, **nowhere, mode="markers", marker=scaled, showlegend=False, hoverinfo="skip"),
+    ]

@@ -13,6 +13,7 @@ from attnviz.figures.theme import (
     aliases,
     axis_labels,
     base_layout,
+    figure_of,
     hover_labels,
     weight_text,
 )
@@ -40,7 +41,8 @@ def draw_ranking(
     order = seen[np.argsort(-row[seen], kind="stable")][:MOST_BARS]
     picked_column = None if picked_key is None else pattern.keys.index(picked_key)
     labels, short = hover_labels(pattern.keys), axis_labels(pattern.keys)
-    bars = go.Bar(
+    bars = dict(
+        type="bar",
         x=row[order],
         y=[labels[column] for column in order],
         orientation="h",
@@ -83,4 +85,4 @@ def draw_ranking(
             "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
         },
     )
-    return go.Figure(bars, layout)
+    return figure_of(bars, layout)

@@ -10,10 +10,12 @@ from attnviz.figures.theme import (
     HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
+    Marks,
     Theme,
     ThemeName,
     axis_title,
     base_layout,
+    figure_of,
 )
 
 _MOST_BINS = 61
@@ -35,7 +37,7 @@ def draw_spread(
         expected: variance that the products should have; the normal density with this variance and mean 0 is drawn too.
     """
     palette = THEMES[theme]
-    traces: list[go.Bar | go.Scatter] = []
+    traces: list[Marks] = []
     notes = []
     for axis, name, factor, colour in (
         ("y", "q · k", 1.0, palette.quiet),
@@ -44,7 +46,8 @@ def draw_spread(
         scores = factor * products.astype(np.float64)
         density, edges = np.histogram(scores, min(_MOST_BINS, 1 + int(len(scores) ** 0.5)), density=True)
         traces.append(
-            go.Bar(
+            dict(
+                type="bar",
                 x=(edges[:-1] + edges[1:]) / 2,
                 y=density,
                 width=np.diff(edges),
@@ -60,7 +63,8 @@ def draw_spread(
             deviation = factor * np.sqrt(expected)
             at = np.linspace(-4, 4, 81) * deviation
             traces.append(
-                go.Scatter(
+                dict(
+                    type="scatter",
                     x=at,
                     y=np.exp(-0.5 * (at / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi)),
                     yaxis=axis,
@@ -70,7 +74,7 @@ def draw_spread(
                 )
             )
     density_axis = {"visible": False, "fixedrange": True, "rangemode": "tozero"}
-    return go.Figure(
+    return figure_of(
         traces,
         base_layout(
             palette,
@@ -78,8 +82,8 @@ def draw_spread(
             margin={"l": 8, "r": 8, "t": 8, "b": 40},
             bargap=0,
             xaxis={**_axis("score", palette), "anchor": "y2"},
-            yaxis={**density_axis, "domain": _PANELS["y"]},
-            yaxis2={**density_axis, "domain": _PANELS["y2"]},
+            yaxis={**density_axis, "domain": list(_PANELS["y"])},
+            yaxis2={**density_axis, "domain": list(_PANELS["y2"])},
             annotations=notes,
         ),
     )
@@ -109,7 +113,8 @@ def draw_sharpness(
     colours = [*[palette.quiet] * (len(marks) - 1), palette.picked]
     hover = f"scale %{{x:{HOVER_NUMBER}}}: {what} %{{y:{HOVER_NUMBER}}}<extra>%{{fullData.name}}</extra>"
     traces = [
-        go.Scatter(
+        dict(
+            type="scatter",
             x=scales,
             y=random,
             name="random vectors",
@@ -117,7 +122,8 @@ def draw_sharpness(
             line={"color": palette.quiet, "width": 2, "dash": "dash"},
             hovertemplate=hover,
         ),
-        go.Scatter(
+        dict(
+            type="scatter",
             x=[random_mark],
             y=[np.interp(np.log(random_mark), np.log(scales), random)],
             name="random vectors",
@@ -131,7 +137,8 @@ def draw_sharpness(
             },
             hovertemplate=hover,
         ),
-        go.Scatter(
+        dict(
+            type="scatter",
             x=scales,
             y=row,
             name="this row",
@@ -139,7 +146,8 @@ def draw_sharpness(
             line={"color": palette.strong, "width": 2.5},
             hovertemplate=hover,
         ),
-        go.Scatter(
+        dict(
+            type="scatter",
             x=list(marks.values()),
             y=on_row,
             name="this row",
@@ -166,7 +174,7 @@ def draw_sharpness(
         for (name, at), colour in zip(marks.items(), colours, strict=True)
     ]
     top = 1.08 * max(float(row.max()), float(random.max()), even)
-    return go.Figure(
+    return figure_of(
         traces,
         base_layout(
             palette,

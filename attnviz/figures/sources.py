@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import FONT_SIZE, THEMES, ThemeName, base_layout
+from attnviz.figures.theme import (
+    FONT_SIZE,
+    THEMES,
+    ThemeName,
+    base_layout,
+    figure_of,
+)
 from attnviz.records import Kind, Record
 
 LETTERS = {"query": "n", "key": "n", "d_model": "d_model", "d_head": "d_k"}
@@ -93,8 +99,9 @@ def draw_sources(kind: Kind, sizes: Sizes | None = None, *, theme: ThemeName = "
         (vectors[2], output),
     ]
     boxes = [*texts, *matrices, *vectors, weights, output]
-    return go.Figure(
-        go.Scatter(
+    return figure_of(
+        dict(
+            type="scatter",
             x=[box.middle for box in boxes],
             y=[box.row for box in boxes],
             text=[box.text for box in boxes],

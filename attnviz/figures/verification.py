@@ -9,6 +9,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    figure_of,
     outline,
     power_text,
     weight_scale,
@@ -44,7 +45,8 @@ def draw_errors(
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.maximum(np.log10(errors / tolerances), _SMALLEST)
     exponents = np.arange(_SMALLEST, 1)
-    cells = go.Heatmap(
+    cells = dict(
+        type="heatmap",
         z=np.nan_to_num(shares, nan=0.0, posinf=0.0, neginf=_SMALLEST),  # NaN has failed
         zmin=_SMALLEST,
         zmax=0,
@@ -83,7 +85,7 @@ def draw_errors(
         yaxis={**axis, "autorange": "reversed", "title": axis_title("layer", palette.text)},
         shapes=frames,
     )
-    return go.Figure(cells, layout)
+    return figure_of(cells, layout)
 
 
 def _told(errors: np.ndarray, tolerances: np.ndarray) -> np.ndarray:
