@@ -20,6 +20,7 @@ from ui.page import bundles, controls, downloads, errors, lesson, navigation
 from ui.page.navigation import Places
 from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
+from ui.streamlit_fixes.one_value import read_one_value
 from ui.streamlit_fixes.runs_in_turn import take_turns
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.findings import finding, place, strongest_key
@@ -29,6 +30,7 @@ from ui.work.opened_bundles import opened
 from ui.work.turns import line
 
 keep_clicks()
+read_one_value()
 take_turns(line.enter, line.leave)
 
 _ICON = Path(__file__).parent / "icon.png"
