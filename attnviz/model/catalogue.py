@@ -7,6 +7,7 @@ is imported.
 import os
 import re
 from dataclasses import dataclass
+from functools import cache
 from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
@@ -90,10 +91,16 @@ def offer(name: str) -> Offer:
     )
 
 
+@cache
+def _embedded_version() -> str:
+    """Of the package, whose metadata are a file that takes a millisecond to read."""
+    return version(EMBEDDED_PACKAGE)
+
+
 def locate(one: Offer) -> Location | None:
     """Where a model's weights are on this disk, or None when they have to be downloaded first."""
     if one.folder is not None:
-        revision = version(EMBEDDED_PACKAGE) if one.name == EMBEDDED else _LOCAL_FOLDER
+        revision = _embedded_version() if one.name == EMBEDDED else _LOCAL_FOLDER
         return Location(folder=one.folder, revision=revision)
     if one.repository is None:
         return None

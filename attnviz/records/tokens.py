@@ -62,11 +62,12 @@ class Tokens(Record):
 
     def label(self, first: int, stop: int) -> str:
         """The tokens from one position up to another as text, with word pieces joined."""
-        continued = self.continues_word
         written = self.labels[first]
-        for position in range(first + 1, stop):
-            label = self.labels[position]
-            written += label.removeprefix("##") if continued[position] else f" {label}"
+        if stop > first + 1:
+            continued = self.continues_word
+            for position in range(first + 1, stop):
+                label = self.labels[position]
+                written += label.removeprefix("##") if continued[position] else f" {label}"
         return written
 
 

@@ -1,6 +1,7 @@
 """A browser that is clicked twice in a row sends with the second click what its widgets held before the first."""
 
 import pytest
+from streamlit.runtime.state.session_state import SessionState
 
 from tests.app.screen import assert_no_exception, open_page, shown
 
@@ -101,3 +102,13 @@ def test_what_a_page_is_filled_with_reaches_a_browser_that_missed_its_first_draw
         )
         at.run()
     assert sent == [[True, True], [True, False], [False, False]]  # once where a text may be being typed
+
+
+def test_a_field_reads_no_other_value(one_further, monkeypatch):
+    read = []
+    everything = SessionState.filtered_state
+    noted = property(lambda self: read.append(self) or everything.fget(self))
+    monkeypatch.setattr(SessionState, "filtered_state", noted)
+    one_further.button(key="head_next").click().run()
+    assert place(one_further) == (2, 6)
+    assert read == []

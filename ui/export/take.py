@@ -46,7 +46,7 @@ def take(
         page: name of the page, which a bundle notes.
         points: makes the CSV of a map's points for a bundle.
     """
-    selection = view.selection
+    selection, key = view.selection, _key(view)
     stem = f"attnviz-layer{selection.layer}-head{selection.head}"
     with (
         st.container(key="take"),
@@ -59,7 +59,7 @@ def take(
                 for key, name in figures.items()
             },
             stem=stem,
-            python=python_lines(view, _key(view)) if python is None else python,
+            python=python_lines(view, key) if python is None else python,
             citation=bibtex(view),
             link=bool(of_session(Link).params) and not selection.bundle,
             theme=view.theme,
@@ -67,7 +67,7 @@ def take(
         csv_button(numbers, csv or partial(_matrix, view), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",
-            data=partial(_bundle_file, _bundle_maker(view, page), drawn, csv, points),
+            data=partial(_bundle_file, _bundle_maker(view, key, page), drawn, csv, points),
             file_name=f"{stem}.zip",
             mime="application/zip",
             on_click="ignore",
@@ -124,9 +124,9 @@ def _bundle_file(
     return write_bundle(make(), content)
 
 
-def _bundle_maker(view: View, page: str) -> Callable[[], Bundle]:
+def _bundle_maker(view: View, key: int, page: str) -> Callable[[], Bundle]:
     """Makes the bundle of a view, in a thread that knows no session: what is the session's is looked up here."""
-    selection, key = view.selection, _key(view)
+    selection = view.selection
     bundle = opened(selection.bundle)
 
     def make() -> Bundle:

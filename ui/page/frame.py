@@ -22,6 +22,7 @@ from ui.page import bundles, controls, downloads, errors, lesson, navigation
 from ui.page.navigation import Places
 from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
+from ui.streamlit_fixes.one_value import read_one_value
 from ui.streamlit_fixes.out_of_memory import end_in_a_sentence
 from ui.streamlit_fixes.runs_in_turn import Run, take_turns
 from ui.streamlit_fixes.stale_values import open_page
@@ -45,6 +46,7 @@ def _ended(run: Run) -> None:
 
 
 keep_clicks()
+read_one_value()
 take_turns(line.enter, line.leave, _ended)
 end_in_a_sentence(errors.show)
 

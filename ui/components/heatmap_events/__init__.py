@@ -89,7 +89,9 @@ def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
     if cell is None:
         return ""
     row, column = cell
-    said = f"query {_names(pattern.queries)[row]} → key {_names(pattern.keys)[column]}: "
+    query = label_at(pattern.queries.labels[row], pattern.queries.positions[row])
+    key = label_at(pattern.keys.labels[column], pattern.keys.positions[column])
+    said = f"query {query} → key {key}: "
     said += f"{MEASURE_NAMES[pattern.measure]} {weight_text(float(pattern.weights[row, column]))}"
     return (
         said if pattern.scores is None else f"{said}, score {weight_text(float(pattern.scores[row, column]))}"

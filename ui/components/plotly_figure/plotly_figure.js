@@ -46,7 +46,7 @@ function show({ data, parentElement }) {
   if (place.text !== text) {
     const { key, figure, alt, plotly } = JSON.parse(text);
     Object.assign(place, { text, key, figure, role: "figure", ariaLabel: alt });
-    place.style.height = `${figure.layout.height}px`; // its room, before it is drawn; a style may make it less
+    place.style.height = `${figure.layout.height}px`;
     loadPlotly(plotly).then(() => {
       if (!place.isConnected) return;
       if (!place.draw) begin(place);
