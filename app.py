@@ -11,10 +11,11 @@ from ui.page.navigation import PAGES
 from ui.page.style import style
 from ui.streamlit_fixes.first_html import first_html
 from ui.streamlit_fixes.no_address_lookup import look_nothing_up
-from ui.work import gate
+from ui.work import gate, metrics
 from ui.work.serving import serving
 
 look_nothing_up()
+metrics.serve()
 
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")
