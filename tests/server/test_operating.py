@@ -273,7 +273,7 @@ def test_memory_is_back_after_visitors_have_left(server):
         n_idle = len(server.events("idle"))
 
         async def one(number: int) -> None:
-            async with visit(server.address, text=sentence(number, 150)) as visitor:
+            async with visit(server.address, text=sentence(number, 480)) as visitor:
                 await visitor.settle(LONG)
 
         for first in numbers[::PEOPLE]:

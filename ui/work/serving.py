@@ -42,6 +42,8 @@ async def serving(_: Any) -> AsyncIterator[None]:
 
 
 def _ended(run: Run) -> None:
+    if run.outcome == "done" and not run.is_block:
+        jobs.looked_away(time.monotonic() - run.seconds)
     events.ran(
         st.context.headers.get(VISITOR),
         run.page,
