@@ -14,11 +14,12 @@ from ui.page.navigation import PAGES
 from ui.page.style import style
 from ui.streamlit_fixes.first_html import first_html
 from ui.streamlit_fixes.no_address_lookup import look_nothing_up
-from ui.work import gate
+from ui.work import gate, metrics
 from ui.work.serving import serving
 
 look_nothing_up()
 config.set_option("server.maxUploadSize", UPLOAD_MB)  # whoever asks Streamlit directly, too
+metrics.serve()
 
 _STYLE = style()
 _BASE = str(st.get_option("server.baseUrlPath")).strip("/")

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
-from ui.work import jobs
+from ui.work import jobs, watchers
 from ui.work.jobs import Call, Job
 from ui.work.process import Process, WorkerLostError
 from ui.work.turns import Line
@@ -54,7 +54,7 @@ def sessions(monkeypatch):
     """Says who looks."""
 
     def look_as(name: str) -> None:
-        monkeypatch.setattr(jobs, "_session", lambda: name)
+        monkeypatch.setattr(watchers, "session", lambda: name)
 
     return look_as
 
@@ -219,7 +219,7 @@ class TestLooking:
         job, _ = endless
         job.watch()
         wait(lambda: job.share == 0.5)
-        monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+        monkeypatch.setattr(watchers, "PATIENCE", 0.0)
         wait(lambda: job.share == 0.0)
         assert not job.running
 
@@ -276,6 +276,34 @@ class TestLooking:
         monkeypatch.setattr(jobs, "get_run_yield_check", lambda: gone)
         with pytest.raises(InterruptedError):
             job.wait()
+        assert not job.running
+        wait(lambda: job.share == 0.0)
+
+    def test_of_somebody_whose_page_is_open_counts_for_longer(self, endless, sessions, monkeypatch):
+        """They may wait in line, or look at another window."""
+        job, _ = endless
+        monkeypatch.setattr(watchers, "PATIENCE", 0.0)
+        monkeypatch.setattr(watchers, "_is_open", lambda session: session == "open")
+        sessions("open")
+        job.watch()
+        wait(lambda: job.share == 0.5)
+        assert job.running
+        monkeypatch.setattr(watchers, "LONG_PATIENCE", 0.0)
+        wait(lambda: job.share == 0.0)
+
+    def test_ends_when_a_page_was_drawn_that_does_not(self, endless, sessions, monkeypatch):
+        job, _ = endless
+        monkeypatch.setattr(watchers, "_is_open", lambda session: True)
+        sessions("one")
+        before = time.monotonic()
+        job.watch()
+        jobs.looked_away(before)  # drawn anew, with the job
+        wait(lambda: job.share == 0.5)
+        sessions("other")
+        jobs.looked_away(time.monotonic())
+        assert job.running
+        sessions("one")
+        jobs.looked_away(time.monotonic())
         assert not job.running
         wait(lambda: job.share == 0.0)
 
@@ -409,14 +437,14 @@ class TestKept:
     def test_by_bytes(self, monkeypatch, sessions):
         monkeypatch.setattr(jobs, "_kept", OrderedDict())
         monkeypatch.setattr(jobs, "JOBS_MB", 0.0025)
-        monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+        monkeypatch.setattr(watchers, "PATIENCE", 0.0)
         made = []
         for name in "abc":
             sessions(name)
             work = jobs.job(name, 0, lambda: [(bytes, (1000,), {})])
-            monkeypatch.setattr(jobs, "PATIENCE", LONG)
+            monkeypatch.setattr(watchers, "PATIENCE", LONG)
             done(work)
-            monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+            monkeypatch.setattr(watchers, "PATIENCE", 0.0)
             made.append(work)
         assert jobs.state().kept_bytes == sum(
             one.n_bytes for one in made

@@ -24,30 +24,14 @@ from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
 from ui.streamlit_fixes.one_value import read_one_value
 from ui.streamlit_fixes.out_of_memory import end_in_a_sentence
-from ui.streamlit_fixes.runs_in_turn import Run, take_turns
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.findings import finding, place, strongest_key
 from ui.words.literal import literal
-from ui.work import cache, events
-from ui.work.gate import VISITOR
+from ui.work import cache
 from ui.work.opened_bundles import opened
-from ui.work.turns import line
-
-
-def _ended(run: Run) -> None:
-    events.ran(
-        st.context.headers.get(VISITOR),
-        run.page,
-        run.outcome,
-        waited=run.waited,
-        seconds=run.seconds,
-        is_block=run.is_block,
-    )
-
 
 keep_clicks()
 read_one_value()
-take_turns(line.enter, line.leave, _ended)
 end_in_a_sentence(errors.show)
 
 _ICON = Path(__file__).parent / "icon.png"

@@ -1,7 +1,7 @@
 """When the last visitor has left, the memory that they needed goes back to the system.
 
 One concept: being idle. What visitors leave is freed as they come and go, but Python's garbage and the C library's free blocks
-stay with the process: 130 MB after twenty visitors with 150 tokens each. To collect them takes half a second in which no page
+stay with the process: a hundred MB after twelve visitors with 150 tokens each. To collect them takes half a second in which no page
 runs, so that it is done while nobody is there.
 """
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from queue import Empty
 from typing import Any
 
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
 from ui.limits import JOBS, JOBS_MB, WORKERS
@@ -26,13 +25,12 @@ from ui.work import events
 from ui.work.memory import n_bytes
 from ui.work.process import ENDED, Process, Processes, as_raised, lost
 from ui.work.turns import LOOK_SECONDS, line
+from ui.work.watchers import Watchers
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A function of attnviz with its arguments. What it is given as ``progress`` is replaced by a function that notes
 the share that is done, 0 to 1, and that ends the call when its last visitor has left."""
 
-PATIENCE = 5.0
-"""Seconds after which a visitor who was not heard of has left; a page that waits asks twice a second."""
 LAST_SHARE = 5.0
 """Seconds for a call that nobody waits for to tell its next share, with which it ends; its process is ended after that, and
 with it the model that it has loaded."""
@@ -58,8 +56,7 @@ class Job:
         self._calls = calls
         self._waiting = deque(range(len(calls)))
         self._under_way: dict[int, float] = {}  # call -> share of it that is done
-        self._watchers: dict[str, float] = {}  # session -> when it last looked
-        self._left: set[str] = set()  # sessions that do not want it to go on
+        self._watchers = Watchers()
         self._progress: events.Progress | None = None  # while it is under way
 
     @property
@@ -83,12 +80,12 @@ class Job:
     def running(self) -> bool:
         """Whether there is more to come without asking for it."""
         with _lock:
-            return self._is_watched() and self.error is None and bool(self._waiting or self._under_way)
+            return bool(self._watchers) and self.error is None and bool(self._waiting or self._under_way)
 
     def watch(self) -> None:
         """Says that this session looks, which starts the work and keeps it going."""
         with _lock:
-            self._watchers[_session()] = time.monotonic()
+            self._watchers.look()
         _workers.work_on(self)
 
     def prefer(self, number: int) -> None:
@@ -101,14 +98,13 @@ class Job:
     def leave(self) -> None:
         """Says that this session no longer looks, and does not want to."""
         with _lock:
-            self._watchers.pop(_session(), None)
-            self._left.add(_session())
+            self._watchers.leave()
 
     @property
     def was_left(self) -> bool:
         """Whether this session has left it, and not gone on since."""
         with _lock:
-            return _session() in self._left
+            return self._watchers.lost_me
 
     @property
     def is_awaited(self) -> bool:
@@ -119,7 +115,7 @@ class Job:
         """Forgets the error and that this session has left, so that what is missing is made when a visitor watches."""
         with _lock:
             self.error = None
-            self._left.discard(_session())
+            self._watchers.come_back()
 
     def wait(self) -> list[Any]:
         """The results, once all are there; other visitors' pages have the turn until then.
@@ -141,7 +137,7 @@ class Job:
                     look()
         finally:  # where this visitor has gone, or asked for something newer, nobody may be left
             with _lock:
-                self._watchers.pop(_session(), None)
+                self._watchers.look_away()
 
     def _share(self) -> float:
         left = len(self._waiting) + len(self._under_way) - sum(self._under_way.values())
@@ -160,12 +156,8 @@ class Job:
             events.job_ended(self.name, "failed" if self.error else left, self._progress.seconds, self.error)
             self._progress = None
 
-    def _is_watched(self) -> bool:
-        now = time.monotonic()
-        return any(now - seen < PATIENCE for seen in self._watchers.values())
-
     def _can_go_on(self) -> bool:
-        return bool(self._waiting) and self.error is None and self._is_watched()
+        return bool(self._waiting and self._watchers) and self.error is None
 
 
 def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
@@ -188,7 +180,7 @@ def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
 
 def _make_room(newest: Job) -> None:
     """Lets go of jobs that nobody looks at, those asked for longest ago first, until there is room for the others."""
-    unwatched = [one for one, job in _kept.items() if job is not newest and not job._is_watched()]
+    unwatched = [one for one, job in _kept.items() if job is not newest and not job._watchers]
     for one in unwatched:
         if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
             break
@@ -327,7 +319,7 @@ class _Workers(Processes):
                 if what == "share":
                     job._under_way[number] = min(1.0, max(0.0, value))
                     job._note()
-                is_watched = job._is_watched()
+                is_watched = bool(job._watchers)
             if is_watched:
                 unwatched_since = None
             elif unwatched_since is None:
@@ -346,6 +338,8 @@ def end() -> None:
     _workers.end()
 
 
-def _session() -> str:
-    context = get_script_run_ctx(suppress_warning=True)
-    return context.session_id if context else ""
+def looked_away(since: float) -> None:
+    """Says that this session's page was drawn anew since then: at what it did not ask for it no longer looks."""
+    with _lock:
+        for job in (*_workers._jobs, *_kept.values()):
+            job._watchers.looked_away(since)

@@ -49,6 +49,7 @@ def begin(level: int = logging.INFO) -> logging.Formatter:
     line, handler = Line(), logging.StreamHandler(sys.stderr)
     handler.setFormatter(line)
     logging.getLogger().addHandler(handler)
+    logging.captureWarnings(True)
     _log.setLevel(level)
     return line
 

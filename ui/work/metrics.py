@@ -4,7 +4,7 @@ One concept: the metrics' port. It is off unless the operator names one, and bou
 how much is done here is nobody else's business.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 from prometheus_client.core import GaugeMetricFamily
@@ -50,28 +50,21 @@ class Now(Collector):
         yield from (kept, most, entries)
 
 
-def serve() -> Callable[[], None]:
-    """Serves the metrics where the operator wants them; gives what ends that.
+def serve() -> None:
+    """Serves the metrics as long as this process lives, where the operator wants them.
 
     Raises:
         SystemExit: that address cannot be listened at, which ends the start with its sentence.
     """
     if not METRICS_PORT:
-        return lambda: None
+        return
     registry = CollectorRegistry()
     for one in (REGISTRY, Now(), ProcessCollector(registry=None)):
         registry.register(one)
     try:
-        server, thread = start_http_server(METRICS_PORT, METRICS_ADDRESS, registry)
+        start_http_server(METRICS_PORT, METRICS_ADDRESS, registry)
     except (OSError, OverflowError) as error:
         raise SystemExit(
             f"/metrics cannot listen at port {METRICS_PORT} of {METRICS_ADDRESS} ({error}). Change ATTNVIZ_METRICS_PORT or "
             "ATTNVIZ_METRICS_ADDRESS and start attnviz again."
         ) from None
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-    return stop

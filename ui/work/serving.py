@@ -10,30 +10,48 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import streamlit as st
+
 from attnviz import __version__
 from attnviz.errors import AttnvizError
 from attnviz.model.catalogue import default_model, offer
 from ui.limits import PEOPLE, RUNS, WARM, WORKERS
 from ui.streamlit_fixes.log_lines import format_logs
-from ui.work import cache, events, idle, jobs, log, metrics
+from ui.streamlit_fixes.runs_in_turn import Run, take_turns
+from ui.work import cache, events, idle, jobs, log, memory
+from ui.work.gate import VISITOR
+from ui.work.turns import line
 from ui.work.with_model import warm
 
 
 @asynccontextmanager
 async def serving(_: Any) -> AsyncIterator[None]:
-    """From the start of the server to its end."""
+    """From the start of the server, before the first visitor, to its end."""
     since = time.monotonic()
+    memory.use_few_heaps()
     format_logs(log.begin())
-    stop_metrics = metrics.serve()
+    take_turns(line.enter, line.leave, _ended)
     events.started(version=__version__, people=PEOPLE, runs=RUNS, workers=WORKERS)
     if WARM == "yes":
         threading.Thread(target=_make_ready, daemon=True, name="make ready").start()
     giving_back = asyncio.create_task(idle.give_back_memory())
     yield
     giving_back.cancel()
-    stop_metrics()
     jobs.end()
     events.stopped(time.monotonic() - since)
+
+
+def _ended(run: Run) -> None:
+    if run.outcome == "done" and not run.is_block:
+        jobs.looked_away(time.monotonic() - run.seconds)
+    events.ran(
+        st.context.headers.get(VISITOR),
+        run.page,
+        run.outcome,
+        waited=run.waited,
+        seconds=run.seconds,
+        is_block=run.is_block,
+    )
 
 
 def _make_ready() -> None:
