@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 ADDRESS ?= localhost
+MINUTES ?= 480
 
 # Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
 PYTHON ?= python3 python3.13 python3.12 python3.11
@@ -16,7 +17,7 @@ INSTALLED_BENCH := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run check test quick app chromium browser bench families lessons screenshots links clean
+.PHONY: help install run check test quick app chromium browser fuzz bench families lessons screenshots links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -25,7 +26,7 @@ install: $(INSTALLED) ## Make .venv with what attnviz needs
 
 run: $(INSTALLED) ## Start attnviz and print its address (PORT=8501, ADDRESS=localhost)
 	@exec $(BIN)/python -m streamlit run app.py \
-		--server.headless true --server.address $(ADDRESS) --server.port $(PORT)
+		--server.headless true --server.address $(ADDRESS) --browser.serverAddress $(ADDRESS) --server.port $(PORT)
 
 check: $(INSTALLED_DEV) ## Formatting, lint and types
 	$(BIN)/ruff format --check
@@ -37,12 +38,12 @@ SPREAD := -n 2 --dist worksteal
 AS_SERVED := --jaxtyping-packages=
 
 # Two workers with two threads each take longer than with one each.
-test quick app browser: export OMP_NUM_THREADS ?= 1
+test quick app browser fuzz: export OMP_NUM_THREADS ?= 1
 
 test: check chromium ## Everything: check, the examples in docstrings and docs, and all tests
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
 	$(BIN)/python -m pytest tests/unit tests/parity tests/property $(SPREAD)
-	$(BIN)/python -m pytest tests/app tests/server tests/browser $(AS_SERVED) $(SPREAD)
+	$(BIN)/python -m pytest tests/app tests/server tests/browser tests/fuzz $(AS_SERVED) $(SPREAD)
 
 quick: check ## The fast tests alone, in a minute and a half
 	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" $(SPREAD)
@@ -52,6 +53,9 @@ app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
 
 browser: chromium ## Only the tests in a real Chromium
 	$(BIN)/python -m pytest tests/browser $(AS_SERVED) $(SPREAD)
+
+fuzz: $(INSTALLED_DEV) ## Any texts, links, files and messages, for a night (MINUTES=480)
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
 	@$(BIN)/python tests/browser/find_chromium.py
