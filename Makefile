@@ -7,6 +7,7 @@ ADDRESS ?= localhost
 PROCESSES ?= 0
 MODELS ?=
 SERVICE ?= pypi
+MINUTES ?= 480
 
 # Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
 PYTHON ?= python3 python3.13 python3.12 python3.11
@@ -21,7 +22,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run serve image image-test check test quick app chromium nginx browser bench load families lessons screenshots lock audit links clean
+.PHONY: help install run serve image image-test check test quick app chromium nginx browser fuzz bench load families lessons screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,7 +31,7 @@ install: $(INSTALLED) ## Make .venv with what attnviz needs
 
 run: $(INSTALLED) ## Start attnviz and print its address (PORT=8501, ADDRESS=localhost)
 	@exec $(BIN)/python -m streamlit run app.py \
-		--server.headless true --server.address $(ADDRESS) --server.port $(PORT)
+		--server.headless true --server.address $(ADDRESS) --browser.serverAddress $(ADDRESS) --server.port $(PORT)
 
 serve: $(INSTALLED) ## Start attnviz for many people: a process for each core behind nginx (PROCESSES=n, PORT, ADDRESS)
 	@exec $(BIN)/python -m deploy.serve --address $(ADDRESS) --port $(PORT) --processes $(PROCESSES)
@@ -51,12 +52,12 @@ SPREAD := -n 2 --dist worksteal
 AS_SERVED := --jaxtyping-packages=
 
 # Two workers with two threads each take longer than with one each.
-test quick app browser: export OMP_NUM_THREADS ?= 1
+test quick app browser fuzz: export OMP_NUM_THREADS ?= 1
 
 test: check chromium nginx ## Everything: check, the examples in docstrings and docs, and all tests
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
 	$(BIN)/python -m pytest tests/unit tests/parity tests/property tests/deploy $(SPREAD)
-	$(BIN)/python -m pytest tests/app tests/server tests/browser $(AS_SERVED) $(SPREAD)
+	$(BIN)/python -m pytest tests/app tests/server tests/browser tests/fuzz $(AS_SERVED) $(SPREAD)
 
 quick: check ## The fast tests alone, in a minute and a half
 	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" $(SPREAD)
@@ -66,6 +67,9 @@ app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
 
 browser: chromium nginx ## Only the tests in a real Chromium
 	$(BIN)/python -m pytest tests/browser $(AS_SERVED) $(SPREAD)
+
+fuzz: $(INSTALLED_DEV) ## Any texts, links, files and messages, for a night (MINUTES=480)
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
 	@$(BIN)/python tests/browser/find_chromium.py

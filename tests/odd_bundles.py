@@ -141,7 +141,6 @@ def odd() -> dict[str, bytes]:
         "one key for everybody": bundle(trace(2, 3, 6, allowed=np.eye(6, dtype=bool)[None])),
         "a key that nobody sees": bundle(trace(2, 3, 6, allowed=unseen), key=3),
         "a bias as large as can be": bundle(trace(2, 3, 6, bias=huge)),
-        "one head of 1,024 tokens": bundle(trace(1, 1, 1024, 1)),
         "one head, one dimension, one token": bundle(trace(1, 1, 1, 1)),
         "two tokens": bundle(trace(2, 3, 2)),
         "only special tokens": bundle(trace(2, 3, 6, of_tokens={"is_special": np.ones(6, dtype=bool)})),
@@ -189,3 +188,8 @@ def odd() -> dict[str, bytes]:
             renormalised=True,
         ),
     }
+
+
+def long() -> dict[str, bytes]:
+    """The same of a text as long as can be, which pages take a while for."""
+    return {"one head of 1,024 tokens": bundle(trace(1, 1, 1024, 1))}

@@ -123,8 +123,8 @@ class Visitor:
             state.widget_states.widgets.append(one)
         await self.send_raw(message.SerializeToString())
 
-    async def send_raw(self, data: bytes) -> None:
-        """Sends any bytes."""
+    async def send_raw(self, data: bytes | str) -> None:
+        """Sends any bytes, or a frame of text."""
         await self._socket.send(data)
 
     async def click(self, key: str) -> None:

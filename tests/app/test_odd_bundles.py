@@ -6,7 +6,7 @@ The kinds that once did; `tests/fuzz` goes through all of `tests.odd_bundles`.
 import pytest
 
 from tests.app.screen import errors, open_page, unescaped
-from tests.odd_bundles import odd
+from tests.odd_bundles import long, odd
 from ui.page.navigation import PAGES
 
 KINDS = (
@@ -21,7 +21,7 @@ KINDS = (
 
 @pytest.fixture(scope="module")
 def bundles():
-    made = odd()
+    made = odd() | long()
     return {name: made[name] for name in KINDS}
 
 

@@ -5,12 +5,16 @@ import asyncio
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from ui.work import gate
+from ui.work import gate, uploads
 from ui.work.gate import Gate
 
 
 def message(**fields: object) -> bytes:
     return BackMsg(**fields).SerializeToString()
+
+
+def frame(data: bytes) -> dict:
+    return {"type": "websocket.receive", "bytes": data}
 
 
 def through(*sent: dict, scope: dict | None = None) -> tuple[list, list]:
@@ -31,10 +35,6 @@ def through(*sent: dict, scope: dict | None = None) -> tuple[list, list]:
     return received, answered
 
 
-def frame(data: bytes) -> dict:
-    return {"type": "websocket.receive", "bytes": data}
-
-
 def test_a_click_is_passed_on_and_what_would_empty_all_caches_is_not():
     click = frame(message(rerun_script={"query_string": "layer=3"}))
     clear = frame(message(clear_cache=True))
@@ -43,10 +43,84 @@ def test_a_click_is_passed_on_and_what_would_empty_all_caches_is_not():
     assert received == [click]
 
 
-@pytest.mark.parametrize("data", [b"\xff\xff\xff", b""])
-def test_what_is_no_message_is_streamlit_s_to_refuse(data):
-    received, _ = through(frame(data))
-    assert received == ([frame(data)] if data else [])
+@pytest.mark.parametrize(
+    "sent", [frame(b"\xff\xff\xff"), frame(b""), {"type": "websocket.receive", "text": "hello"}]
+)
+def test_what_is_no_message_is_not_passed_on(sent):
+    click = frame(message(rerun_script={}))
+    received, answered = through(sent, click)
+    assert received == [click]
+    assert answered == []
+
+
+def test_a_message_that_no_page_sends_is_not_passed_on():
+    long_link = frame(message(rerun_script={"query_string": "a" * (gate.LONGEST_QUERY + 1)}))
+    widgets = [{"id": str(number)} for number in range(gate.MOST_WIDGETS + 1)]
+    many = frame(message(rerun_script={"widget_states": {"widgets": widgets}}))
+    click = frame(
+        message(
+            rerun_script={"query_string": "a" * gate.LONGEST_QUERY, "widget_states": {"widgets": widgets[1:]}}
+        )
+    )
+    received, _ = through(long_link, many, click)
+    assert received == [click]
+
+
+class TestUploads:
+    """As long as there is room for all that visitors have brought."""
+
+    def put(self, length: int | None, *more: tuple[bytes, bytes]) -> dict:
+        length_header = [] if length is None else [(b"content-length", str(length).encode())]
+        path = "/base/_stcore/upload_file/session/file"
+        return {"type": "http", "method": "PUT", "path": path, "headers": [*length_header, *more]}
+
+    @pytest.fixture
+    def asked(self, monkeypatch):
+        """What comes of an upload, and how many bytes were on their way when the server had it."""
+        monkeypatch.setattr(uploads, "UPLOADS_MB", 7)
+        monkeypatch.setattr(uploads, "_forget_who_has_left", lambda: None)
+        seen = []
+
+        async def server(scope, receive, send):
+            seen.append(uploads.n_bytes())
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+
+        def ask(scope):
+            answered = []
+
+            async def send(one):
+                answered.append(one)
+
+            asyncio.run(Gate(server)(scope, None, send))
+            return answered[0]["status"], dict(answered[0]["headers"])
+
+        return ask, seen
+
+    def test_one_that_fits_is_let_in_and_counts_meanwhile(self, asked):
+        ask, seen = asked
+        assert ask(self.put(7_000_000)) == (204, {})
+        assert ask(self.put(3)) == (204, {})
+        assert seen == [7_000_000, uploads.SMALLEST]
+        assert uploads.n_bytes() == 0
+
+    def test_one_that_does_not_is_asked_to_come_later(self, asked):
+        ask, seen = asked
+        assert ask(self.put(7_000_001)) == (503, {b"retry-after": b"60"})
+        with uploads.arriving(6_500_000) as has_room:
+            assert has_room
+            assert ask(self.put(3))[0] == 503
+        assert seen == []
+
+    def test_bundles_that_are_open_count(self, asked, monkeypatch):
+        ask, _ = asked
+        monkeypatch.setattr(uploads.opened_bundles, "n_bytes", lambda: 6_500_000)
+        assert ask(self.put(3))[0] == 503
+
+    @pytest.mark.parametrize("length", [None, 3])
+    def test_one_that_does_not_say_how_long_it_is_is_refused(self, asked, length):
+        ask, seen = asked
+        assert ask(self.put(length, (b"transfer-encoding", b"chunked")))[0] == 411
+        assert seen == []
 
 
 def test_a_page_counts_while_it_is_open():

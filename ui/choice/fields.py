@@ -325,5 +325,5 @@ def _number(text: str, *, whole: bool) -> int | float | None:
         return None
     if not math.isfinite(number) or (whole and number != int(number)):
         return None
-    number = min(max(number, -_LARGEST_NUMBER), _LARGEST_NUMBER)
+    number = min(max(number, float(-_LARGEST_NUMBER)), float(_LARGEST_NUMBER))
     return int(number) if whole else number

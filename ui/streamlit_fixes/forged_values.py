@@ -15,6 +15,10 @@ from streamlit.runtime.state.session_state import SessionState, WStates
 _ALIKE: dict[str | None, str] = {"int_value": "number", "double_value": "number"}
 
 
+LARGEST = 5_000_000
+"""Bytes of a value; the longest field takes a million characters, of up to four bytes each."""
+
+
 def without_forged(session: SessionState, sent: WidgetStates | None) -> WidgetStates | None:
     """The values that widgets of this session could have sent; what they may mean is the page's to check."""
     if sent is None:
@@ -27,6 +31,8 @@ def without_forged(session: SessionState, sent: WidgetStates | None) -> WidgetSt
 def _could_be_sent(session: SessionState, one: WidgetState) -> bool:
     metadata = session._new_widget_state.widget_metadata.get(one.id)
     kind = one.WhichOneof("value")
+    if one.ByteSize() > LARGEST:
+        return False
     if metadata is None or _ALIKE.get(kind, kind) != _ALIKE.get(metadata.value_type, metadata.value_type):
         return False
     if kind in ("json_value", "json_trigger_value") and not _is_state(getattr(one, kind)):

@@ -24,7 +24,6 @@ Server = Callable[[Message, Receive, Send], Awaitable[None]]
 
 PASSED_ON = frozenset(
     (
-        "rerun_script",
         "stop_script",
         "app_heartbeat",
         "file_urls_request",
@@ -32,8 +31,12 @@ PASSED_ON = frozenset(
         "load_git_info",
     )
 )
-"""Messages of a browser that are for that visitor alone. Not "clear_cache", which empties every cache of Streamlit's for
+"""Messages of a browser that are for that visitor alone, beside "rerun_script", which asks for a page. Not "clear_cache", which empties every cache of Streamlit's for
 everybody, and not what is meant for development."""
+LONGEST_QUERY = 200_000
+"""Characters of a query string; the longest link of attnviz has 60,000."""
+MOST_WIDGETS = 2000
+"""Values of widgets in a message; no page has 300."""
 CLOSED = ("/_stcore/metrics",)
 """Addresses of Streamlit's that are not for visitors."""
 UPLOADS = "/_stcore/upload_file/"
@@ -115,7 +118,7 @@ class Gate:
         async def passed_on() -> Message:
             while True:
                 message = await receive()
-                if _is_passed_on(message.get("bytes")):
+                if message["type"] != "websocket.receive" or _is_passed_on(message.get("bytes")):
                     return message
 
         try:
@@ -134,10 +137,13 @@ async def _answer(send: Send, status: int, *headers: tuple[bytes, bytes]) -> Non
 
 
 def _is_passed_on(data: bytes | None) -> bool:
-    if data is None:
-        return True
+    """Whether it is a message that a browser sends; Streamlit writes a traceback into the log for what is none."""
     try:
-        kind = BackMsg.FromString(data).WhichOneof("type")
+        message = BackMsg.FromString(data or b"")
     except DecodeError:
-        return True  # Streamlit closes the socket
+        return False
+    kind = message.WhichOneof("type")
+    if kind == "rerun_script":
+        asked = message.rerun_script
+        return len(asked.query_string) <= LONGEST_QUERY and len(asked.widget_states.widgets) <= MOST_WIDGETS
     return kind in PASSED_ON
