@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.label_placement import written_numbers
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -19,8 +20,6 @@ from attnviz.figures.theme import (
 )
 from attnviz.records import Axis
 
-MOST_NUMBERS = 11
-"""Most keys for which every bar has its number: on a phone more numbers would touch. Above, two bars of each row do."""
 _MOST_LABELS = 32
 _PANEL, _GAP, _LABELS = 56, 26, 90  # px: bars of a way, its name above them, tokens at the bottom
 _HEADROOM = 1.4  # of the largest bar, room for the number on it
@@ -38,8 +37,8 @@ def draw_rows(
 
     Args:
         names: what is written above each row.
-        picked: index of the selected key, whose bars are outlined and have their numbers. The largest bar of a row
-            has its number too, unless it is close by.
+        picked: index of the selected key, whose bars are outlined and have their numbers. Others have theirs where
+            there is room for them.
     """
     palette = THEMES[theme]
     n_way, n_key = weights.shape
@@ -50,9 +49,7 @@ def draw_rows(
     traces, axes, titles = [], {}, []
     for way, (row, name) in enumerate(zip(weights, names, strict=True)):
         axis = f"y{way + 1}" if way else "y"
-        most = int(row.argmax())
-        apart = abs(most - picked) > n_key / MOST_NUMBERS  # so that the numbers do not overlap
-        numbered = (places == picked) | (apart & (places == most)) | (n_key <= MOST_NUMBERS)
+        numbered = written_numbers(row, first=picked)
         traces.append(
             dict(
                 type="bar",
@@ -64,9 +61,7 @@ def draw_rows(
                     "color": palette.key,
                     "line": {"color": palette.picked, "width": np.where(places == picked, 2.5, 0)},
                 },
-                text=[
-                    weight_text(float(one)) if shown else "" for one, shown in zip(row, numbered, strict=True)
-                ],
+                text=[weight_text(float(row[one])) if one in numbered else "" for one in range(n_key)],
                 textposition="outside",
                 textangle=0,
                 constraintext="none",

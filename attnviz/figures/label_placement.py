@@ -1,4 +1,4 @@
-"""Where the labels of a map go: beside their points, without overlap, and hidden where there is no room."""
+"""Where the labels of a map and the numbers of a row go: without overlap, and hidden where there is no room."""
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,8 +14,21 @@ SIDES = {  # offset of a label's middle from its point, in label sizes
     "bottom right": np.array([0.6, -0.9]),
     "bottom left": np.array([-0.6, -0.9]),
 }
+_NUMBERS = 8  # that stand side by side on a phone
+_FAINT = 0.05  # of the largest number of a row: smaller ones are left to hover texts
 _PASSES = 3  # passes over all labels
 _MOST_COVERED = 0.1  # share of a label that other labels may cover
+
+
+def written_numbers(row: Float[np.ndarray, " place"], *, first: int | None = None) -> list[int]:
+    """The places of a row whose numbers are written: ``first``, then the largest, where a phone has room beside others."""
+    room = -(-len(row) // _NUMBERS)
+    large = [int(one) for one in np.argsort(-row, kind="stable") if row[one] >= _FAINT * row.max(initial=0.0)]
+    written: list[int] = []
+    for place in [*([] if first is None else [first]), *large]:
+        if all(abs(place - other) >= room for other in written):
+            written.append(place)
+    return written
 
 
 def place_labels(

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
+from attnviz.figures.label_placement import written_numbers
 from attnviz.figures.theme import (
     HOVER_NUMBER,
     SMALL_FONT_SIZE,
@@ -26,8 +27,8 @@ from attnviz.records import Axis
 
 MOST_TOKENS = 24
 """Most tokens that are drawn: on a phone the labels of more would touch."""
-MOST_NUMBERS = 11
-"""Most tokens for which each state and each weight is written; of more, the two largest weights."""
+MOST_STATES = 11
+"""Most tokens for which each state is written."""
 _THINNEST, _THICKEST = 0.6, 14.0  # px, of the weights 0 and 1
 _BOX = 0.36  # half the width of a state, in tokens
 # Heights in px from the bottom of the picture, which is its y axis.
@@ -74,8 +75,6 @@ def draw_one_vector(
     middle, right = (n - 1) / 2, n - 0.5
     wide = max(n, 4)
     left, right = middle - wide / 2, middle + wide / 2
-    is_numbered = n <= MOST_NUMBERS
-    heaviest = set(np.argsort(-row, kind="stable")[: n if is_numbered else 2].tolist())
     one_vector = (right - 0.34 * wide, right)
     decoder = (left, left + 0.42 * wide)
     context = (middle - 0.46 * wide, middle + 0.46 * wide)
@@ -124,7 +123,7 @@ def draw_one_vector(
         *(
             _text(f"h{token + 1}", one, _STATES, palette.text)
             for one, token in zip(places, at, strict=True)
-            if is_numbered
+            if n <= MOST_STATES
         ),
         _text("<b>one vector</b>", sum(one_vector) / 2, _VECTOR, palette.text),
         _text("decoder, every word", sum(decoder) / 2, _VECTOR, palette.quiet),
@@ -139,7 +138,10 @@ def draw_one_vector(
             | {"font": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE, "color": palette.text}}
             for one, label in zip(places, _labels(keys, at), strict=True)
         ),
-        *(_text(weight_text(float(row[one])), places[one], _NUMBERS, palette.text) for one in heaviest),
+        *(
+            _text(weight_text(float(row[one])), places[one], _NUMBERS, palette.text)
+            for one in written_numbers(row)
+        ),
         _title("2014: one vector, the last state, for every output word", _HEIGHT - 12.0, left),
         _title("2015: a context vector for each query, of all values", 14.0, left),
     ]

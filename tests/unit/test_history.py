@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from attnviz.effects.history import road
+from attnviz.figures.label_placement import written_numbers
 from tests import numpy_attention
 
 
@@ -95,3 +96,12 @@ def test_one_token(tiny_model):
     for one in road(trace, 0, 0, 0, other=0):
         assert one.weights.tolist() == [1.0]
         np.testing.assert_allclose(one.context, trace.value(0, 0)[0], rtol=1e-6)
+
+
+def test_numbers_of_a_row_stand_apart_and_the_tiny_are_left_out() -> None:
+    row = np.array(
+        [0.30, 0.29, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01, 0.11, 0.10, 0.09]
+    )  # 11 places: every second one at most
+    assert written_numbers(row) == [0, 8, 10, 2, 4, 6]
+    assert written_numbers(row, first=1) == [1, 8, 10, 3, 5]
+    assert written_numbers(np.array([0.9, 0.06, 0.04])) == [0, 1]  # 0.04 is less than a twentieth of 0.9

@@ -30,7 +30,7 @@ def explanation(view: View, claims: Claims) -> None:
             view,
             "explanation",
             found,
-            "share of the queries whose strongest key is another by norm-based weight",
+            "share of the queries with another strongest key by norm",
         )
     st.markdown(
         "Nor do norms explain an answer: many heads can be removed with little change in accuracy (Michel et al. 2019, "
