@@ -44,6 +44,8 @@ class Visitor:
         """By key of a chart, when it was last sent."""
         self.last_ended = 0.0
         self.page_hash = ""
+        self.session = ""
+        """Streamlit's name of this visit."""
         self._blocks: dict[str, float] = {}  # fragment id -> seconds between two redraws
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Condition()
@@ -67,6 +69,7 @@ class Visitor:
             case "navigation":  # the page that is really shown; "new_session" names the first screen
                 self.page_hash = message.navigation.page_script_hash
             case "new_session":
+                self.session = message.new_session.initialize.session_id or self.session
                 self.running = True
                 if not list(message.metadata.run.fragment_ids):
                     self._stop_timers()

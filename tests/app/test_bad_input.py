@@ -2,6 +2,7 @@
 
 import pytest
 
+from attnviz.errors import ModelNotAvailableError
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
@@ -19,6 +20,8 @@ from tests.app.screen import (
     until_drawn,
 )
 from ui.page.navigation import PAGES
+from ui.work import cache
+from ui.work.remembered import Store
 
 MEGABYTE = "door " * 200_000
 
@@ -170,3 +173,20 @@ def test_a_text_that_is_refused_is_not_the_picture_s():
     at = type_text(open_page(), "\x00\x07")
     assert "\x00" not in str(figure(at, "matrix"))
     assert finding(at).startswith("Layer 3, head 1: “it”")
+
+
+def test_the_operator_may_allow_fewer_characters(monkeypatch):
+    monkeypatch.setattr(cache, "CHARACTERS", 20)
+    at = type_text(open_page(), "The door opened when nobody was there.")
+    assert errors(at) == [
+        "The text is 38 characters long; attnviz takes at most 20. Paste a shorter passage."
+    ]
+
+
+def test_a_model_that_takes_more_memory_than_the_operator_allows_is_refused(monkeypatch):
+    monkeypatch.setattr(cache, "MODELS", Store(1))
+    monkeypatch.setattr(cache, "MODELS_MB", 1)
+    with pytest.raises(
+        ModelNotAvailableError, match=r"takes \d+ MB of memory; this server allows 1 \(ATTNVIZ_MODELS_MB\)"
+    ):
+        cache.model.__wrapped__("all-MiniLM-L6-v2")

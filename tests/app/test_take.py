@@ -32,6 +32,7 @@ from tests.app.screen import (
 )
 from ui.export import captions as picture_captions
 from ui.export import take
+from ui.page import bundles
 from ui.page.navigation import PAGES
 from ui.work import cache
 from ui.work.remembered import NUMBERS
@@ -327,6 +328,14 @@ class TestOpening:
         assert "bundle" not in shown(opened)
         said = ["The bundle is closed: the model on this machine computes what is shown."]
         assert notices(opened) == ([] if way == "button" else said)
+
+    def test_a_larger_file_than_the_operator_allows_is_refused(self, door_bundle, monkeypatch):
+        monkeypatch.setattr(bundles, "UPLOAD_MB", 1)
+        at = open_bundle(open_page(), door_bundle)
+        assert [unescaped(one.value) for one in at.error] == [
+            f"This file is {len(door_bundle) / 1e6:.0f} MB; a bundle is at most 1 MB here. Select another file."
+        ]
+        assert not any("From a bundle" in one for one in captions(at))
 
     def test_another_session_does_not_see_it(self, opened, door_bundle):
         digest = sha256(door_bundle).hexdigest()

@@ -91,7 +91,12 @@ class TestUploads:
             async def send(one):
                 answered.append(one)
 
-            asyncio.run(Gate(server)(scope, None, send))
+            body = [{"more_body": True}, {"more_body": False}]
+
+            async def receive():
+                return body.pop(0)
+
+            asyncio.run(Gate(server)(scope, receive, send))
             return answered[0]["status"], dict(answered[0]["headers"])
 
         return ask, seen

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.bundle.bounds import LARGEST_BUNDLE
+from ui import limits
 from ui.limits import LIMITS
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +30,10 @@ def test_readme_has_them_all_as_they_are():
         ("ATTNVIZ_CACHE_MB", "-5", "it takes a whole number from 1"),
         ("ATTNVIZ_DOWNLOADS", "maybe", "it takes local, yes, no"),
         ("ATTNVIZ_WARM", "", "it takes yes, no"),
+        ("ATTNVIZ_UPLOAD_MB", "161", "it takes a whole number from 1 to 160"),
+        ("ATTNVIZ_THREADS", "-1", "it takes a whole number from 0"),
+        ("ATTNVIZ_THREADS", "9" * 5000, "it takes a whole number from 0"),
+        ("ATTNVIZ_PEOPLE", "٣", "it takes a whole number from 1"),
     ],
 )
 def test_what_is_not_understood_ends_the_start_with_one_sentence(variable, written, said):
@@ -42,14 +48,40 @@ def test_what_is_not_understood_ends_the_start_with_one_sentence(variable, writt
     assert done.stderr == f"{variable} is “{written}”; {said}. Change it and start attnviz again.\n"
 
 
-def test_what_is_set_is_taken():
-    code = "from ui import limits; print(limits.RUNS, limits.DOWNLOADS)"
+def run(code: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env=os.environ | {"ATTNVIZ_RUNS": "5", "ATTNVIZ_DOWNLOADS": "no"},
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout == "5 no\n"
+    return done.stdout
+
+
+def test_what_is_set_is_taken():
+    numbers = [one.variable for one in LIMITS if one.usual.isdigit() or one.usual == "cores"]
+    given = {variable: str(11 + place) for place, variable in enumerate(numbers)}
+    names = [one.removeprefix("ATTNVIZ_") for one in numbers]
+    code = f"from ui import limits; print(*(getattr(limits, one) for one in {names}), limits.DOWNLOADS, limits.WARM)"
+    found = run(code, **given, ATTNVIZ_DOWNLOADS="no", ATTNVIZ_WARM="no")
+    assert found.split() == [*given.values(), "no", "no"]
+
+
+def test_uploads_and_threads_reach_streamlit_and_the_libraries():
+    code = """if True:
+        import app  # as `streamlit run` imports it, before numpy and torch
+        import numpy, torch
+        from streamlit import config
+        from threadpoolctl import threadpool_info
+        from ui.work.process import _THREADS
+
+        found = {one["num_threads"] for one in threadpool_info()} | {torch.get_num_threads()}
+        print(config.get_option("server.maxUploadSize"), found, _THREADS["OMP_NUM_THREADS"])
+    """
+    assert run(code, ATTNVIZ_UPLOAD_MB="20", ATTNVIZ_THREADS="1", OMP_NUM_THREADS="2") == "20 {1} 1\n"
+
+
+def test_the_largest_upload_is_the_largest_bundle():
+    assert LARGEST_BUNDLE == limits.UPLOAD_MB * 10**6

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+# Plotly 7.1 asks whether pandas was imported and takes it as it is; while the page of another visitor is importing it, for a
+# table, that is half of it, and the figure ends in an AttributeError.
+import pandas  # type: ignore[import-untyped]  # noqa: F401
 from plotly.graph_objects import Figure
 
 from ui.components.plotly_figure import plotly_figure

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from starlette.websockets import WebSocketDisconnected
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from ui.limits import PEOPLE
+from ui.limits import PEOPLE, UPLOAD_MB
 from ui.work import events, uploads
 
 Message = MutableMapping[str, Any]
@@ -39,6 +39,8 @@ MOST_WIDGETS = 2000
 """Values of widgets in a message; no page has 300."""
 CLOSED = ("/_stcore/metrics",)
 """Addresses of Streamlit's that are not for visitors."""
+MOST_BYTES = UPLOAD_MB * 2**20
+"""Of an uploaded file, as Streamlit counts megabytes."""
 UPLOADS = "/_stcore/upload_file/"
 """Where Streamlit takes files."""
 FULL_CODE = 1013  # RFC 6455's registry: try again later
@@ -94,13 +96,15 @@ class Gate:
     async def _upload(self, scope: Message, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"")
-        if not length.isdigit() or b"transfer-encoding" in headers:
+        if not length.isdigit() or len(length) > 12 or b"transfer-encoding" in headers:
             await _answer(send, 411)  # browsers say how long a file is
             return
-        with uploads.arriving(int(length[:12])) as has_room:
-            if has_room:
+        with uploads.arriving(int(length)) as has_room:
+            if has_room or int(length) > MOST_BYTES:  # which Streamlit refuses before it reads them
                 await self._app(scope, receive, send)
             else:
+                while (await receive()).get("more_body"):  # a browser takes an answer only after all is sent
+                    pass
                 await _answer(send, 503, (b"retry-after", b"60"))
 
     async def _websocket(self, scope: Message, receive: Receive, send: Send) -> None:
