@@ -1,0 +1,32 @@
+"""The port of the metrics; what is told there is tried with a real server in tests/server/test_operating.py."""
+
+import socket
+
+import pytest
+
+from ui.work import metrics
+
+
+def test_a_port_that_is_taken_ends_the_start_with_one_sentence(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setattr(metrics, "METRICS_PORT", taken.getsockname()[1])
+        with pytest.raises(SystemExit) as ended:
+            metrics.serve()
+    said = str(ended.value)
+    assert said.startswith(f"/metrics cannot listen at port {metrics.METRICS_PORT} of 127.0.0.1 (")
+    assert said.endswith("Change ATTNVIZ_METRICS_PORT or ATTNVIZ_METRICS_ADDRESS and start attnviz again.")
+
+
+@pytest.mark.parametrize(("port", "address"), [(70_000, "127.0.0.1"), (8500, "no such address")])
+def test_what_no_port_can_be_is_said_too(monkeypatch, port, address):
+    monkeypatch.setattr(metrics, "METRICS_PORT", port)
+    monkeypatch.setattr(metrics, "METRICS_ADDRESS", address)
+    with pytest.raises(SystemExit):
+        metrics.serve()
+
+
+def test_there_are_none_unless_they_are_wanted(monkeypatch):
+    monkeypatch.setattr(metrics, "start_http_server", lambda *_: pytest.fail("nobody wants them"))
+    metrics.serve()
