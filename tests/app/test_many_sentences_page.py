@@ -223,7 +223,7 @@ def test_numbers_as_csv(few, mapped, monkeypatch):
 
     made = {}
     monkeypatch.setattr(
-        ui.export.take.st, "download_button", lambda label, data, **own: made.setdefault(own["key"], data)
+        ui.export.take.st, "download_button", lambda label, data, **own: made.update({own["key"]: data})
     )
     open_lines()
     rows = list(csv.DictReader(io.StringIO(made["take_csv"]().decode("utf-8-sig"))))
