@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks.load import megabytes, processes
+from benchmarks.load import processes
 from tests.browser.conftest import ROOT, running_server
 from tests.hub import save_tiny_bert
 from tests.visitor import Visitor, visit
@@ -164,23 +164,6 @@ def test_a_visitor_who_vanishes_leaves_no_work_behind(running):
 
     asyncio.run(all_of_it())
     assert "Traceback" not in running.written(), running.written()
-
-
-def test_memory_is_back_after_visitors_leave(running):
-    async def visitors(turn: int) -> None:
-        for number in range(8):
-            async with visit(
-                running.address, text=f"turn {turn} of number {number}: {LONG}", cut=1, iterations=250
-            ) as visitor:
-                await visitor.until(lambda visitor=visitor: "matrix" in visitor.drawn, SECONDS)
-
-    port = urlsplit(running.address).port
-    asyncio.run(visitors(0))
-    after_first = megabytes(port)
-    asyncio.run(visitors(1))
-    asyncio.run(visitors(2))
-    # 16 texts of 512 tokens are 220 MB of queries, keys and values; 40 MB are kept
-    assert megabytes(port) - after_first < 80
 
 
 def test_a_port_in_use_is_said_in_a_sentence():
