@@ -105,7 +105,7 @@ class AttentionPattern(Record):
             ShapeError: this matrix does not have all single tokens on both axes.
         """
         for axis, wanted in ((self.queries, queries), (self.keys, keys)):
-            whole = len(axis) == len(axis.tokens) and axis.tokens is wanted.tokens
+            whole = len(axis) == len(axis.tokens) and axis.tokens.equal(wanted.tokens)
             self._require(whole, "only a matrix of all single tokens can be rearranged")
         weights = arrange(self.weights, queries, keys)
         is_hidden = np.ones(len(self.keys), dtype=bool)

@@ -47,6 +47,15 @@ class Tokens(Record):
     def __len__(self) -> int:
         return len(self.ids)
 
+    def equal(self, other: "Tokens") -> bool:
+        """Whether another record holds the same tokens: that of the same text, read a second time."""
+        if self is other:
+            return True
+        arrays = ("ids", "is_special", "segment", "word")
+        return self.labels == other.labels and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays
+        )
+
     @property
     def is_unknown(self) -> Bool[np.ndarray, " token"]:
         """True where the vocabulary had no entry for a piece of text."""

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from attnviz.maps import layouts
 from attnviz.maps.collection import collect
 from attnviz.maps.joint_map import joint_map
+from attnviz.model.loading import Model
 from tests.app.screen import (
     ROOT,
     assert_no_exception,
@@ -24,7 +26,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from ui.sections.many_sentences.lines import OwnSentences
-from ui.work import jobs
+from ui.work import cache, jobs
 
 PAGE = "pages/many_sentences.py"
 LINES = "The old door creaked.\n\nShe opened the <b>Door</b> for $5 and $6.\nWhy was it closed?\n"
@@ -238,3 +240,24 @@ def test_numbers_as_csv(few, mapped, monkeypatch):
         np.linalg.norm(np.concatenate(few.vectors(1)), axis=1),
         rtol=1e-4,
     )
+
+
+@pytest.mark.parametrize(
+    "link", [{}, {"joint_method": "tsne", "joint_iterations": "5000", "layer": "4"}, {"joint_sentence": "3"}]
+)
+def test_a_link_has_the_server_s_process_read_and_lay_out_its_own_text_only(link, monkeypatch):
+    """The sentences are read and their map is made by other processes, however long that takes."""
+    cache.model("all-MiniLM-L6-v2")  # which reads a letter when it is loaded
+    read, laid_out = [], []
+    trace, lay_out = Model.trace, layouts.lay_out
+    monkeypatch.setattr(
+        Model, "trace", lambda *given, **named: read.append(given[1]) or trace(*given, **named)
+    )
+    monkeypatch.setattr(
+        layouts, "lay_out", lambda *given, **named: laid_out.append(given) or lay_out(*given, **named)
+    )
+    text = f"Nobody has read this: {link}."
+    at = until_drawn(open_page(PAGE, text=text, **link))
+    assert figure(at, "collection_map")
+    assert set(read) == {text}
+    assert laid_out == []

@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
@@ -282,8 +282,15 @@ class TestWithoutSpecial:
             shown.arranged(shown.queries, shown.keys)
 
     def test_axes_of_another_text_are_refused(self):
+        other = replace(tokens(4), labels=("a", "b", "c", "another"))
         with pytest.raises(ShapeError, match="all single tokens"):
-            pattern(self.weights).arranged(Axis.of(tokens(4)), Axis.of(tokens(4)))
+            pattern(self.weights).arranged(Axis.of(other), Axis.of(other))
+
+    def test_axes_of_the_same_text_read_a_second_time_fit(self):
+        here = pattern(self.weights)
+        again = Axis.of(replace(here.queries.tokens, masked={}))
+        assert again.tokens is not here.queries.tokens
+        assert here.arranged(again, again).queries is again
 
 
 PIECES = tokens(
