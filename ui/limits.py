@@ -65,7 +65,7 @@ PEOPLE = _whole(
 )
 RUNS = _whole("ATTNVIZ_RUNS", 2, "pages that a server computes at once; the others wait in line")
 WORKERS = _whole("ATTNVIZ_WORKERS", 2, "processes for maps, verdicts and other work that takes long")
-JOBS = _whole("ATTNVIZ_JOBS", 12, "finished jobs whose results are kept")
+JOBS = _whole("ATTNVIZ_JOBS", 200, "finished jobs whose results are kept")
 CHARACTERS = _whole("ATTNVIZ_CHARACTERS", 100_000, "characters of a text")
 TOKENS = _whole("ATTNVIZ_TOKENS", 1024, "tokens of a text, where the model reads as many", lowest=8)
 CACHE_MB = _whole("ATTNVIZ_CACHE_MB", 1000, "MB of what was computed from texts, for all visitors together")

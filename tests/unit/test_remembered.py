@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ui.work.memory import n_bytes
-from ui.work.remembered import Store
+from ui.work.remembered import NUMBERS, Store
 
 
 def numbers(n: int) -> np.ndarray:
@@ -44,6 +44,14 @@ class TestBytes:
         layer = torch.nn.Linear(17, 13)
         pair = torch.nn.Sequential(layer), torch.nn.Sequential(layer)
         assert n_bytes(pair) < 2 * 4 * 17 * 13
+
+    def test_of_a_trace_are_its_own_beside_what_its_model_keeps(self, door_trace, kept_bytes):
+        """Of 11 tokens; the model's maps W_O, which every trace of it shares, take ten times as much."""
+        of_model = 6 * (384 * 384 + 384) * 4  # layers of weights and biases in float32
+        store = Store(100, NUMBERS._entries.getsizeof)
+        store.keep("trace", door_trace)
+        assert 0 < store.n_bytes - (kept_bytes(door_trace)) < 20_000
+        assert 0 <= n_bytes(door_trace) - store.n_bytes - of_model < 20_000
 
     def test_of_a_named_tuple(self):
         pair = namedtuple("pair", "one two")(numbers(500), "text")

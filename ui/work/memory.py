@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 
 
-def n_bytes(value: Any) -> int:
-    """Bytes of memory that a value keeps alive: of arrays and tensors the buffers behind them, each once."""
-    return _n_bytes(value, set())
+def n_bytes(value: Any, *, without: tuple[str, ...] = ()) -> int:
+    """Bytes of memory that a value keeps alive: of arrays and tensors the buffers behind them, each once.
+
+    Args:
+        without: fields of records that do not count.
+    """
+    return _n_bytes(value, set(), without)
 
 
-def _n_bytes(value: Any, seen: set[int]) -> int:
+def _n_bytes(value: Any, seen: set[int], without: tuple[str, ...]) -> int:
     if isinstance(value, np.ndarray):
         while isinstance(value.base, np.ndarray):
             value = value.base
@@ -33,7 +37,8 @@ def _n_bytes(value: Any, seen: set[int]) -> int:
         return 0
     seen.add(known)
     if is_dataclass(value) and not isinstance(value, type):
-        return size + sum(_n_bytes(getattr(value, one.name), seen) for one in fields(value))
+        names = [one.name for one in fields(value) if one.name not in without]
+        return size + sum(_n_bytes(getattr(value, name), seen, without) for name in names)
     if callable(
         of_network := getattr(value, "parameters", None)
     ):  # a network of torch, which is not imported for this
@@ -41,9 +46,9 @@ def _n_bytes(value: Any, seen: set[int]) -> int:
         seen.update(map(id, parameters))
         return size + sum(int(one.nbytes) for one in parameters)
     if isinstance(value, Mapping):
-        return size + sum(_n_bytes(one, seen) for pair in value.items() for one in pair)
+        return size + sum(_n_bytes(one, seen, without) for pair in value.items() for one in pair)
     if isinstance(value, list | tuple | set | frozenset):
-        return size + sum(_n_bytes(one, seen) for one in value)
+        return size + sum(_n_bytes(one, seen, without) for one in value)
     return size
 
 

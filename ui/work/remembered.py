@@ -7,7 +7,7 @@ count entries, and any visitor's browser may ask for all of them to be emptied; 
 import threading
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from cachetools import LRUCache
@@ -24,9 +24,9 @@ Result = TypeVar("Result")
 class Store:
     """Results by what they were computed from; the least recently used go first."""
 
-    def __init__(self, megabytes: float) -> None:
+    def __init__(self, megabytes: float, size: Callable[[Any], int] = n_bytes) -> None:
         # with each result what it was computed from, which may be a text or a mask of many bytes
-        self._entries: LRUCache[Hashable, tuple[Any, Hashable]] = LRUCache(megabytes * 1e6, getsizeof=n_bytes)
+        self._entries: LRUCache[Hashable, tuple[Any, Hashable]] = LRUCache(megabytes * 1e6, getsizeof=size)
         self._locks: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()  # of both
 
@@ -126,7 +126,7 @@ def _nothing() -> None:
     pass
 
 
-NUMBERS = Store(CACHE_MB)
-"""Everything that is computed from texts and models, the models themselves aside."""
+NUMBERS = Store(CACHE_MB, partial(n_bytes, without=("output_weight", "output_bias")))
+"""Everything that is computed from texts and models, the models themselves aside, and their maps W_O, which every trace shares."""
 MODELS = Store(MODELS_MB)
 """Loaded models."""

@@ -1,6 +1,7 @@
 """Everything that is kept for longer than a page's run, each with a limit; README has it as a table, which a test compares.
 
-One concept: the list of what is kept. `ui.work.metrics` tells how much of each there is.
+One concept: the list of what is kept. `ui.work.metrics` tells how much there is of what can fill up; the rest is small, or there
+once for each visitor.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,18 @@ class Kept:
     megabytes: int
     n_bytes: Callable[[], float]
     n_entries: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """What is kept without a store of bytes, since its number and size are bounded otherwise."""
+
+    holds: str
+    most: str
+    by: str
+    """What bounds it, in the words of README."""
+    where: tuple[str, ...] = ()
+    """Caches of the code, as `file:function`."""
 
 
 KEPT = (
@@ -51,3 +64,42 @@ KEPT = (
         n_entries=lambda: jobs.state().n_kept,
     ),
 )
+
+BOUNDED = (
+    Bounded(
+        holds="for each open page, what its buttons under “Export” need: its trace and matrices",
+        most="15 MB for 512 tokens and all-MiniLM-L6-v2, 58 MB for bert-base-uncased, and 2 MB a matrix",
+        by="`ATTNVIZ_PEOPLE`, `ATTNVIZ_TOKENS`",
+    ),
+    Bounded(
+        holds="for each visitor who has left, what they had chosen, and sentences of their own, in case they come back",
+        most="1 MB each, of 128 visitors for 2 minutes",
+        by="`STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL` (seconds)",
+    ),
+    Bounded(
+        holds="colour scales, sizes of the models on offer and their downloads, which methods of maps are compiled",
+        most="1 MB",
+        by="how many there are",
+        where=(
+            "attnviz/figures/heatmap.py:_scale",
+            "attnviz/maps/ranking.py:_make_ready",
+            "attnviz/model/loading.py:weights_sha256",
+            "ui/page/downloads.py:_downloads",
+            "ui/page/downloads.py:_size",
+        ),
+    ),
+)
+
+
+def table() -> list[str]:
+    """README's table."""
+    return [
+        "| what is kept | at most | by |",
+        "|---|---|---|",
+        *(f"| `{one.name}`: {one.holds} | {one.megabytes:,} MB | `{one.variable}` |" for one in KEPT),
+        *(f"| {one.holds} | {one.most} | {one.by} |" for one in BOUNDED),
+    ]
+
+
+if __name__ == "__main__":
+    print(*table(), sep="\n")

@@ -1,0 +1,116 @@
+"""Every cache of the code is in the list of what is kept, and README has the list."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from attnviz.figures.heatmap import _scale
+from attnviz.figures.theme import THEMES
+from ui.limits import LIMITS
+from ui.work import jobs, with_model
+from ui.work.memory import n_bytes
+from ui.work.remembered import MODELS, NUMBERS, Store
+from ui.work.stores import BOUNDED, KEPT, table
+
+ROOT = Path(__file__).parents[2]
+DECORATORS = {"cache", "lru_cache", "cached_property", "cached", "cache_data", "cache_resource"}
+STORES = {"Store", "LRUCache", "TTLCache", "WeakValueDictionary"}
+
+
+def name_of(node: ast.expr) -> str:
+    """`cache` of `@cache`, `@functools.cache` and `@st.cache(…)`."""
+    if isinstance(node, ast.Call):
+        return name_of(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def caches(source: str) -> set[str]:
+    """Functions and names of a module whose results or values are kept."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and DECORATORS & set(map(name_of, node.decorator_list)):
+            found.add(node.name)
+        value = getattr(node, "value", None)
+        if (
+            isinstance(node, ast.Assign | ast.AnnAssign)
+            and isinstance(value, ast.Call)
+            and name_of(value) in STORES
+        ):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            found.add(name_of(target))
+    return found
+
+
+def test_every_cache_of_the_code_is_listed():
+    files = [ROOT / "app.py", ROOT / "attention.py"]
+    for folder in ("attnviz", "ui", "pages"):
+        files += sorted((ROOT / folder).rglob("*.py"))
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}:{name}"
+        for path in files
+        for name in caches(path.read_text(encoding="utf-8"))
+    }
+    stores = {
+        "ui/work/remembered.py:NUMBERS",
+        "ui/work/remembered.py:MODELS",
+        "ui/work/remembered.py:_entries",  # of those two
+        "ui/work/with_model.py:MODELS",
+        "ui/work/with_model.py:_model",  # in that one
+    }
+    assert found == stores | {one for kept in BOUNDED for one in kept.where}
+
+
+def test_the_check_can_fail():
+    source = """
+@functools.lru_cache(maxsize=2)
+def one(): ...
+@st.cache_data
+def two(): ...
+@NUMBERS.remembers()
+def three(): ...
+FOUR: LRUCache[str, int] = LRUCache(7)
+"""
+    assert caches(source) == {"one", "two", "FOUR"}
+
+
+def test_readme_has_the_table():
+    """Where it fails: `python -m ui.work.stores` prints it."""
+    assert "\n".join(table()) in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_each_limit_in_bytes_is_the_operator_s():
+    usual = {one.variable: one.usual for one in LIMITS}
+    assert [(one.variable, str(one.megabytes)) for one in KEPT] == [
+        (one.variable, usual[one.variable]) for one in KEPT
+    ]
+    assert NUMBERS.most_bytes == int(usual["ATTNVIZ_CACHE_MB"]) * 1e6
+    assert MODELS.most_bytes == with_model.MODELS.maxsize == int(usual["ATTNVIZ_MODELS_MB"]) * 1e6
+    variables = {one for kept in BOUNDED for one in re.findall(r"ATTNVIZ_\w+", kept.by)}
+    assert variables <= set(usual)
+
+
+@pytest.mark.parametrize("store", KEPT, ids=lambda store: store.name)
+def test_how_much_there_is_can_be_told(store):
+    assert 0 <= store.n_bytes() <= store.megabytes * 1e6
+    assert store.n_entries() >= 0
+
+
+def test_what_is_small_is_small():
+    for palette in THEMES.values():
+        for logarithmic in (False, True):
+            _scale(palette, logarithmic=logarithmic)
+    assert _scale.cache_info().currsize <= 2 * len(THEMES) + 2
+    assert sum(n_bytes(_scale(palette)) for palette in THEMES.values()) < 100_000
+
+
+def test_a_store_never_holds_more_than_its_limit():
+    """A thousand results of every size, the largest of them larger than the store."""
+    store = Store(0.1)
+    for number in range(1000):
+        store.found_or_made(number, lambda number=number: bytes(number * 150))
+        assert store.n_bytes <= store.most_bytes == 100_000
+        assert sum(map(n_bytes, store._entries.values())) == store.n_bytes
+    assert store.n_entries > 0
+    assert jobs.state().kept_bytes <= KEPT[2].megabytes * 1e6
