@@ -22,7 +22,7 @@ from deploy.proxy import configuration
 
 ROOT = Path(__file__).parents[1]
 START_SECONDS, END_SECONDS = 180, 9
-SHARED = {"OMP_NUM_THREADS": "1", "ATTNVIZ_WORKERS": "1", "ATTNVIZ_RUNS": "1"}
+SHARED = {"ATTNVIZ_WORKERS": "1", "ATTNVIZ_RUNS": "1"}
 """What a process of several takes where nothing else is said: each has one core."""
 
 METRICS = "ATTNVIZ_METRICS_PORT"

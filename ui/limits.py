@@ -21,15 +21,9 @@ LIMITS: list[Limit] = []
 """All of them, in the order of README's table."""
 
 
-def _whole(
-    variable: str, usual: int, what: str, *, lowest: int = 1, highest: int = 1_000_000_000, name: str = ""
-) -> int:
-    """A whole number; SystemExit, which ends the start with its sentence, for anything else.
-
-    Args:
-        name: what README calls the usual number, if not by its digits.
-    """
-    LIMITS.append(Limit(variable, name or str(usual), what))
+def _whole(variable: str, usual: int, what: str, *, lowest: int = 1, highest: int = 1_000_000_000) -> int:
+    """A whole number; SystemExit, which ends the start with its sentence, for anything else."""
+    LIMITS.append(Limit(variable, str(usual), what))
     written = os.environ.get(variable, str(usual))
     is_number = written.isascii() and written.isdigit() and len(written) < 12
     if not is_number or not lowest <= int(written) <= highest:
@@ -77,12 +71,9 @@ UPLOADS_MB = _whole(
 MODELS_MB = _whole("ATTNVIZ_MODELS_MB", 4000, "MB of loaded models in a server; a larger model is refused")
 THREADS = _whole(
     "ATTNVIZ_THREADS",
-    0,
+    1,
     "threads of a computation in the server; a process for maps and verdicts has one",
-    lowest=0,
-    name="cores",
 )
-"""0 for one a core, as torch has it."""
 DOWNLOADS = _word(
     "ATTNVIZ_DOWNLOADS",
     "local",

@@ -26,9 +26,9 @@ def test_a_port_that_is_taken():
 def test_processes_share_cores_and_not_ports(monkeypatch):
     monkeypatch.setenv(METRICS, "9100")
     monkeypatch.setenv("ATTNVIZ_RUNS", "3")
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("ATTNVIZ_WORKERS", raising=False)
     assert [environment(number, 3)[METRICS] for number in range(3)] == ["9100", "9101", "9102"]
-    assert environment(1, 3)["OMP_NUM_THREADS"] == "1" and "OMP_NUM_THREADS" not in environment(0, 1)
+    assert environment(1, 3)["ATTNVIZ_WORKERS"] == "1" and "ATTNVIZ_WORKERS" not in environment(0, 1)
     assert environment(1, 3)["ATTNVIZ_RUNS"] == "3"  # what the operator says counts
 
 

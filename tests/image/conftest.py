@@ -21,7 +21,7 @@ def engine() -> Engine:
     try:
         return find_engine()
     except NoEngineError as error:
-        pytest.skip(str(error))
+        pytest.fail(str(error))  # whoever asks for these tests wants them to run
 
 
 @pytest.fixture(scope="session")

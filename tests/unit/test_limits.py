@@ -31,8 +31,8 @@ def test_readme_has_them_all_as_they_are():
         ("ATTNVIZ_DOWNLOADS", "maybe", "it takes local, yes, no"),
         ("ATTNVIZ_WARM", "", "it takes yes, no"),
         ("ATTNVIZ_UPLOAD_MB", "161", "it takes a whole number from 1 to 160"),
-        ("ATTNVIZ_THREADS", "-1", "it takes a whole number from 0"),
-        ("ATTNVIZ_THREADS", "9" * 5000, "it takes a whole number from 0"),
+        ("ATTNVIZ_THREADS", "-1", "it takes a whole number from 1"),
+        ("ATTNVIZ_THREADS", "9" * 5000, "it takes a whole number from 1"),
         ("ATTNVIZ_PEOPLE", "٣", "it takes a whole number from 1"),
     ],
 )
@@ -61,7 +61,7 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_what_is_set_is_taken():
-    numbers = [one.variable for one in LIMITS if one.usual.isdigit() or one.usual == "cores"]
+    numbers = [one.variable for one in LIMITS if one.usual.isdigit()]
     given = {variable: str(11 + place) for place, variable in enumerate(numbers)}
     names = [one.removeprefix("ATTNVIZ_") for one in numbers]
     code = f"from ui import limits; print(*(getattr(limits, one) for one in {names}), limits.DOWNLOADS, limits.WARM)"

@@ -52,6 +52,11 @@ def n_bytes() -> int:
     return sum(one.n_bytes for one in list(_of_all))
 
 
+def n_entries() -> int:
+    """Bundles that are open."""
+    return sum(one.bundle is not None for one in list(_of_all))
+
+
 def forget_unless(is_here: Callable[[str], bool]) -> None:
     """Forgets the bundles of sessions, by their id, that are no longer here."""
     for one in list(_of_all):

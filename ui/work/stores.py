@@ -7,8 +7,8 @@ once for each visitor.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ui.limits import CACHE_MB, JOBS_MB, MODELS_MB
-from ui.work import jobs
+from ui.limits import CACHE_MB, JOBS_MB, MODELS_MB, UPLOADS_MB
+from ui.work import jobs, uploads
 from ui.work.remembered import MODELS, NUMBERS
 
 
@@ -63,6 +63,14 @@ KEPT = (
         n_bytes=lambda: jobs.state().kept_bytes,
         n_entries=lambda: jobs.state().n_kept,
     ),
+    Kept(
+        name="uploads",
+        holds="uploaded files until they are read, and opened bundles",
+        variable="ATTNVIZ_UPLOADS_MB",
+        megabytes=UPLOADS_MB,
+        n_bytes=uploads.n_bytes,
+        n_entries=uploads.n_entries,
+    ),
 )
 
 BOUNDED = (
@@ -77,12 +85,13 @@ BOUNDED = (
         by="`STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL` (seconds)",
     ),
     Bounded(
-        holds="colour scales, sizes of the models on offer and their downloads, which methods of maps are compiled",
+        holds="colour scales, version of the bundled model, sizes of the models on offer and their downloads, which methods of maps are compiled",
         most="1 MB",
         by="how many there are",
         where=(
             "attnviz/figures/heatmap.py:_scale",
             "attnviz/maps/ranking.py:_make_ready",
+            "attnviz/model/catalogue.py:_embedded_version",
             "attnviz/model/loading.py:weights_sha256",
             "ui/page/downloads.py:_downloads",
             "ui/page/downloads.py:_size",

@@ -47,6 +47,12 @@ def n_bytes() -> int:
     return stored + sum(_arriving.values()) + opened_bundles.n_bytes()
 
 
+def n_entries() -> int:
+    """Files and bundles that there are."""
+    files = _stored().file_storage if runtime.exists() else {}
+    return sum(map(len, list(files.values()))) + len(_arriving) + opened_bundles.n_entries()
+
+
 def forget(file: UploadedFile) -> None:
     """Frees the bytes of a file of this visitor, who has no more need of them."""
     context = get_script_run_ctx(suppress_warning=True)
