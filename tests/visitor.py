@@ -7,9 +7,10 @@ sent, and notes what was never to happen. For load and for hostile messages; wha
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -18,6 +19,14 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
 LONGEST_MESSAGE = 64 * 2**20
+
+T = TypeVar("T")
+
+
+def run(visits: Coroutine[Any, Any, T]) -> T:
+    """What comes of visits, in a thread of their own: where a test before this one had a browser, a loop runs already."""
+    with ThreadPoolExecutor(1) as apart:
+        return apart.submit(asyncio.run, visits).result()
 
 
 class Visitor:

@@ -78,13 +78,10 @@ def draw_comparison(
         },
         **_values(comparison, part, furthest, palette),
     )
-    axes = matrix_axes(palette)
-    axes["xaxis"] |= {"range": [-0.5, len(x) - 0.5]}  # so that the triangles do not widen the axes
-    axes["yaxis"] |= {"range": [len(y) - 0.5, -0.5], "autorange": False}
     layout = base_layout(
         palette,
         height=_HEIGHT,
-        **axes,
+        **matrix_axes(len(y), len(x), palette),
         shapes=[
             *_hatches(comparison, part, palette),
             *segment_borders(_segments(comparison.queries), _segments(comparison.keys), palette.quiet),

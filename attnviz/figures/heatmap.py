@@ -140,7 +140,7 @@ def draw_pattern(
     }
     values = _values(pattern, show, largest)
     keys, queries = hover_labels(pattern.keys), _with_lost(hover_labels(pattern.queries), pattern)
-    axes = matrix_axes(palette)
+    axes = matrix_axes(n_query, n_key, palette)
     axes["xaxis"]["labelalias"] = aliases(keys, axis_labels(pattern.keys))
     axes["yaxis"]["labelalias"] = aliases(queries, _with_lost(axis_labels(pattern.queries), pattern))
     cells = dict(  # a dict, since plotly would validate an object twice
@@ -177,8 +177,11 @@ def draw_pattern(
     return figure_of([cells, *bars], layout)
 
 
-def matrix_axes(palette: Theme) -> dict[str, dict[str, object]]:
-    """The two axes of a matrix: queries down, keys across and named above, square cells."""
+def matrix_axes(n_query: int, n_key: int, palette: Theme) -> dict[str, dict[str, object]]:
+    """The two axes of a matrix: queries down, keys across and named above, square cells.
+
+    The ranges are written out: what Plotly chooses for a figure that takes the place of a zoomed one is a part of it.
+    """
     axis = {
         "type": "category",
         "showgrid": False,
@@ -189,10 +192,16 @@ def matrix_axes(palette: Theme) -> dict[str, dict[str, object]]:
         "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
     }
     return {
-        "xaxis": {**axis, "side": "top", "tickangle": -60, "title": axis_title("key", palette.key)},
+        "xaxis": {
+            **axis,
+            "range": [-0.5, n_key - 0.5],
+            "side": "top",
+            "tickangle": -60,
+            "title": axis_title("key", palette.key),
+        },
         "yaxis": {
             **axis,
-            "autorange": "reversed",
+            "range": [n_query - 0.5, -0.5],
             "scaleanchor": "x",
             "scaleratio": 1,
             "constraintoward": "top",

@@ -1,7 +1,6 @@
 """Any order of websocket messages: clicks, forged values, stops, other pages, bytes that are no message, one before the last is
 answered. No run ends in an exception, and the server answers the next visitor."""
 
-import asyncio
 import random
 from collections.abc import Iterator
 
@@ -14,7 +13,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from tests.browser.conftest import running_server
 from tests.fuzz.strategies import links, randoms
 from tests.server.test_forged_messages import LEFT_ALONE, forged, still_answers
-from tests.visitor import Visitor, visit
+from tests.visitor import Visitor, run, visit
 from ui.page.navigation import PAGES
 
 STEPS = st.lists(
@@ -111,4 +110,4 @@ def test_in_any_order(page, steps, at_random, params, server, tally):
             await other.settle(300)
             await still_answers(other)
 
-    asyncio.run(attack())
+    run(attack())

@@ -21,7 +21,7 @@ import pytest
 from benchmarks.load import processes
 from tests.browser.conftest import ROOT, running_server
 from tests.hub import save_tiny_bert
-from tests.visitor import Visitor, visit
+from tests.visitor import Visitor, run, visit
 
 LONG = "the river flooded an old market and nobody there was surprised by it " * 30  # of some 400 tokens
 NO_HOME = "/proc/no-home"
@@ -119,7 +119,7 @@ def test_a_server_without_a_home_goes_on_while_its_model_s_folder_is_truncated_a
             await other.settle()
             assert said(other) == other.exceptions == []
 
-    asyncio.run(all_of_it())
+    run(all_of_it())
     assert "Traceback" not in running.written(), running.written()
 
 
@@ -140,7 +140,7 @@ def test_a_worker_that_is_killed_is_said_and_the_next_job_works(running):
             assert said(other) == other.exceptions == []
             assert any(one == "map" for one in other.drawn)
 
-    asyncio.run(all_of_it())
+    run(all_of_it())
     assert "Traceback" not in running.written(), running.written()
 
 
@@ -162,7 +162,7 @@ def test_a_visitor_who_vanishes_leaves_no_work_behind(running):
         while not await is_idle():
             assert time.monotonic() < end, "the work goes on"
 
-    asyncio.run(all_of_it())
+    run(all_of_it())
     assert "Traceback" not in running.written(), running.written()
 
 
@@ -205,7 +205,7 @@ def test_a_list_of_models_that_cannot_be_read_is_said_on_every_page_and_in_the_l
 
     log = tmp_path / "log.txt"
     with running_server(log, ATTNVIZ_MODELS=os.fsdecode(listed), ATTNVIZ_WARM="yes") as address:
-        asyncio.run(all_of_it(address))
+        run(all_of_it(address))
     written = log.read_text()
     assert "Traceback" not in written, written
     assert "ATTNVIZ_MODELS lists" in written

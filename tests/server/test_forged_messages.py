@@ -3,7 +3,6 @@
 No run may end in an exception, and what is shown stays.
 """
 
-import asyncio
 import json
 import random
 
@@ -11,7 +10,7 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from tests.visitor import Visitor, visit
+from tests.visitor import Visitor, run, visit
 from ui.page.navigation import PAGES
 
 ODD_JSON = [
@@ -85,7 +84,7 @@ async def still_answers(visitor: Visitor) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_end_in_no_exception(server, page):
-    assert asyncio.run(attack(server, page.address, PER_PAGE, seed=PAGES.index(page))) == []
+    assert run(attack(server, page.address, PER_PAGE, seed=PAGES.index(page))) == []
 
 
 def test_to_empty_all_caches_has_no_effect(server):
@@ -95,4 +94,4 @@ def test_to_empty_all_caches_has_no_effect(server):
             await visitor.send_raw(BackMsg(clear_cache=True).SerializeToString())
             await still_answers(visitor)
 
-    asyncio.run(clear_and_click())
+    run(clear_and_click())

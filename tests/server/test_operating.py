@@ -19,7 +19,7 @@ from websockets.exceptions import InvalidStatus
 from tests.browser.conftest import running_server
 from tests.hub import LoopbackHub, save_tiny_bert
 from tests.log_lines import errors, events, lines
-from tests.visitor import Visitor, visit
+from tests.visitor import Visitor, run, visit
 
 MODEL = "tiny/bert"
 PEOPLE, CACHE_MB = 4, 30
@@ -143,8 +143,8 @@ def test_start_and_end_of_visits_and_runs(server):
             return visitor.n_run
 
     before = server.metrics()
-    n_run = asyncio.run(look_around())
-    asyncio.run(until(lambda: server.events("visitor_left")))
+    n_run = run(look_around())
+    run(until(lambda: server.events("visitor_left")))
     (came,), (left,) = server.events("visitor_came"), server.events("visitor_left")
     assert came["visitor"] == left["visitor"]
     assert (came["open"], left["open"]) == ("1", "0")
@@ -170,7 +170,7 @@ def test_start_and_end_of_visits_and_runs(server):
 
 
 def test_models_jobs_and_stores(server):
-    asyncio.run(until(lambda: server.events("ready")))
+    run(until(lambda: server.events("ready")))
     (start,) = server.events("start")
     assert (start["people"], start["runs"]) == (str(PEOPLE), "1")
     assert len({one["process"] for one in server.events("model_loaded")}) == 3  # the server and two workers
@@ -196,7 +196,7 @@ def test_a_text_that_is_too_long(server):
         async with visit(server.address, text=SECRET * 1000) as visitor:
             await visitor.settle()
 
-    asyncio.run(paste())
+    run(paste())
     (refused,) = server.events("refused", reason="TextTooLongError")
     assert (refused["found"], refused["limit"], refused["unit"]) == ("10000", "5000", "characters")
     assert server.metrics()[("attnviz_refused_total", "TextTooLongError")] == 1
@@ -216,7 +216,7 @@ def test_a_full_server(server):
                 async with visit(server.address) as visitor:
                     await visitor.until(lambda: visitor.n_run > 0, LONG)
 
-    asyncio.run(fill())
+    run(fill())
     assert [one["open"] for one in server.events("refused", reason="full")] == [str(PEOPLE)] * 2
     assert server.metrics()[("attnviz_refused_total", "full")] == 2
 
@@ -229,7 +229,7 @@ def test_a_download(server):
             await visitor.click("start_download")
             await until(lambda: server.events("download_done"))
 
-    asyncio.run(download())
+    run(download())
     (begun,), (done,) = server.events("download_begun"), server.events("download_done")
     assert begun["model"] == done["model"] == MODEL
     assert float(done["seconds"]) > 0
@@ -255,7 +255,7 @@ def test_whoever_waits_in_line_is_told_their_place(server):
         await asyncio.gather(*(one(number) for number in range(PEOPLE)))
         return told
 
-    told = asyncio.run(open_at_once())
+    told = run(open_at_once())
     places = [one.removeprefix("Many people are using attnviz. Ahead of you: ") for one in told]
     assert set(places) <= {"0.", "1.", "2."}
     assert len(places) >= 2
@@ -282,9 +282,9 @@ def test_memory_is_back_after_visitors_have_left(server):
         await until(lambda: len(server.events("idle")) > n_idle)
         return at_most
 
-    asyncio.run(come_and_leave(range(20, 24)))
+    run(come_and_leave(range(20, 24)))
     before = megabytes(server)
-    at_most = asyncio.run(come_and_leave(range(40, 48)))
+    at_most = run(come_and_leave(range(40, 48)))
     after = megabytes(server)
     print(f"{before:.0f} MB before, {at_most:.0f} with eight visitors, {after:.0f} after")
     # The results may fill their store, and allocators leave gaps between what is still used.
@@ -319,7 +319,7 @@ def test_a_job_ends_with_its_last_visitor_and_not_before(server):
         return time.monotonic() - left
 
     # Five until it is known that nobody looks, five for a call that tells nothing; a slow machine takes longer.
-    assert asyncio.run(leave_one_after_the_other()) < 60
+    assert run(leave_one_after_the_other()) < 60
     cancelled = server.events("job_cancelled")
     assert server.metrics()[("attnviz_jobs_ended_total", "cancelled")] == len(cancelled)
 

@@ -1,6 +1,5 @@
 """A start, and a visitor after it, reach nothing outside this machine and its network."""
 
-import asyncio
 import os
 import re
 import socket
@@ -15,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from tests.browser.conftest import ROOT, wait_for
-from tests.visitor import visit
+from tests.visitor import run, visit
 
 TRAP = '''
 """Python imports this at every start: it notes who is asked and connected to, in the server and in its processes."""
@@ -99,7 +98,7 @@ async def open_pages(server: str) -> None:
 
 def test_no_start_and_no_visitor_reach_outside(tmp_path):
     with started(tmp_path) as (server, noted):
-        asyncio.run(open_pages(server))
+        run(open_pages(server))
         log = (tmp_path / "log.txt").read_text()
         assert re.search(r"URL: http://localhost:\d+\n", log)
     assert noted.read_text() != ""  # the trap works

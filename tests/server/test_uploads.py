@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.conftest import running_server
-from tests.visitor import Visitor, visit
+from tests.visitor import Visitor, run, visit
 
 BOUNDARY = "a-line-between-parts"
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -77,4 +77,4 @@ def test_visitors_bring_no_more_than_there_is_room_for(server):
             assert await asyncio.to_thread(sent, await session_of(later), "later", 2_500_000) == 204
         assert await asyncio.to_thread(sent, "nobody", "file", 3) == 400
 
-    asyncio.run(all_of_it())
+    run(all_of_it())

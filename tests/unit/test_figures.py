@@ -63,7 +63,8 @@ def test_heatmap_holds_the_weights_with_queries_down_and_keys_across(pair_trace:
     np.testing.assert_array_equal(cells.customdata, pair_trace.scores(2, 5))
     assert list(cells.x) == list(cells.y)
     assert cells.x[2] == "cat·2" and cells.x[5] == "cat·5"
-    assert figure.layout.yaxis.autorange == "reversed"
+    assert figure.layout.xaxis.range == (-0.5, 9.5)
+    assert figure.layout.yaxis.range == (9.5, -0.5)
     assert figure.layout.yaxis.scaleanchor == "x"
     assert figure.layout.xaxis.title.text == "key"
     assert figure.layout.yaxis.title.text == "query"

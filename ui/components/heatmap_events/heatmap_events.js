@@ -44,9 +44,8 @@ function zoomable(chart, data, line, [nearer, farther, all, hint]) {
       return [first, first + length];
     });
     Plotly.relayout(chart, {
-      ...(isAll
-        ? { "xaxis.autorange": true, "yaxis.autorange": "reversed" }
-        : { "xaxis.range": columns, "yaxis.range": rows.reverse() }),
+      "xaxis.range": columns,
+      "yaxis.range": rows.reverse(),
       dragmode: !byTouch ? "zoom" : isAll ? false : "pan", // a finger scrolls the page while all is shown
     });
   };

@@ -1,5 +1,5 @@
 // A figure of Plotly's, drawn with the Plotly that Streamlit brings. Of each figure after the first, what differs is drawn.
-// Rests on chart.
+// Rests on chart and chart_insides.
 
 const NARROWEST = 150; // px
 const CONFIG = { displayModeBar: false };
@@ -20,6 +20,7 @@ function drawFigure(place, chart) {
   const isFirst = !chart.figure;
   if (chart.figure !== figure) {
     chart.figure = figure;
+    forgetRanges(chart);
     Plotly.react(chart, figure.data, { ...figure.layout, width, height }, CONFIG);
   } else if (chart.layout.width !== width || chart.layout.height !== height) {
     Plotly.relayout(chart, { width, height });

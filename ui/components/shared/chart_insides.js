@@ -20,3 +20,11 @@ function tracesOf(chart) {
 function pointOf(label) {
   return label.parentNode.__data__;
 }
+
+/** Forgets the ranges that axes were given. Plotly.relayout does, but Plotly.react sets them again, over those of the new
+ * figure, where `scaleanchor` ties two axes. */
+function forgetRanges(chart) {
+  for (const [name, axis] of Object.entries(chart._fullLayout ?? {})) {
+    if (/^[xy]axis/.test(name)) delete axis._inputRange;
+  }
+}
