@@ -17,7 +17,7 @@ from ui.sections.find_a_head.groups import pick_group, span_of
 from ui.sections.find_a_head.lists import as_csv, best_heads, best_pairs
 from ui.words.findings import group_name, pair_finding, strongest_key
 from ui.words.literal import literal
-from ui.work import cache
+from ui.work import cache, head_cache
 
 view = frame("Find a head")
 selection, trace, kind = view.selection, view.trace, view.kind
@@ -45,7 +45,7 @@ with errors.explained():
     with st.container(horizontal=True, key="pair"):
         pick_group(view, "query", queries, query_span, "Query, which attends")
         pick_group(view, "key", keys, key_span, "Key, attended to")
-    weights = cache.pair_weights(selection.source, kind, query_span, key_span, measure=measure)
+    weights = head_cache.pair_weights(selection.source, kind, query_span, key_span, measure=measure)
     pair = group_name(queries, query_span), group_name(keys, key_span)
     said = pair_finding(weights, selection.place, pair, measure)
     with st.container(key="finding"):

@@ -9,14 +9,15 @@ from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from ui.page import downloads
-from ui.work import cache, with_model
+from ui.work import cache, head_cache, with_model
 
 
 @pytest.fixture(autouse=True)
 def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a page waits for is made in this process, where a test can plant a fault; tests/unit/test_jobs.py and the tests in
     Chromium have the processes."""
-    monkeypatch.setattr(cache, "elsewhere", lambda function, *args, **named: function(*args, **named))
+    for module in (cache, head_cache):
+        monkeypatch.setattr(module, "elsewhere", lambda function, *args, **named: function(*args, **named))
     monkeypatch.setattr(with_model, "_model", lambda name: cache.model(name))
 
 

@@ -242,10 +242,7 @@ def test_numbers_as_csv(few, mapped, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
-    "link", [{}, {"joint_method": "tsne", "joint_iterations": "5000", "layer": "4"}, {"joint_sentence": "3"}]
-)
-def test_a_link_has_the_server_s_process_read_and_lay_out_its_own_text_only(link, monkeypatch):
+def test_a_link_has_the_server_s_process_read_and_lay_out_its_own_text_only(monkeypatch):
     """The sentences are read and their map is made by other processes, however long that takes."""
     cache.model("all-MiniLM-L6-v2")  # which reads a letter when it is loaded
     read, laid_out = [], []
@@ -254,10 +251,11 @@ def test_a_link_has_the_server_s_process_read_and_lay_out_its_own_text_only(link
         Model, "trace", lambda *given, **named: read.append(given[1]) or trace(*given, **named)
     )
     monkeypatch.setattr(
-        layouts, "lay_out", lambda *given, **named: laid_out.append(given) or lay_out(*given, **named)
+        "attnviz.maps.joint_map.lay_out",
+        lambda *given, **named: laid_out.append(given) or lay_out(*given, **named),
     )
-    text = f"Nobody has read this: {link}."
-    at = until_drawn(open_page(PAGE, text=text, **link))
+    text = "Nobody has read this."
+    at = until_drawn(open_page(PAGE, text=text, layer=4, joint_method="pca"))
     assert figure(at, "collection_map")
     assert set(read) == {text}
     assert laid_out == []

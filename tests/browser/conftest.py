@@ -138,12 +138,21 @@ class Visitors:
         self.name = ""
 
     def __call__(
-        self, *, width: int = 1400, height: int = 900, colours: str = "light", alone: bool = False
+        self,
+        *,
+        width: int = 1400,
+        height: int = 900,
+        colours: str = "light",
+        motion: bool = True,
+        alone: bool = False,
     ) -> Page:
         page = self._free.pop() if self._free and not alone else self._browser.new_context().new_page()
         page.context.set_default_timeout(30_000)
         page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme="dark" if colours == "dark" else "light")
+        page.emulate_media(
+            color_scheme="dark" if colours == "dark" else "light",
+            reduced_motion="no-preference" if motion else "reduce",
+        )
         for event, listener in self._listeners.items():
             page.on(event, listener)  # type: ignore[call-overload]
         (self._alone if alone else self._shared).append(page)

@@ -27,6 +27,12 @@ def button(page, name):
     return film(page).get_by_role("button", name=name, exact=True)
 
 
+@pytest.fixture
+def still(visitors):
+    """The window of a person who wants no motion: where the film goes is what counts, not the way."""
+    return visitors(motion=False)
+
+
 def open_film(page, server, **params):
     open_screen(page, server, "step_by_step", **PLACE | {"step": 4} | params)
     expect(picture(page)).to_be_visible()
@@ -91,16 +97,16 @@ def test_pause_comes_to_rest_where_every_number_is_real(page, server, door_trace
     assert set(noted(page)) == {at}
 
 
-def test_numbers_are_the_models(page, server, door_trace):
+def test_numbers_are_the_models(still, server, door_trace):
     """In each stage, read from the screen; three digits with a leading zero."""
     q, k = door_trace.query(3, 1)[7].astype(float), door_trace.key(3, 1)
     scores, weights = door_trace.scores(3, 1)[7], door_trace.weights(3, 1)[7]
-    open_film(page, server)
-    button(page, "Next").click()
+    open_film(still, server)
+    button(still, "Next").click()
     expected = {3: k @ q, 4: scores, 5: weights, 6: weights, 7: weights}
     for number in range(2, 8):
-        stage(page, number)
-        found = texts(page)
+        stage(still, number)
+        found = texts(still)
         labels = [one for one in found if re.search(r"·\d+$", one)]
         assert labels == ["it·7", *(f"{one}·{at}" for at, one in enumerate(door_trace.tokens.labels))]
         if number in expected:
@@ -108,9 +114,9 @@ def test_numbers_are_the_models(page, server, door_trace):
             shown = [one for one in found if one in written]
             assert len(shown) >= len(written) and set(shown) == set(written), number
         if number < 7:
-            button(page, "Next").click()
+            button(still, "Next").click()
     first = f"{door_trace.output(3, 1)[7, 0]:#.3g}".replace("-", "−")
-    assert any(one.startswith(f"{first}\u00a0") for one in texts(page))
+    assert any(one.startswith(f"{first}\u00a0") for one in texts(still))
 
 
 def test_back_and_next_and_the_names(page, server):
@@ -145,45 +151,41 @@ def test_a_drag_follows_the_pointer_and_comes_to_rest(page, server):
     assert flying.count() == 0
 
 
-def test_the_keyboard_alone(page, server):
-    open_film(page, server)
-    film(page).locator(".screen").focus()
+def test_the_keyboard_alone(still, server):
+    open_film(still, server)
+    film(still).locator(".screen").focus()
     for number in (2, 3):
-        page.keyboard.press("ArrowRight")
-        stage(page, number)
-    page.keyboard.press("ArrowLeft")
-    stage(page, 2)
-    page.keyboard.press("End")
-    stage(page, 7)
-    page.keyboard.press("Home")
-    stage(page, 1)
-    page.keyboard.press("Space")
-    expect(button(page, "Pause")).to_be_visible()
-    page.keyboard.press("Space")
-    expect(button(page, "Play")).to_be_visible()
-    slider(page).focus()
-    before = round(float(slider(page).input_value()))
-    page.keyboard.press("ArrowRight")
-    stage(page, before + 2)
-    button(page, "Back").focus()
-    page.keyboard.press("Space")  # the button's own
-    stage(page, before + 1)
+        still.keyboard.press("ArrowRight")
+        stage(still, number)
+    still.keyboard.press("ArrowLeft")
+    stage(still, 2)
+    still.keyboard.press("End")
+    stage(still, 7)
+    still.keyboard.press("Home")
+    stage(still, 1)
+    still.keyboard.press("Space")
+    expect(button(still, "Pause")).to_be_visible()
+    still.keyboard.press("Space")
+    expect(button(still, "Play")).to_be_visible()
+    slider(still).focus()
+    before = round(float(slider(still).input_value()))
+    still.keyboard.press("ArrowRight")
+    stage(still, before + 2)
+    button(still, "Back").focus()
+    still.keyboard.press("Space")  # the button's own
+    stage(still, before + 1)
 
 
-def test_without_motion_it_switches(page, server):
-    page.emulate_media(reduced_motion="reduce")
-    try:
-        open_film(page, server)
-        moments(page)
-        button(page, "Next").click()
-        stage(page, 2)
-        button(page, "Play").click()
-        stage(page, 4)
-        button(page, "Pause").click()
-        assert all(one == int(one) for one in noted(page))
-        expect(picture(page).locator("use[visibility=visible]")).to_have_count(0)
-    finally:
-        page.emulate_media(reduced_motion="no-preference")
+def test_without_motion_it_switches(still, server):
+    open_film(still, server)
+    moments(still)
+    button(still, "Next").click()
+    stage(still, 2)
+    button(still, "Play").click()
+    stage(still, 4)
+    button(still, "Pause").click()
+    assert all(one == int(one) for one in noted(still))
+    expect(picture(still).locator("use[visibility=visible]")).to_have_count(0)
 
 
 def test_the_stage_stays_when_another_head_or_query_is_selected(page, server):
@@ -211,9 +213,8 @@ def test_numbers_of_a_strip_are_read_by_pointer_and_finger(page, server, door_tr
     expect(readout).to_have_text(f"q of it·7, dimension 3: {number}")
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_on_a_phone(visitors, server, colours):
-    page = visitors(width=400, height=800, colours=colours)
+def test_on_a_phone(visitors, server):
+    page = visitors(width=400, height=800, colours="dark", motion=False)
     open_film(page, server)
     film(page).get_by_role("button", name="e. Softmax").click()
     stage(page, 5)

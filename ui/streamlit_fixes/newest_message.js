@@ -4,7 +4,7 @@
 // imports of one script in any order. Where two messages come within a moment, the older one may be drawn last, and is
 // then ended, since it is the older one: the picture is old, and what is clicked in it is not heard.
 // Version: 1.67.0. No upstream issue is known to us.
-// No longer needed when: `test_they_are_not_without_the_work_around` fails.
+// No longer needed when: `test_it_is_not_without_the_work_around` fails.
 //
 // Streamlit ends an older message right after it has called the script with it, so a message that is not ended is drawn.
 

@@ -6,14 +6,13 @@ Arguments are plain values. Results are read-only records, shared and not copied
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from attnviz import heads
 from attnviz.bundle.comparison import compare_bundle
 from attnviz.cost.streaming import Stream, stream_head
 from attnviz.effects.history import Step, road
@@ -22,8 +21,6 @@ from attnviz.effects.order import Shuffle, shuffle
 from attnviz.effects.scaling import Sharpness, sharpness
 from attnviz.effects.scaling import random_products as draw_products
 from attnviz.errors import ModelNotAvailableError, TextTooLongError, VerificationError
-from attnviz.figures.theme import Colour, ThemeName
-from attnviz.figures.thumbnails import thumbnail
 from attnviz.heads import claims as measurements
 from attnviz.heads.claims import Claims
 from attnviz.maps.faithfulness import chance_correlation
@@ -39,7 +36,7 @@ from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
-from ui.work import all_heads, events
+from ui.work import events
 from ui.work.jobs import elsewhere
 from ui.work.memory import n_bytes
 from ui.work.opened_bundles import opened, recorded
@@ -54,44 +51,16 @@ all heads, which verification holds for a moment, are 600 MB for bert-base's 12 
 MOST_WEIGHTS = 10_000_000
 """Attention weights of all heads that a page goes through itself, which takes half a second; 400 of the bundled model's
 tokens have as many."""
-MOST_ON_A_MAP = 300
-"""Heads that a page lays out itself."""
 RANDOM_ROWS = 64
 """Rows of random products whose mean is drawn."""
 
 
 Result = TypeVar("Result")
-Spans = tuple[tuple[int, int], ...]
-"""The entries of an `Axis`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
-    """The cells of all heads that are shown: of which text and measure, and which rows and columns."""
-
-    source: Source
-    kind: Kind
-    measure: Measure
-    rows: Spans
-    columns: Spans
-
-    @property
-    def axes(self) -> tuple[Axis, Axis]:
-        """Queries and keys."""
-        here = trace(self.source)
-        sides = (here.query_tokens(self.kind), self.rows), (here.key_tokens(self.kind), self.columns)
-        queries, keys = (Axis(tokens=tokens, spans=np.array(spans).reshape(-1, 2)) for tokens, spans in sides)
-        return queries, keys
 
 
 def _spinner(text: str) -> AbstractContextManager[None]:
     """Says on a page that something takes a while; nothing where it is not made for a page."""
     return st.spinner(text) if get_script_run_ctx(suppress_warning=True) else nullcontext()
-
-
-def spans(axis: Axis) -> Spans:
-    """An axis as plain values."""
-    return tuple((int(first), int(stop)) for first, stop in axis.spans)
 
 
 @MODELS.remembers(lambda: _spinner("Loading the model …"))
@@ -149,7 +118,7 @@ def _computed_trace(source: Source) -> Trace:
     return made
 
 
-def _of_all_heads(
+def of_all_heads(
     function: Callable[..., Result], here: Trace, kind: Kind, *args: Any, **named: Any
 ) -> Result:
     """The result of a function of a trace that goes through all heads: of a large trace made by another process."""
@@ -166,7 +135,7 @@ def pattern(source: Source, layer: int, head: int | None, kind: Kind, measure: M
     here = trace(source)
     if measure != "rollout":
         return here.pattern(layer, head, kind, measure=measure)
-    made = _of_all_heads(Trace.pattern, here, kind, layer, head, kind, measure=measure)
+    made = of_all_heads(Trace.pattern, here, kind, layer, head, kind, measure=measure)
     return replace(made, queries=Axis.of(here.query_tokens(kind)), keys=Axis.of(here.key_tokens(kind)))
 
 
@@ -262,7 +231,7 @@ def steps_to_scaled(
 @NUMBERS.remembers(lambda: _spinner("Measuring all heads …"))
 def claims(source: Source, kind: Kind) -> Claims:
     """What is often said of attention, measured in every head."""
-    return _of_all_heads(measurements.measure, trace(source), kind, kind)
+    return of_all_heads(measurements.measure, trace(source), kind, kind)
 
 
 @NUMBERS.remembers()
@@ -326,73 +295,7 @@ def projection(
 
 
 @NUMBERS.remembers()
-def pooled(cells: Cells, *, renormalise: bool) -> np.ndarray:
-    """The matrices of all heads [layer, head, row, column], small enough for a thumbnail each.
-
-    Args:
-        renormalise: whether each row is divided by what it has on the keys that are shown.
-    """
-    return _of_cells(all_heads.pooled, cells, measure=cells.measure, renormalise=renormalise)
-
-
-def _of_cells(function: Callable[..., Result], cells: Cells, **named: Any) -> Result:
-    return _of_all_heads(function, trace(cells.source), cells.kind, cells.kind, *cells.axes, **named)
-
-
-@NUMBERS.remembers()
-def thumbnails(
-    cells: Cells, *, renormalise: bool, common: bool, colour: Colour, theme: ThemeName
-) -> list[list[bytes]]:
-    """A PNG of every head, layer by layer.
-
-    Args:
-        common: whether the largest cell of all heads has the strongest tone, instead of each head's own.
-    """
-    matrices = pooled(cells, renormalise=renormalise)
-    largest = float(matrices.max()) if common else None
-    return [
-        [thumbnail(one, largest=largest, colour=colour, theme=theme) for one in layer] for layer in matrices
-    ]
-
-
-@NUMBERS.remembers()
-def statistics(cells: Cells) -> dict[str, np.ndarray]:
-    """Every number of every head [layer, head], by name."""
-    return _of_cells(heads.statistics, cells, measure=cells.measure)
-
-
-@NUMBERS.remembers()
-def pair_weights(
-    source: Source, kind: Kind, query: tuple[int, int], key: tuple[int, int], *, measure: Measure
-) -> np.ndarray:
-    """What every head [layer, head] gives from one span of tokens to another."""
-    return _of_all_heads(heads.pair_weights, trace(source), kind, kind, query, key, measure=measure)
-
-
-@NUMBERS.remembers()
-def rows(source: Source, kind: Kind, query: int) -> np.ndarray:
-    """What every head gives from one token to each key, [layer, head, key]."""
-    return _of_all_heads(all_heads.rows, trace(source), kind, kind, query)
-
-
-@NUMBERS.remembers()
 def chances(source: Source, kind: Kind) -> list[float]:
     """The correlation of score and distance that a map of each layer must fall below to be more than chance."""
     here = trace(source)
     return [chance_correlation(here.scores(layer, 0, kind)) for layer in range(here.n_layers(kind))]
-
-
-@NUMBERS.remembers()
-def divergences(cells: Cells) -> heads.Divergences:
-    """How unlike any two heads are; of their weights, whatever the measure."""
-    return _of_cells(heads.divergences, cells)
-
-
-@NUMBERS.remembers()
-def head_map(cells: Cells) -> np.ndarray:
-    """All heads as points [head, 2], near for those that are alike."""
-    found = divergences(cells)
-    if len(found.divergence) <= MOST_ON_A_MAP:
-        return found.map()
-    made: np.ndarray = elsewhere(heads.Divergences.map, found)
-    return made

@@ -13,7 +13,7 @@ from ui.page.view import hidden_note
 from ui.sections.all_heads.screen import PICTURES, Screen, pick, within
 from ui.words.findings import ATTENDS, MARKS
 from ui.words.literal import literal
-from ui.work import cache
+from ui.work import head_cache
 
 
 def finding(screen: Screen) -> str:
@@ -42,8 +42,8 @@ def grid(screen: Screen) -> None:
     if screen.shown == PICTURES:
         renormalise = selection.special == "renormalised" and view.hides_special
         with st.spinner("Drawing all heads …", show_time=True):
-            largest = cache.pooled(screen.cells, renormalise=renormalise).max(axis=(2, 3))
-            pictures = cache.thumbnails(
+            largest = head_cache.pooled(screen.cells, renormalise=renormalise).max(axis=(2, 3))
+            pictures = head_cache.thumbnails(
                 screen.cells,
                 renormalise=renormalise,
                 common=selection.all_heads.common_scale,

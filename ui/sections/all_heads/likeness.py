@@ -10,7 +10,7 @@ from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
 from ui.sections.all_heads.screen import Screen, pick
 from ui.words.glossary import linked
-from ui.work import cache
+from ui.work import head_cache
 
 N_NEAREST = 8
 
@@ -20,7 +20,7 @@ def nearest(screen: Screen) -> None:
     selection = screen.view.selection
     st.markdown(f"**Most similar to {selection.place.words}**")
     with st.spinner("Comparing all heads …", show_time=True):
-        divergences = cache.divergences(screen.cells)
+        divergences = head_cache.divergences(screen.cells)
     found = divergences.nearest(*selection.place, N_NEAREST)
     ranked_list(
         [
@@ -49,7 +49,7 @@ def head_map(screen: Screen) -> None:
     selection = screen.view.selection
     st.markdown("**Similar heads are close together**")
     with st.spinner("Laying out the heads …", show_time=True):
-        points = cache.head_map(screen.cells)
+        points = head_cache.head_map(screen.cells)
     chart(
         draw_head_map(
             points,

@@ -12,7 +12,7 @@ from attnviz.heads import LABELS, STATISTICS
 from ui.choice import state
 from ui.page.view import View
 from ui.session import of_session
-from ui.work import cache
+from ui.work import head_cache
 
 PICTURES = "pictures"
 
@@ -25,7 +25,7 @@ class Screen:
     """What is shown of all heads."""
 
     view: View
-    cells: cache.Cells
+    cells: head_cache.Cells
     numbers: OfHeads
     labels: OfHeads
 
@@ -83,7 +83,7 @@ class Screen:
 class NumbersRead:
     """The heads whose numbers this visitor has waited for."""
 
-    cells: cache.Cells | None = None
+    cells: head_cache.Cells | None = None
 
 
 def within(title: str) -> str:
@@ -100,12 +100,12 @@ def look(view: View) -> Screen:
     """The numbers and labels of all heads; none yet where pictures can be shown before they are found."""
     measure = "weights" if view.measure == "rollout" else view.measure  # rollout has no matrix for a head
     selection = view.selection
-    cells = cache.Cells(
+    cells = head_cache.Cells(
         source=selection.source,
         kind=view.kind,
         measure=measure,
-        rows=cache.spans(view.queries),
-        columns=cache.spans(view.keys),
+        rows=head_cache.spans(view.queries),
+        columns=head_cache.spans(view.keys),
     )
     if selection.all_heads.grid == PICTURES and not is_read(cells):
         return Screen(view=view, cells=cells, numbers={}, labels={})
@@ -119,14 +119,14 @@ def look(view: View) -> Screen:
     return Screen(view=view, cells=cells, numbers=numbers, labels=labels)
 
 
-def is_read(cells: cache.Cells) -> bool:
+def is_read(cells: head_cache.Cells) -> bool:
     """Whether this visitor has waited for the numbers of these heads; heads without any weight have none."""
     return of_session(NumbersRead).cells == cells
 
 
-def read(cells: cache.Cells) -> OfHeads:
+def read(cells: head_cache.Cells) -> OfHeads:
     """The numbers of all heads, which takes longer than their pictures."""
     with st.spinner("Reading all heads …", show_time=True):
-        numbers = cache.statistics(cells)
+        numbers = head_cache.statistics(cells)
     of_session(NumbersRead).cells = cells
     return numbers

@@ -12,7 +12,7 @@ from ui.components.map_grid import SmallMap
 from ui.page.view import View
 from ui.session import of_session
 from ui.words.judgement import judge
-from ui.work import cache
+from ui.work import cache, head_cache
 from ui.work.jobs import Job
 
 
@@ -40,7 +40,7 @@ JUDGED = {
 
 def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
     """What is drawn of every head, layer by layer: its map, or the one before until it is there."""
-    rows = cache.rows(view.selection.source, view.kind, view.query)
+    rows = head_cache.rows(view.selection.source, view.kind, view.query)
     chances = cache.chances(view.selection.source, view.kind)
     heads, n_query = heads_of(view), len(view.trace.query_tokens(view.kind))
     like = view.selection.maps.aligned_with

@@ -17,7 +17,7 @@ from ui.sections.door_experiment.experiment import Experiment
 from ui.sections.door_experiment.near import door_map
 from ui.streamlit_fixes.stale_values import tie
 from ui.words.findings import amount, name, strongest_key
-from ui.work import cache
+from ui.work import cache, head_cache
 
 WORDS = ("door", "window", "box", "letter", "shop", "bird", "sky")
 """The experiment's own first; each one token of BERT's vocabulary."""
@@ -42,7 +42,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
             ),
             help="Puts this word into the experiment's sentence and computes everything anew.",
         )
-        weights = cache.pair_weights(
+        weights = head_cache.pair_weights(
             selection.source, view.kind, (view.query, view.query + 1), (key, key + 1), measure="weights"
         )
         best = Head(*ranked(weights)[0].tolist())
