@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import ROOT, START_SECONDS
+from tests.browser.conftest import ROOT, START_SECONDS, free_port
 
 
 def children(pid: int) -> list[int]:
@@ -27,9 +26,7 @@ def is_server(pid: int) -> bool:
 @contextmanager
 def served(log: Path, n: int, **environment: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Address and process of `make serve`; all that it started has ended afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "deploy.serve", "--address", "127.0.0.1"]
     command += ["--port", str(port), "--processes", str(n)]
     with log.open("w") as output:

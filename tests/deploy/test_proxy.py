@@ -14,6 +14,7 @@ import pytest
 
 from deploy.find_nginx import NginxNotFoundError, nginx_path
 from deploy.proxy import COMPOSED, FILE, configuration
+from tests.browser.conftest import free_port
 
 try:
     NGINX = nginx_path()
@@ -73,9 +74,7 @@ class Front:
 @pytest.fixture
 def front(tmp_path: Path) -> Iterator[Front]:
     servers = [Named("first"), Named("second")]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     tmp_path.chmod(0o711)
     written = tmp_path / "nginx.conf"
     written.write_text(configuration(f"127.0.0.1:{port}", [one.address for one in servers], str(tmp_path)))

@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from benchmarks.load import processes
-from tests.browser.conftest import ROOT, running_server
+from tests.browser.conftest import ROOT, running_server, streamlit
 from tests.hub import save_tiny_bert
 from tests.visitor import Visitor, run, visit
 
@@ -172,16 +171,7 @@ def test_a_port_in_use_is_said_in_a_sentence():
         taken.listen()
         port = taken.getsockname()[1]
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "streamlit",
-                "run",
-                "app.py",
-                "--server.headless",
-                "true",
-                f"--server.port={port}",
-            ],
+            streamlit(port),
             cwd=ROOT,
             capture_output=True,
             text=True,

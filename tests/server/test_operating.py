@@ -4,7 +4,6 @@ One server with few places, one run at a time and small stores, so that each of 
 """
 
 import asyncio
-import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.exceptions import InvalidStatus
 
-from tests.browser.conftest import running_server
+from tests.browser.conftest import free_port, running_server
 from tests.hub import LoopbackHub, save_tiny_bert
 from tests.log_lines import errors, events, lines
 from tests.visitor import Visitor, run, visit
@@ -97,9 +96,7 @@ async def until(is_so: Callable[[], object]) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("operated")
     (folder / "checkpoint").mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with (
         LoopbackHub({MODEL: save_tiny_bert(folder / "checkpoint")}) as hub,
         running_server(

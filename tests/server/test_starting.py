@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.browser.conftest import ROOT, wait_for
+from tests.browser.conftest import ROOT, free_port, streamlit, wait_for
 from tests.visitor import run, visit
 
 TRAP = '''
@@ -48,24 +47,12 @@ def started(folder: Path) -> Iterator[tuple[str, Path]]:
     """The address of a server that was started by hand, without one, and what its trap has noted."""
     (folder / "trap").mkdir()
     (folder / "trap" / "sitecustomize.py").write_text(TRAP)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     noted, log = folder / "noted.txt", folder / "log.txt"
     noted.touch()
     with log.open("w") as output:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "streamlit",
-                "run",
-                "app.py",
-                "--server.headless",
-                "true",
-                "--server.port",
-                str(port),
-            ],
+            streamlit(port),
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(folder / "trap"), "TRAP_LOG": str(noted)},
             stdout=output,

@@ -17,11 +17,12 @@ from attnviz.bundle import bounds
 from attnviz.bundle import reading as bundle_reading
 from attnviz.bundle import writing as bundles
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import MATRIX, NUMBERS, PAGE, PROVENANCE, Bundle, PageContent, write_bundle
+from attnviz.bundle.writing import MATRIX, NUMBERS, PAGE, PROVENANCE, PageContent, write_bundle
 from attnviz.errors import BundleError
 from attnviz.figures import draw_pattern
 from attnviz.records import Axis
 from attnviz.records.table import matrix_csv
+from tests.bundles import bundle_of
 
 pytestmark = pytest.mark.slow
 
@@ -29,22 +30,6 @@ WEIGHTS_AT = 7  # of the checks of a BERT: after tokens, labels, queries, keys, 
 FLOAT32 = 1e-6  # of sums of a few dozen numbers up to 1
 OF_NORMS = 5e-5  # of float32 sums of 384 products, of heads that may cancel each other
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-
-
-def bundle_of(model, trace, *, kind=None, **changes):
-    kind = kind or trace.kinds[0]
-    made = Bundle(
-        trace=trace,
-        report=attnviz.verify(model, trace),
-        kind=kind,
-        layer=1,
-        head=1,
-        queries=Axis.of(trace.query_tokens(kind)),
-        keys=Axis.of(trace.key_tokens(kind)),
-        query=2,
-        key=1,
-    )
-    return replace(made, **changes)
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +42,6 @@ def door(embedded, door_trace):
         query=7,
         key=5,
         settings={"seed": "3", "metric": "cosine"},
-        weights_sha256=embedded.weights_sha256,
     )
 
 

@@ -5,31 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import attnviz
 from attnviz.bundle.comparison import compare_bundle
 from attnviz.bundle.reading import read_bundle
-from attnviz.bundle.writing import Bundle, write_bundle
+from attnviz.bundle.writing import write_bundle
 from attnviz.errors import VerificationError
 from attnviz.records import Axis
+from tests.bundles import bundle_of
 
 pytestmark = pytest.mark.slow
-
-
-def bundle_of(model, trace, **changes):
-    kind = trace.kinds[-1]
-    made = Bundle(
-        trace=trace,
-        report=attnviz.verify(model, trace),
-        kind=kind,
-        layer=1,
-        head=1,
-        queries=Axis.of(trace.query_tokens(kind)),
-        keys=Axis.of(trace.key_tokens(kind)),
-        query=2,
-        key=1,
-        weights_sha256=model.weights_sha256,
-    )
-    return replace(made, **changes)
 
 
 @pytest.fixture(scope="module")
