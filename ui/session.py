@@ -3,7 +3,7 @@
 One concept: a record of the session. No other module names a key of Streamlit's session but those of widgets.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import streamlit as st
@@ -26,3 +26,7 @@ class Link:
 
     params: dict[str, str] | None = None
     """None before the first page, empty where the text is too long for a link."""
+    page: str = ""
+    """Name of the page that is open."""
+    replaced: dict[str, float] = field(default_factory=dict)
+    """The query strings that this page had before, each with the second of the clock at which another took its place."""

@@ -4,6 +4,7 @@ import pytest
 from streamlit.runtime.state.session_state import SessionState
 
 from tests.app.screen import assert_no_exception, open_page, shown
+from ui.choice import state
 
 
 def place(at) -> tuple[int, int]:
@@ -112,3 +113,47 @@ def test_a_field_reads_no_other_value(one_further, monkeypatch):
     one_further.button(key="head_next").click().run()
     assert place(one_further) == (2, 6)
     assert read == []
+
+
+class TestAnotherPage:
+    """The links of a page lead to what it showed when they were drawn."""
+
+    def opened(self, at, **link):
+        """The page that a click on the menu leads to, with the link that the menu has."""
+        at.query_params.clear()
+        at.query_params.update(link)
+        at.switch_page("pages/find_a_head.py").run()
+        assert_no_exception(at)
+        return at
+
+    def test_shows_what_was_clicked_just_before(self):
+        at = open_page(layer=2, head=4)
+        before = shown(at)
+        at.query_params.clear()
+        at.button(key="head_next").click().run()
+        assert place(self.opened(at, **before)) == (2, 5)
+
+    def test_but_back_on_the_same_page_leads_back(self):
+        at = open_page(layer=2, head=4)
+        before = shown(at)
+        at.query_params.clear()
+        at.button(key="head_next").click().run()
+        at.query_params.clear()
+        at.query_params.update(before)
+        assert place(at.run()) == (2, 4)
+
+    def test_shows_what_a_link_says_that_the_page_before_never_had(self):
+        at = open_page(layer=2, head=4)
+        other = shown(at) | {"head": "7"}
+        at.query_params.clear()
+        at.button(key="head_next").click().run()
+        assert place(self.opened(at, **other)) == (2, 7)
+
+    def test_shows_what_was_there_long_ago(self, monkeypatch):
+        """Back in the browser, over several pages at once."""
+        at = open_page(layer=2, head=4)
+        before = shown(at)
+        at.query_params.clear()
+        at.button(key="head_next").click().run()
+        monkeypatch.setattr(state, "LATE_SECONDS", 0.0)
+        assert place(self.opened(at, **before)) == (2, 4)

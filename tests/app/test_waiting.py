@@ -82,12 +82,12 @@ def ended_after_a_click():
     from ui.session import Link, of_session
 
     if of_session(Link).params is None:
-        state.current()
+        state.current("Attention")
         state.change(head=2)
         # As the page did that was drawn after the click.
-        of_session(Link).params = state.current().to_params()
+        of_session(Link).params = state.current("Attention").to_params()
         waiting.whole_page()
-    st.text(state.current().head)
+    st.text(state.current("Attention").head)
 
 
 def test_a_click_counts_for_more_than_the_link_that_a_block_was_drawn_with():

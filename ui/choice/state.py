@@ -4,6 +4,8 @@ One concept: the session's Selection; what it is made of is in `ui.choice.select
 Links are read into it once, and again when the browser goes back.
 """
 
+import math
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -46,16 +48,28 @@ LONGEST_LINK = 60_000
 """Longest query string, in bytes: the server answers a request of more than 64 KiB with an error."""
 
 
-def current() -> Selection:
+LATE_SECONDS = 5.0
+"""For how long after a change the links of a page may still lead to what it showed before."""
+
+
+def current(page: str) -> Selection:
     """What is chosen now; read from the link at the first run and when the link has changed.
 
     A browser that is clicked twice in a row sends its old link with the second click, since what the
     first did to the link is still on its way; so a click counts for more than the link it comes with.
+    Where the second click leads to another page, the link is what the menu had before the first.
+
+    Args:
+        page: name of the page that is being drawn.
     """
     params = st.query_params.to_dict()
     here, link = of_session(Chosen), of_session(Link)
     clicked, here.clicked = here.clicked, False
-    other_link = params and params != link.params and not clicked
+    replaced = link.replaced.get(urlencode(params), -math.inf)
+    is_late = page != link.page and time.monotonic() - replaced < LATE_SECONDS
+    if page != link.page:
+        link.page, link.replaced = page, {}
+    other_link = params and params != link.params and not clicked and not is_late
     if here.selection is None or other_link:
         here.selection, here.notices = from_params(params)
         if "text" not in params:
@@ -154,6 +168,8 @@ def mirror(selection: Selection) -> None:
     link = of_session(Link)
     if not st.query_params.to_dict() == params == link.params:  # it may lag behind, see `current`
         st.query_params.from_dict(params)
+    if link.params is not None and link.params != params:
+        link.replaced[urlencode(link.params)] = time.monotonic()
     link.params = params
 
 

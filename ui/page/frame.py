@@ -83,7 +83,7 @@ def frame_around(name: str) -> Iterator[View]:
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:
-        selection = state.with_opened_bundle(state.current())
+        selection = state.with_opened_bundle(state.current(page.name))
     except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
         errors.show(error)
         st.stop()
