@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +38,6 @@ LAUNCH = (
 )
 LAPTOP = {"width": 1400, "height": 900}
 HEALTH = "/_stcore/health"
-TESTS_A_WINDOW = int(os.environ.get("TW", 20))
 START_SECONDS, LOAD_MS = 180, 120_000  # a slow machine takes four times as long as a fast one
 
 expect.set_options(timeout=20_000)  # two windows at once on two slow cores; what is right is seen at once
@@ -55,16 +53,8 @@ def free_port() -> int:
 
 def streamlit(port: int, *arguments: str, script: str = "app.py") -> list[str]:
     """The command that serves a script at a port."""
-    return [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        script,
-        "--server.headless=true",
-        f"--server.port={port}",
-        *arguments,
-    ]
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true"]
+    return [*command, "--server.port", str(port), *arguments]
 
 
 @contextmanager
@@ -74,7 +64,7 @@ def running_server(log: Path, script: str = "app.py", **environment: str) -> Ite
     address = f"http://127.0.0.1:{port}/{environment.get('STREAMLIT_SERVER_BASE_URL_PATH', '')}".rstrip("/")
     with log.open("w") as output:
         process = subprocess.Popen(
-            streamlit(port, "--server.address=127.0.0.1", script=script),
+            streamlit(port, "--server.address", "127.0.0.1", script=script),
             cwd=ROOT,
             # A server of a test has few visitors, and what goes wrong is to be read.
             env=os.environ | {"ATTNVIZ_WARM": "no", "ATTNVIZ_LOG_TEXTS": "yes"} | environment,
@@ -134,35 +124,14 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-class FreeWindows:
-    """Windows that no test uses now; they end with the browser."""
-
-    def __init__(self) -> None:
-        self._free: list[Page] = []
-        self._n_tests: Counter[Page] = Counter()
-
-    def take(self) -> Page | None:
-        """A window that tests have used before, if there is one."""
-        return self._free.pop() if self._free else None
-
-    def give(self, page: Page) -> None:
-        """For the next test, or closed."""
-        self._n_tests[page] += 1
-        if self._n_tests[page] < TESTS_A_WINDOW:
-            self._free.append(page)
-        else:
-            page.context.close()
-
-
 class Visitors:
     """People with a browser, each with a window of their own; all are watched.
 
     Windows are handed from test to test, for in a new one Chromium compiles Streamlit anew, which takes longer
-    than most tests; after `TESTS_A_WINDOW` it has grown slow and is closed. One that is `alone` is new, and is not
-    used again.
+    than most tests; one that is `alone` is new, and is not used again.
     """
 
-    def __init__(self, browser: Browser, free: "FreeWindows") -> None:
+    def __init__(self, browser: Browser, free: list[Page]) -> None:
         self._browser = browser
         self._free = free
         self._shared: list[Page] = []
@@ -187,8 +156,7 @@ class Visitors:
         motion: bool = True,
         alone: bool = False,
     ) -> Page:
-        page = None if alone else self._free.take()
-        page = page or self._browser.new_context().new_page()
+        page = self._free.pop() if self._free and not alone else self._browser.new_context().new_page()
         page.context.set_default_timeout(30_000)
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(
@@ -211,7 +179,7 @@ class Visitors:
             if self.failed or self.wrong or not page.url.startswith("http"):
                 page.context.close()
             else:
-                self._free.give(self._cleared(page))
+                self._free.append(self._cleared(page))
         for page in self._alone:
             page.context.close()
         self._shared.clear()
@@ -257,13 +225,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def free_windows(browser: Browser) -> FreeWindows:
-    return FreeWindows()
+def free_windows(browser: Browser) -> list[Page]:
+    """Windows that no test uses now; they end with the browser."""
+    return []
 
 
 @pytest.fixture(autouse=True)
 def visitors(
-    browser: Browser, free_windows: FreeWindows, request: pytest.FixtureRequest
+    browser: Browser, free_windows: list[Page], request: pytest.FixtureRequest
 ) -> Iterator[Visitors]:
     """Opens windows; fails a test in whose windows something happened that never may."""
     visitors = Visitors(browser, free_windows)

@@ -449,6 +449,19 @@ class TestPicking:
         assert "key" not in link(page)
         expect(finding(page)).to_contain_text("“watching” gives")
 
+    def test_two_points_of_the_map_at_once(self, page, server):
+        """Neither a double click, nor the first point twice."""
+        open_screen(page, server)
+        click_map(page, "keys", 8)
+        click_map(page, "queries", 3)
+        wait_for_link(page, query=3)
+
+    def test_two_cells_at_once(self, page, server):
+        open_screen(page, server)
+        for query, key in ((2, 5), (9, 0)):
+            click_cell(page, query, key)
+        wait_for_link(page, query=9, key=0)
+
     @pytest.mark.parametrize("x", [20, 300])
     def test_bars_and_their_labels(self, x, page, server):
         open_screen(page, server)

@@ -116,8 +116,7 @@ function show(component) {
   const unhover = () => {
     line.textContent = data.picked;
   };
-  const click = (event) => {
-    const [row, column] = event.points[0].pointNumber;
+  const click = ({ pointNumber: [row, column] }) => {
     setTriggerValue("pick", [data.queryPositions[row], data.keyPositions[column]]);
   };
   const clickLabel = (axis, number) => {
@@ -125,7 +124,7 @@ function show(component) {
     if (number in positions) setTriggerValue("pick", [side, positions[number]]);
   };
   return followChart(line, data.chart, (chart) => {
-    const ends = [listen(chart, { plotly_hover: hover, plotly_unhover: unhover, plotly_click: click })];
+    const ends = [listen(chart, { plotly_hover: hover, plotly_unhover: unhover }), listenToClicks(chart, click)];
     ends.push(listenToLabels(chart, clickLabel));
     if (data.zooms) ends.push(zoomable(chart, data, line, bar.children));
     return () => ends.forEach((end) => end());

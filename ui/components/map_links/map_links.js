@@ -60,16 +60,15 @@ function overlay(chart, { picked, links, colours }) {
 function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const root = parentElement.querySelector(".map_links");
-  const click = (event) => {
-    const { customdata } = event.points[0];
+  const click = ({ customdata }) => {
     if (customdata !== undefined) setTriggerValue("pick", Array.from(customdata));
   };
   return followChart(root, data.chart, (chart) => {
     const lay = () => overlay(chart, data);
-    const end = listen(chart, { plotly_click: click, plotly_afterplot: lay, plotly_relayout: lay });
+    const ends = [listen(chart, { plotly_afterplot: lay, plotly_relayout: lay }), listenToClicks(chart, click)];
     chart.dataset.linked = ""; // a click is heard from now on
     if (matchMedia("(pointer: coarse)").matches) Plotly.relayout(chart, { dragmode: false }); // a finger scrolls the page
     lay();
-    return end;
+    return () => ends.forEach((end) => end());
   });
 }

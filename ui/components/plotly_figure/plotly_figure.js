@@ -25,7 +25,19 @@ function drawFigure(place, chart) {
   } else if (chart.layout.width !== width || chart.layout.height !== height) {
     Plotly.relayout(chart, { width, height });
   }
-  if (isFirst) tellChart(place.key, chart);
+  if (!isFirst) return;
+  keepQuickClicks(chart);
+  tellChart(place.key, chart);
+}
+
+/** Plotly takes two presses within 300 ms for a double click wherever they are, and loses the second point. */
+function keepQuickClicks(chart) {
+  let last = { clientX: 0, clientY: 0 };
+  const press = (event) => {
+    if (!isOnePlace(event, last)) endDoubleClick(chart);
+    last = event;
+  };
+  chart.addEventListener("pointerdown", press, { capture: true });
 }
 
 function begin(place) {

@@ -28,7 +28,7 @@ function show(component) {
   const report = (customdata) => {
     if (customdata !== undefined) setTriggerValue("click", Array.from(customdata));
   };
-  const click = (event) => report(event.points[0].customdata);
+  const click = ({ customdata }) => report(customdata);
   const say = (trace, number) => {
     line.textContent = plain(trace.hovertext[number]);
   };
@@ -101,7 +101,7 @@ function show(component) {
     const ends = [
       data.wholeRows
         ? listenToLabels(chart, clickRow, { wholeRows: true })
-        : listen(chart, { plotly_click: click }),
+        : listenToClicks(chart, click),
     ];
     if (data.name) {
       chart.tabIndex = 0;

@@ -1,6 +1,13 @@
 // Charts that plotly_figure draws, for components that listen to them.
 
 const DRAWN = "chartdrawn";
+const ONE_PLACE = 8; // px
+const NEXT_LOOK = 60; // ms
+
+/** Whether two events of the pointer were as near as those of a double click. */
+function isOnePlace(one, other) {
+  return Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY) < ONE_PLACE;
+}
 
 /** The charts of the page, by key. */
 function charts() {
@@ -25,6 +32,22 @@ function listen(chart, heard) {
     // A chart that was taken away knows this command no more.
     for (const [event, listener] of Object.entries(heard)) chart.removeListener?.(event, listener);
   };
+}
+
+/** Tells what point is clicked; returns what ends that.
+ *
+ * Plotly looks at most every 50 ms at what is under the pointer, a look after each drawing included, and takes for the
+ * clicked point what it saw last. Where the pointer has come since, the point is known at the next look. */
+function listenToClicks(chart, clicked) {
+  let seen = null; // where the pointer was at the last look
+  const look = ({ event }) => {
+    seen = event;
+  };
+  const click = ({ event, points: [point] }) => {
+    if (seen && isOnePlace(event, seen)) clicked(point);
+    else setTimeout(() => pointUnder(chart) && clicked(pointUnder(chart)), NEXT_LOOK);
+  };
+  return listen(chart, { plotly_hover: look, plotly_click: click });
 }
 
 /** Attaches to the chart of this key as soon as it is drawn, and to one that takes its place; `attach` returns what ends

@@ -28,3 +28,13 @@ function forgetRanges(chart) {
     if (/^[xy]axis/.test(name)) delete axis._inputRange;
   }
 }
+
+/** The next press begins a click of its own, however soon after the last. */
+function endDoubleClick(chart) {
+  chart._mouseDownTime = 0;
+}
+
+/** The point that Plotly saw under the pointer when it last looked. */
+function pointUnder(chart) {
+  return chart._hoverdata?.[0];
+}
