@@ -59,7 +59,7 @@ test: check chromium nginx ## Everything: check, the examples in docstrings and 
 	$(BIN)/python -m pytest tests/unit tests/parity tests/property tests/deploy $(SPREAD)
 	$(BIN)/python -m pytest tests/app tests/server tests/browser tests/fuzz $(AS_SERVED) $(SPREAD)
 
-quick: check ## The fast tests alone, in a minute and a half
+quick: check ## The fast tests alone, in a minute
 	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" $(SPREAD)
 
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
