@@ -11,7 +11,7 @@ from attnviz.records import Axis
 from ui.components import colours, register
 from ui.components.sent import sent
 
-_mount = register("token_flow", "svg", "html", "labels", "renew")
+_mount = register("token_flow", "svg", "html", "labels", "renew", "flow_legend")
 
 
 def token_flow(

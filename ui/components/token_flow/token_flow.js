@@ -1,7 +1,8 @@
 // Two columns of tokens, queries left and keys right, joined by lines; one inline SVG. Hovering over a token,
 // or moving the focus to it, shows its lines alone with their numbers; a click or Enter keeps it, Escape
 // clears it. All of this happens here: the server hears only of what is kept.
-// The look is in attributes, so that the SVG can be saved as it is. Rests on svg, html, labels and renew.
+// The look is in attributes, so that the SVG can be saved as it is. Rests on svg, html, labels, renew and
+// flow_legend.
 
 const TEXT = 13; // px, as are all sizes
 const LEAST_GAP = 15; // between the lines of two labels that can both be read
@@ -12,7 +13,6 @@ const ROW_HEAD = 24;
 const PAD = 8;
 const NUMBER = 42; // least width of a number
 const MOST_SAID = 6;
-const DASHES = ["none", "12 5", "3 4", "14 4 3 4"];
 
 class Flow {
   constructor(root) {
@@ -98,7 +98,7 @@ class Flow {
     this.room = Math.min(widest + 2 * PAD, 0.34 * this.width);
     this.ends = { query: this.room + 2, key: this.width - this.room - 2 };
 
-    const legend = this.legend();
+    const legend = drawLegend(data, this.hidden, this.width);
     this.top = legend.height + ROW_HEAD;
     const height = this.top + count * this.pitch + PAD;
     put(this.svg, { width: this.width, height, viewBox: `0 0 ${this.width} ${height}`, "font-family": data.font, "font-size": TEXT });
@@ -135,28 +135,6 @@ class Flow {
     this.revealed = String(this.kept);
     const [y, top, height] = [this.middle(kept.row), this.scroll.scrollTop, this.scroll.clientHeight];
     if (y < top || y > top + height) this.scroll.scrollTop = y - height / 2;
-  }
-
-  // What the colours mean, where there are several; each can be switched off.
-  legend() {
-    const { data } = this;
-    const group = draw("g", {});
-    if (data.matrices.length < 2) return { group, height: 0 };
-    let [x, y] = [0, 0];
-    data.matrices.forEach((matrix, index) => {
-      const width = 56 + widthOf(matrix.label);
-      if (x > 0 && x + width > this.width) [x, y] = [0, y + 34];
-      const shown = !this.hidden.has(matrix.name);
-      const item = draw("g", { role: "button", tabindex: 0, "aria-pressed": shown, "aria-label": `lines of ${matrix.label}`, "data-matrix": matrix.name });
-      item.append(
-        draw("rect", { class: "place", x: x + 1, y: y + 1, width: width - 6, height: 30, rx: 6, fill: "none", stroke: shown ? data.colours.edge : "none", "pointer-events": "all" }),
-        draw("line", { x1: x + 10, x2: x + 36, y1: y + 16, y2: y + 16, stroke: shown ? matrix.colour : data.colours.quiet, "stroke-width": shown ? 4 : 1, "stroke-dasharray": DASHES[index] }),
-        draw("text", { x: x + 42, y: y + 20, fill: shown ? data.colours.text : data.colours.quiet, "text-decoration": shown ? "none" : "line-through" }, matrix.label),
-      );
-      group.append(item);
-      x += width;
-    });
-    return { group, height: y + 40 };
   }
 
   token(side, row, label, x, anchor) {
