@@ -64,7 +64,7 @@ def map_grid(
                 on_pick(layer, head)
 
     shown = order or [(layer, head) for layer in range(n_layer) for head in range(n_head)]
-    with st.container(gap=None):
+    with st.container(gap=None, key=f"{key}_room"):
         # A message for each layer: Streamlit sends what the browser has already only by its hash, so that neither
         # a selection nor another layer's maps send these once more. In tuples: it looks into every list for a dataframe,
         # which is a seventh of the grid's time.
