@@ -5,7 +5,10 @@ from pathlib import Path
 from ui import streamlit_fixes
 
 _FILES = (
-    *(Path(__file__).parent / name for name in ("first_look.css", "frame.css", "heading.css", "controls.css")),
+    *(
+        Path(__file__).parent / name
+        for name in ("first_look.css", "frame.css", "heading.css", "controls.css")
+    ),
     *sorted(Path(streamlit_fixes.__file__).parent.glob("*.css")),
 )
 

@@ -18,7 +18,8 @@ def controls(view: View, heads: list[Head | AllHeads]) -> None:
     of_layers = [AllHeads(layer) for layer in range(n_layer)]
     of_heads = [Head(layer, head) for layer in range(n_layer) for head in range(n_head)]
     options = of_layers if view.measure == "rollout" else [*of_heads, *of_layers]
-    left, middle, right = st.columns(3)
+    # On a tablet the three buttons of the first need their room.
+    left, middle, right = st.columns((1.45, 1.05, 1))
     left.segmented_control(
         **widgets.field(
             "show",
