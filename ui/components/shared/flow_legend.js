@@ -3,7 +3,7 @@
 const DASHES = ["none", "12 5", "3 4", "14 4 3 4"]; // of each head's lines
 
 /** The heads with their colours, each a button that switches its lines off; nothing where there is one. */
-function drawLegend({ matrices, colours }, hidden, width) {
+function drawFlowLegend({ matrices, colours }, hidden, width) {
   const group = draw("g", {});
   if (matrices.length < 2) return { group, height: 0 };
   let [x, y] = [0, 0];

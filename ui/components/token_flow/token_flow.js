@@ -98,7 +98,7 @@ class Flow {
     this.room = Math.min(widest + 2 * PAD, 0.34 * this.width);
     this.ends = { query: this.room + 2, key: this.width - this.room - 2 };
 
-    const legend = drawLegend(data, this.hidden, this.width);
+    const legend = drawFlowLegend(data, this.hidden, this.width);
     this.top = legend.height + ROW_HEAD;
     const height = this.top + count * this.pitch + PAD;
     put(this.svg, { width: this.width, height, viewBox: `0 0 ${this.width} ${height}`, "font-family": data.font, "font-size": TEXT });
