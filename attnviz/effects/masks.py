@@ -1,6 +1,6 @@
 """Which keys a query may see, by the usual names of attention masks.
 
-One concept: a mask for one text, as the numpy array that an `attnviz.model.interventions.Intervention` takes.
+One concept: a mask for one text, as the numpy array that an `attnviz.model.interventions.MaskedKeys` takes.
 """
 
 from collections.abc import Iterable

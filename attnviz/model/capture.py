@@ -8,7 +8,6 @@ Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.
 """
 
 import copy
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,10 +19,12 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
+from attnviz.errors import CaptureError, UnsupportedArchitectureError, enough_memory
 from attnviz.maths.attention import expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
-from attnviz.model.interventions import Intervention, allowed_by
+from attnviz.model.call_order import CallOrder
+from attnviz.model.changes import Changes
+from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Kind, LayerAttention
 
 if TYPE_CHECKING:
@@ -59,54 +60,43 @@ _OTHER_FORMULAS = {
 """What a family does when it passes this argument, where that is not scaled dot-product attention."""
 
 
-class CallOrder:
-    """Which attention of a model is called: the kind and the layer, by the order of the calls.
+class Recording:
+    """The attention calls of one forward pass, in the order in which they were made.
 
-    Some families do not name the layer, and ALBERT calls the same module for every layer.
+    Args:
+        changes: made in this pass; its rows are variants of one text.
+        begins: number of layers before variants differ, which run on one row for all of them; None where every layer
+            runs on the rows of the inputs.
+        keeps: whether the inputs of the calls are kept.
     """
 
-    def __init__(self, network: "PreTrainedModel") -> None:
-        self._encoder_modules: frozenset[int] | None = None
-        if network.config.is_encoder_decoder:
-            self._encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
-        self._n_calls: Counter[Kind] = Counter()
-        self.n_calls = 0
-        """Calls of all kinds so far."""
-        self.last: tuple[Kind, int] | None = None
-        """Kind and layer of the last call."""
-
-    def upcoming(self, module: nn.Module) -> tuple[Kind, int]:
-        """Kind and layer of the next call."""
-        kind = self._kind_of(module)
-        return kind, self._n_calls[kind]
-
-    def next(self, module: nn.Module) -> tuple[Kind, int]:
-        """Kind and layer of the current call, which is counted."""
-        self.last = kind, _ = self.upcoming(module)
-        self._n_calls[kind] += 1
-        self.n_calls += 1
-        return self.last
-
-    def _kind_of(self, module: nn.Module) -> Kind:
-        is_causal = bool(getattr(module, "is_causal", False))
-        if self._encoder_modules is None:
-            return "decoder" if is_causal else "encoder"
-        if id(module) in self._encoder_modules:
-            return "encoder"
-        return "decoder" if is_causal else "cross"
-
-
-class Recording:
-    """The attention calls of one forward pass, in the order in which they were made."""
-
-    def __init__(self, network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> None:
+    def __init__(
+        self,
+        network: "PreTrainedModel",
+        changes: Changes,
+        *,
+        begins: int | None = None,
+        keeps: bool = True,
+    ) -> None:
         self.order = CallOrder(network)
-        self.interventions = interventions
-        """Changes made in this pass."""
+        self.changes = changes
         self.calls: dict[Kind, list[LayerAttention]] = {}
+        self.modules: list[nn.Module] = []
+        """The attention modules, in the order of the calls."""
         self.output: Tensor | None = None
         """Output of the last call, [batch, query, head, d_value]."""
+        self._begins, self._keeps = begins, keeps
         self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
+
+    @property
+    def n_rows(self) -> int:
+        """Number of variants."""
+        return len(self.changes.rows)
+
+    @property
+    def tells_rows_apart(self) -> bool:
+        """Whether the layer that is about to run needs a row for each variant."""
+        return self._begins is not None and self.order.n_layers >= self._begins
 
     def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """As `split_mask`. All layers get the same mask, so the mask is split and kept once."""
@@ -117,12 +107,7 @@ class Recording:
     def changed(self, module: nn.Module, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor | None:
         """The mask of the current call, after the interventions."""
         kind, layer = self.order.upcoming(module)
-        shape = (query.shape[1], query.shape[2], key.shape[2])
-        left = allowed_by(self.interventions, kind, layer, shape)
-        if left is None:
-            return allowed
-        mask = torch.tensor(left, device=query.device)[None]
-        return mask if allowed is None else allowed & mask
+        return self.changes.allowed(kind, layer, (query.shape[1], query.shape[2], key.shape[2]), allowed)
 
     def add(
         self,
@@ -135,6 +120,9 @@ class Recording:
         bias: Tensor | None,
     ) -> None:
         kind, layer = self.order.next(module)
+        self.modules.append(module)
+        if not self._keeps:
+            return
         self.calls.setdefault(kind, []).append(
             LayerAttention(
                 kind=kind,
@@ -201,18 +189,21 @@ def attnviz_attention(
         if rest is not None:
             bias = rest if bias is None else bias + rest
     if recording is not None:
-        if recording.interventions:
+        if recording.changes:
             allowed = recording.changed(module, query, key, allowed)
         recording.add(module, query, key, value, scale, allowed, bias)
     n_head = query.shape[1]
+    value = expand_heads(value, n_head)
     output = attention_output_in_blocks(
         query,
         expand_heads(key, n_head),
-        expand_heads(value, n_head),
+        value,
         scale,
         allowed=allowed,
         bias=bias,
     )
+    if recording is not None and recording.changes and recording.order.last is not None:
+        recording.changes.change_outputs(*recording.order.last, output, value)
     output = output.transpose(1, 2).contiguous()
     if recording is not None:
         recording.output = output
@@ -229,10 +220,21 @@ def share_parameters(network: "PreTrainedModel") -> "PreTrainedModel":
     return copy.deepcopy(network, shared)
 
 
+def current_recording() -> Recording | None:
+    """The recording of the current pass; None where nothing is recorded."""
+    return _recording.get()
+
+
 @contextmanager
-def recorded(network: "PreTrainedModel", interventions: tuple[Intervention, ...] = ()) -> Iterator[Recording]:
-    """A context whose attention calls are recorded, and changed by the interventions."""
-    recording = Recording(network, interventions)
+def recorded(
+    network: "PreTrainedModel",
+    changes: Changes | None = None,
+    *,
+    begins: int | None = None,
+    keeps: bool = True,
+) -> Iterator[Recording]:
+    """A context whose attention calls are recorded, and changed by the interventions; arguments as for `Recording`."""
+    recording = Recording(network, changes or Changes(), begins=begins, keeps=keeps)
     token = _recording.set(recording)
     try:
         yield recording
@@ -260,7 +262,8 @@ def record_forward(
         UnsupportedArchitectureError: the family does not call attnviz's attention, or not with terms
             that attnviz knows.
     """
-    with enough_memory(), recorded(network, tuple(interventions)) as recording, torch.inference_mode():
+    changes = Changes([interventions])
+    with enough_memory(), recorded(network, changes) as recording, torch.inference_mode():
         output = network(**inputs)
     if not recording.calls:
         raise UnsupportedArchitectureError(
@@ -274,15 +277,8 @@ def record_forward(
                 f"{type(network).__name__} has {expected} layers with {kind} attention, but {len(calls)} passed "
                 "through attnviz's attention. Report this model; its numbers are not shown."
             )
-    for one in interventions:
-        if not any(
-            one.concerns(kind, call.layer) for kind, calls in recording.calls.items() for call in calls
-        ):
-            where = ", ".join(f"{len(calls)} of {kind} attention" for kind, calls in recording.calls.items())
-            raise SelectionError(
-                f"An intervention at layer {one.layer} of {one.kind or 'any'} attention was asked for; the model "
-                f"has layers counted from 0, {where}. Select one of those."
-            )
+    check_layers(interventions, {kind: len(calls) for kind, calls in recording.calls.items()})
+    changes.check_applied()
     return {kind: tuple(calls) for kind, calls in recording.calls.items()}, output.last_hidden_state[0]
 
 

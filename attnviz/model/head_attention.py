@@ -28,9 +28,13 @@ class HeadAttention(Record):
     """True where a query may see a key; None where every query sees every key."""
     bias: Float[np.ndarray, "query key"] | None
     """Added to the scaled scores, such as T5's relative positions; None for most families."""
+    replaced: Float[np.ndarray, "query key"] | None = None
+    """Weights that an intervention put in place of the softmax of the scores; None for the model's own."""
 
     @classmethod
-    def of(cls, call: LayerAttention, head: int) -> "HeadAttention":
+    def of(
+        cls, call: LayerAttention, head: int, *, replaced: Float[np.ndarray, "query key"] | None = None
+    ) -> "HeadAttention":
         """One head of a layer; heads of one group share their keys and values."""
         shared = head // (len(call.query) // len(call.key))
         shape = call.query.shape[1], call.key.shape[1]
@@ -45,6 +49,7 @@ class HeadAttention(Record):
             scale=call.scale,
             allowed=part(call.allowed),
             bias=part(call.bias),
+            replaced=replaced,
         )
 
     def inputs(self) -> dict[str, Any]:
@@ -70,7 +75,8 @@ class HeadAttention(Record):
         from attnviz.maths.attention import softmax  # torch is slow to import
 
         scores = self._scores()
-        return read_only(scores), read_only(softmax(scores))
+        weights = read_only(softmax(scores)) if self.replaced is None else self.replaced
+        return read_only(scores), weights
 
     def _scores(self) -> "Tensor":
         from attnviz.maths.attention import attention_scores

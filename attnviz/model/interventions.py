@@ -1,27 +1,33 @@
-"""Changes inside a forward pass: at which layers and heads, and how.
+"""Changes inside a forward pass: what is changed, at which layers and heads.
 
-One concept: the Intervention. It is passed to one forward pass and used by the attention function during that pass
-(`attnviz.model.capture`); the model itself is not changed, so that passes do not affect each other.
+One concept: the Intervention, and its kinds. It is passed to one forward pass and applied during that pass
+(`attnviz.model.changes`); the model itself is not changed, so that passes do not affect each other.
+
+Of one attention, the keys that may be seen are changed first, then weights, then outputs; several of one kind are
+applied in the order in which they are given. numpy only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
-from attnviz.errors import ShapeError
-from attnviz.records import Kind, Record, check_index
+from attnviz.errors import SelectionError, ShapeError
+from attnviz.records import Head, Kind, Record, check_index
+
+Place = Literal["layer", "attention"]
+"""Where a hidden state is replaced: ``layer``, the output of the whole layer, which is the residual stream after it;
+``attention``, the output of its W_O, before it is added to the residual stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Intervention(Record):
-    """A change of the attention in one layer or all layers, and in one head or all heads."""
+    """Base of the changes: in one layer or all layers, and in one head or all heads."""
 
-    allowed: Bool[np.ndarray, "query key"]
-    """Keys that each query may see from now on; those that the model forbids stay forbidden."""
     kind: Kind | None = None
-    """Kind of attention; None for the model's only kind, or for all kinds with this number of queries and keys."""
+    """Kind of attention; None for the model's only kind, or for all kinds that the change fits."""
     layer: int | None = None
     """None for every layer."""
     head: int | None = None
@@ -31,32 +37,126 @@ class Intervention(Record):
         """Whether this layer is changed."""
         return self.kind in (None, kind) and self.layer in (None, layer)
 
+    def check_head(self, n_head: int, layer: int) -> None:
+        """Raises SelectionError where a layer with so many heads does not have the head."""
+        if self.head is not None:
+            check_index("head", self.head, n_head, f"layer {layer}")
 
-def allowed_by(
-    interventions: Iterable[Intervention], kind: Kind, layer: int, shape: tuple[int, int, int]
-) -> Bool[np.ndarray, "#head query key"] | None:
-    """The keys that queries of a layer may see after all interventions; None where none applies.
+    @property
+    def place(self) -> str:
+        """Where it applies, as in "layer 3, head 1" or "every layer, every head"."""
+        if self.layer is not None and self.head is not None:
+            said = Head(self.layer, self.head).words
+        else:
+            layer = "every layer" if self.layer is None else f"layer {self.layer}"
+            said = f"{layer}, {'every head' if self.head is None else f'head {self.head}'}"
+        return said if self.kind is None else f"{self.kind} {said}"
 
-    Args:
-        shape: heads, queries and keys of the layer.
 
-    Raises:
-        SelectionError: a head that the layer does not have.
-        ShapeError: a mask for another number of queries or keys.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MaskedKeys(Intervention):
+    """Queries see fewer keys: the scores of the others are minus infinity, so that the rows still sum to 1."""
+
+    allowed: Bool[np.ndarray, "query key"]
+    """Keys that each query may see from now on; those that the model forbids stay forbidden."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {int((~self.allowed).sum())} of {self.allowed.size} cells masked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReplacedWeights(Intervention):
+    """Attention weights in place of the softmax's, used as they are, whatever is masked."""
+
+    weights: Float[np.ndarray, "query key"]
+
+    def __str__(self) -> str:
+        return f"{self.place}: weights replaced"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScaledOutput(Intervention):
+    """The head's output times a number: 0 switches the head off, 1 changes nothing."""
+
+    factor: float
+
+    def __str__(self) -> str:
+        return f"{self.place}: output × {self.factor:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReplacedOutput(Intervention):
+    """Another output in place of the head's: its mean over other sentences, or its output for another text."""
+
+    output: Float[np.ndarray, "#query d_value"]
+    """One row for each query, or one row for all of them."""
+    positions: tuple[int, ...] | None = None
+    """Queries whose output is replaced; None for all."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: output replaced{_at(self.positions)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReplacedState(Intervention):
+    """Hidden states of a layer in place of its own, such as those of another text. It has no head.
+
+    The residual stream of an encoder-decoder model's decoder is of kind "decoder".
     """
-    n_head, n_query, n_key = shape
-    allowed = None
+
+    states: Float[np.ndarray, "token d_model"]
+    where: Place = "layer"
+    positions: tuple[int, ...] | None = None
+    """Tokens whose state is replaced; None for all."""
+
+    def __str__(self) -> str:
+        what = "residual stream" if self.where == "layer" else "attention output"
+        layer = "every layer" if self.layer is None else f"layer {self.layer}"
+        kind = "" if self.kind is None else f"{self.kind} "
+        return f"{kind}{layer}: {what} replaced{_at(self.positions)}"
+
+
+def replaced_weights(
+    interventions: Sequence[Intervention], kind: Kind, layer: int, head: int
+) -> Float[np.ndarray, "query key"] | None:
+    """The weights that stand in place of a head's own after all interventions; None where they are its own."""
+    found = None
     for one in interventions:
-        if not one.concerns(kind, layer):
-            continue
-        if one.allowed.shape != (n_query, n_key):
-            raise ShapeError(
-                f"The intervention's mask is {one.allowed.shape[0]} x {one.allowed.shape[1]}; layer {layer} has "
-                f"{n_query} queries and {n_key} keys. Make the mask as large."
+        if isinstance(one, ReplacedWeights) and one.concerns(kind, layer) and one.head in (None, head):
+            found = one.weights
+    return found
+
+
+def check_layers(interventions: Iterable[Intervention], n_layers: Mapping[Kind, int]) -> None:
+    """Raises SelectionError where an intervention is at a layer or kind that the model does not have."""
+    for one in interventions:
+        if not any(one.concerns(kind, layer) for kind, count in n_layers.items() for layer in range(count)):
+            where = ", ".join(f"{count} of {kind} attention" for kind, count in n_layers.items())
+            raise SelectionError(
+                f"An intervention at layer {one.layer} of {one.kind or 'any'} attention was asked for; the model "
+                f"has layers counted from 0, {where}. Select one of those."
             )
-        mask = one.allowed[None]
-        if one.head is not None:
-            check_index("head", one.head, n_head, f"layer {layer}")
-            mask = mask | (np.arange(n_head) != one.head)[:, None, None]
-        allowed = mask if allowed is None else allowed & mask
-    return allowed
+
+
+def check_shape(what: str, found: tuple[int, ...], wanted: tuple[int, ...], where: str) -> None:
+    """Raises ShapeError where the numbers of an intervention do not fit a layer; a length of 1 fits any."""
+    if len(found) != len(wanted) or any(
+        one not in (1, other) for one, other in zip(found, wanted, strict=True)
+    ):
+        asked, has = (" x ".join(map(str, shape)) for shape in (found, wanted))
+        raise ShapeError(f"The intervention's {what} is {asked}; {where} has {has}. Make it as large.")
+
+
+def check_mask(one: MaskedKeys, layer: int, n_query: int, n_key: int) -> None:
+    """Raises ShapeError where a mask is of another number of queries or keys than the layer's."""
+    if one.allowed.shape != (n_query, n_key):
+        raise ShapeError(
+            f"The intervention's mask is {one.allowed.shape[0]} x {one.allowed.shape[1]}; layer {layer} has "
+            f"{n_query} queries and {n_key} keys. Make the mask as large."
+        )
+
+
+def _at(positions: tuple[int, ...] | None) -> str:
+    if positions is None:
+        return ""
+    return f" at token{'s' * (len(positions) != 1)} {', '.join(map(str, positions))}"

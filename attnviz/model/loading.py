@@ -3,7 +3,6 @@
 One concept: the loaded model. Nothing is downloaded here; downloads are in `attnviz.model.download`.
 """
 
-import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,9 @@ from attnviz.errors import ModelNotAvailableError, SelectionError, UnsupportedAr
 from attnviz.model.capture import record_forward
 from attnviz.model.catalogue import CONFIG_FILE, Location, default_model, locate, resolve, weights_digests
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet
+from attnviz.model.device import find_device
 from attnviz.model.interventions import Intervention
+from attnviz.model.layer_modules import find_layers, let_states_change
 from attnviz.model.output_maps import OutputMap, find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
 from attnviz.model.tokenization import tokenize
@@ -277,26 +278,6 @@ _loading = threading.Lock()
 are read at once, one of them lacks its tied weights, and so may all later checkpoints."""
 
 
-def find_device(name: str | None = None) -> torch.device:
-    """The device of this name; see `load_model`.
-
-    Raises:
-        ModelNotAvailableError: this machine has no such device.
-    """
-    asked = name or os.environ.get("ATTNVIZ_DEVICE") or "auto"
-    if asked == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch.empty(1, device=asked)  # only here does torch raise an error if there is no such device
-        return torch.device(asked)
-    except (RuntimeError, AssertionError):
-        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
-        raise ModelNotAvailableError(
-            f"The device {asked!r} was asked for; this machine has {', '.join(there)}. Select one of those, or leave "
-            "ATTNVIZ_DEVICE and device= out."
-        ) from None
-
-
 def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
     if not (location.folder / CONFIG_FILE).is_file():
         raise ModelNotAvailableError(
@@ -320,8 +301,11 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         head=head,
     )
     probe = model.trace("a")  # refuses unsupported architectures here, not later
-    maps = find_output_maps(network, **model.inputs(probe.tokens, probe.target_tokens))
-    listen_to_outputs(model.reference, (one.name for of_kind in maps.values() for one in of_kind))
+    inputs = model.inputs(probe.tokens, probe.target_tokens)
+    maps = find_output_maps(network, **inputs)
+    names = [one.name for of_kind in maps.values() for one in of_kind]
+    listen_to_outputs(model.reference, names)
+    let_states_change(find_layers(network, **inputs), map(network.get_submodule, names))
     return replace(model, output_maps=maps)
 
 

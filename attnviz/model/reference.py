@@ -19,7 +19,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from attnviz.errors import UnsupportedArchitectureError, enough_memory
-from attnviz.model.capture import CallOrder, share_parameters, split_mask
+from attnviz.model.call_order import CallOrder
+from attnviz.model.capture import share_parameters, split_mask
 from attnviz.records import Kind
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from attnviz.errors import SelectionError
 from attnviz.maths import attribution
 from attnviz.model.head_attention import HeadAttention, read_only, tensor_of
-from attnviz.model.interventions import Intervention
+from attnviz.model.interventions import Intervention, replaced_weights
 from attnviz.records import (
     KINDS,
     MEASURES,
@@ -103,7 +103,9 @@ class Trace(Record):
         """The attention of one head."""
         call = self.attention(layer, kind)
         check_index("head", head, len(call.query), f"layer {layer} of {self.provenance.model}")
-        return HeadAttention.of(call, head)
+        return HeadAttention.of(
+            call, head, replaced=replaced_weights(self.interventions, call.kind, call.layer, head)
+        )
 
     def query(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query d_head"]:
         """Query vectors of one head."""
@@ -132,20 +134,23 @@ class Trace(Record):
         return output
 
     def outputs(self, layer: int, kind: Kind | None = None) -> Float[np.ndarray, "head query d_value"]:
-        """Outputs of all heads of one layer, computed as they were in the model's own run."""
+        """Outputs of all heads of one layer, computed as they were in the model's own run, interventions included."""
         from attnviz.maths.attention import expand_heads
         from attnviz.maths.blocks import attention_output_in_blocks
+        from attnviz.model.changes import Changes
 
         call = self.attention(layer, kind)
         n_head = len(call.query)
+        value = expand_heads(tensor_of(call.value), n_head)
         output = attention_output_in_blocks(
             tensor_of(call.query),
             expand_heads(tensor_of(call.key), n_head),
-            expand_heads(tensor_of(call.value), n_head),
+            value,
             call.scale,
             allowed=None if call.allowed is None else tensor_of(call.allowed),
             bias=None if call.bias is None else tensor_of(call.bias),
         )
+        Changes([self.interventions]).change_outputs(call.kind, call.layer, output[None], value[None])
         return read_only(output)
 
     def layer_weights(
@@ -172,6 +177,10 @@ class Trace(Record):
             allowed=None if call.allowed is None else tensor_of(call.allowed),
             bias=None if call.bias is None else tensor_of(call.bias),
         ).numpy()
+        for head in range(len(weights)):
+            replaced = replaced_weights(self.interventions, call.kind, call.layer, head)
+            if replaced is not None:
+                weights[head] = replaced
         if measure == "norms":
             weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
         weights.flags.writeable = False

@@ -8,7 +8,7 @@ import torch
 import transformers as tf
 
 import attnviz
-from attnviz.model.interventions import Intervention
+from attnviz.model.interventions import MaskedKeys
 from tests import numpy_attention, tiny
 from tests.app.screen import DOOR, assert_no_exception, figure, notices, numbers, open_page, unescaped
 
@@ -43,7 +43,7 @@ def test_the_same_vectors_under_another_mask(params, allowed, door_trace):
 )
 def test_what_it_does_is_another_forward_pass(where, place, embedded, door_trace):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, mask="causal", applied_in=where)
-    after = embedded.trace(DOOR, interventions=[Intervention(allowed=CAUSAL, **place)]).last_hidden_state
+    after = embedded.trace(DOOR, interventions=[MaskedKeys(allowed=CAUSAL, **place)]).last_hidden_state
     before = door_trace.last_hidden_state
     cosine = [
         float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(before, after, strict=True)

@@ -10,9 +10,17 @@ import transformers as tf
 
 import attnviz
 from attnviz.model import capture
-from attnviz.model.interventions import Intervention
+from attnviz.model.interventions import (
+    MaskedKeys,
+    ReplacedOutput,
+    ReplacedState,
+    ReplacedWeights,
+    ScaledOutput,
+)
+from attnviz.model.states import hidden_states
+from attnviz.model.variants import batches, measured_variants, states_of_variants
 
-TEXT = "the cat sat on a mat when the door opened"
+TEXT, OTHER = "the cat sat on a mat when the door opened", "a door opened when the mat sat on the cat"
 
 
 def causal(n: int) -> np.ndarray:
@@ -32,7 +40,7 @@ def test_a_causal_mask_makes_the_causal_model_of_the_same_weights(bert):
     theirs.load_state_dict(bert.network.state_dict(), strict=False)
     trace = bert.trace(TEXT)
     n = len(trace.tokens)
-    ours = bert.trace(TEXT, interventions=[Intervention(allowed=causal(n))])
+    ours = bert.trace(TEXT, interventions=[MaskedKeys(allowed=causal(n))])
     inputs = bert.inputs(trace.tokens)
     with torch.inference_mode():
         output = theirs(**inputs, output_attentions=True)
@@ -46,7 +54,7 @@ def test_a_causal_mask_makes_the_causal_model_of_the_same_weights(bert):
 def test_one_head_of_one_layer(bert):
     plain = bert.trace(TEXT)
     n = len(plain.tokens)
-    changed = bert.trace(TEXT, interventions=[Intervention(allowed=np.eye(n, dtype=bool), layer=1, head=1)])
+    changed = bert.trace(TEXT, interventions=[MaskedKeys(allowed=np.eye(n, dtype=bool), layer=1, head=1)])
     np.testing.assert_allclose(changed.weights(1, 1), np.eye(n), atol=1e-7)
     np.testing.assert_array_equal(changed.weights(1, 0), plain.weights(1, 0))  # what came before is the same
     np.testing.assert_array_equal(changed.weights(0, 1), plain.weights(0, 1))
@@ -58,9 +66,7 @@ def test_several_leave_what_all_of_them_leave(bert):
     first, second = np.ones((n, n), dtype=bool), np.ones((n, n), dtype=bool)
     first[:, 3] = False
     second[:, 5] = False
-    trace = bert.trace(
-        TEXT, interventions=[Intervention(allowed=first), Intervention(allowed=second, layer=0)]
-    )
+    trace = bert.trace(TEXT, interventions=[MaskedKeys(allowed=first), MaskedKeys(allowed=second, layer=0)])
     assert not trace.weights(0, 0)[:, [3, 5]].any()
     assert not trace.weights(2, 0)[:, 3].any() and trace.weights(2, 0)[:, 5].all()
 
@@ -68,7 +74,7 @@ def test_several_leave_what_all_of_them_leave(bert):
 def test_what_the_model_forbids_stays_forbidden(tiny_model):
     model = tiny_model("gpt2")
     n = len(model.trace("the cat sat").tokens)
-    trace = model.trace("the cat sat", interventions=[Intervention(allowed=np.ones((n, n), dtype=bool))])
+    trace = model.trace("the cat sat", interventions=[MaskedKeys(allowed=np.ones((n, n), dtype=bool))])
     assert not np.triu(trace.weights(0, 0), 1).any()
 
 
@@ -76,7 +82,7 @@ def test_a_row_that_sees_nothing_is_zero(bert):
     n = len(bert.trace(TEXT).tokens)
     allowed = np.ones((n, n), dtype=bool)
     allowed[4] = False
-    trace = bert.trace(TEXT, interventions=[Intervention(allowed=allowed, layer=0)])
+    trace = bert.trace(TEXT, interventions=[MaskedKeys(allowed=allowed, layer=0)])
     assert not trace.weights(0, 0)[4].any()
     assert np.isfinite(trace.last_hidden_state).all()
 
@@ -87,9 +93,7 @@ def test_a_kind_alone(tiny_model):
     n_query, n_key = len(plain.query_tokens("cross")), len(plain.key_tokens("cross"))
     allowed = np.zeros((n_query, n_key), dtype=bool)
     allowed[:, 0] = True
-    changed = model.trace(
-        "the cat sat", "a door", interventions=[Intervention(allowed=allowed, kind="cross")]
-    )
+    changed = model.trace("the cat sat", "a door", interventions=[MaskedKeys(allowed=allowed, kind="cross")])
     np.testing.assert_allclose(changed.weights(0, 0, "cross")[:, 0], 1)
     np.testing.assert_array_equal(changed.weights(0, 0, "encoder"), plain.weights(0, 0, "encoder"))
 
@@ -98,7 +102,7 @@ def test_nothing_is_left_behind(bert):
     before = bert.trace(TEXT)
     state = {name: one.clone() for name, one in bert.network.state_dict().items()}
     attributes = {name: set(vars(one)) for name, one in bert.network.named_modules()}
-    bert.trace(TEXT, interventions=[Intervention(allowed=causal(len(before.tokens)))])
+    bert.trace(TEXT, interventions=[MaskedKeys(allowed=causal(len(before.tokens)))])
     after = bert.trace(TEXT)
     np.testing.assert_array_equal(after.last_hidden_state, before.last_hidden_state)
     assert all(torch.equal(one, state[name]) for name, one in bert.network.state_dict().items())
@@ -109,7 +113,7 @@ def test_nothing_is_left_behind(bert):
 def test_two_threads_that_meet_in_every_layer_do_not_share_their_interventions(bert, monkeypatch):
     n = len(bert.trace(TEXT).tokens)
     masks = [causal(n), np.eye(n, dtype=bool), np.ones((n, n), dtype=bool)]
-    alone = [bert.trace(TEXT, interventions=[Intervention(allowed=one)]) for one in masks]
+    alone = [bert.trace(TEXT, interventions=[MaskedKeys(allowed=one)]) for one in masks]
     meeting = threading.Barrier(len(masks), timeout=30)
     real = capture.attention_output_in_blocks
 
@@ -120,16 +124,149 @@ def test_two_threads_that_meet_in_every_layer_do_not_share_their_interventions(b
     monkeypatch.setattr(capture, "attention_output_in_blocks", met)
     with ThreadPoolExecutor(len(masks)) as threads:
         together = list(
-            threads.map(lambda one: bert.trace(TEXT, interventions=[Intervention(allowed=one)]), masks)
+            threads.map(lambda one: bert.trace(TEXT, interventions=[MaskedKeys(allowed=one)]), masks)
         )
     for ours, expected in zip(together, alone, strict=True):
         np.testing.assert_array_equal(ours.last_hidden_state, expected.last_hidden_state)
     assert np.abs(alone[0].last_hidden_state - alone[1].last_hidden_state).max() > 0.1
 
 
+@pytest.mark.parametrize("shape", [(1, 5), None])
+def test_a_head_gives_what_it_is_told_to(bert, shape):
+    """Its output, for every query or for those that are named; and the trace says what was used."""
+    plain = bert.trace(TEXT)
+    n = len(plain.tokens)
+    output = np.arange(5 * (n if shape is None else 1), dtype=np.float32).reshape(shape or (n, 5)) / 7
+    place = {"layer": 1, "head": 1}
+    whole = bert.trace(TEXT, interventions=[ReplacedOutput(output=output, **place)])
+    np.testing.assert_array_equal(whole.output(1, 1), np.broadcast_to(output, (n, 5)))
+    np.testing.assert_array_equal(whole.output(1, 0), plain.output(1, 0))
+    some = bert.trace(TEXT, interventions=[ReplacedOutput(output=output, positions=(2, 7), **place)])
+    expected = plain.output(1, 1).copy()
+    expected[[2, 7]] = np.broadcast_to(output, (n, 5))[[2, 7]]
+    np.testing.assert_array_equal(some.output(1, 1), expected)
+    assert np.abs(some.last_hidden_state - plain.last_hidden_state).max() > 1e-3
+
+
+def test_an_output_that_is_its_own_changes_nothing(bert):
+    plain = bert.trace(TEXT)
+    own = ReplacedOutput(output=plain.output(1, 0), layer=1, head=0)
+    same = bert.trace(TEXT, interventions=[own, ScaledOutput(factor=1.0)])
+    np.testing.assert_array_equal(same.last_hidden_state, plain.last_hidden_state)
+
+
+def test_weights_in_place_of_the_softmax(bert):
+    """Uniform weights make the output the mean of the values, whatever is masked; the scores stay."""
+    plain = bert.trace(TEXT)
+    n = len(plain.tokens)
+    uniform = ReplacedWeights(weights=np.full((n, n), 1 / n, dtype=np.float32), layer=0, head=1)
+    masked = MaskedKeys(allowed=np.eye(n, dtype=bool), layer=0, head=1)
+    trace = bert.trace(TEXT, interventions=[uniform, masked])
+    np.testing.assert_allclose(trace.output(0, 1), np.tile(plain.value(0, 1).mean(axis=0), (n, 1)), atol=1e-6)
+    np.testing.assert_allclose(trace.weights(0, 1), 1 / n)
+    np.testing.assert_allclose(trace.layer_weights(0)[1], 1 / n)
+    np.testing.assert_allclose(trace.pattern(0, 1).weights, 1 / n)
+    np.testing.assert_array_equal(trace.weights(0, 0), plain.weights(0, 0))
+    assert np.isinf(trace.scores(0, 1)).sum() == n * n - n
+
+
+def test_several_are_applied_in_order(bert):
+    output = np.full((1, 5), 3.0, dtype=np.float32)
+    replaced, halved = ReplacedOutput(output=output, layer=1, head=0), ScaledOutput(factor=0.5, layer=1)
+    first = bert.trace(TEXT, interventions=[replaced, halved])
+    np.testing.assert_allclose(first.output(1, 0), 1.5)
+    last = bert.trace(TEXT, interventions=[halved, replaced])
+    np.testing.assert_allclose(last.output(1, 0), 3.0)
+    assert [str(one) for one in last.interventions] == [
+        "layer 1, every head: output × 0.5",
+        "layer 1, head 0: output replaced",
+    ]
+
+
+def test_heads_of_a_group_are_switched_off_one_by_one(tiny_model):
+    """Llama's six heads share two keys and values; the outputs are six."""
+    llama = tiny_model("llama")
+    plain = llama.trace("the cat sat")
+    changed = llama.trace("the cat sat", interventions=[ScaledOutput(factor=0.0, layer=0, head=4)])
+    for head in range(6):
+        expected = np.zeros_like(plain.output(0, head)) if head == 4 else plain.output(0, head)
+        np.testing.assert_array_equal(changed.output(0, head), expected)
+
+
+@pytest.mark.parametrize("where", ["layer", "attention"])
+def test_a_state_at_a_position(bert, where):
+    other, plain = bert.trace(OTHER), bert.trace(TEXT)
+    assert len(other.tokens) == len(plain.tokens)
+    states = hidden_states(bert, other).of(where)["encoder", 1]
+    changed = bert.trace(
+        TEXT, interventions=[ReplacedState(states=states, where=where, layer=1, positions=(3,))]
+    )
+    assert np.abs(changed.last_hidden_state - plain.last_hidden_state).max() > 0.01
+    np.testing.assert_array_equal(changed.key(1, 0), plain.key(1, 0))  # what came before is the same
+    moved = np.abs(changed.key(2, 0) - plain.key(2, 0)).max(axis=1)
+    assert moved[3] > 1e-3 and not np.delete(moved, 3).any()  # the next layer's input differs there alone
+
+
+def test_the_last_residual_stream_is_the_last_hidden_state(bert):
+    """BERT has no norm after its last layer; what is noted is what passes."""
+    trace = bert.trace(TEXT)
+    states = hidden_states(bert, trace)
+    np.testing.assert_array_equal(states.layers["encoder", 2], trace.last_hidden_state)
+    for layer, state in states.attentions.items():
+        call = trace.attention(layer[1])
+        joined = sum(trace.output(layer[1], head) @ call.output_weight[head] for head in range(2))
+        np.testing.assert_allclose(state, joined + call.output_bias, atol=1e-5)
+
+
+def test_two_threads_with_variants_do_not_meet(bert, monkeypatch):
+    plain = bert.trace(TEXT)
+    sets = [
+        [[ScaledOutput(factor=factor, layer=1, head=head)] for head in (0, 1)] for factor in (0.0, 2.0, 5.0)
+    ]
+
+    def states(variants):
+        return np.concatenate([one.numpy() for _, one in states_of_variants(bert, plain, variants)])
+
+    alone = [states(one) for one in sets]
+    meeting = threading.Barrier(len(sets), timeout=30)
+    real = capture.attention_output_in_blocks
+
+    def met(*args, **kwargs):
+        meeting.wait()
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(capture, "attention_output_in_blocks", met)
+    with ThreadPoolExecutor(len(sets)) as threads:
+        together = list(threads.map(states, sets))
+    for ours, expected in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(ours, expected)
+    assert np.abs(alone[0] - alone[1]).max() > 0.01
+
+
+def test_variants_run_together_from_the_layer_in_which_they_begin_to_differ(bert):
+    plain = bert.trace(TEXT)
+    variants = [[ScaledOutput(factor=0.0, layer=layer, head=head)] for head in range(2) for layer in (2, 0)]
+    found = [(one.begins, one.variants) for one in batches(plain, variants)]
+    assert found == [(0, (1, 3)), (2, (0, 2))]
+
+
+def test_as_many_variants_at_a_time_as_fit(bert, monkeypatch):
+    monkeypatch.setattr("attnviz.model.variants.MOST_TOKENS", 3 * len(bert.trace(TEXT).tokens) + 1)
+    variants = [[ScaledOutput(factor=float(factor), layer=1)] for factor in range(7)]
+    told = []
+    numbers = measured_variants(
+        bert, bert.trace(TEXT), variants, lambda states: states[:, 0, 0], progress=told.append
+    )
+    assert told == pytest.approx([3 / 7, 6 / 7, 1])
+    for variant, number in zip(variants, numbers, strict=True):
+        assert number == pytest.approx(
+            bert.trace(TEXT, interventions=variant).last_hidden_state[0, 0], abs=1e-5
+        )
+
+
 def test_such_a_trace_is_not_verified(bert):
     n = len(bert.trace(TEXT).tokens)
-    trace = bert.trace(TEXT, interventions=[Intervention(allowed=causal(n))])
+    trace = bert.trace(TEXT, interventions=[MaskedKeys(allowed=causal(n))])
     with pytest.raises(attnviz.VerificationError, match="Verify the trace of the same text without"):
         attnviz.verify(bert, trace)
 
@@ -146,4 +283,44 @@ def test_such_a_trace_is_not_verified(bert):
 def test_what_does_not_fit(bert, made, error, said):
     n = made.pop("size", len(bert.trace(TEXT).tokens))
     with pytest.raises(error, match=said):
-        bert.trace(TEXT, interventions=[Intervention(allowed=causal(n), **made)])
+        bert.trace(TEXT, interventions=[MaskedKeys(allowed=causal(n), **made)])
+
+
+STATES = np.zeros((4, 10), dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("one", "error", "said"),
+    [
+        (ScaledOutput(factor=0.0, layer=1, head=2), attnviz.SelectionError, "Head 2"),
+        (ScaledOutput(factor=0.0, layer=9), attnviz.SelectionError, "layer 9"),
+        (ReplacedOutput(output=STATES), attnviz.ShapeError, "output is 4 x 10; a head of layer 0 has 12 x 5"),
+        (ReplacedWeights(weights=STATES), attnviz.ShapeError, "matrix of weights is 4 x 10"),
+        (
+            ReplacedState(states=STATES, layer=0),
+            attnviz.ShapeError,
+            "array of states is 4 x 10; layer 0 has 12 x 10",
+        ),
+        (
+            ReplacedOutput(output=np.zeros((1, 5), dtype=np.float32), positions=(12,)),
+            attnviz.SelectionError,
+            "Token 12 was asked for; this text has tokens 0 to 11",
+        ),
+    ],
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_what_else_does_not_fit(bert, one, error, said, together):
+    with pytest.raises(error, match=said):
+        if together:
+            list(states_of_variants(bert, bert.trace(TEXT), [[one]]))
+        else:
+            bert.trace(TEXT, interventions=[one])
+
+
+def test_a_place_that_is_not_known(tiny_model):
+    """BitNet normalises the joined outputs before W_O, so attnviz does not know its W_O."""
+    model = tiny_model("bitnet")
+    n = len(model.trace("the cat").tokens)
+    states = np.zeros((n, 60), dtype=np.float32)
+    with pytest.raises(attnviz.SelectionError, match="no such place that attnviz knows"):
+        model.trace("the cat", interventions=[ReplacedState(states=states, where="attention", layer=0)])

@@ -18,7 +18,7 @@ import attnviz
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
 from attnviz.model.anatomy import anatomy
 from attnviz.model.checkpoint import load_tokenizer
-from attnviz.model.loading import find_device
+from attnviz.model.device import find_device
 from tests import tiny, tiny_refused
 from tests.hub import save_tiny_bert
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import attnviz
 from attnviz.model import capture
-from attnviz.model.interventions import Intervention
+from attnviz.model.interventions import MaskedKeys
 from tests import tiny
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def test_under_a_causal_mask_as_the_causal_model_of_the_same_weights(bert, folde
     config._attn_implementation = "eager"
     theirs = tf.BertForMaskedLM.from_pretrained(folder("bert"), config=config).eval()
     n = len(bert.trace(TEXT).tokens)
-    causal = [Intervention(allowed=np.tril(np.ones((n, n), dtype=bool)))]
+    causal = [MaskedKeys(allowed=np.tril(np.ones((n, n), dtype=bool)))]
     plain, masked = bert.trace(TEXT, masked=[4]), bert.trace(TEXT, masked=[4], interventions=causal)
     expected = shares(theirs, bert.inputs(masked.tokens))
     for position in range(n):
@@ -89,7 +89,7 @@ def test_two_threads_that_meet_do_not_share_predictions(bert, monkeypatch):
     masks = [np.tril(np.ones((n, n), dtype=bool)), np.eye(n, dtype=bool)]
 
     def read(allowed: np.ndarray) -> attnviz.Predictions:
-        return attnviz.predict(bert, bert.trace(TEXT, interventions=[Intervention(allowed=allowed)]), 5)
+        return attnviz.predict(bert, bert.trace(TEXT, interventions=[MaskedKeys(allowed=allowed)]), 5)
 
     alone = [read(one) for one in masks]
     meeting, real = threading.Barrier(2, timeout=30), capture.attention_output_in_blocks

@@ -30,7 +30,7 @@ from attnviz.model import embeddings, verification
 from attnviz.model import loading as models
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.catalogue import locate, offer
-from attnviz.model.interventions import Intervention
+from attnviz.model.interventions import MaskedKeys
 from attnviz.model.loading import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
@@ -179,7 +179,7 @@ def masked_trace(source: Source, kind: Kind, layer: int | None, head: int | None
         cut=source.cut,
         max_tokens=MOST_TOKENS,
         masked=source.masked,
-        interventions=[Intervention(allowed=allowed, kind=kind, layer=layer, head=head)],
+        interventions=[MaskedKeys(allowed=allowed, kind=kind, layer=layer, head=head)],
     )
 
 

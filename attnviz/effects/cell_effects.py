@@ -1,0 +1,114 @@
+"""Does a weight tell the effect? Single cells of a head taken away, beside their weights.
+
+One concept: the effect of one cell. A cell is taken away by masking it: its score becomes minus infinity, so that the
+row's other weights grow and still sum to 1. A query whose only key is masked gets zeros.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.stats import spearmanr
+
+from attnviz.effects.ablation import unchanged
+from attnviz.model.interventions import MaskedKeys
+from attnviz.model.variants import Measure as Outcome
+from attnviz.model.variants import measured_variants
+from attnviz.records import Kind, Measure, Record
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+    from attnviz.model.trace import Trace
+
+MOST_CELLS = 256
+"""Cells that are taken away of a larger matrix, drawn at random."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellEffects(Record):
+    """Cells of one head: where they are, their weights, and the outcome without each of them."""
+
+    layer: int
+    head: int
+    kind: Kind
+    base: float
+    """The outcome of the unchanged run."""
+    queries: Int[np.ndarray, " cell"]
+    keys: Int[np.ndarray, " cell"]
+    weights: Float[np.ndarray, " cell"]
+    """Attention weights."""
+    norms: Float[np.ndarray, " cell"] | None
+    """Norm-based weights; None where W_O is not known."""
+    outcomes: Float[np.ndarray, " cell"]
+    """The outcome while the cell is masked."""
+    n_cell: int
+    """Cells of the matrix that the query may see; more than these where they were drawn."""
+
+    @property
+    def effects(self) -> Float[np.ndarray, " cell"]:
+        """What taking away each cell adds to the outcome."""
+        return np.asarray(self.outcomes - self.base, dtype=np.float32)
+
+    def rank_correlation(self, measure: Measure = "weights") -> float:
+        """Spearman's correlation of the weights, or the norm-based weights, with the sizes of the effects; NaN for none.
+
+        There is none where fewer than 3 cells, or equal numbers alone, are compared.
+
+        Source: Spearman 1904; ``scipy.stats.spearmanr`` of SciPy 1.17.1.
+        """
+        sizes, numbers = np.abs(self.effects), self.norms if measure == "norms" else self.weights
+        if numbers is None or len(numbers) < 3 or not np.ptp(numbers) or not np.ptp(sizes):
+            return float("nan")
+        return float(spearmanr(numbers, sizes).statistic)
+
+
+def mask_cells(
+    model: "Model",
+    trace: "Trace",
+    outcome: Outcome,
+    layer: int,
+    head: int,
+    *,
+    kind: Kind | None = None,
+    most: int = MOST_CELLS,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> CellEffects:
+    """The outcome without each cell of a head in turn.
+
+    Args:
+        trace: of the text without interventions.
+        most: cells that are masked; of more, so many are drawn with the seed.
+
+    Raises:
+        CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
+        SelectionError: no such layer, head or kind.
+    """
+    pattern = trace.pattern(layer, head, kind)
+    cells = np.argwhere(pattern.allowed)
+    n_cell = len(cells)
+    if n_cell > most:
+        drawn = np.random.default_rng(seed).choice(n_cell, size=most, replace=False)
+        cells = cells[np.sort(drawn)]
+    queries, keys = cells[:, 0], cells[:, 1]
+    variants = []
+    for query, key in cells:
+        allowed = np.ones(pattern.allowed.shape, dtype=bool)
+        allowed[query, key] = False
+        variants.append([MaskedKeys(kind=pattern.kind, layer=layer, head=head, allowed=allowed)])
+    has_norms = "norms" in trace.measures(kind)
+    norms = trace.pattern(layer, head, kind, measure="norms").weights if has_norms else None
+    return CellEffects(
+        layer=layer,
+        head=head,
+        kind=pattern.kind,
+        base=unchanged(trace, outcome),
+        queries=queries,
+        keys=keys,
+        weights=np.array(pattern.weights[queries, keys]),
+        norms=None if norms is None else np.array(norms[queries, keys]),
+        outcomes=measured_variants(model, trace, variants, outcome, progress=progress),
+        n_cell=n_cell,
+    )

@@ -1,0 +1,56 @@
+"""Which attention of a model is called: its kind and its layer, by the order of the calls.
+
+One concept: the order of the attention calls of one forward pass.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from attnviz.records import Kind
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class CallOrder:
+    """Which attention of a model is called: the kind and the layer, by the order of the calls.
+
+    Some families do not name the layer, and ALBERT calls the same module for every layer.
+    """
+
+    def __init__(self, network: "PreTrainedModel") -> None:
+        self._encoder_modules: frozenset[int] | None = None
+        if network.config.is_encoder_decoder:
+            self._encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
+        self._n_calls: Counter[Kind] = Counter()
+        self.n_calls = 0
+        """Calls of all kinds so far."""
+        self.last: tuple[Kind, int] | None = None
+        """Kind and layer of the last call."""
+
+    def upcoming(self, module: nn.Module) -> tuple[Kind, int]:
+        """Kind and layer of the next call."""
+        kind = self._kind_of(module)
+        return kind, self._n_calls[kind]
+
+    def next(self, module: nn.Module) -> tuple[Kind, int]:
+        """Kind and layer of the current call, which is counted."""
+        self.last = kind, _ = self.upcoming(module)
+        self._n_calls[kind] += 1
+        self.n_calls += 1
+        return self.last
+
+    @property
+    def n_layers(self) -> int:
+        """Layers that have begun so far; a decoder's come after all of its encoder's."""
+        return self._n_calls["encoder"] + self._n_calls["decoder"]
+
+    def _kind_of(self, module: nn.Module) -> Kind:
+        is_causal = bool(getattr(module, "is_causal", False))
+        if self._encoder_modules is None:
+            return "decoder" if is_causal else "encoder"
+        if id(module) in self._encoder_modules:
+            return "encoder"
+        return "decoder" if is_causal else "cross"

@@ -1,0 +1,160 @@
+"""The interventions of one forward pass, applied to what passes through it.
+
+One concept: the Changes of a batch, whose rows are variants of one text, each with interventions of its own. Layers
+below the first change may run on one row for all variants.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnviz.errors import CaptureError, SelectionError
+from attnviz.model.interventions import (
+    Intervention,
+    MaskedKeys,
+    Place,
+    ReplacedOutput,
+    ReplacedState,
+    ReplacedWeights,
+    ScaledOutput,
+    check_mask,
+    check_shape,
+)
+from attnviz.records import Kind, check_index
+
+OneKind = TypeVar("OneKind", bound=Intervention)
+
+
+class Changes:
+    """Interventions of each row of a batch; nothing is kept of the numbers that they change."""
+
+    def __init__(self, rows: Sequence[Sequence[Intervention]] = ((),)) -> None:
+        self.rows = tuple(tuple(row) for row in rows)
+        self._applied: set[int] = set()  # ids of the states that were replaced
+
+    def __bool__(self) -> bool:
+        return any(self.rows)
+
+    def allowed(
+        self, kind: Kind, layer: int, shape: tuple[int, int, int], allowed: Bool[Tensor, "..."] | None
+    ) -> Bool[Tensor, "..."] | None:
+        """The mask of an attention [row or 1, 1 or head, query, key], after the masks of the interventions.
+
+        Args:
+            shape: heads, queries and keys.
+
+        Raises:
+            SelectionError: a head that the layer does not have.
+            ShapeError: a mask for another number of queries or keys.
+        """
+        masks: dict[int, np.ndarray] = {}
+        n_head, n_query, n_key = shape
+        for row, one in self._of(MaskedKeys, kind, layer):
+            check_mask(one, layer, n_query, n_key)
+            one.check_head(n_head, layer)
+            mask = one.allowed[None]
+            if one.head is not None:
+                mask = mask | (np.arange(n_head) != one.head)[:, None, None]
+            masks[row] = mask if row not in masks else masks[row] & mask
+        if not masks:
+            return allowed
+        if len(self.rows) == 1:
+            both = torch.tensor(masks[0])[None]
+        else:
+            both = torch.ones(len(self.rows), *shape, dtype=torch.bool)
+            for row, mask in masks.items():
+                both[row] &= torch.tensor(mask)
+        return both if allowed is None else both.to(allowed.device) & allowed
+
+    def change_outputs(
+        self,
+        kind: Kind,
+        layer: int,
+        output: Float[Tensor, "row head query d_value"],
+        value: Float[Tensor, "row head key d_value"],
+    ) -> None:
+        """Changes the outputs of the heads of a layer in place: replaced weights first, then outputs.
+
+        Raises:
+            CaptureError: the rows of the batch have not been told apart before this layer.
+            SelectionError: a head or position that the layer does not have.
+            ShapeError: numbers that do not fit the layer.
+        """
+        n_row, n_head, n_query, d_value = output.shape
+        where = f"a head of layer {layer}"
+        for row, weights in self._of(ReplacedWeights, kind, layer):
+            check_shape("matrix of weights", weights.weights.shape, (n_query, value.shape[2]), where)
+            heads = self._heads(weights, row, n_row, n_head, layer)
+            given = torch.tensor(weights.weights).to(output)
+            output[row, heads] = given.expand(n_query, value.shape[2]) @ value[row % len(value), heads]
+        for row, one in self._of((ScaledOutput, ReplacedOutput), kind, layer):
+            heads = self._heads(one, row, n_row, n_head, layer)
+            if isinstance(one, ScaledOutput):
+                output[row, heads] *= one.factor
+            elif isinstance(one, ReplacedOutput):
+                check_shape("output", one.output.shape, (n_query, d_value), where)
+                given = torch.tensor(one.output).to(output).expand(n_query, d_value)
+                at = _positions(one.positions, n_query)
+                output[row, heads][:, at] = given[at]
+
+    def changed_states(
+        self, where: Place, kind: Kind, layer: int, states: Float[Tensor, "row token d_model"]
+    ) -> Float[Tensor, "row token d_model"]:
+        """The hidden states of a layer after the interventions; the same tensor where there are none.
+
+        Raises:
+            CaptureError: as `change_outputs`.
+            SelectionError, ShapeError: positions or numbers that do not fit the layer.
+        """
+        changed = states
+        for row, one in self._of(ReplacedState, kind, layer):
+            if one.where != where:
+                continue
+            self._check_row(row, len(states), layer)
+            if changed is states:
+                changed = states.clone()
+            given = torch.tensor(one.states).to(states)
+            check_shape("array of states", tuple(given.shape), tuple(states.shape[1:]), f"layer {layer}")
+            at = _positions(one.positions, states.shape[1])
+            changed[row, at] = given.expand(states.shape[1:])[at]
+            self._applied.add(id(one))
+        return changed
+
+    def check_applied(self) -> None:
+        """Raises SelectionError where hidden states were to be replaced and the model has no such place."""
+        for one in (each for row in self.rows for each in row if isinstance(each, ReplacedState)):
+            if id(one) not in self._applied:
+                raise SelectionError(
+                    f"An intervention was asked for: {one}. This model has no such place that attnviz knows. "
+                    "Select another layer, or an output of a head."
+                )
+
+    def _of(
+        self, wanted: type[OneKind] | tuple[type[OneKind], ...], kind: Kind, layer: int
+    ) -> Iterator[tuple[int, OneKind]]:
+        for row, of_row in enumerate(self.rows):
+            for one in of_row:
+                if isinstance(one, wanted) and one.concerns(kind, layer):
+                    yield row, one
+
+    def _check_row(self, row: int, n_row: int, layer: int) -> None:
+        if n_row != len(self.rows):
+            raise CaptureError(
+                f"{len(self.rows)} variants of a text were to be told apart in layer {layer}, row {row} among them; the "
+                f"model ran on {n_row}. Report this model; its numbers are not shown."
+            )
+
+    def _heads(self, one: Intervention, row: int, n_row: int, n_head: int, layer: int) -> slice:
+        self._check_row(row, n_row, layer)
+        one.check_head(n_head, layer)
+        return slice(None) if one.head is None else slice(one.head, one.head + 1)
+
+
+def _positions(positions: tuple[int, ...] | None, n_token: int) -> slice | list[int]:
+    if positions is None:
+        return slice(None)
+    return [check_index("token", one, n_token, "this text") for one in positions]

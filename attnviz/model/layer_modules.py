@@ -1,0 +1,97 @@
+"""Where the hidden states of a network pass: the module of each layer, and that of its W_O.
+
+One concept: hooks that let the interventions of the current pass change hidden states. They stay on the network, which
+several threads share; a pass gets only what its own context asks for (`attnviz.model.capture.current_recording`).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.model.capture import Recording, current_recording, recorded
+from attnviz.model.interventions import Place
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[nn.Module, ...]:
+    """The modules of the layers in the order in which they first run, found by running the network once.
+
+    A layer is the entry of the outermost ``ModuleList`` that holds the layer's attention; ALBERT's, which runs once for
+    every layer, is there once.
+
+    Args:
+        network: runs on attnviz's attention.
+        inputs: arguments of its forward; a batch of one.
+    """
+    with recorded(network) as recording, torch.inference_mode():
+        network(**inputs)
+    names = {module: name for name, module in network.named_modules()}
+    found: dict[nn.Module, None] = {}
+    for attention in recording.modules:
+        parts = names[attention].split(".")
+        for depth in range(1, len(parts)):
+            if isinstance(network.get_submodule(".".join(parts[:depth])), nn.ModuleList):
+                found[network.get_submodule(".".join(parts[: depth + 1]))] = None
+                break
+    return tuple(found)
+
+
+def let_states_change(layers: Iterable[nn.Module], output_maps: Iterable[nn.Module]) -> None:
+    """Adds hooks by which the interventions of a pass reach the hidden states.
+
+    Args:
+        layers: their inputs become a row for each variant where variants begin to differ, and their outputs are what
+            ``layer`` of `attnviz.model.interventions.Place` means.
+        output_maps: W_O of each layer, once even where several layers share it; their outputs are what ``attention`` means.
+    """
+
+    def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
+        recording = current_recording()
+        if recording is None or not recording.tells_rows_apart:
+            return None
+        spread = _spread_to(recording.n_rows)
+        return tuple(map(spread, args)), {name: spread(one) for name, one in named.items()}
+
+    def end(_: nn.Module, __: Any, output: Any) -> Any:
+        recording = current_recording()
+        if recording is None or not recording.changes:
+            return None
+        if isinstance(output, tuple):
+            return (_changed(recording, "layer", output[0]), *output[1:])
+        return _changed(recording, "layer", output)
+
+    def joined(_: nn.Module, __: Any, output: Tensor) -> Tensor | None:
+        recording = current_recording()
+        if recording is None or not recording.changes:
+            return None
+        return _changed(recording, "attention", output)
+
+    for layer in layers:
+        layer.register_forward_pre_hook(begin, with_kwargs=True)
+        layer.register_forward_hook(end)
+    for one in dict.fromkeys(output_maps):
+        one.register_forward_hook(joined)
+
+
+def _changed(recording: Recording, where: Place, states: Tensor) -> Tensor:
+    if recording.order.last is None or recording.output is None:
+        return states
+    kind, layer = recording.order.last
+    if where == "layer" and kind == "cross":  # the last attention of a decoder's layer
+        kind = "decoder"
+    rows = states.reshape(len(recording.output), -1, states.shape[-1])  # some families join rows and tokens
+    return recording.changes.changed_states(where, kind, layer, rows).reshape(states.shape)
+
+
+def _spread_to(n_rows: int) -> Callable[[Any], Any]:
+    """A function that gives hidden states [1, token, d_model] a row for each variant, without copying, and nothing else."""
+
+    def spread(given: Any) -> Any:
+        is_state = isinstance(given, Tensor) and given.ndim == 3 and given.is_floating_point()
+        return given.expand(n_rows, -1, -1) if is_state and len(given) == 1 else given
+
+    return spread

@@ -1,0 +1,63 @@
+"""The hidden states of one text after every layer, and the outputs of every W_O.
+
+One concept: a pass in which the network's hidden states are kept, as interventions of another pass can replace them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attnviz.errors import enough_memory
+from attnviz.model.capture import recorded
+from attnviz.model.changes import Changes
+from attnviz.model.interventions import Place
+from attnviz.records import Kind, Record
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+    from attnviz.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HiddenStates(Record):
+    """What `attnviz.model.interventions.ReplacedState` can replace, of one text."""
+
+    layers: Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]
+    """The residual stream after each layer, by kind and layer; the last one is before the family's final norm."""
+    attentions: Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]
+    """The output of W_O of each layer; layers whose W_O attnviz does not know are missing."""
+
+    def of(self, where: Place) -> Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]:
+        """The states of one place, by kind and layer."""
+        return self.layers if where == "layer" else self.attentions
+
+
+class _Noted(Changes):
+    """Changes nothing, and notes the states that pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: dict[Place, dict[tuple[Kind, int], np.ndarray]] = {"layer": {}, "attention": {}}
+
+    def __bool__(self) -> bool:
+        return True
+
+    def changed_states(self, where: Place, kind: Kind, layer: int, states: torch.Tensor) -> torch.Tensor:
+        self.states[where][kind, layer] = states[0].float().cpu().numpy().copy()
+        return states
+
+
+def hidden_states(model: "Model", trace: "Trace") -> HiddenStates:
+    """The hidden states of the text of a trace, without the trace's interventions.
+
+    Raises:
+        OutOfMemoryError: the text is too long for the memory that is left.
+    """
+    noted = _Noted()
+    with enough_memory(), recorded(model.network, noted, keeps=False), torch.inference_mode():
+        model.network(**model.inputs(trace.tokens, trace.target_tokens))
+    return HiddenStates(layers=noted.states["layer"], attentions=noted.states["attention"])

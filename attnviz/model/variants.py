@@ -1,0 +1,156 @@
+"""Many variants of one text through one forward pass: each row of the batch has interventions of its own.
+
+One concept: the variants of a trace. Layers below the first change are the same for all of them and run once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.errors import enough_memory
+from attnviz.model.capture import recorded
+from attnviz.model.changes import Changes
+from attnviz.model.interventions import Intervention, check_layers
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+    from attnviz.model.trace import Trace
+
+Variant = Sequence[Intervention]
+Measure = Callable[[Tensor], Tensor]
+"""A number of the last hidden states of each variant, [variant, token, d_model] -> [variant]."""
+
+MOST_TOKENS = 1024
+"""Tokens of all rows of a batch: more are no faster on two cores, and need more memory. Measured on bert-base's sizes,
+12 variants of 64 tokens take as long for each as 36."""
+MOST_SCORES = 2**24
+"""Scores of all heads and rows at a time, 64 MB in float32."""
+
+_ALL_ROWS = frozenset({"gpt_bigcode"})
+"""Families that expect as many rows after their layers as before them, so that every layer runs on all rows. transformers
+5.23.0: ``hidden_states.view(output_shape)`` in GPTBigCodeModel.forward."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Variants that run together, by their place in what was asked for."""
+
+    variants: tuple[int, ...]
+    begins: int
+    """Number of layers that run on one row for all of them."""
+
+
+def measured_variants(
+    model: "Model",
+    trace: "Trace",
+    variants: Sequence[Variant],
+    measure: Measure,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> Float[np.ndarray, " variant"]:
+    """A number of each variant's last hidden states, in the order of the variants.
+
+    Args:
+        trace: of the text without interventions.
+        measure: called with some variants at a time, [variant, token, d_model].
+        progress: called with the share that is done, 0 to 1, after each batch.
+
+    Raises:
+        OutOfMemoryError: as `states_of_variants`.
+        SelectionError, ShapeError, CaptureError: as `states_of_variants`.
+    """
+    numbers = np.zeros(len(variants), dtype=np.float32)
+    n_done = 0
+    for places, states in states_of_variants(model, trace, variants):
+        with torch.inference_mode():
+            numbers[list(places)] = measure(states).float().cpu().numpy()
+        n_done += len(places)
+        if progress is not None:
+            progress(n_done / len(variants))
+    return numbers
+
+
+def states_of_variants(
+    model: "Model", trace: "Trace", variants: Sequence[Variant]
+) -> Iterator[tuple[tuple[int, ...], Float[Tensor, "variant token d_model"]]]:
+    """The last hidden states of some variants at a time, with the places of these in ``variants``.
+
+    Args:
+        trace: of the text without interventions.
+        variants: the interventions of each.
+
+    Raises:
+        CaptureError: the family does not let variants be told apart in one pass.
+        OutOfMemoryError: the text is too long for the memory that is left.
+        SelectionError: an intervention at a layer, head or token that is not there.
+        ShapeError: an intervention whose numbers do not fit the text.
+    """
+    n_layers = {kind: trace.n_layers(kind) for kind in trace.kinds}
+    check_layers([one for variant in variants for one in variant], n_layers)
+    inputs = model.inputs(trace.tokens, trace.target_tokens)
+    for batch in batches(trace, variants):
+        yield (
+            batch.variants,
+            _last_states(model, inputs, [variants[one] for one in batch.variants], batch.begins),
+        )
+
+
+def batches(trace: "Trace", variants: Sequence[Variant]) -> list[Batch]:
+    """The variants in batches: those that begin to differ in the same layer, as many as fit."""
+    most = _most_rows(trace)
+    begins = [first_layer(trace, variant) for variant in variants]
+    order = sorted(range(len(variants)), key=begins.__getitem__)
+    found = []
+    for first, alike in groupby(order, key=begins.__getitem__):
+        places = tuple(alike)
+        found += [
+            Batch(variants=places[start : start + most], begins=first)
+            for start in range(0, len(places), most)
+        ]
+    return found
+
+
+def first_layer(trace: "Trace", variant: Variant) -> int:
+    """Number of layers before the first that a variant changes, as the network runs them: an encoder's before a decoder's."""
+    n_encoder = trace.n_layers("encoder") if "encoder" in trace.kinds and len(trace.kinds) > 1 else 0
+    firsts = []
+    for one in variant:
+        kinds = trace.kinds if one.kind is None else (one.kind,)
+        firsts += [(one.layer or 0) + (0 if kind == "encoder" else n_encoder) for kind in kinds]
+    return min(firsts, default=0)
+
+
+def _last_states(
+    model: "Model", inputs: dict[str, Any], variants: Sequence[Variant], begins: int | None
+) -> Float[Tensor, "variant token d_model"]:
+    changes = Changes(variants)
+    if model.network.config.model_type in _ALL_ROWS:
+        begins, inputs = None, {name: _repeated(one, len(variants)) for name, one in inputs.items()}
+    with (
+        enough_memory(),
+        recorded(model.network, changes, begins=begins, keeps=False),
+        torch.inference_mode(),
+    ):
+        states: Tensor = model.network(**inputs).last_hidden_state
+    changes.check_applied()
+    return states.expand(len(variants), -1, -1)
+
+
+def _repeated(given: Any, n_rows: int) -> Any:
+    return given.expand(n_rows, *given.shape[1:]) if isinstance(given, Tensor) else given
+
+
+def _most_rows(trace: "Trace") -> int:
+    """Variants that run at once."""
+    n_token = max(len(trace.query_tokens(kind)) for kind in trace.kinds)
+    n_score = max(
+        trace.n_heads(kind) * len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
+        for kind in trace.kinds
+    )
+    return max(1, min(MOST_TOKENS // n_token, MOST_SCORES // n_score))

@@ -1,0 +1,135 @@
+"""Heads switched off: each number against a trace of its own, with the head off in that pass."""
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.effects.ablation import ablate_heads, head_means, remove_greedily, remove_in_order
+from attnviz.model.interventions import ReplacedOutput, ScaledOutput
+from attnviz.records import Head
+
+TEXT = "the cat sat on a mat"
+OTHERS = ["a door opened", "", "it was the cat when the door opened"]
+# float32: a mean over 8 x 10 numbers of size 3, rows of a batch summed in another order than one alone
+TOLERANCE = 2e-5
+
+
+def outcome(states):
+    """A number of all states: [variant, token, d_model] -> [variant]."""
+    return (states[:, 1:] * states[:, :-1]).mean(dim=(1, 2))
+
+
+def of_trace(trace):
+    states = trace.last_hidden_state
+    return float((states[1:] * states[:-1]).mean())
+
+
+@pytest.fixture(params=["bert", "llama"])
+def model(request, tiny_model):
+    return tiny_model(request.param)
+
+
+def test_every_head_off_in_turn(model):
+    trace = model.trace(TEXT)
+    found = ablate_heads(model, trace, outcome)
+    assert found.heads.shape == (trace.n_layers(), trace.n_heads())
+    assert found.base == pytest.approx(of_trace(trace), abs=TOLERANCE)
+    for layer, head in np.ndindex(found.heads.shape):
+        off = model.trace(TEXT, interventions=[ScaledOutput(factor=0.0, layer=layer, head=head)])
+        assert found.heads[layer, head] == pytest.approx(of_trace(off), abs=TOLERANCE)
+        assert found.effects[layer, head] == pytest.approx(of_trace(off) - of_trace(trace), abs=2 * TOLERANCE)
+    for layer, number in enumerate(found.layers):
+        off = model.trace(TEXT, interventions=[ScaledOutput(factor=0.0, layer=layer)])
+        assert number == pytest.approx(of_trace(off), abs=TOLERANCE)
+    sizes = [abs(found.effects[one]) for one in found.ranked()]
+    assert sizes == sorted(sizes, reverse=True) and len(set(found.ranked())) == found.heads.size
+    assert sizes[0] > 100 * TOLERANCE
+
+
+def test_the_mean_of_a_head_over_other_sentences(model):
+    means = head_means(model, OTHERS)
+    kind = model.trace(TEXT).kinds[0]
+    for layer, head in np.ndindex(means[kind].shape[:2]):
+        rows = np.concatenate([model.trace(text).output(layer, head) for text in OTHERS if text])
+        np.testing.assert_allclose(means[kind][layer, head], rows.mean(axis=0), atol=1e-5)
+    found = ablate_heads(model, model.trace(TEXT), outcome, means=means)
+    off = ReplacedOutput(output=means[kind][1, 1][None], layer=1, head=1)
+    assert found.heads[1, 1] == pytest.approx(of_trace(model.trace(TEXT, interventions=[off])), abs=TOLERANCE)
+    zero = ablate_heads(model, model.trace(TEXT), outcome)
+    assert (found.ablation, zero.ablation) == ("mean", "zero")
+    assert np.abs(found.heads - zero.heads).max() > 100 * TOLERANCE
+    every = [
+        ReplacedOutput(output=means[kind][2, head][None], layer=2, head=head)
+        for head in range(zero.heads.shape[1])
+    ]
+    assert found.layers[2] == pytest.approx(of_trace(model.trace(TEXT, interventions=every)), abs=TOLERANCE)
+
+
+def test_some_layers_and_the_others_are_all_of_them(model):
+    trace, told = model.trace(TEXT), []
+    whole = ablate_heads(model, trace, outcome)
+    first = ablate_heads(model, trace, outcome, layers=[0, 2], progress=told.append)
+    assert np.isnan(first.heads[1]).all() and np.isnan(first.layers[1])
+    assert len(first.ranked()) == 2 * whole.heads.shape[1] and told[-1] == 1
+    both = first.joined(ablate_heads(model, trace, outcome, layers=[1]))
+    np.testing.assert_allclose(both.heads, whole.heads, atol=TOLERANCE)
+    np.testing.assert_allclose(both.layers, whole.layers, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_every_kind_of_attention(tiny_model, kind):
+    bart = tiny_model("bart")
+    trace = bart.trace("the cat sat", "a door opened")
+    found = ablate_heads(bart, trace, outcome, kind=kind)
+    off = ScaledOutput(factor=0.0, kind=kind, layer=1, head=1)
+    changed = bart.trace("the cat sat", "a door opened", interventions=[off])
+    assert found.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
+    assert head_means(bart, OTHERS)[kind].shape[:2] == found.heads.shape
+
+
+def test_heads_off_one_after_another(model):
+    trace, heads = model.trace(TEXT), [Head(2, 1), Head(0, 0), Head(1, 1)]
+    found = remove_in_order(model, trace, outcome, heads)
+    for count in range(1, 4):
+        off = [ScaledOutput(factor=0.0, layer=layer, head=head) for layer, head in heads[:count]]
+        changed = model.trace(TEXT, interventions=off)
+        assert found.outcomes[count - 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
+    assert found.heads == tuple(heads)
+
+
+def test_the_greedy_order(model):
+    """Against a search that reads the text anew for every trial."""
+    trace = model.trace(TEXT)
+    heads = [Head(0, 1), Head(1, 0), Head(1, 1), Head(2, 0)]
+    told = []
+    found = remove_greedily(model, trace, outcome, heads, progress=told.append)
+    off, left = [], list(heads)
+    for head, number in zip(found.heads, found.outcomes, strict=True):
+        trials = {}
+        for one in left:
+            changed = [*off, ScaledOutput(factor=0.0, layer=one.layer, head=one.head)]
+            trials[one] = of_trace(model.trace(TEXT, interventions=changed))
+        best = min(left, key=lambda one: abs(trials[one] - found.base))
+        assert head == best
+        assert number == pytest.approx(trials[best], abs=TOLERANCE)
+        off.append(ScaledOutput(factor=0.0, layer=best.layer, head=best.head))
+        left.remove(best)
+    assert told == pytest.approx([0.4, 0.7, 0.9, 1])
+    end = remove_in_order(model, trace, outcome, heads).outcomes[-1]
+    assert found.outcomes[-1] == pytest.approx(end, abs=TOLERANCE)  # all are off, in whichever order
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda *of: ablate_heads(*of, outcome, layers=[3]), attnviz.SelectionError, "Layer 3 was asked for"),
+        (lambda *of: ablate_heads(*of, outcome, kind="cross"), attnviz.SelectionError, "'cross' was asked"),
+        (lambda *of: remove_greedily(*of, outcome, [Head(0, 0)] * 2), attnviz.SelectionError, "named twice"),
+        (lambda *of: remove_in_order(*of, outcome, [Head(0, 9)]), attnviz.SelectionError, "Head 9"),
+        (lambda model, _: head_means(model, [" "]), attnviz.EmptyTextError, "over no text"),
+    ],
+)
+def test_what_is_not_there(tiny_model, call, error, said):
+    bert = tiny_model("bert")
+    with pytest.raises(error, match=said):
+        call(bert, bert.trace(TEXT))

@@ -1,0 +1,114 @@
+"""States carried from one text's run into another's, against runs with that one state replaced."""
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.effects.patching import CARRIED, PatchEffects, differing, is_shifted, patch
+from attnviz.model.interventions import ReplacedOutput, ReplacedState
+from attnviz.model.states import hidden_states
+
+TEXT, OTHER = "the cat sat on a mat", "the door sat on a cat"
+TOLERANCE = 1e-4
+
+
+def outcome(states):
+    return states[:, 3, :4].sum(dim=1)
+
+
+def of_trace(trace):
+    return float(trace.last_hidden_state[3, :4].sum())
+
+
+@pytest.fixture
+def bert(tiny_model):
+    return tiny_model("bert")
+
+
+@pytest.mark.parametrize("carried", CARRIED)
+def test_every_layer_or_head_and_token(bert, carried):
+    receiver, donor = bert.trace(TEXT), bert.trace(OTHER)
+    found = patch(bert, receiver, donor, outcome, carried=carried, layer=1)
+    assert found.base == pytest.approx(of_trace(receiver), abs=TOLERANCE)
+    assert found.donor == pytest.approx(of_trace(donor), abs=TOLERANCE)
+    assert found.outcomes.shape == (2 if carried == "heads" else 3, len(receiver.tokens))
+    states = None if carried == "heads" else hidden_states(bert, donor).of(carried)
+    for row, token in np.ndindex(found.outcomes.shape):
+        if states is None:
+            one = ReplacedOutput(output=donor.output(1, row), layer=1, head=row, positions=(token,))
+        else:
+            one = ReplacedState(states=states["encoder", row], where=carried, layer=row, positions=(token,))
+        changed = bert.trace(TEXT, interventions=[one])
+        assert found.outcomes[row, token] == pytest.approx(of_trace(changed), abs=TOLERANCE)
+    share = (found.outcomes - found.base) / (found.donor - found.base)
+    np.testing.assert_allclose(found.shares, share, atol=1e-5)
+    if carried == "layer":  # after the last layer the outcome is of token 3 alone
+        np.testing.assert_allclose(found.shares[2], np.arange(len(receiver.tokens)) == 3, atol=1e-4)
+
+
+def test_some_rows_and_the_others_are_all_of_them(bert):
+    receiver, donor, told = bert.trace(TEXT), bert.trace(OTHER), []
+    whole = patch(bert, receiver, donor, outcome)
+    first = patch(bert, receiver, donor, outcome, rows=[2], progress=told.append)
+    both = first.joined(patch(bert, receiver, donor, outcome, rows=[0, 1]))
+    assert np.isnan(first.outcomes[:2]).all() and told[-1] == 1
+    np.testing.assert_allclose(both.outcomes, whole.outcomes, atol=TOLERANCE)
+
+
+def test_a_text_patched_into_itself_has_no_share(bert):
+    found = patch(bert, bert.trace(TEXT), bert.trace(TEXT), outcome)
+    assert not found.has_difference and np.isnan(found.shares).all()
+    np.testing.assert_allclose(found.outcomes, found.base, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+@pytest.mark.parametrize("carried", CARRIED)
+def test_encoder_and_decoder(tiny_model, kind, carried):
+    bart = tiny_model("bart")
+    receiver, donor = bart.trace("the cat sat", "a door on mat"), bart.trace("the mat sat", "a cat on mat")
+    found = patch(
+        bart, receiver, donor, lambda states: states[:, -1, :4].sum(dim=1), carried=carried, kind=kind
+    )
+    n_row = {"encoder": 2, "decoder": 5, "cross": 5}[kind] if carried == "heads" else receiver.n_layers(kind)
+    assert found.outcomes.shape == (n_row, len(receiver.query_tokens(kind)))
+    assert np.abs(found.outcomes - found.base).max() > 1e-3
+
+
+def test_the_share_of_a_difference():
+    found = PatchEffects(
+        kind="encoder",
+        carried="layer",
+        layer=None,
+        base=0.25,
+        donor=0.75,
+        outcomes=np.array([[0.25, 0.5, 0.75, 0.0, np.nan]], dtype=np.float32),
+    )
+    np.testing.assert_allclose(found.shares, [[0, 0.5, 1, -0.5, np.nan]])
+
+
+def test_where_two_texts_differ(bert):
+    read = bert.tokenize
+    assert differing(read("the cat sat"), read("the mat sat")) == (2,)
+    assert differing(read(TEXT), read(TEXT)) == ()
+    assert not is_shifted(read("the cat sat"), read("the mat sat"))
+    assert is_shifted(read("the cat sat on"), read("cat sat on the"))
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("the cat sat", r"have 8 and 5 tokens, and differ in “on a mat”. Give a sentence of 8 tokens"),
+        ("the door sat on a mat when", "differ in “cat” and “door”, “when”"),
+    ],
+)
+def test_texts_of_other_lengths(bert, other, said):
+    with pytest.raises(attnviz.ShapeError, match=said):
+        patch(bert, bert.trace(TEXT), bert.trace(other), outcome)
+
+
+def test_places_that_are_not_there(bert, tiny_model):
+    with pytest.raises(attnviz.SelectionError, match="Layer 3 was asked for"):
+        patch(bert, bert.trace(TEXT), bert.trace(OTHER), outcome, rows=[3])
+    bitnet = tiny_model("bitnet")
+    with pytest.raises(attnviz.SelectionError, match="does not know its W_O"):
+        patch(bitnet, bitnet.trace("the cat"), bitnet.trace("the mat"), outcome, carried="attention")
