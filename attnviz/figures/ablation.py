@@ -1,13 +1,12 @@
 """Outcomes under ablation: heads switched off one after another, single cells masked, zeros against means."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.effects.ablation import HeadEffects, Removal
-from attnviz.effects.cell_effects import CellEffects
 from attnviz.figures.theme import (
     HOVER_NUMBER,
     SMALL_FONT_SIZE,
@@ -24,13 +23,17 @@ from attnviz.figures.theme import (
 from attnviz.records import Head, Measure
 from attnviz.records.tokens import Tokens
 
+if TYPE_CHECKING:
+    from attnviz.effects.ablation import HeadEffects, Removal
+    from attnviz.effects.cell_effects import CellEffects
+
 _HEIGHT = 320
 _MOST_NAMED = 12
 """Heads that are named along the axis; of more, the number of heads stands there."""
 
 
 def draw_removal(
-    removals: Sequence[tuple[str, Removal]], *, outcome: str, theme: ThemeName = "light"
+    removals: "Sequence[tuple[str, Removal]]", *, outcome: str, theme: ThemeName = "light"
 ) -> go.Figure:
     """A line for each removal: the outcome while more and more heads are off; a dotted line for none.
 
@@ -43,7 +46,11 @@ def draw_removal(
     longest = max((len(one.heads) for _, one in removals), default=0)
     first = removals[0][1] if removals else None
     axis = _axis(palette)
-    across = {**axis, "title": axis_title("heads that are off", palette.quiet), "range": [-0.3, longest + 0.3]}
+    across = {
+        **axis,
+        "title": axis_title("heads that are off", palette.quiet),
+        "range": [-0.3, longest + 0.3],
+    }
     if first is not None and len(removals) == 1 and longest <= _MOST_NAMED:
         across |= {
             "tickmode": "array",
@@ -68,7 +75,7 @@ def draw_removal(
 
 
 def draw_cell_effects(
-    cells: CellEffects,
+    cells: "CellEffects",
     queries: Tokens,
     keys: Tokens,
     *,
@@ -113,8 +120,8 @@ def draw_cell_effects(
 
 
 def draw_ablations(
-    zero: HeadEffects,
-    mean: HeadEffects,
+    zero: "HeadEffects",
+    mean: "HeadEffects",
     *,
     picked: tuple[int, int] | None = None,
     theme: ThemeName = "light",
@@ -167,7 +174,7 @@ def _scatter(
     )
 
 
-def _removal_line(name: str, one: Removal, number: int, palette: Theme) -> Marks:
+def _removal_line(name: str, one: "Removal", number: int, palette: Theme) -> Marks:
     outcomes: Float[np.ndarray, " head"] = np.concatenate([[one.base], one.outcomes])
     told = ["no head is off", *(f"and {head.words}" for head in one.heads)]
     return dict(

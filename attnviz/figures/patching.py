@@ -1,17 +1,18 @@
 """Where the difference between two texts lies: the share that each state brings, layer by layer and token by token."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.effects.patching import PatchEffects
 from attnviz.figures.theme import (
+    LONGEST_HOVER,
+    LONGEST_LABEL,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
     ThemeName,
-    aliases,
     axis_title,
     base_layout,
     difference_scale,
@@ -23,12 +24,15 @@ from attnviz.figures.theme import (
 )
 from attnviz.records.tokens import Tokens
 
+if TYPE_CHECKING:
+    from attnviz.effects.patching import PatchEffects
+
 _ROW, _LABELS = 30, 170  # px
 _LOWEST, _HIGHEST = 300, 620
 
 
 def draw_patching(
-    found: PatchEffects,
+    found: "PatchEffects",
     receiver: Tokens,
     donor: Tokens,
     *,
@@ -50,11 +54,11 @@ def draw_patching(
     shares = found.shares
     n_row, n_token = shares.shape
     row = "head" if found.carried == "heads" else "layer"
-    names = [_name(receiver, donor, at) for at in range(n_token)]
-    written = [
-        f"{'▲ ' if at in differing else ''}{shortened(name)}" for at, name in zip(range(n_token), names, strict=True)
-    ]
+    names = [_name(receiver, donor, at, LONGEST_HOVER) for at in range(n_token)]
     unique = [f"{name}·{at}" for at, name in enumerate(names)]
+    written = [
+        f"{'▲ ' * (at in differing)}{_name(receiver, donor, at, LONGEST_LABEL)}" for at in range(n_token)
+    ]
     largest = max(1.0, float(np.nanmax(np.abs(shares), initial=0.0)))
     cells = dict(
         type="heatmap",
@@ -67,7 +71,9 @@ def draw_patching(
         xgap=int(n_token <= 48),
         ygap=1,
         hoverongaps=False,
-        customdata=np.stack(np.meshgrid(np.arange(n_row), np.arange(n_token), indexing="ij"), axis=-1).tolist(),
+        customdata=np.stack(
+            np.meshgrid(np.arange(n_row), np.arange(n_token), indexing="ij"), axis=-1
+        ).tolist(),
         text=found.outcomes,
         hovertemplate=f"{row} %{{y}}, %{{x}}<br>share %{{z:.3f}}, outcome %{{text:.4g}}<extra></extra>",
         colorbar={
@@ -94,7 +100,6 @@ def draw_patching(
                 "tickangle": -60,
                 "automargin": True,
                 "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
-                "labelalias": aliases(unique, written),
             },
             yaxis={
                 **axis,
@@ -111,6 +116,7 @@ def draw_patching(
     )
 
 
-def _name(receiver: Tokens, donor: Tokens, at: int) -> str:
-    mine, theirs = (isolated(literal(one.labels[at])) for one in (receiver, donor))
-    return mine if mine == theirs else f"{mine} → {theirs}"
+def _name(receiver: Tokens, donor: Tokens, at: int, longest: int) -> str:
+    """A token, or "cat → door" where the donor has another."""
+    mine, theirs = (isolated(literal(shortened(one.labels[at], longest))) for one in (receiver, donor))
+    return mine if receiver.labels[at] == donor.labels[at] else f"{mine} → {theirs}"
