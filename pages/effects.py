@@ -1,7 +1,5 @@
 """What if a head were not there? Every head switched off in turn, and what happens to an outcome."""
 
-from functools import partial
-
 import streamlit as st
 
 from ui.export.recipe import effects_lines
@@ -10,7 +8,7 @@ from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.page.navigation import link_to, page_named
 from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
-from ui.sections.effects.grid import as_csv, controls, finding, grid, note, ranking
+from ui.sections.effects.grid import controls, finding, grid, note, ranking
 from ui.sections.effects.screen import Screen, is_there, joined
 from ui.sections.effects.together import all_heads, greedy
 from ui.sections.outcome import outcome_of
@@ -44,7 +42,7 @@ with errors.explained():
             all_heads(screen, effects)
         with right, errors.explained(key="cut_ablations"):
             zeros_and_means(screen, effects)
-        terms("Layer", "Head", "Hidden state", "Attention weight", "Norm-based weight")
+        terms("Head", "Ablation", "Outcome", "Weight", "Norm-based weight")
         take(
             view,
             {
@@ -54,7 +52,7 @@ with errors.explained():
                 "effects_removal": "All heads off one by one",
                 "effects_ablations": "Zeros and means",
             },
-            csv=partial(as_csv, screen, effects),
+            csv=effects.csv,
             numbers="Effects",
             python=effects_lines(view, screen.outcome),
             about=screen.measured,

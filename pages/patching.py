@@ -28,7 +28,7 @@ with errors.explained():
         found.markdown(f"**{literal(finding(screen, shares))}**")
         heatmap(screen, shares)
         st.caption(note(screen, shares))
-        terms("Layer", "Head")
+        terms("Activation patching", "Residual stream", "Outcome", "Layer", "Head")
         take(
             view,
             {"patching_shares": "Shares of the difference"},

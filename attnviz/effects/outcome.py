@@ -46,7 +46,7 @@ class Similarity(Record):
 
     text: str
 
-    def words(self, tokens: Tokens) -> str:  # noqa: ARG002 - every outcome is asked with the tokens
+    def words(self, tokens: Tokens) -> str:
         """What is measured, as in a sentence."""
         return f"similarity with “{self.text}”"
 
@@ -58,7 +58,7 @@ Outcome = TokenState | Similarity
 
 
 def outcome_from(written: str) -> Outcome:
-    """The outcome that `str` writes: ``state:7``, or ``similarity:The other sentence.``
+    """The outcome that `str` writes: ``state:7``, or ``similarity:The other sentence``.
 
     Raises:
         SelectionError: the text has another form.

@@ -7,7 +7,6 @@ from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.outcome import Similarity
 from attnviz.figures.theme import number_text
 from attnviz.records import Head
-from attnviz.records.table import table_csv
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
@@ -113,13 +112,3 @@ def note(screen: Screen, found: HeadEffects) -> str:
         "An effect near 0 does not mean that the head does nothing: another head may do the same, and another sentence or "
         "outcome may need it (Michel et al. 2019, arXiv:1905.10650)."
     )
-
-
-def as_csv(screen: Screen, found: HeadEffects) -> bytes:
-    """A line for every head, and one for all heads of each layer."""
-    rows: list[list[object]] = []
-    for layer in range(screen.shape[0]):
-        for head in range(screen.shape[1]):
-            rows.append([layer, head, found.heads[layer, head], found.effects[layer, head]])
-        rows.append([layer, "all", found.layers[layer], found.layer_effects[layer]])
-    return table_csv(["layer", "head", "outcome", "effect"], rows)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import streamlit as st
 
 from attnviz.effects.patching import PatchEffects
 from attnviz.figures.patching import draw_patching
