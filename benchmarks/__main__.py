@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from benchmarks import all_heads, all_maps, clicks, core, layout_shift, maps, screen
+from benchmarks import all_heads, all_maps, clicks, core, effects, layout_shift, maps, screen
 
 
 def main() -> int:
@@ -16,6 +16,7 @@ def main() -> int:
     )
     rows = [
         *core.measure(),
+        *effects.measure(),
         *screen.measure(),
         *clicks.measure(),
         *layout_shift.measure(),

@@ -12,6 +12,7 @@ from tests.app.screen import (
     errors,
     figure,
     headline,
+    numbers,
     open_page,
     unescaped,
     until_drawn,
@@ -22,7 +23,7 @@ PAGE = "pages/patching.py"
 
 
 def shares(at):
-    return np.array(figure(at, "patching_shares")["data"][0]["z"], dtype=float)
+    return numbers(figure(at, "patching_shares")["data"][0]["z"])
 
 
 def test_every_layer_and_token(embedded):
