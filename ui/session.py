@@ -29,4 +29,4 @@ class Link:
     page: str = ""
     """Name of the page that is open."""
     replaced: dict[str, float] = field(default_factory=dict)
-    """The query strings that this page had before, each with the second of the clock at which another took its place."""
+    """The query strings that this page had a moment ago, each with the second of the clock at which another took its place."""

@@ -107,7 +107,11 @@ class Recording:
     def changed(self, module: nn.Module, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor | None:
         """The mask of the current call, after the interventions."""
         kind, layer = self.order.upcoming(module)
-        return self.changes.allowed(kind, layer, (query.shape[1], query.shape[2], key.shape[2]), allowed)
+        left = self.changes.allowed(kind, layer, (query.shape[1], query.shape[2], key.shape[2]))
+        if left is None:
+            return allowed
+        left = left.to(query.device)
+        return left if allowed is None else allowed & left
 
     def add(
         self,

@@ -39,10 +39,10 @@ class Changes:
     def __bool__(self) -> bool:
         return any(self.rows)
 
-    def allowed(
-        self, kind: Kind, layer: int, shape: tuple[int, int, int], allowed: Bool[Tensor, "..."] | None
-    ) -> Bool[Tensor, "..."] | None:
-        """The mask of an attention [row or 1, 1 or head, query, key], after the masks of the interventions.
+    def allowed(self, kind: Kind, layer: int, shape: tuple[int, int, int]) -> Bool[Tensor, "..."] | None:
+        """The keys that the interventions leave to the queries of a layer, [row or 1, 1 or head, query, key], on the CPU.
+
+        None where no intervention masks any.
 
         Args:
             shape: heads, queries and keys.
@@ -61,14 +61,13 @@ class Changes:
                 mask = mask | (np.arange(n_head) != one.head)[:, None, None]
             masks[row] = mask if row not in masks else masks[row] & mask
         if not masks:
-            return allowed
+            return None
         if len(self.rows) == 1:
-            both = torch.tensor(masks[0])[None]
-        else:
-            both = torch.ones(len(self.rows), *shape, dtype=torch.bool)
-            for row, mask in masks.items():
-                both[row] &= torch.tensor(mask)
-        return both if allowed is None else both.to(allowed.device) & allowed
+            return torch.tensor(masks[0])[None]
+        left = torch.ones(len(self.rows), *shape, dtype=torch.bool)
+        for row, mask in masks.items():
+            left[row] &= torch.tensor(mask)
+        return left
 
     def change_outputs(
         self,

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import enough_memory
+from attnviz.errors import SelectionError, enough_memory
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
 from attnviz.model.interventions import Intervention, check_layers
@@ -88,9 +88,14 @@ def states_of_variants(
     Raises:
         CaptureError: the family does not let variants be told apart in one pass.
         OutOfMemoryError: the text is too long for the memory that is left.
-        SelectionError: an intervention at a layer, head or token that is not there.
+        SelectionError: an intervention at a layer, head or token that is not there, or a trace that has interventions.
         ShapeError: an intervention whose numbers do not fit the text.
     """
+    if trace.interventions:
+        raise SelectionError(
+            f"Variants of a trace with an intervention ({trace.interventions[0]}) were asked for; they begin from the model's "
+            "own run. Trace the text without interventions."
+        )
     n_layers = {kind: trace.n_layers(kind) for kind in trace.kinds}
     check_layers([one for variant in variants for one in variant], n_layers)
     inputs = model.inputs(trace.tokens, trace.target_tokens)

@@ -157,3 +157,11 @@ class TestAnotherPage:
         at.button(key="head_next").click().run()
         monkeypatch.setattr(state, "LATE_SECONDS", 0.0)
         assert place(self.opened(at, **before)) == (2, 4)
+
+    def test_keeps_no_link_for_long(self, monkeypatch):
+        """A link holds the whole text, and a page may be open for hours."""
+        monkeypatch.setattr(state, "LATE_SECONDS", 0.0)
+        at = open_page(layer=2, head=4)
+        for _ in range(3):
+            at.button(key="head_next").click().run()
+        assert len(at.session_state["ui.session.Link"].replaced) == 1

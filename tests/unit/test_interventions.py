@@ -9,7 +9,9 @@ import torch
 import transformers as tf
 
 import attnviz
+from attnviz.errors import SelectionError
 from attnviz.model import capture
+from attnviz.model.changes import Changes
 from attnviz.model.interventions import (
     MaskedKeys,
     ReplacedOutput,
@@ -324,3 +326,18 @@ def test_a_place_that_is_not_known(tiny_model):
     states = np.zeros((n, 60), dtype=np.float32)
     with pytest.raises(attnviz.SelectionError, match="no such place that attnviz knows"):
         model.trace("the cat", interventions=[ReplacedState(states=states, where="attention", layer=0)])
+
+
+def test_a_mask_is_where_the_model_runs(bert):
+    """torch's meta device stands for a GPU: it has shapes, and takes no numbers from elsewhere."""
+    one = MaskedKeys(allowed=causal(5), layer=0)
+    recording = capture.Recording(bert.network, Changes([[one]]))
+    query = torch.empty(1, 6, 5, 4, device="meta")
+    changed = recording.changed(bert.network.encoder.layer[0].attention.self, query, query, None)
+    assert changed.device == query.device
+
+
+def test_variants_begin_from_the_model_s_own_run(bert):
+    changed = bert.trace(TEXT, interventions=[ScaledOutput(layer=0, head=0, factor=0.0)])
+    with pytest.raises(SelectionError, match=r"Variants of a trace with an intervention \(layer 0, head 0"):
+        next(states_of_variants(bert, changed, [[]]))

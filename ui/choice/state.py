@@ -169,7 +169,9 @@ def mirror(selection: Selection) -> None:
     if not st.query_params.to_dict() == params == link.params:  # it may lag behind, see `current`
         st.query_params.from_dict(params)
     if link.params is not None and link.params != params:
-        link.replaced[urlencode(link.params)] = time.monotonic()
+        now = time.monotonic()
+        recent = {query: at for query, at in link.replaced.items() if now - at < LATE_SECONDS}
+        link.replaced = recent | {urlencode(link.params): now}
     link.params = params
 
 

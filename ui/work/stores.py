@@ -57,7 +57,7 @@ KEPT = (
     ),
     Kept(
         name="jobs",
-        holds="results of jobs that nobody waits for any more",
+        holds="results of jobs that no visitor waits for any more",
         variable="ATTNVIZ_JOBS_MB",
         megabytes=JOBS_MB,
         n_bytes=lambda: jobs.state().kept_bytes,
