@@ -5,6 +5,7 @@ import streamlit as st
 from ui.export.take import take
 from ui.page import verdict
 from ui.page.frame import frame_around
+from ui.page.navigation import link_to, page_named
 from ui.sections.attention.matrix import matrix, notes, ranking
 from ui.sections.attention.query_key_map import query_key_map
 from ui.sections.attention.screen import Screen, tokens
@@ -52,6 +53,11 @@ st.page_link(
     icon=":material/forum:",
     query_params=view.selection.to_params(),
     help="A weight says where a head takes its mixture from, not what the answer rests on: four claims, measured.",
+)
+link_to(
+    page_named("Effects"),
+    label="What if it were not there?",
+    help="Switches this head off, and every other, to measure what happens to an outcome.",
 )
 pictures = {"matrix": "Attention matrix", "ranking": "Ranked keys", "map": "Map of queries and keys"}
 take(view, pictures, notes={"map": map_note})

@@ -1,4 +1,4 @@
-"""The `attnviz` command: verify a text, export a view of it, list the models, download one.
+"""The `attnviz` command: verify a text, export a view of it, measure its heads' effects, list the models, download one.
 
 One concept: the command line. torch and transformers are imported when a model is loaded, so that
 ``--help`` answers at once.
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz import __version__
-from attnviz.errors import AttnvizError, BundleError
+from attnviz.errors import AttnvizError, BundleError, SelectionError
 from attnviz.model.catalogue import CONFIG_FILE, Offer, default_model, locate, offers
-from attnviz.records import WEIGHTS, AttentionPattern, VerificationReport
+from attnviz.records import KINDS, WEIGHTS, AttentionPattern, VerificationReport
 
 if TYPE_CHECKING:
     from attnviz.bundle.writing import Bundle
@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _verify(arguments.text, arguments.second, arguments.model)
             case "export":
                 return _export(arguments)
+            case "effects":
+                return _effects(arguments)
             case "models":
                 return _list_models()
             case _:
@@ -59,7 +61,10 @@ def _parser() -> argparse.ArgumentParser:
 
     verify = commands.add_parser("verify", help="compare attnviz's attention for a text with the model's own")
     export = commands.add_parser("export", help="write one head's matrix with its provenance")
-    for command in (verify, export):
+    effects = commands.add_parser(
+        "effects", help="switch off every head in turn and write what happens to an outcome"
+    )
+    for command in (verify, export, effects):
         command.add_argument("text", help="what the model reads")
         command.add_argument("--second", metavar="TEXT", help="second sentence of a pair")
         command.add_argument(
@@ -74,6 +79,20 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="a folder for the files, or a file called *.zip",
     )
+
+    effects.add_argument(
+        "--outcome",
+        required=True,
+        help='what is measured: "similarity:another sentence", or "state:7" for the change of token 7',
+    )
+    effects.add_argument(
+        "--ablation",
+        choices=("zero", "mean"),
+        default="zero",
+        help="what a head gives while it is off: zeros, or its mean output over the bundled sentences",
+    )
+    effects.add_argument("--kind", choices=KINDS, help="kind of attention; the model's first by default")
+    effects.add_argument("--out", type=Path, required=True, metavar="FILE", help="a file called *.csv")
 
     commands.add_parser("models", help="list the models on offer, and which of them are on this disk")
 
@@ -135,6 +154,32 @@ def _export(arguments: argparse.Namespace) -> int:
     if not report.passed:
         print("attnviz: the numbers do not match the model's; see provenance.json", file=sys.stderr)
     return PASSED if report.passed else FAILED
+
+
+def _effects(arguments: argparse.Namespace) -> int:
+    from attnviz.effects.ablation import ablate_heads, head_means
+    from attnviz.effects.outcome import measured, outcome_from
+    from attnviz.maps.collection import bundled
+    from attnviz.model.loading import load_model
+
+    outcome, out = outcome_from(arguments.outcome), arguments.out
+    if out.suffix != ".csv":
+        raise SelectionError(f"{out} is not the name of a CSV file. Give a name such as effects.csv.")
+    model = load_model(arguments.model)
+    trace = model.trace(arguments.text, arguments.second)
+    measure = measured(model, trace, outcome)
+    means = head_means(model, bundled().splitlines()) if arguments.ablation == "mean" else None
+    found = ablate_heads(model, trace, measure, kind=arguments.kind, means=means)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(found.csv())
+    except OSError as error:
+        raise BundleError(f"{out} cannot be written: {error.strerror}. Give another path.") from None
+    print(f"{outcome.words(trace.target_tokens or trace.tokens)}: {found.base:.6g} ({measure.unit})")
+    rows = [(head.words, f"{found.effects[head]:+.3g}") for head in found.ranked()[:5]]
+    print(_table(("largest effects", "change"), rows))
+    print(out)
+    return PASSED
 
 
 def _strongest_link(pattern: AttentionPattern) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from attnviz.errors import EmptyTextError, SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
 from attnviz.model.variants import Measure, measured_variants
 from attnviz.records import AllHeads, Head, Kind, Record, check_index
+from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -61,6 +62,14 @@ class HeadEffects(Record):
         sizes = np.abs(self.effects).ravel()
         order = np.argsort(-sizes, kind="stable")[: int(np.isfinite(sizes).sum())]
         return [Head(int(one) // self.heads.shape[1], int(one) % self.heads.shape[1]) for one in order]
+
+    def csv(self) -> bytes:
+        """A line for every head, and one for all heads of each layer: the outcome without them, and their effect."""
+        rows: list[list[object]] = []
+        for layer, (heads, effects) in enumerate(zip(self.heads, self.effects, strict=True)):
+            rows += [[layer, head, heads[head], effects[head]] for head in range(len(heads))]
+            rows.append([layer, "all", self.layers[layer], self.layer_effects[layer]])
+        return table_csv(["layer", "head", "outcome", "effect"], rows)
 
     def joined(self, other: "HeadEffects") -> "HeadEffects":
         """These effects and those of other layers of the same text."""

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image
 
-from attnviz.figures.theme import LOG_DECADES, THEMES, Colour, ThemeName, weight_scale
+from attnviz.figures.theme import LOG_DECADES, THEMES, Colour, ThemeName, difference_scale, weight_scale
 
 MOST_PIXELS = 64
 """Longest side of a picture, about the size of a cell in the grid of heads: a browser would average the pixels of a
@@ -61,9 +61,11 @@ def thumbnail(
     return _png(tones, colours_at(np.linspace(0, 1, _TONES), theme))
 
 
-def colours_at(shares: Float[np.ndarray, " place"], theme: ThemeName) -> UInt8[np.ndarray, "place 3"]:
-    """Red, green and blue of places on the weight scale, from 0 to 1."""
-    scale = weight_scale(THEMES[theme])
+def colours_at(
+    shares: Float[np.ndarray, " place"], theme: ThemeName, *, signed: bool = False
+) -> UInt8[np.ndarray, "place 3"]:
+    """Red, green and blue of places on the weight scale, from 0 to 1, or on that of differences, whose 0 is at 0.5."""
+    scale = difference_scale(THEMES[theme]) if signed else weight_scale(THEMES[theme])
     places = [place for place, _ in scale]
     channels = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in scale])
     mixed = [np.interp(shares, places, channel) for channel in channels.T]

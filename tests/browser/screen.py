@@ -29,6 +29,8 @@ CHARTS = {
     "many_sentences": (),
     "compare": ("compare_first", "compare_second", "compare_difference"),
     "query_key_map": ("space_map", "matrix"),
+    "effects": ("effects_greedy", "effects_cells", "effects_removal", "effects_ablations"),
+    "patching": ("patching_shares",),
     "door_experiment": ("matrix", "ranking", "door_map", "door_map_other"),
     "step_by_step": ("step_pair",),
     "scaling": ("spread_random", "spread_model", "sharp_entropy", "sharp_largest", "sharp_jacobian"),
@@ -48,6 +50,7 @@ POINTS = {"many_sentences": "collection_map"}
 PICTURES = {
     "all_heads": "head_grid",
     "find_a_head": "head_grid",
+    "effects": "effects_grid",
     "token_flow": "token_flow",
     "all_maps": "map_grid",
     "step_by_step": "head_film",

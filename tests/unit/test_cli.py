@@ -13,6 +13,9 @@ from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 import attnviz
 import attnviz.model.verification
 from attnviz.cli import main
+from attnviz.effects.ablation import ablate_heads, head_means
+from attnviz.effects.outcome import Similarity, measured
+from attnviz.maps.collection import bundled
 from tests.hub import LoopbackHub, save_tiny_bert
 
 pytestmark = pytest.mark.slow
@@ -297,3 +300,43 @@ class TestExport:
         assert self.export(out) == 1
         assert "the numbers do not match the model's" in capsys.readouterr().err
         assert not attnviz.read_bundle(out.read_bytes()).report.passed
+
+
+class TestEffects:
+    @pytest.fixture
+    def folder(self, checkpoint):
+        return str(checkpoint("bert"))
+
+    @pytest.mark.parametrize("ablation", ["zero", "mean"])
+    def test_every_head_has_a_line(self, folder, tmp_path, capsys, ablation):
+        out = tmp_path / "new" / "effects.csv"
+        arguments = ["effects", "the cat sat", "--model", folder, "--out", str(out), "--ablation", ablation]
+        assert main([*arguments, "--outcome", "similarity:a door opened"]) == 0
+        lines = out.read_text(encoding="utf-8-sig").splitlines()
+        assert lines[0] == "layer,head,outcome,effect"
+        assert [line.split(",")[:2] for line in lines[1:]] == [
+            [str(layer), head] for layer in range(3) for head in ("0", "1", "all")
+        ]
+        model = attnviz.load_model(folder)
+        trace = model.trace("the cat sat")
+        outcome = measured(model, trace, Similarity(text="a door opened"))
+        means = head_means(model, bundled().splitlines()) if ablation == "mean" else None
+        found = ablate_heads(model, trace, outcome, means=means)
+        assert float(lines[1].split(",")[2]) == pytest.approx(found.heads[0, 0], abs=1e-6)
+        said = capsys.readouterr().out
+        assert said.startswith("similarity with “a door opened”: ") and found.ranked()[0].words in said
+
+    @pytest.mark.parametrize(
+        ("changed", "said"),
+        [
+            ({"--outcome": "what:1"}, "an outcome is written as"),
+            ({"--outcome": "state:99"}, "Token 99"),
+            ({"--out": "effects.txt"}, "not the name of a CSV file"),
+            ({"--kind": "cross"}, "'cross' was asked for"),
+        ],
+    )
+    def test_what_cannot_be_measured_is_said_in_one_line(self, folder, tmp_path, capsys, changed, said):
+        given = {"--model": folder, "--outcome": "state:1", "--out": str(tmp_path / "effects.csv")} | changed
+        assert main(["effects", "the cat sat", *(one for pair in given.items() for one in pair)]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1

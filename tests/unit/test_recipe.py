@@ -8,7 +8,7 @@ import pytest
 
 from attnviz.bundle.reading import read_bundle
 from tests.app.screen import component as component_of
-from tests.app.screen import figure, numbers, open_page
+from tests.app.screen import figure, numbers, open_page, until_drawn
 
 pytestmark = pytest.mark.slow
 
@@ -132,3 +132,24 @@ def test_draw_the_map_on_the_screen(params, monkeypatch):
         if theirs.get("x") is not None:
             np.testing.assert_array_equal(np.array(ours.x, dtype=object), numbers(theirs["x"]))
             np.testing.assert_array_equal(np.array(ours.y, dtype=object), numbers(theirs["y"]))
+
+
+@pytest.mark.parametrize("params", [{}, {"ablation": "mean", "outcome": "state:8"}], ids=str)
+def test_switch_off_the_heads_on_the_screen(params, capsys):
+    at = until_drawn(open_page("pages/effects.py", **params))
+    exec(lines_of(at), {})
+    listed = [one["text"] for one in component_of(at, "effects_ranking")["rows"]]
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(listed) == 8
+    for line, text in zip(printed, listed, strict=True):
+        assert line.startswith(f"{text.lower()} ")
+
+
+@pytest.mark.parametrize("carried", ["layer", "attention", "heads"])
+def test_carry_over_the_states_on_the_screen(carried, monkeypatch):
+    at = until_drawn(open_page("pages/patching.py", patch_carried=carried))
+    shown = []
+    monkeypatch.setattr(go.Figure, "show", lambda self: shown.append(self))
+    exec(lines_of(at), {})
+    drawn = numbers(figure(at, "patching_shares")["data"][0]["z"])
+    np.testing.assert_allclose(np.array(shown[0].data[0].z), drawn, atol=1e-4)

@@ -18,11 +18,14 @@ from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, d
 from ui.choice.map_settings import JointMapSettings, MapSettings
 from ui.choice.presets import first_screen
 from ui.choice.settings import (
+    EffectsSettings,
     FlowSettings,
     GridSettings,
     MaskSettings,
+    OutcomeSettings,
     PairList,
     PartnerB,
+    PatchingSettings,
     ScalingSettings,
 )
 from ui.words.findings import MEASURES_HELP, SHOWN_NAMES
@@ -164,6 +167,9 @@ class Selection:
     masking: MaskSettings = field(default_factory=MaskSettings)
     all_heads: GridSettings = field(default_factory=GridSettings)
     scaling: ScalingSettings = field(default_factory=ScalingSettings)
+    outcome: OutcomeSettings = field(default_factory=OutcomeSettings)
+    effects: EffectsSettings = field(default_factory=EffectsSettings)
+    patching: PatchingSettings = field(default_factory=PatchingSettings)
     b: PartnerB = field(default_factory=PartnerB)
 
     @property

@@ -96,6 +96,12 @@ def meaning(view: View, key: str) -> str:
         "learned_path": _PATH,
         "sines_path": _PATH,
         "shift_matrix": _SIGNED,
+        "effects_grid": "cells: outcome without each head minus outcome of the unchanged run",
+        "effects_greedy": "line: outcome while more and more heads are off",
+        "effects_removal": "lines: outcome while more and more heads are off; dotted line: none is off",
+        "effects_cells": "a point for each cell; across: its weight; up: size of the effect of masking it",
+        "effects_ablations": "a point for each head; dotted line: equal effects",
+        "patching_shares": "cell colour: share of the difference in outcome; ▲: the sentences differ",
         "shuffled_with": "bar height: change of each token's last hidden state by another order, 1 − cosine",
     }.get(key, "")
 

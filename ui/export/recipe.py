@@ -99,3 +99,54 @@ def _call(*values: object, **named: object) -> str:
 def _named(settings: Mapping[str, object]) -> str:
     """Arguments by name, those that are empty or 0 too."""
     return ", ".join(f"{name}={value!r}" for name, value in settings.items())
+
+
+def effects_lines(view: View, outcome: object) -> str:
+    """Python that switches off every head, as on the page Effects, and lists the largest effects."""
+    selection = view.selection
+    kind = f"kind={view.kind!r}" if selection.kind else ""
+    is_mean = selection.effects.ablation == "mean"
+    lines = ["import attnviz", "from attnviz.effects.ablation import ablate_heads" + ", head_means" * is_mean]
+    lines += ["from attnviz.effects.outcome import measured, outcome_from"]
+    lines += ["from attnviz.maps.collection import bundled"] * is_mean
+    lines += _model_lines(view)
+    lines.append(f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))")
+    lines += ["means = head_means(model, bundled().splitlines())"] * is_mean
+    given = ", ".join(filter(None, ["model, trace, outcome", kind, "means=means" * is_mean]))
+    lines += [f"found = ablate_heads({given})", "for head in found.ranked()[:8]:"]
+    return "\n".join([*lines, "    print(head.words, found.effects[head])", ""])
+
+
+def patching_lines(view: View, outcome: object, text: str) -> str:
+    """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
+    selection = view.selection
+    second = [selection.second] if selection.second.strip() else []
+    named = _call(
+        kind=selection.kind and view.kind,
+        carried=_unless("layer", selection.patching.carried),
+        layer=selection.layer if selection.patching.carried == "heads" else 0,
+    )
+    given = ", ".join(filter(None, ["model, trace, donor, outcome", named]))
+    return "\n".join(
+        [
+            "import attnviz",
+            "from attnviz.effects.outcome import measured, outcome_from",
+            "from attnviz.effects.patching import patch",
+            "from attnviz.figures.patching import draw_patching",
+            *_model_lines(view),
+            f"donor = model.trace({_call(text, *second)})",
+            f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
+            f"found = patch({given})",
+            f"tokens = trace.query_tokens({view.kind!r}), donor.query_tokens({view.kind!r})",
+            "draw_patching(found, *tokens).show()",
+            "",
+        ]
+    )
+
+
+def _model_lines(view: View) -> list[str]:
+    """The model and the trace, also where the trace on screen is a bundle's."""
+    lines = _trace_lines(view)
+    if view.selection.bundle:
+        lines.insert(-1, f"model = attnviz.load_model({view.selection.model!r})")
+    return lines

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ui.session import Link, of_session
 
-Group = Literal["Look", "Compare", "Maps", "Learn", "Check"]
+Group = Literal["Look", "Compare", "Maps", "Effects", "Learn", "Check"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +89,18 @@ PAGES = (
         group="Maps",
         icon="view_module",
         question="Where do queries and keys lie in every head?",
+    ),
+    Page(
+        name="Effects",
+        group="Effects",
+        icon="bolt",
+        question="What if a head were not there?",
+    ),
+    Page(
+        name="Patching",
+        group="Effects",
+        icon="healing",
+        question="Where does the difference between two sentences lie?",
     ),
     Page(
         name="Door experiment",

@@ -28,6 +28,11 @@ def _model(name: str) -> Model:
     return model
 
 
+def own(name: str) -> Model:
+    """The model of this name in this process."""
+    return _model(name)
+
+
 def warm(name: str) -> None:
     """Loads the model and what maps are made with, so that no visitor waits for it."""
     model = _model(name)

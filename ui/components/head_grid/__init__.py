@@ -28,6 +28,7 @@ def head_grid(
     pictures: Sequence[Sequence[bytes]] | None = None,
     numbers: Float[np.ndarray, "layer head"] | None = None,
     span: tuple[float, float] | None = None,
+    signed: bool = False,
     marks: Sequence[Sequence[str]] | None = None,
     dimmed: Bool[np.ndarray, "layer head"] | None = None,
     height: int = 660,
@@ -42,6 +43,7 @@ def head_grid(
         numbers: a number of each head in place of a picture; NaN where there is none.
         span: numbers at the two ends of the colours; from 0, or the smallest if that is less, to the largest by
             default.
+        signed: whether the numbers are differences: the colours then go from one tone through the background at 0 to another.
         marks: a few letters in the corner of each head's picture or square.
         dimmed: True for heads that are drawn faintly; they can be selected like the others.
         height: most that the grid takes, px, while its cells stay large enough to be hit.
@@ -83,7 +85,7 @@ def head_grid(
             encoded = [[b64encode(one).decode() for one in row] for row in pictures]
             _mount(key=f"{key}_pictures", data={"grid": key, "pictures": encoded})
         if numbers is not None:
-            data["legend"] = _colour(cells, numbers, span, theme)
+            data["legend"] = _colour(cells, numbers, span, theme, signed=signed)
         _mount(key=key, data=data, on_pick_change=take)
 
 
@@ -92,20 +94,27 @@ def _colour(
     numbers: Float[np.ndarray, "layer head"],
     span: tuple[float, float] | None,
     theme: ThemeName,
+    *,
+    signed: bool,
 ) -> dict[str, object]:
     """Puts number and colours into each cell; the legend of the colours."""
     known = numbers[np.isfinite(numbers)]
-    low, high = span or (float(known.min(initial=0.0)), float(known.max(initial=0.0)))
-    shares = np.nan_to_num((numbers.astype(np.float64) - low) / ((high - low) or 1.0)).clip(0, 1)
-    fills = colours_at(shares.ravel(), theme).reshape(*numbers.shape, 3)
+    low, high = float(known.min(initial=0.0)), float(known.max(initial=0.0))
+    if signed:
+        low, high = -max(-low, high), max(-low, high)
+    low, high = span or (low, high)
+    middle = 0.5 if signed else 0.0
+    shares = np.nan_to_num((numbers.astype(np.float64) - low) / ((high - low) or 1.0), nan=middle).clip(0, 1)
+    depths = np.abs(shares - middle) / (1 - middle)
+    fills = colours_at(shares.ravel(), theme, signed=signed).reshape(*numbers.shape, 3)
     palette = THEMES[theme]
     for layer, head in np.ndindex(*numbers.shape):
         cells[layer][head] |= {
             "label": _label(float(numbers[layer, head])),
             "fill": _hex(fills[layer, head]),
-            "ink": palette.text if shares[layer, head] < _HALF_DARK else palette.background,
+            "ink": palette.text if depths[layer, head] < _HALF_DARK else palette.background,
         }
-    steps = colours_at(np.linspace(0, 1, _LEGEND_STEPS), theme)
+    steps = colours_at(np.linspace(0, 1, _LEGEND_STEPS), theme, signed=signed)
     ends = {"low": "0" if low == 0 else _label(low), "high": _label(high)}
     return ends | {"steps": [_hex(one) for one in steps]}
 

@@ -1,0 +1,229 @@
+"""Outcomes under ablation: heads switched off one after another, single cells masked, zeros against means."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import (
+    HOVER_NUMBER,
+    SMALL_FONT_SIZE,
+    THEMES,
+    Marks,
+    Theme,
+    ThemeName,
+    axis_title,
+    base_layout,
+    figure_of,
+    isolated,
+    literal,
+)
+from attnviz.records import Head, Measure
+from attnviz.records.tokens import Tokens
+
+if TYPE_CHECKING:
+    from attnviz.effects.ablation import HeadEffects, Removal
+    from attnviz.effects.cell_effects import CellEffects
+
+_HEIGHT = 320
+_MOST_NAMED = 12
+"""Heads that are named along the axis; of more, the number of heads stands there."""
+
+
+def draw_removal(
+    removals: "Sequence[tuple[str, Removal]]", *, outcome: str, theme: ThemeName = "light"
+) -> go.Figure:
+    """A line for each removal: the outcome while more and more heads are off; a dotted line for none.
+
+    Args:
+        removals: each with its name; the first is drawn in the strong tone, the others dashed.
+        outcome: name of the outcome's number, written beside the axis.
+    """
+    palette = THEMES[theme]
+    marks = [_removal_line(name, one, number, palette) for number, (name, one) in enumerate(removals)]
+    longest = max((len(one.heads) for _, one in removals), default=0)
+    first = removals[0][1] if removals else None
+    axis = _axis(palette)
+    across = {
+        **axis,
+        "title": axis_title("heads that are off", palette.quiet),
+        "range": [-0.3, longest + 0.3],
+    }
+    if first is not None and len(removals) == 1 and longest <= _MOST_NAMED:
+        across |= {
+            "tickmode": "array",
+            "tickvals": list(range(longest + 1)),
+            "ticktext": ["none", *(f"+ {one.short}" for one in first.heads)],
+            "tickangle": -60,
+        }
+    base = [] if first is None else [_level(first.base, palette)]
+    return figure_of(
+        marks,
+        base_layout(
+            palette,
+            height=_HEIGHT,
+            margin={"l": 8, "r": 16, "t": 8, "b": 8},
+            xaxis=across,
+            yaxis={**axis, "title": axis_title(outcome, palette.quiet)},
+            shapes=base,
+            showlegend=len(removals) > 1,
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        ),
+    )
+
+
+def draw_cell_effects(
+    cells: "CellEffects",
+    queries: Tokens,
+    keys: Tokens,
+    *,
+    measure: Measure = "weights",
+    picked: tuple[int, int] | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """A point for each cell of a head: its weight across, the size of the effect of masking it up.
+
+    Triangles point up where the outcome grows and down where it falls. Custom data are query and key.
+
+    Args:
+        measure: "weights" or "norms", what is across.
+        picked: positions of the selected query and key, whose point is framed.
+    """
+    palette = THEMES[theme]
+    numbers = cells.norms if measure == "norms" and cells.norms is not None else cells.weights
+    is_picked = np.zeros(len(numbers), dtype=bool)
+    if picked is not None:
+        is_picked = (cells.queries == picked[0]) & (cells.keys == picked[1])
+    places = list(zip(cells.queries.tolist(), cells.keys.tolist(), strict=True))
+    names = [_cell_name(queries, keys, query, key) for query, key in places]
+    points: Marks = dict(
+        type="scatter",
+        mode="markers",
+        x=numbers,
+        y=np.abs(cells.effects),
+        marker={
+            "symbol": np.where(cells.effects >= 0, "triangle-up", "triangle-down"),
+            "color": palette.strong,
+            "opacity": np.where(is_picked, 1.0, 0.55),
+            "size": np.where(is_picked, 14, 8),
+            "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
+        },
+        customdata=places,
+        text=[f"{name}: {_signed(effect)}" for name, effect in zip(names, cells.effects, strict=True)],
+        hovertemplate=f"%{{text}}<br>%{{x:{HOVER_NUMBER}}}<extra></extra>",
+        cliponaxis=False,
+    )
+    name = "norm-based weight" if measure == "norms" else "attention weight"
+    return _scatter(points, across=name, up="size of the effect", palette=palette)
+
+
+def draw_ablations(
+    zero: "HeadEffects",
+    mean: "HeadEffects",
+    *,
+    picked: tuple[int, int] | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """A point for each head: its effect while it gives zeros across, while it gives its mean up; equal on the dotted line."""
+    palette = THEMES[theme]
+    heads = [Head(layer, head) for layer, head in np.ndindex(*zero.heads.shape)]
+    is_picked = np.array([one == picked for one in heads])
+    points: Marks = dict(
+        type="scatter",
+        mode="markers",
+        x=zero.effects.ravel(),
+        y=mean.effects.ravel(),
+        marker={
+            "color": palette.strong,
+            "opacity": np.where(is_picked, 1.0, 0.55),
+            "size": np.where(is_picked, 14, 8),
+            "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
+        },
+        customdata=[list(one) for one in heads],
+        text=[one.words for one in heads],
+        hovertemplate=f"%{{text}}<br>zeros %{{x:{HOVER_NUMBER}}}, mean %{{y:{HOVER_NUMBER}}}<extra></extra>",
+        cliponaxis=False,
+    )
+    both = np.concatenate([zero.effects.ravel(), mean.effects.ravel()])
+    diagonal = _line((float(both.min()), float(both.min())), (float(both.max()), float(both.max())), palette)
+    return _scatter(
+        points,
+        across="effect while it gives zeros",
+        up="effect while it gives its mean",
+        palette=palette,
+        shapes=[diagonal],
+    )
+
+
+def _scatter(
+    points: Marks, *, across: str, up: str, palette: Theme, shapes: Sequence[object] = ()
+) -> go.Figure:
+    axis = _axis(palette)
+    return figure_of(
+        points,
+        base_layout(
+            palette,
+            height=_HEIGHT,
+            margin={"l": 8, "r": 16, "t": 8, "b": 8},
+            xaxis={**axis, "title": axis_title(across, palette.quiet)},
+            yaxis={**axis, "title": axis_title(up, palette.quiet)},
+            shapes=list(shapes),
+        ),
+    )
+
+
+def _removal_line(name: str, one: "Removal", number: int, palette: Theme) -> Marks:
+    outcomes: Float[np.ndarray, " head"] = np.concatenate([[one.base], one.outcomes])
+    told = ["no head is off", *(f"and {head.words}" for head in one.heads)]
+    return dict(
+        type="scatter",
+        name=name,
+        mode="lines+markers",
+        x=np.arange(len(outcomes)),
+        y=outcomes,
+        line={
+            "color": palette.heads[number % len(palette.heads)],
+            "width": 2,
+            "dash": ("solid", "dash", "dot")[number % 3],
+        },
+        marker={"size": 7, "symbol": ("circle", "diamond", "square")[number % 3]},
+        text=told,
+        customdata=[[head.layer, head.head] for head in (one.heads[:1] + one.heads)],
+        hovertemplate=f"%{{x}} off, %{{text}}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
+        cliponaxis=False,
+    )
+
+
+def _axis(palette: Theme) -> dict[str, object]:
+    return {
+        "showgrid": True,
+        "zeroline": False,
+        "gridcolor": palette.edge,
+        "automargin": True,
+        "fixedrange": True,
+        "tickfont": {"size": SMALL_FONT_SIZE},
+    }
+
+
+def _level(height: float, palette: Theme) -> dict[str, object]:
+    return {**_line((0.0, height), (1.0, height), palette), "xref": "paper"}
+
+
+def _line(first: tuple[float, float], last: tuple[float, float], palette: Theme) -> dict[str, object]:
+    return {
+        "type": "line",
+        **{"x0": first[0], "y0": first[1], "x1": last[0], "y1": last[1]},
+        "line": {"color": palette.quiet, "width": 1, "dash": "dot"},
+        "layer": "below",
+    }
+
+
+def _cell_name(queries: Tokens, keys: Tokens, query: int, key: int) -> str:
+    of_query, of_key = (isolated(literal(one)) for one in (queries.labels[query], keys.labels[key]))
+    return f"{of_query}·{query} → {of_key}·{key}"
+
+
+def _signed(effect: float) -> str:
+    return f"{effect:+.3g}".replace("-", "−")

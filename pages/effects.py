@@ -1,0 +1,61 @@
+"""What if a head were not there? Every head switched off in turn, and what happens to an outcome."""
+
+import streamlit as st
+
+from ui.export.recipe import effects_lines
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import frame
+from ui.page.navigation import link_to, page_named
+from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
+from ui.sections.effects.grid import controls, finding, grid, note, ranking
+from ui.sections.effects.screen import Screen, is_there, joined
+from ui.sections.effects.together import all_heads, greedy
+from ui.sections.outcome import outcome_of
+from ui.words.glossary import terms
+from ui.words.literal import literal
+
+view = frame("Effects")
+found = st.container(key="finding")
+with errors.explained():
+    screen = Screen(view=view, outcome=outcome_of(view))
+    controls(screen)
+    work = screen.ablation_job(screen.ablation)
+    n_variant = (screen.shape[1] + 1) * screen.shape[0]
+    if is_there(work, screen.n_tokens(n_variant), "Switching off every head", key="ablation_act"):
+        effects = joined(work)
+        found.markdown(finding(screen, effects))
+        left, right = st.columns([3, 1], gap="medium")
+        with left:
+            grid(screen, effects)
+            st.caption(literal(note(screen, effects)))
+        with right:
+            ranking(screen, effects)
+            link_to(page_named("Attention"), label=f"See the attention of {view.selection.place.words}")
+        left, right = st.columns(2, gap="medium")
+        with left, errors.explained(key="cut_greedy"):
+            greedy(screen)
+        with right, errors.explained(key="cut_cells"):
+            weights_and_effects(screen)
+        left, right = st.columns(2, gap="medium")
+        with left, errors.explained(key="cut_removal"):
+            all_heads(screen, effects)
+        with right, errors.explained(key="cut_ablations"):
+            zeros_and_means(screen, effects)
+        terms("Head", "Ablation", "Outcome", "Weight", "Norm-based weight")
+        take(
+            view,
+            {
+                "effects_grid": "Effects of all heads",
+                "effects_greedy": "Heads off one by one",
+                "effects_cells": "Weights and effects",
+                "effects_removal": "All heads off one by one",
+                "effects_ablations": "Zeros and means",
+            },
+            csv=effects.csv,
+            numbers="Effects",
+            python=effects_lines(view, screen.outcome),
+            about=screen.measured,
+            page="Effects",
+        )
+verdict.show(view)

@@ -1,0 +1,134 @@
+"""The page "Effects": numbers are those of runs of the bundled model with heads off, worked out anew here."""
+
+import numpy as np
+import pytest
+
+from attnviz.model.interventions import MaskedKeys, ScaledOutput
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    captions,
+    component,
+    errors,
+    figure,
+    headline,
+    numbers,
+    open_page,
+    shown,
+    unescaped,
+    until_drawn,
+)
+
+PAGE = "pages/effects.py"
+OTHER = "I was watching the window when it opened."
+TOLERANCE = (
+    2e-6  # float32; a cosine of means over 11 tokens, rows of a batch summed in another order than one alone
+)
+
+
+def cosine(one, other):
+    one, other = (np.asarray(states, dtype=np.float64).mean(axis=0) for states in (one, other))
+    return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+
+
+@pytest.fixture(scope="module")
+def similarity(embedded):
+    """The similarity with the other sentence while some interventions are made."""
+    other = embedded.trace(OTHER).last_hidden_state
+    return lambda *changed: cosine(embedded.trace(DOOR, interventions=changed).last_hidden_state, other)
+
+
+@pytest.fixture(scope="module")
+def effects(similarity):
+    base = similarity()
+    return np.array(
+        [
+            [similarity(ScaledOutput(factor=0.0, layer=layer, head=head)) - base for head in range(12)]
+            for layer in range(6)
+        ]
+    )
+
+
+def labels(at):
+    return np.array([[cell["label"] for cell in row] for row in component(at, "effects_grid")["cells"]])
+
+
+def test_every_head_and_its_effect(effects, similarity):
+    at = until_drawn(open_page(PAGE))
+    assert_no_exception(at)
+    written = np.array([[float(label.replace("−", "-")) for label in row] for row in labels(at)])
+    np.testing.assert_allclose(written, effects, atol=0.00051)
+    layer, head = np.unravel_index(np.abs(effects).argmax(), effects.shape)
+    said = unescaped(headline(at))
+    assert f"without layer {layer}, head {head} the similarity with “{OTHER}” is {similarity():.3f}" in said
+    rows = component(at, "effects_ranking")["rows"]
+    assert rows[0]["text"] == f"Layer {layer}, head {head}" and rows[0]["length"] == 1
+    off = similarity(ScaledOutput(factor=0.0, layer=2)) - similarity()
+    assert float(component(at, "effects_layers")["rows"][2]["amount"].replace("−", "-")) == pytest.approx(
+        off, rel=0.01
+    )
+
+
+def test_the_cells_of_the_selected_head(similarity, door_trace):
+    at = until_drawn(open_page(PAGE, layer=3, head=1))
+    found = figure(at, "effects_cells")["data"][0]
+    assert len(found["customdata"]) == 121
+    for cell in (0, 57, 120):
+        query, key = found["customdata"][cell]
+        allowed = np.ones((11, 11), dtype=bool)
+        allowed[query, key] = False
+        effect = similarity(MaskedKeys(allowed=allowed, layer=3, head=1)) - similarity()
+        assert numbers(found["y"])[cell] == pytest.approx(abs(effect), abs=TOLERANCE)
+        assert numbers(found["x"])[cell] == pytest.approx(door_trace.weights(3, 1)[query, key], abs=1e-6)
+    assert "Rank correlation with the size of the effect: weight" in captions(at)
+
+
+def test_heads_off_together(similarity):
+    at = until_drawn(open_page(PAGE, layer=3, head=1, heads="2.5,4.0"))
+    found = figure(at, "effects_greedy")["data"][0]
+    assert len(numbers(found["x"])) == 4
+    off = [ScaledOutput(factor=0.0, layer=layer, head=head) for layer, head in ((3, 1), (2, 5), (4, 0))]
+    assert numbers(found["y"])[0] == pytest.approx(similarity(), abs=TOLERANCE)
+    assert numbers(found["y"])[-1] == pytest.approx(similarity(*off), abs=TOLERANCE)
+    removal = figure(at, "effects_removal")["data"]
+    every = similarity(ScaledOutput(factor=0.0))
+    for line in removal:
+        assert len(numbers(line["x"])) == 73 and numbers(line["y"])[-1] == pytest.approx(every, abs=TOLERANCE)
+
+
+def test_the_mean_in_place_of_zeros(embedded):
+    """Against the mean that numpy takes over all tokens of all bundled sentences."""
+    from attnviz.maps.collection import bundled
+
+    at = until_drawn(open_page(PAGE, ablation="mean", outcome=f"similarity:{OTHER}"))
+    assert_no_exception(at)
+    assert "gives its mean output over the bundled sentences" in captions(at)
+    outputs = [embedded.trace(line).output(1, 2) for line in bundled().splitlines() if line.strip()]
+    mean = np.concatenate(outputs).mean(axis=0, keepdims=True)
+    from attnviz.model.interventions import ReplacedOutput
+
+    other = embedded.trace(OTHER).last_hidden_state
+    changed = embedded.trace(DOOR, interventions=[ReplacedOutput(output=mean, layer=1, head=2)])
+    effect = cosine(changed.last_hidden_state, other) - cosine(embedded.trace(DOOR).last_hidden_state, other)
+    assert float(labels(at)[1, 2].replace("−", "-")) == pytest.approx(effect, abs=0.00051)
+    both = figure(at, "effects_ablations")["data"][0]
+    assert numbers(both["y"])[14] == pytest.approx(effect, abs=1e-5)
+
+
+def test_the_state_of_the_selected_token():
+    at = until_drawn(open_page(PAGE, outcome="state:8"))
+    assert_no_exception(at)
+    assert "change of “it” (token 8)" in unescaped(headline(at))
+
+
+@pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])
+def test_an_outcome_that_there_is_not_is_explained(outcome):
+    at = open_page(PAGE, outcome=outcome)
+    assert_no_exception(at)
+    assert errors(at) and "asked for" in errors(at)[0]
+
+
+def test_a_head_is_picked_everywhere():
+    at = until_drawn(open_page(PAGE, layer=3, head=1))
+    assert component(at, "effects_grid")["picked"] == [3, 1]
+    assert shown(at)["layer"] == "3" and shown(at)["head"] == "1"

@@ -1,0 +1,64 @@
+"""The page "Patching": shares are those of runs of the bundled model with one state carried over, worked out anew here."""
+
+import numpy as np
+import pytest
+
+from attnviz.model.interventions import ReplacedState
+from attnviz.model.states import hidden_states
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    captions,
+    errors,
+    figure,
+    headline,
+    numbers,
+    open_page,
+    unescaped,
+    until_drawn,
+)
+from tests.app.test_effects_page import OTHER, cosine
+
+PAGE = "pages/patching.py"
+
+
+def shares(at):
+    return numbers(figure(at, "patching_shares")["data"][0]["z"])
+
+
+def test_every_layer_and_token(embedded):
+    at = until_drawn(open_page(PAGE))
+    assert_no_exception(at)
+    found = shares(at)
+    assert found.shape == (6, 11)
+    other = embedded.trace(OTHER)
+    states = hidden_states(embedded, other).layers
+    base = cosine(embedded.trace(DOOR).last_hidden_state, other.last_hidden_state)
+    for layer, token in ((0, 5), (2, 8), (5, 0), (3, 5)):
+        one = ReplacedState(states=states["encoder", layer], layer=layer, positions=(token,))
+        after = cosine(embedded.trace(DOOR, interventions=[one]).last_hidden_state, other.last_hidden_state)
+        assert found[layer, token] == pytest.approx((after - base) / (1 - base), abs=1e-4)
+    said = unescaped(headline(at))
+    row, token = np.unravel_index(found.argmax(), found.shape)
+    assert f"layer {row}" in said and "of the difference" in said
+    assert "“door” → “window”" in unescaped(captions(at))
+    assert found[0, 5] > 0.5 > abs(found[0, 1])  # the word that differs
+
+
+def test_heads_of_the_layer():
+    at = until_drawn(open_page(PAGE, patch_carried="heads", layer=3))
+    assert_no_exception(at)
+    assert shares(at).shape == (12, 11)
+    assert "the output of layer 3, head" in unescaped(headline(at))
+
+
+def test_another_number_of_tokens_is_explained():
+    at = open_page(PAGE, patch_text="I was watching the door.")
+    assert_no_exception(at)
+    assert "have 11 and 8 tokens" in errors(at)[0]
+
+
+def test_the_same_sentence_has_no_difference():
+    at = until_drawn(open_page(PAGE, patch_text=DOOR))
+    assert_no_exception(at)
+    assert "no difference to carry over" in unescaped(headline(at))

@@ -1,0 +1,34 @@
+"""A sentence that differs from another by one word: what an experiment compares with until something is chosen.
+
+One concept: the exchange. Words and their partners are one token each in most vocabularies, so that positions stay.
+"""
+
+import re
+
+_PAIRS = (
+    *(("door", "window"), ("opened", "closed"), ("boats", "ships"), ("river", "street"), ("money", "house")),
+    *(("capital", "king"), ("mayor", "king"), ("cat", "dog"), ("man", "woman"), ("men", "women")),
+    *(("old", "new"), ("good", "bad"), ("first", "last"), ("he", "she"), ("his", "her"), ("they", "we")),
+    *(("was", "is"), ("were", "are"), ("it", "he"), ("i", "you"), ("not", "now"), ("in", "on"), ("the", "a")),
+)
+_PARTNERS = {
+    **{other: one for one, other in reversed(_PAIRS)},
+    **{one: other for one, other in reversed(_PAIRS)},
+}
+_RANKS = {word: rank for rank, pair in enumerate(_PAIRS) for word in reversed(pair)}
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def exchanged(text: str) -> str:
+    """The text with one word exchanged: that of the first pair of a short list, or else its last word for "it"."""
+    words = [one for one in _WORD.finditer(text)]
+    known = [one for one in words if one.group().lower() in _PARTNERS]
+    if known:
+        found = min(known, key=lambda one: _RANKS[one.group().lower()])
+        other = _PARTNERS[found.group().lower()]
+    elif words:
+        found, other = words[-1], "it"
+    else:
+        return f"{text} it"
+    other = other.capitalize() if found.group()[0].isupper() and found.group() != "I" else other
+    return text[: found.start()] + other + text[found.end() :]

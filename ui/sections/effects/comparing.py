@@ -1,0 +1,111 @@
+"""What an effect is compared with: the weights of the selected head's cells, and the other way to switch heads off."""
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.cell_effects import MOST_CELLS, CellEffects
+from attnviz.figures.ablation import draw_ablations, draw_cell_effects
+from attnviz.maths.ranks import rank_correlations
+from attnviz.records import Head, Measure
+from ui.choice import state
+from ui.page.chart import chart
+from ui.sections.effects.grid import pick
+from ui.sections.effects.screen import Screen, is_there, joined
+from ui.words.findings import correlation_text
+from ui.work import experiments
+
+
+def weights_and_effects(screen: Screen) -> None:
+    """A point for each cell of the selected head: its weight, and the size of the effect of masking it."""
+    view, place = screen.view, screen.view.selection.place
+    queries, keys = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    st.markdown(f"**Does the weight tell the effect? The cells of {place.words}**")
+    work = screen.job(
+        "cells",
+        (place, view.selection.seed),
+        lambda: [
+            (
+                experiments.mask_cells,
+                (*screen.given, place),
+                {"kind": view.kind, "seed": view.selection.seed, "progress": None},
+            )
+        ],
+    )
+    n_variant = min(MOST_CELLS, len(queries) * len(keys))
+    if not is_there(work, screen.n_tokens(n_variant), "Masking single cells", key="cells_act"):
+        return
+    found: CellEffects = work.results[0]
+    measure: Measure = "norms" if view.measure == "norms" and found.norms is not None else "weights"
+    chart(
+        draw_cell_effects(
+            found,
+            queries,
+            keys,
+            measure=measure,
+            picked=None if view.selection.key is None else (view.query, view.selection.key),
+            theme=view.theme,
+        ),
+        key="effects_cells",
+        alt=f"Weight and effect of each cell of {place.words}",
+        on_pick=_pick_cell,
+        name="Cells of the head; select one",
+    )
+    st.caption(_cells_note(found))
+
+
+def zeros_and_means(screen: Screen, found: HeadEffects) -> None:
+    """A point for each head: its effect while it gives zeros, and while it gives its mean."""
+    st.markdown("**Zeros or its mean: do both ways to switch a head off agree?**")
+    other = screen.ablation_job("mean" if found.ablation == "zero" else "zero")
+    n_variant = int(np.prod(screen.shape)) + screen.shape[0]
+    if not is_there(
+        other, screen.n_tokens(n_variant), "Switching heads off the other way", key="other_ablation_act"
+    ):
+        return
+    zero, mean = sorted((found, joined(other)), key=lambda one: one.ablation, reverse=True)
+    chart(
+        draw_ablations(zero, mean, picked=screen.view.selection.place, theme=screen.view.theme),
+        key="effects_ablations",
+        alt="Effect of each head while it gives zeros, and while it gives its mean",
+        on_pick=_pick_head,
+        name="Heads; select one",
+    )
+    of_zero, of_mean = (np.abs(one.effects).reshape(1, -1) for one in (zero, mean))
+    agreement = float(rank_correlations(of_zero, of_mean, np.ones_like(of_zero, dtype=bool))[0])
+    st.caption(
+        f"Rank correlation of the sizes: {correlation_text(agreement)}. Zeros take away everything that a head gives, also "
+        "what it gives whatever it reads; its mean over the bundled sentences leaves that (Wang et al. 2022, "
+        "arXiv:2211.00593, section 3.1)."
+    )
+
+
+def _cells_note(found: CellEffects) -> str:
+    said = []
+    named: tuple[tuple[Measure, str], ...] = (("weights", "weight"), ("norms", "norm-based weight"))
+    for measure, name in named:
+        correlation = found.rank_correlation(measure)
+        if np.isfinite(correlation):
+            said.append(f"{name} {correlation_text(correlation)}")
+    spoken = f"Rank correlation with the size of the effect: {', '.join(said)}." if said else ""
+    drawn = ""
+    if len(found.outcomes) < found.n_cell:
+        drawn = f" Of {found.n_cell:,} cells, {len(found.outcomes)} are drawn at random."
+    return (
+        f"{spoken}{drawn} A cell is masked in this head alone, so that the rest of its row is renormalised to 1. 1 would mean "
+        "that the weight tells the order of the effects; it says nothing about why."
+    ).strip()
+
+
+def _pick_cell(clicked: Any) -> None:
+    match clicked:
+        case [int(query), int(key)]:
+            state.change(query=query, key=key)
+
+
+def _pick_head(clicked: Any) -> None:
+    match clicked:
+        case [int(layer), int(head)]:
+            pick(*Head(layer, head))

@@ -1,0 +1,114 @@
+"""The effect of every head as a grid and a ranking, and that of all heads of a layer."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.outcome import Similarity
+from attnviz.figures.theme import number_text
+from attnviz.records import Head
+from ui.choice import state, widgets
+from ui.components.head_grid import head_grid
+from ui.components.ranked_list import Row, ranked_list
+from ui.sections import outcome
+from ui.sections.effects.screen import Screen
+from ui.words.literal import literal, quoted
+
+N_RANKED = 8
+GIVES = {"zero": "zeros", "mean": "its mean output over the bundled sentences"}
+
+
+def pick(layer: int, head: int) -> None:
+    """Selects a head, here and on every page."""
+    state.change(layer=layer, head=head)
+
+
+def controls(screen: Screen) -> None:
+    """What is measured, and what a head gives while it is off."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="effects_controls"):
+        outcome.controls(screen.view, screen.outcome)
+        st.segmented_control(**widgets.field("ablation", required=True))
+
+
+def finding(screen: Screen, found: HeadEffects) -> str:
+    """Which head has the largest effect, as Markdown."""
+    head = found.ranked()[0]
+    before, after = (number_text(one) for one in (found.base, float(found.heads[head])))
+    what = quoted(screen.outcome.text) if isinstance(screen.outcome, Similarity) else literal(screen.measured)
+    said = f"similarity with {what}" if isinstance(screen.outcome, Similarity) else what
+    return f"**Largest effect: without {head.words} the {said} is {before} → {after}**"
+
+
+def signed(effect: float) -> str:
+    """An effect with its sign: "+0.012"."""
+    return f"+{number_text(effect)}" if effect > 0 else number_text(effect)
+
+
+def grid(screen: Screen, found: HeadEffects) -> None:
+    """All heads, layers down and heads across, each with its effect."""
+
+    def text(layer: int, head: int) -> str:
+        place = Head(layer, head)
+        after = number_text(float(found.heads[place]))
+        return f"{place.title}: effect {signed(float(found.effects[place]))}; outcome {after} without it"
+
+    layers, heads = (range(count) for count in screen.shape)
+    head_grid(
+        [[text(layer, head) for head in heads] for layer in layers],
+        name="Effect of switching off each head, layers down and heads across; select one",
+        picked=screen.view.selection.place,
+        on_pick=pick,
+        theme=screen.view.theme,
+        numbers=found.effects,
+        signed=True,
+        key="effects_grid",
+    )
+
+
+def ranking(screen: Screen, found: HeadEffects) -> None:
+    """The heads with the largest effects, and all heads of each layer, each a click away."""
+    largest = max(float(np.abs(found.effects).max()), 1e-12)
+    heads = found.ranked()[:N_RANKED]
+    st.markdown("**Largest effects**")
+    ranked_list(
+        [
+            Row(
+                text=one.title,
+                amount=signed(float(found.effects[one])),
+                length=abs(float(found.effects[one])) / largest,
+                picked=one == screen.view.selection.place,
+            )
+            for one in heads
+        ],
+        name="Heads with the largest effects; select one",
+        on_pick=lambda row: pick(*heads[row]),
+        theme=screen.view.theme,
+        key="effects_ranking",
+    )
+    st.markdown("**All heads of a layer off**")
+    largest = max(float(np.abs(found.layer_effects).max()), 1e-12)
+    ranked_list(
+        [
+            Row(
+                text=f"Layer {layer}",
+                amount=signed(float(effect)),
+                length=abs(float(effect)) / largest,
+                picked=layer == screen.view.selection.layer,
+            )
+            for layer, effect in enumerate(found.layer_effects)
+        ],
+        name="Effect of all heads of each layer; select a layer",
+        on_pick=lambda row: state.change(layer=row),
+        theme=screen.view.theme,
+        key="effects_layers",
+    )
+
+
+def note(screen: Screen, found: HeadEffects) -> str:
+    """What the numbers are relative to, and what they do not mean."""
+    return (
+        f"Each number is the outcome without the head minus the outcome of the unchanged run, {number_text(found.base)}; "
+        f"while it is off, a head gives {GIVES[found.ablation]}, and every later layer reads the changed text. "
+        "An effect near 0 does not mean that the head does nothing: another head may do the same, and another sentence or "
+        "outcome may need it (Michel et al. 2019, arXiv:1905.10650)."
+    )

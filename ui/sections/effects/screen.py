@@ -1,0 +1,108 @@
+"""What is measured of a text's heads: the jobs of an ablation, and what has come of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import streamlit as st
+
+from attnviz.effects.ablation import Ablation, HeadEffects
+from attnviz.effects.outcome import Outcome
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.catalogue import offer
+from attnviz.records import Tokens
+from ui.page import waiting
+from ui.page.view import View
+from ui.work import experiments
+from ui.work.jobs import Call, Job, job
+
+QUICK = 20_000
+"""Tokens of all variants up to which a page waits for its numbers, which takes about a second, instead of showing how far they
+are."""
+SHARES = 2
+"""Calls that the layers of a text are shared out among, so that as many processes work on them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """What is measured of the heads of a text."""
+
+    view: View
+    outcome: Outcome
+
+    @property
+    def ablation(self) -> Ablation:
+        """What a head gives while it is off."""
+        return self.view.selection.effects.ablation
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Layers, and heads of a layer."""
+        return self.view.trace.n_layers(self.view.kind), self.view.trace.n_heads(self.view.kind)
+
+    @property
+    def read(self) -> Tokens:
+        """The tokens whose last hidden states are the outcome's."""
+        return self.view.trace.target_tokens or self.view.trace.tokens
+
+    @property
+    def measured(self) -> str:
+        """The outcome in words."""
+        return self.outcome.words(self.read)
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What every call begins with: the model's name, the trace and the outcome."""
+        return offer(self.view.selection.model).name, self.view.trace, str(self.outcome)
+
+    def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
+        """A job on this text and outcome."""
+        selection = self.view.selection
+        return job(name, (selection.source, self.view.kind, str(self.outcome), *key), calls)
+
+    def ablation_job(self, ablation: Ablation) -> Job:
+        """The job that switches off every head."""
+
+        def calls() -> list[Call]:
+            named = {"kind": self.view.kind, "ablation_kind": ablation, "progress": None}
+            return [
+                (
+                    experiments.ablate,
+                    self.given,
+                    named | {"layers": tuple(range(first, self.shape[0], SHARES))},
+                )
+                for first in range(min(SHARES, self.shape[0]))
+            ]
+
+        return self.job("ablation", (ablation,), calls)
+
+    def n_tokens(self, n_variants: int) -> int:
+        """Tokens that so many variants of the text have."""
+        return n_variants * (len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ()))
+
+
+def joined(work: Job) -> HeadEffects:
+    """What the calls of a finished ablation have found, as one."""
+    parts: list[HeadEffects] = work.results
+    return reduce(HeadEffects.joined, parts)
+
+
+def is_there(work: Job, n_tokens: int, said: str, *, key: str) -> bool:
+    """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
+
+    Args:
+        said: what is being measured, for the line beside the bar.
+
+    Raises:
+        SelectionError, UnsupportedArchitectureError, ValueError: what the job cannot be made of; trying again would not help.
+    """
+    if not work.finished and n_tokens <= QUICK and work.is_awaited:
+        with st.spinner(f"{said} …", show_time=True):
+            work.wait()
+    if isinstance(work.error, SelectionError | UnsupportedArchitectureError | ValueError):
+        raise work.error
+    if work.finished:
+        return True
+    waiting.show_jobs([work], lambda: f"{said} …", lambda: f"Cancelled: {said.lower()}.", key=key)
+    return False

@@ -1,0 +1,93 @@
+"""Heads off together: the order in which a greedy search removes them, and how long the outcome holds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from attnviz.effects.ablation import HeadEffects, Removal
+from attnviz.figures.ablation import draw_removal
+from attnviz.figures.theme import number_text
+from attnviz.records import Head
+from ui.page.chart import chart
+from ui.sections.effects.screen import Screen, is_there
+from ui.work import experiments
+from ui.work.jobs import Job
+
+MOST_GREEDY = 24
+"""Heads that a greedy search goes through: 24 take 300 variants of the text."""
+
+
+def group(screen: Screen) -> tuple[list[Head], str]:
+    """The heads that are removed together, and what they are called: the picked ones, or those of the selected layer."""
+    selection = screen.view.selection
+    n_layer, n_head = screen.shape
+    beside = [one for one in selection.flow.heads if isinstance(one, Head) and one != selection.place]
+    picked = [
+        one for one in dict.fromkeys([selection.place, *beside]) if one.layer < n_layer and one.head < n_head
+    ]
+    if len(picked) > 1:
+        return picked[:MOST_GREEDY], "the picked heads"
+    return [Head(selection.layer, head) for head in range(n_head)][
+        :MOST_GREEDY
+    ], f"the heads of layer {selection.layer}"
+
+
+def greedy(screen: Screen) -> None:
+    """The greedy order of some heads, and the outcome after each of them."""
+    heads, name = group(screen)
+    st.markdown(f"**How long does the outcome hold without {name}?**")
+    work = _job(screen, heads, greedily=True)
+    n_variant = len(heads) * (len(heads) + 1) // 2
+    if not is_there(work, screen.n_tokens(n_variant), "Removing heads one by one", key="greedy_act"):
+        return
+    found: Removal = work.results[0]
+    chart(
+        draw_removal([(name, found)], outcome="outcome", theme=screen.view.theme),
+        key="effects_greedy",
+        alt=f"Outcome while more and more of {name} are off",
+    )
+    order = ", ".join(one.short for one in found.heads)
+    st.caption(
+        f"Removed in this order: {order}. In each step the head goes after which the outcome is closest to the unchanged "
+        f"{number_text(found.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). Pick heads beside the selected "
+        "one on Token flow to remove those."
+    )
+
+
+def all_heads(screen: Screen, effects: HeadEffects) -> None:
+    """The outcome while all heads go, the smallest effect first, beside the largest first."""
+    st.markdown("**How many heads can go?**")
+    ranked = effects.ranked()
+    orders = {"smallest effect first": ranked[::-1], "largest effect first": ranked}
+    works = {name: _job(screen, order, greedily=False) for name, order in orders.items()}
+    found: dict[str, Removal] = {}
+    for number, (name, work) in enumerate(works.items()):
+        if not is_there(
+            work, screen.n_tokens(len(ranked)), f"Removing all heads, {name}", key=f"removal_act_{number}"
+        ):
+            return
+        found[name] = work.results[0]
+    chart(
+        draw_removal(list(found.items()), outcome="outcome", theme=screen.view.theme),
+        key="effects_removal",
+        alt="Outcome while more and more heads are off, in the order of their effects",
+    )
+    st.caption(
+        "All heads are switched off one after another, in the order of their effects when each was off alone; heads that do "
+        "the same as others show only here."
+    )
+
+
+def _job(screen: Screen, heads: list[Head], *, greedily: bool) -> Job:
+    named: Mapping[str, Any] = {
+        "kind": screen.view.kind,
+        "ablation_kind": screen.ablation,
+        "greedily": greedily,
+        "progress": None,
+    }
+    return screen.job(
+        "removal",
+        (screen.ablation, tuple(heads), greedily),
+        lambda: [(experiments.remove, (*screen.given, tuple(heads)), dict(named))],
+    )
