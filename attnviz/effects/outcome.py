@@ -91,9 +91,12 @@ class MeasuredOutcome:
     def __call__(self, hidden: Float[Tensor, "variant token d_model"]) -> Float[Tensor, " variant"]:
         if isinstance(self.outcome, TokenState):
             at = self.outcome.position
-            own = self._states[at].to(hidden).expand_as(hidden[:, at])
-            turned: Tensor = 1 - functional.cosine_similarity(hidden[:, at], own, dim=-1)
-            return turned
+            now, own = (
+                functional.normalize(one, dim=-1) for one in (hidden[:, at], self._states[at].to(hidden))
+            )
+            return (now - own).square().sum(
+                dim=-1
+            ) / 2  # 1 − cosine, and 0 for the same state, not what rounding leaves
         assert self._other is not None
         similarity: Tensor = sentence_vectors(hidden) @ self._other.to(hidden)
         return similarity
@@ -107,12 +110,14 @@ class MeasuredOutcome:
         if not isinstance(self.outcome, TokenState):
             raise SelectionError("The length of the change is of one token's state. Choose that outcome.")
         at = self.outcome.position
-        return (hidden[:, at] - self._states[at].to(hidden)).norm(dim=-1)
+        length: Tensor = (hidden[:, at] - self._states[at].to(hidden)).norm(dim=-1)
+        return length
 
 
 def sentence_vectors(hidden: Float[Tensor, "variant token d_model"]) -> Float[Tensor, "variant d_model"]:
     """The mean of the last hidden states of all tokens, special ones included, with length 1."""
-    return functional.normalize(hidden.mean(dim=1), dim=-1)
+    vectors: Tensor = functional.normalize(hidden.mean(dim=1), dim=-1)
+    return vectors
 
 
 def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcome:

@@ -111,7 +111,9 @@ def draw_cell_effects(
             "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
         },
         customdata=places,
-        text=[f"{name}: {_signed(effect)}" for name, effect in zip(names, cells.effects, strict=True)],
+        text=[
+            f"{name}: {_signed(effect)}" for name, effect in zip(names, cells.effects.tolist(), strict=True)
+        ],
         hovertemplate=f"%{{text}}<br>%{{x:{HOVER_NUMBER}}}<extra></extra>",
         cliponaxis=False,
     )

@@ -116,9 +116,9 @@ def test_the_mean_in_place_of_zeros(embedded):
 
 
 def test_the_state_of_the_selected_token():
-    at = until_drawn(open_page(PAGE, outcome="state:8"))
+    at = until_drawn(open_page(PAGE, outcome="state:7"))
     assert_no_exception(at)
-    assert "change of “it” (token 8)" in unescaped(headline(at))
+    assert "change of “it” (token 7)" in unescaped(headline(at))
 
 
 @pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])
