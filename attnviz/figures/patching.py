@@ -7,6 +7,7 @@ import numpy as np
 from plotly import graph_objects as go
 
 from attnviz.figures.theme import (
+    HOVER_NUMBER,
     LONGEST_HOVER,
     LONGEST_LABEL,
     SMALL_FONT_SIZE,
@@ -75,7 +76,7 @@ def draw_patching(
             np.meshgrid(np.arange(n_row), np.arange(n_token), indexing="ij"), axis=-1
         ).tolist(),
         text=found.outcomes,
-        hovertemplate=f"{row} %{{y}}, %{{x}}<br>share %{{z:.3f}}, outcome %{{text:.4g}}<extra></extra>",
+        hovertemplate=f"{row} %{{y}}, %{{x}}<br>share %{{z:{HOVER_NUMBER}}}, outcome %{{text:{HOVER_NUMBER}}}<extra></extra>",
         colorbar={
             "title": {"text": "share of the difference", "side": "right", "font": {"size": SMALL_FONT_SIZE}},
             "thickness": 8,

@@ -268,8 +268,9 @@ def weight_text(number: float) -> str:
 
 
 def cell_text(number: float) -> str:
-    """A number in a cell that has room for five characters: "0.475", "0.012", "4.00"."""
-    return f"{number:.3f}" if abs(number) < 0.9995 else weight_text(number)
+    """A number in a cell that has room for five characters and a sign: "0.475", "0.012", "4.00", "−0.041"."""
+    written = f"{number:.3f}" if abs(number) < 0.9995 else weight_text(number)
+    return written.removeprefix("-") if float(written) == 0 else written.replace("-", "−")
 
 
 HOVER_NUMBER = ".3g"

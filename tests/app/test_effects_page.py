@@ -60,7 +60,10 @@ def test_every_head_and_its_effect(effects, similarity):
     np.testing.assert_allclose(written, effects, atol=0.00051)
     layer, head = np.unravel_index(np.abs(effects).argmax(), effects.shape)
     said = unescaped(headline(at))
-    assert f"without layer {layer}, head {head} the similarity with “{OTHER}” is {similarity():.3f}" in said
+    assert (
+        f"without layer {layer}, head {head} the similarity with “{OTHER}” falls from {similarity():.3f}"
+        in said
+    )
     rows = component(at, "effects_ranking")["rows"]
     assert rows[0]["text"] == f"Layer {layer}, head {head}" and rows[0]["length"] == 1
     off = similarity(ScaledOutput(factor=0.0, layer=2)) - similarity()
@@ -118,7 +121,7 @@ def test_the_mean_in_place_of_zeros(embedded):
 def test_the_state_of_the_selected_token():
     at = until_drawn(open_page(PAGE, outcome="state:7"))
     assert_no_exception(at)
-    assert "change of “it” (token 7)" in unescaped(headline(at))
+    assert "“it” (token 7) turns by 0.0" in unescaped(headline(at))
 
 
 @pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])

@@ -350,7 +350,7 @@ class PatchingSettings:
             names={
                 "layer": "Residual stream",
                 "attention": "Attention output",
-                "heads": "Heads of the layer",
+                "heads": "Heads",
             },
             title="Carried over",
             help="Carries the hidden state after each layer, the output of each layer's attention, or that of each head of the "

@@ -3,12 +3,15 @@
 import streamlit as st
 
 from attnviz.effects.outcome import Outcome, Similarity, TokenState, outcome_from
+from attnviz.figures.theme import number_text
+from attnviz.records import Tokens
 from ui.choice import state
 from ui.choice.exchanged import exchanged
 from ui.page.view import View
 from ui.streamlit_fixes.stale_values import tie
+from ui.words.literal import quoted
 
-_KINDS = {"similarity": "Similarity of two sentences", "state": "State of the selected token"}
+_KINDS = {"similarity": "Similarity", "state": "Token state"}
 
 
 def outcome_of(view: View) -> Outcome:
@@ -19,6 +22,17 @@ def outcome_of(view: View) -> Outcome:
     """
     written = view.selection.outcome.outcome
     return outcome_from(written) if written else Similarity(text=exchanged(view.selection.text))
+
+
+def change(outcome: Outcome, tokens: Tokens, before: float, after: float) -> str:
+    """What becomes of an outcome, as Markdown: "the similarity with “A door.” falls from 0.84 to 0.80"."""
+    if isinstance(outcome, TokenState):
+        return f"{quoted(tokens.labels[outcome.position])} (token {outcome.position}) turns by {number_text(after)}, as 1 − cosine"
+    what = f"similarity with {quoted(outcome.text)}"
+    first, last = number_text(before), number_text(after)
+    if first == last:
+        return f"the {what} stays at {first}"
+    return f"the {what} {'falls' if after < before else 'rises'} from {first} to {last}"
 
 
 def controls(view: View, outcome: Outcome) -> None:
@@ -37,7 +51,7 @@ def controls(view: View, outcome: Outcome) -> None:
         required=True,
         format_func=_KINDS.__getitem__,
         help="Sets the number that is measured: how similar the sentence is to another, or how far the last hidden state of "
-        "one token turns.",
+        "the selected token turns.",
         default=kind,
         **tie("outcome_kind", kind, choose),
     )

@@ -2,7 +2,7 @@
 
 import re
 
-from attnviz.figures.theme import isolated
+from attnviz.figures.theme import isolated, shortened
 
 _SPACES = re.compile(r"[^\S\N{NO-BREAK SPACE}]+")
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&\"'^=%@/])")
@@ -13,6 +13,10 @@ def literal(text: str) -> str:
     return _MEANS_SOMETHING.sub(r"\\\1", _SPACES.sub(" ", text).strip())
 
 
+LONGEST_QUOTED = 72
+"""Characters of a sentence that is quoted in another."""
+
+
 def quoted(text: str) -> str:
-    """The text in quotation marks, shown as it is."""
-    return f"“{isolated(literal(text))}”"
+    """The text in quotation marks, shown as it is; a long one loses its middle."""
+    return f"“{isolated(literal(shortened(text, LONGEST_QUOTED)))}”"

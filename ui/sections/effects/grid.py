@@ -4,7 +4,6 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.ablation import HeadEffects
-from attnviz.effects.outcome import Similarity
 from attnviz.figures.theme import number_text
 from attnviz.records import Head
 from ui.choice import state, widgets
@@ -12,7 +11,6 @@ from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
 from ui.sections import outcome
 from ui.sections.effects.screen import Screen
-from ui.words.literal import literal, quoted
 
 N_RANKED = 8
 GIVES = {"zero": "zeros", "mean": "its mean output over the bundled sentences"}
@@ -33,10 +31,8 @@ def controls(screen: Screen) -> None:
 def finding(screen: Screen, found: HeadEffects) -> str:
     """Which head has the largest effect, as Markdown."""
     head = found.ranked()[0]
-    before, after = (number_text(one) for one in (found.base, float(found.heads[head])))
-    what = quoted(screen.outcome.text) if isinstance(screen.outcome, Similarity) else literal(screen.measured)
-    said = f"similarity with {what}" if isinstance(screen.outcome, Similarity) else what
-    return f"**Largest effect: without {head.words} the {said} is {before} → {after}**"
+    changed = outcome.change(screen.outcome, screen.read, found.base, float(found.heads[head]))
+    return f"**Largest effect: without {head.words} {changed}**"
 
 
 def signed(effect: float) -> str:
