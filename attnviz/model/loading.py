@@ -130,6 +130,19 @@ class Model:
             tokens = self.tokenize(text, text_pair, cut=cut, max_tokens=max_tokens)
         if masked:
             tokens = self._mask(tokens, masked)
+        return self.trace_tokens(tokens, target, interventions=interventions)
+
+    def trace_tokens(
+        self, tokens: Tokens, target: Tokens | None = None, *, interventions: Sequence[Intervention] = ()
+    ) -> Trace:
+        """As `trace`, of tokens as they are, such as those that a decoder wrote.
+
+        Args:
+            target: what the decoder of an encoder-decoder model reads; None for all other models.
+
+        Raises:
+            CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
+        """
         layers, last_hidden_state = record_forward(self.network, interventions, **self.inputs(tokens, target))
         return Trace(
             tokens=tokens,

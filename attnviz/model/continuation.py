@@ -1,0 +1,190 @@
+"""What a decoder writes after a text: the next tokens of its own language head, one after another.
+
+One concept: the Continuation. A causal model's row of attention for a token is the same whatever follows, so that one trace
+of all tokens (`attnviz.model.loading.Model.trace_tokens`) holds the attention of every step.
+
+Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2; temperature as in Ackley et al.
+1985, "A Learning Algorithm for Boltzmann Machines", equation 5.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.errors import SelectionError, TextTooLongError, UnsupportedArchitectureError, enough_memory
+from attnviz.model.loading import Model
+from attnviz.model.tokenization import labels_of
+from attnviz.records import Record, Tokens
+
+MOST_WRITTEN = 50
+"""Tokens that a page lets a model write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Continuation(Record):
+    """A text and the tokens that a decoder wrote after it, with what else it could have written."""
+
+    tokens: Tokens
+    """All tokens: those of the text, then those that were written."""
+    n_read: int
+    """Tokens of the text; the first token that was written stands at this position."""
+    probabilities: Float[np.ndarray, " step"]
+    """Probability of each token that was written: the softmax over the whole vocabulary, at temperature 1."""
+    candidates: tuple[tuple[str, ...], ...]
+    """The most likely tokens of each step, most likely first."""
+    candidate_probabilities: Float[np.ndarray, "step rank"]
+    temperature: float
+    seed: int
+    ended: bool
+    """Whether the model wrote its end token, which is the last of the tokens."""
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Labels of the tokens that were written."""
+        return self.tokens.labels[self.n_read :]
+
+
+def continue_text(
+    model: Model,
+    text: str,
+    *,
+    n_tokens: int = 20,
+    temperature: float = 0.0,
+    seed: int = 0,
+    top: int = 5,
+    progress: Callable[[float], None] | None = None,
+) -> Continuation:
+    """The tokens that a decoder writes after a text, until it writes its end token.
+
+    Args:
+        n_tokens: most tokens that are written.
+        temperature: 0 for the most likely token of each step (greedy); otherwise logits are divided by it, and a token is
+            drawn from their softmax.
+        seed: of the draws; without effect at temperature 0.
+        top: candidates that are kept of each step.
+        progress: called with the share that is done, 0 to 1, after each token.
+
+    Raises:
+        EmptyTextError, InvalidTextError, TextTooLongError: as `Model.trace`; the last also where the model reads fewer tokens
+            than there would be.
+        OutOfMemoryError: the text is too long for the memory that is left.
+        SelectionError: fewer than one token or candidate asked for, or a negative temperature.
+        UnsupportedArchitectureError: the model is no decoder with a language head.
+    """
+    tokens = _without_end(model.tokenize(text))
+    _check(model, tokens, n_tokens, temperature, top)
+    limit = model.max_tokens
+    if limit is not None and len(tokens) + n_tokens > limit:
+        raise TextTooLongError(
+            f"{n_tokens} tokens were to be written after a text of {len(tokens):,}; {model.name} reads at most {limit:,} tokens. "
+            "Shorten the text, or ask for fewer.",
+            length=len(tokens) + n_tokens,
+            limit=limit,
+            unit="tokens",
+        )
+    draws = torch.Generator().manual_seed(seed)
+    ids, ends = tokens.ids.tolist(), _end_ids(model)
+    chances, candidates, rows = [], [], []
+    for step in range(n_tokens):
+        logits = _next_logits(model, tokens, ids)
+        probabilities = logits.softmax(dim=-1)
+        if temperature:
+            chosen = int(torch.multinomial((logits / temperature).softmax(dim=-1), 1, generator=draws))
+        else:
+            chosen = int(logits.argmax())
+        best = probabilities.topk(min(top, len(logits)))
+        ids.append(chosen)
+        chances.append(float(probabilities[chosen]))
+        candidates.append(labels_of(model.tokenizer, best.indices.tolist()))
+        rows.append(best.values.numpy())
+        if progress is not None:
+            progress((step + 1) / n_tokens)
+        if chosen in ends:
+            break
+    return Continuation(
+        tokens=_extended(model, tokens, ids),
+        n_read=len(tokens),
+        probabilities=np.array(chances, dtype=np.float32),
+        candidates=tuple(candidates),
+        candidate_probabilities=np.stack(rows),
+        temperature=temperature,
+        seed=seed,
+        ended=ids[-1] in ends,
+    )
+
+
+def _check(model: Model, tokens: Tokens, n_tokens: int, temperature: float, top: int) -> None:
+    if model.head is None or model.trace_tokens(tokens).kinds != ("decoder",):
+        raise UnsupportedArchitectureError(
+            f"A continuation by {model.name} was asked for; it is no decoder with a language head. Select a model that writes, "
+            "such as gpt2."
+        )
+    if n_tokens < 1 or top < 1:
+        raise SelectionError(
+            f"{n_tokens} tokens with {top} candidates each were asked for. Ask for one or more of both."
+        )
+    if not 0 <= temperature < float("inf"):
+        raise SelectionError(
+            f"The temperature {temperature} was asked for; it is 0 for the most likely token, or more. Give such a number."
+        )
+
+
+def _next_logits(model: Model, tokens: Tokens, ids: list[int]) -> Float[Tensor, " vocabulary"]:
+    inputs: dict[str, Any] = model.inputs(tokens)
+    inputs["input_ids"] = torch.tensor([ids], device=model.network.device)
+    if "token_type_ids" in inputs:
+        inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+    assert model.head is not None  # `writes`
+    with enough_memory(), torch.inference_mode():
+        last = model.network(**inputs).last_hidden_state[:, -1:]
+        logits: Tensor = model.head(inputs_embeds=last).logits[0, 0].float().cpu()
+    return logits
+
+
+def _without_end(tokens: Tokens) -> Tokens:
+    """The tokens without the end token that some tokenizers add."""
+    n_kept = len(tokens)
+    while n_kept > 1 and tokens.is_special[n_kept - 1]:
+        n_kept -= 1
+    return tokens if n_kept == len(tokens) else _cut(tokens, n_kept)
+
+
+def _cut(tokens: Tokens, n_kept: int) -> Tokens:
+    kept = slice(n_kept)
+    return replace(
+        tokens,
+        ids=tokens.ids[kept],
+        labels=tokens.labels[kept],
+        is_special=tokens.is_special[kept],
+        segment=tokens.segment[kept],
+        word=tokens.word[kept],
+    )
+
+
+def _extended(model: Model, tokens: Tokens, ids: list[int]) -> Tokens:
+    """The tokens and those that were written; their words are not known."""
+    new = ids[len(tokens) :]
+    special = np.isin(new, model.tokenizer.all_special_ids)
+    return replace(
+        tokens,
+        text=str(model.tokenizer.decode(ids, skip_special_tokens=True)),
+        ids=np.array(ids, dtype=np.int64),
+        labels=(*tokens.labels, *labels_of(model.tokenizer, new)),
+        is_special=np.concatenate([tokens.is_special, special]),
+        segment=np.concatenate([tokens.segment, np.zeros(len(new), dtype=tokens.segment.dtype)]),
+        word=np.concatenate([tokens.word, np.full(len(new), -1, dtype=tokens.word.dtype)]),
+    )
+
+
+def _end_ids(model: Model) -> set[int]:
+    """Ids of the tokens with which the model ends a text."""
+    found: set[int] = set()
+    for config in (model.network.config, getattr(model.head, "generation_config", None)):
+        ends = getattr(config, "eos_token_id", None)
+        found |= {ends} if isinstance(ends, int) else set(ends or ())
+    return found
