@@ -17,7 +17,7 @@ SIDES = {  # offset of a label's middle from its point, in label sizes
 _NUMBERS = 8  # that stand side by side on a phone
 _FAINT = 0.05  # of the largest number of a row: smaller ones are left to hover texts
 _PASSES = 3  # passes over all labels
-_MOST_COVERED = 0.1  # share of a label that other labels may cover
+_MOST_COVERED = 0.02  # share of a label that other labels may cover
 
 
 def written_numbers(row: Float[np.ndarray, " place"], *, first: int | None = None) -> list[int]:
@@ -46,7 +46,7 @@ def place_labels(
     options = {}  # of each label, its box on every side
     for number, text in enumerate(texts):
         if text:
-            size = np.array([CHARACTER * len(text) + 4, LINE])
+            size = np.array([CHARACTER * len(text) + 8, LINE])
             reach = size + np.array([10, 1])
             options[number] = np.array(
                 [[*(centres[number] + shift * reach), *size] for shift in SIDES.values()]

@@ -50,7 +50,9 @@ def draw_ranking(
             "color": palette.key,
             "line": {"color": palette.picked, "width": np.where(order == picked_column, 2.5, 0)},
         },
-        text=[weight_text(float(weight)) for weight in row[order]],
+        text=[
+            f"\N{EN SPACE}{weight_text(float(weight))}" for weight in row[order]
+        ],  # a saved picture's font is wider
         textposition="outside",
         textfont={"size": SMALL_FONT_SIZE},
         cliponaxis=False,

@@ -54,7 +54,8 @@ def weights_of(trace, rows: slice, columns: slice) -> np.ndarray:
 class TestThePair:
     def test_the_door_sentence_finds_its_head(self, page, door_trace):
         assert (
-            finding(page) == "Layer 3, head 1 gives most from “it” to “door”: 47.5%, the first of 72 heads."
+            finding(page)
+            == "Layer 3, head 1 gives 47.5% from “it” to “door”, more than any other of the 72 heads."
         )
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
         order = np.argsort(-weights, axis=None)[:24]
@@ -78,7 +79,7 @@ class TestThePair:
         at = open_page(PAGE, layer=5, head=11, query=7, key=5)
         assert finding(at) == (
             "Layer 5, head 11 gives 33.1% from “it” to “door”, rank 3 of 72 heads; "
-            "layer 3, head 1 gives most, 47.5%."
+            "layer 3, head 1 gives the most, 47.5%."
         )
 
     def test_phrases_are_averaged_over_queries_and_summed_over_keys(self, embedded):

@@ -224,7 +224,10 @@ class TestTexts:
             PAGE, text="The door opened.", second="Who was it?", sentences="B → A", special="hidden"
         )
         assert len(points(at)) == 22
-        assert "The map is of single tokens, and of all of them." in note(at)
+        assert (
+            "The map shows every token, also where rows and columns show words or leave tokens out."
+            in note(at)
+        )
 
     def test_a_causal_model(self, checkpoint, monkeypatch):
         monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("gpt2")))

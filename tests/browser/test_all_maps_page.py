@@ -125,8 +125,8 @@ def test_the_saved_picture_is_the_grid(server, page):
     assert sorted(texts) == sorted(shown + caption)
     assert DOOR in caption[0] and "all-MiniLM-L6-v2" in " ".join(caption[1:])
     with Image.open(io.BytesIO(made["PNG"])) as image:
-        assert image.width == 2 * np.ceil(box["width"])
-        assert image.height > 2 * np.ceil(box["height"])  # by its caption
+        assert image.width == 4 * np.ceil(box["width"])
+        assert image.height > 4 * np.ceil(box["height"])  # by its caption
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
     for colour in ((0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00), (0xB0, 0x20, 0x8F)):  # queries, keys, picked
         assert (np.abs(pixels - colour).max(axis=1) < 70).sum() > 1000, colour

@@ -31,13 +31,13 @@ def pressed(page: Page, key: str) -> Locator:
 
 
 def field(page: Page, label: str) -> Locator:
-    return page.get_by_role("combobox", name=label)
+    return page.get_by_role("combobox", name=label, exact=True)
 
 
 def test_a_link(server, page):
     open_find(page, server, query=7, key=5, layer=5, head=7)
     expect(said(page)).to_contain_text(
-        "from “it” to “door”, rank 2 of 72 heads; layer 3, head 1 gives most, 47.5%."
+        "from “it” to “door”, rank 2 of 72 heads; layer 3, head 1 gives the most, 47.5%."
     )
     expect(page).to_have_title("Find a head · attnviz")
 
@@ -71,7 +71,7 @@ def test_a_click_on_a_pair_or_a_chip_asks_about_it(page, server):
 
 def test_the_keyboard_alone_is_enough(page, server):
     open_find(page, server)
-    field(page, "Key, attended to").focus()
+    field(page, "Key").focus()
     page.keyboard.type("watching")
     page.keyboard.press("Enter")
     wait_for_link(page, key=3)
@@ -131,7 +131,7 @@ def test_tokens_that_look_like_markup_are_text(page, server):
 
 def test_512_tokens_are_found_by_typing(page, server):
     open_find(page, server, text=LONG, cut=1, query=7, key=5)
-    field(page, "Query, which attends").focus()
+    field(page, "Query").focus()
     page.keyboard.type("river·403")
     page.keyboard.press("Enter")
     wait_for_link(page, query=403)

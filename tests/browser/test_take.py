@@ -95,15 +95,15 @@ class TestPictures:
             assert lowest + 4 < int(root.get("height", "0"))
         expect(page.get_by_text("Saved as attnviz-layer3-head1-map.svg.")).to_be_visible()
 
-    def test_as_png_are_twice_the_size_and_what_is_on_screen(self, page, server):
+    def test_as_png_are_four_times_the_size_and_what_is_on_screen(self, page, server):
         open_screen(page, server, text=DOOR)
         box = plot(page, "matrix").locator("svg.main-svg").first.bounding_box()
         open_popover(page)
         png = content(picture(page, "Attention matrix", "PNG"))
         assert png[:8] == b"\x89PNG\r\n\x1a\n"
         width, height = struct.unpack(">II", png[16:24])
-        assert width == 2 * np.ceil(box["width"])
-        assert 2 * 30 < height - 2 * np.ceil(box["height"]) < 2 * 120  # the caption
+        assert width == 4 * np.ceil(box["width"])
+        assert 4 * 30 < height - 4 * np.ceil(box["height"]) < 4 * 120  # the caption
         shown = page.evaluate(
             """async (bytes) => {
                 const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
@@ -112,7 +112,7 @@ class TestPictures:
                 const plot = document.querySelector(".st-key-matrix .js-plotly-plot");
                 const {xaxis, yaxis} = plot._fullLayout;
                 const at = (row, column) => [...canvas.getImageData(
-                    2 * (xaxis._offset + xaxis.l2p(column)), 2 * (yaxis._offset + yaxis.l2p(row)), 1, 1).data];
+                    4 * (xaxis._offset + xaxis.l2p(column)), 4 * (yaxis._offset + yaxis.l2p(row)), 1, 1).data];
                 return {first: at(0, 0), empty: at(0, 10), corner: [...canvas.getImageData(1, 1, 1, 1).data]};
             }""",
             list(png),

@@ -65,7 +65,9 @@ def test_one_trace_holds_the_attention_of_every_step(name, written):
     """A row of attention is the same whatever follows its token; so are the probabilities of the next one."""
     model, found = written(name)
     whole = model.trace_tokens(found.tokens)
-    checks = attnviz.verify(model, whole).checks  # random weights write what no tokenizer would make of the text
+    checks = attnviz.verify(
+        model, whole
+    ).checks  # random weights write what no tokenizer would make of the text
     assert all(one.passed for one in checks if one.name != "tokens") and len(checks) > 5
     for step in (0, 2, len(found.written) - 1):
         last = found.n_read + step - 1

@@ -84,11 +84,11 @@ class Selection:
     ] = None
     """Position of the selected key; None for the strongest key of the query."""
     query_to: Annotated[
-        int | None, Number(title="up to", help="Makes the query a phrase that ends with this token.")
+        int | None, Number(title="to", help="Makes the query a phrase that ends with this token.")
     ] = None
     """Position of the last token where a phrase is selected as the query; None for one token or word."""
     key_to: Annotated[
-        int | None, Number(title="up to", help="Makes the key a phrase that ends with this token.")
+        int | None, Number(title="to", help="Makes the key a phrase that ends with this token.")
     ] = None
     """The same for the key."""
     lines_of: Annotated[

@@ -60,7 +60,7 @@ def meaning(view: View, key: str) -> str:
     measured = _NUMBERS[view.measure]
     return {
         "matrix": f"cell colour: {number}{logarithmic}",
-        "ranking": f"bar length: {measured}",
+        "ranking": f"bar length: {measured} of the query “{view.trace.query_tokens(view.kind).labels[view.query]}”",
         "map": _LINES,
         "space_map": _LINES,
         "token_flow": f"line thickness: {measured}",

@@ -57,7 +57,7 @@ def model() -> None:
             "model",
             help="Shows the attention of this model. "
             + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
-            + ".",
+            + ". “Your own model”, below the menu, says how to add one.",
             options=names,
             width=265,
         )
@@ -66,9 +66,13 @@ def model() -> None:
 
 def own_model() -> None:
     """How to show a model that is not in the list."""
-    with st.popover("Use your own model", icon=":material/folder_open:", key="own_model"):
-        st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint make run", language="bash")
-        st.caption("Takes Hub ids or folders, separated by commas; start attnviz again with this line.")
+    with st.popover("Your own model", icon=":material/folder_open:", key="own_model"):
+        st.markdown("Stop attnviz, and start it again from a terminal in its folder with this line:")
+        st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint make run", language="bash", wrap_lines=True)
+        st.caption(
+            "Write the folder of a transformers checkpoint there, or its name on huggingface.co; several are separated by "
+            "commas. BERT and most other families work; README lists them. The model is then in the list “Model”."
+        )
 
 
 def place(view: View) -> None:

@@ -81,7 +81,7 @@ def _show(selection: Selection) -> None:
             label=RECORDED,
             icon=":material/history:",
             query_params=selection.to_params(),
-            help="What the file says of itself; nothing was compared here. Opens each check.",
+            help="What was recorded in the file; nothing was compared here. Opens each check.",
         )
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(recorded_outcome(report), width="content")

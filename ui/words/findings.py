@@ -170,11 +170,11 @@ def pair_finding(
     n_more = int((weights > given).sum())
     here = f"Layer {picked[0]}, head {picked[1]} gives"
     if not n_more:
-        return f"{here} most {link}: {number_text(float(given), measure)}, the first of {weights.size} heads."
+        return f"{here} {number_text(float(given), measure)} {link}, more than any other of the {weights.size} heads."
     layer, head = np.unravel_index(weights.argmax(), weights.shape)
     return (
         f"{here} {number_text(float(given), measure)} {link}, rank {n_more + 1} of {weights.size} heads; "
-        f"layer {layer}, head {head} gives most, {number_text(float(weights.max()), measure)}."
+        f"layer {layer}, head {head} gives the most, {number_text(float(weights.max()), measure)}."
     )
 
 

@@ -15,11 +15,18 @@ Judgement = Literal["unknown", "misleads", "rough", "fair"]
 
 READ: dict[Judgement, str] = {
     "unknown": "No query sees keys enough to judge this map.",
-    "misleads": "Read the lines of this map, not its distances: they match the scores no better than chance would.",
+    "misleads": "Read the lines of this map, not its distances: those match the scores no better than chance.",
     "rough": "Trust the lines more than the distances: a near key may be a strong one or a weak one.",
     "fair": "Distances can be read: of two keys that a query sees, the nearer is mostly the stronger.",
 }
 """What a judgement means for a reader, in one sentence."""
+SHORT: dict[Judgement, str] = {
+    "unknown": "too few keys to judge it",
+    "misleads": "its distances mislead; read its lines",
+    "rough": "its distances are rough; read its lines",
+    "fair": "its distances can be read",
+}
+"""The same in a few words, beside a map's title."""
 
 
 def judge(found: Faithfulness, chance: float) -> Judgement:

@@ -1,36 +1,60 @@
-// Hides labels of a map that lie on others or leave the chart. Maps are laid out for a wide window; in a narrow one
-// the points are closer to each other, and labels as large as before. Labels at the ends of lines stay, and are moved
-// into the chart. Rests on chart and chart_insides.
+// Hides labels of a map that lie on others, on another point, or leave the chart. Maps are laid out for a wide window; in a
+// narrow one the points are closer to each other, and labels as large as before. Of labels that lie on each other the one at
+// the end of the wider line stays; those at the ends of the widest line always do, and are moved into the chart. Rests on
+// chart and chart_insides.
 
-const MOST_COVERED = 0.1; // of a label, as in attnviz/figures/projection.py
+const GAP = 4; // px between labels, a word space
+const TOUCH = 3; // px of a label's empty edge that may lie on a mark
 const MOST_CUT = 1; // px
 
-/** Share of the smaller of two boxes that lies on the other. */
-function covered(one, other) {
-  const width = Math.min(one.right, other.right) - Math.max(one.left, other.left);
-  const height = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-  const area = Math.max(width, 0) * Math.max(height, 0);
-  return area / Math.min(one.width * one.height, other.width * other.height);
+/** Whether two boxes are nearer to each other than a word space, and on one line. */
+function meet(one, other) {
+  const isBeside = Math.min(one.right, other.right) - Math.max(one.left, other.left) > -GAP;
+  return isBeside && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 2;
+}
+
+/** Whether a box lies on a mark; boxes that touch at their edges do not. */
+function liesOn(box, mark) {
+  const width = Math.min(box.right, mark.right) - Math.max(box.left, mark.left);
+  return width > TOUCH && Math.min(box.bottom, mark.bottom) - Math.max(box.top, mark.top) > TOUCH;
+}
+
+/** Of each point at the end of a line, the width of its widest line. */
+function lineWidths(chart) {
+  const widths = new Map();
+  for (const { mode, x, y, line } of tracesOf(chart)) {
+    if (mode !== "lines" || !x) continue;
+    for (const [at, one] of Array.from(x).entries()) {
+      const end = `${one} ${y[at]}`;
+      widths.set(end, Math.max(line.width, widths.get(end) ?? 0));
+    }
+  }
+  return widths;
 }
 
 /** Hides what has no room; whether there was any. */
 function makeRoom(chart) {
-  const lines = tracesOf(chart).filter(({ mode, x }) => mode === "lines" && x);
-  const ends = new Set(lines.flatMap(({ x, y }) => Array.from(x, (one, at) => `${one} ${y[at]}`)));
+  const widths = lineWidths(chart);
+  const widest = Math.max(...widths.values());
   const written = [...chart.querySelectorAll(".textpoint text")].filter(({ textContent }) => textContent);
   for (const label of written) label.style.translate = "none";
   const frame = chart.getBoundingClientRect();
+  const points = marksOf(chart).map(({ mark, at }) => ({ own: `${at.x} ${at.y}`, box: mark.getBoundingClientRect() }));
   const labels = written.map((label) => {
     const { x, y } = pointOf(label);
     const box = label.getBoundingClientRect();
     const inwards = Math.max(frame.left - box.left, 0) + Math.min(frame.right - box.right, 0);
-    return { label, box, inwards, isEnd: ends.has(`${x} ${y}`) };
+    return { label, box, inwards, own: `${x} ${y}`, width: widths.get(`${x} ${y}`) ?? 0 };
   });
-  labels.sort((one, other) => other.isEnd - one.isEnd);
+  labels.sort((one, other) => other.width - one.width);
   const kept = [];
-  for (const { label, box, inwards, isEnd } of labels) {
-    const isCut = Math.abs(inwards) > MOST_CUT;
-    const isHidden = !isEnd && (isCut || kept.some((other) => covered(box, other) > MOST_COVERED));
+  for (const { label, box, inwards, own, width } of labels) {
+    const isEnd = width > 0;
+    const hasRoom =
+      (isEnd || Math.abs(inwards) <= MOST_CUT) &&
+      !kept.some((other) => meet(box, other)) &&
+      !points.some((point) => point.own !== own && liesOn(box, point.box));
+    const isHidden = !hasRoom && !(isEnd && width === widest);
     label.style.visibility = isHidden ? "hidden" : "visible";
     if (isEnd) {
       label.style.translate = `${inwards}px`;

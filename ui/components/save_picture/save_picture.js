@@ -4,7 +4,8 @@
 // Copies the address, the lines of Python and the citation. Rests on svg, html, labels and renew.
 
 const SMALLEST = 40; // px; smaller ones are icons
-const SCALE = 2; // of a PNG
+const SCALE = 4; // of a PNG: a picture of half a screen then has 300 dots per inch on a page of a paper
+const MOST_PIXELS = 16_000; // of a side of a PNG: browsers draw no larger ones
 const MARGIN = 8, LINE = 18; // px of a caption
 const FONT = "sans-serif"; // of a caption: a picture has none of the page's web fonts
 const SPARE = 0.94; // of its width, for the sans-serif of another machine
@@ -89,7 +90,8 @@ async function asPng({ text, width, height }) {
   image.src = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
   await image.decode();
   const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [SCALE * width, SCALE * height];
+  const scale = Math.min(SCALE, MOST_PIXELS / Math.max(width, height));
+  [canvas.width, canvas.height] = [Math.round(scale * width), Math.round(scale * height)];
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   URL.revokeObjectURL(image.src);
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));

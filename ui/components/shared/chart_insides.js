@@ -16,6 +16,11 @@ function tracesOf(chart) {
   return chart._fullData;
 }
 
+/** The marks of all points, each with its x and y. */
+function marksOf(chart) {
+  return [...chart.querySelectorAll(".points path.point")].map((mark) => ({ mark, at: mark.__data__ }));
+}
+
 /** The point that a label stands beside: a label has no number of its point, and a point without a text no label. */
 function pointOf(label) {
   return label.parentNode.__data__;

@@ -40,7 +40,7 @@ def nearest(screen: Screen) -> None:
     )
     n_rows, n_queries = divergences.n_rows, divergences.n_queries
     st.caption(
-        f"{linked('Jensen–Shannon divergence', 'Jensen–Shannon divergence')} of their rows, as a similarity of 1 − distance: distance 0 = identical, 1 = no shared keys."
+        f"{linked('Jensen–Shannon divergence', 'Jensen–Shannon divergence')} of their rows; bars show 1 − distance. Distance 0 = identical, 1 = no shared keys."
         + (f" Of {n_queries:,} rows {n_rows:,} are compared, evenly spaced." if n_rows < n_queries else "")
     )
     link_to(

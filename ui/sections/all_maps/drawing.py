@@ -100,7 +100,7 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     if like is not None:
         said.append(f"All are aligned with the map of {like.words}.")
     said.append(
-        "Each map fills its square, so that sizes cannot be compared. Maps are of single tokens, all of them."
+        "Each map fills its square, so that sizes cannot be compared. Every token is a point, also where rows show words."
     )
     return " ".join(said)
 

@@ -15,13 +15,21 @@ from ui.words.findings import (
     WITHOUT_ROOM,
     map_note,
 )
+from ui.words.judgement import SHORT, judge
 from ui.work import cache
 
 
 def query_key_map(screen: Screen) -> str:
     """The map with its controls; how it was made and how reliable it is, empty where there is none."""
+    with st.container(key="map_part"):
+        return _map(screen)
+
+
+def _map(screen: Screen) -> str:
     selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
-    st.subheader("Query-key map", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", key="map_title"):
+        st.subheader("Query-key map", anchor=False, width="content")
+        judgement = st.empty()
     with st.container(horizontal=True, vertical_alignment="center", key="map_controls"):
         st.segmented_control(**widgets.field("metric", required=True))
         with st.popover("More", icon=":material/tune:", key="map_more"):
@@ -49,7 +57,9 @@ def query_key_map(screen: Screen) -> str:
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )
-        note = map_note(projection, cache.chances(selection.source, kind)[selection.layer])
+        chance = cache.chances(selection.source, kind)[selection.layer]
+        judgement.markdown(f"t-SNE: {SHORT[judge(projection.in_map, chance)]}")
+        note = map_note(projection, chance)
         chart(
             drawn_map,
             key="map",

@@ -59,15 +59,15 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="One row",
             text=f"The keys of {query}, largest weight first. {screen.special_note}"
-            "Select another token above to see its row.",
+            "Select another row of the matrix to see its keys.",
             target="ranking",
         ),
         Stop(
             title="Map",
             text=f"The head's vectors as points: circles are queries, diamonds keys, and lines lead from {query} to the "
-            "keys that it attends to: the thicker the line, the larger the weight. A map in two dimensions distorts; the line "
-            "below it says how reliable this one is.",
-            target="map",
+            "keys that it attends to: the thicker the line, the larger the weight. A map in two dimensions distorts: "
+            "beside its title stands whether this one's distances can be read, below it how reliable they are.",
+            target="map_part",
         ),
         Stop(
             title="Verdict",

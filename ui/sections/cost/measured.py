@@ -96,7 +96,7 @@ def _results(view: View, head: Layer, series: Series) -> None:
             st.caption(
                 "Points are measured: the shortest of up to three runs. Lines grow with n², as the multiplications do, "
                 "through the last point of each way. What stays in fast memory is also computed faster, which is "
-                "FlashAttention's point on a graphics card; here every tile costs a round of Python."
+                "FlashAttention's point on a graphics card; here every tile adds the time of a Python loop."
                 if what == "seconds"
                 else "Points are measured: the most that torch's allocator held at a time beside queries, keys and "
                 "values. Lines are the cells alone, as counted above; streaming and rows also hold a few copies of the cells at "

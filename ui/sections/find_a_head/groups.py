@@ -46,7 +46,7 @@ def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> Non
             shown,
             format_func=names.__getitem__,
             help=f"Makes the {side} a phrase that ends here; the same token again for one alone.",
-            label="up to",
+            label="to",
             options=[one for one in names if one >= first],
         )
     )

@@ -19,7 +19,7 @@ def best_heads(view: View, weights: np.ndarray) -> None:
     """The heads that give the pair most."""
     order = [(int(layer), int(head)) for layer, head in heads.ranked(weights)[:MOST_ROWS]]
     largest = float(weights.max()) or 1.0
-    st.markdown("**Heads that give most**")
+    st.markdown("**Heads with the largest weight**")
     ranked_list(
         [
             Row(
@@ -37,7 +37,7 @@ def best_heads(view: View, weights: np.ndarray) -> None:
         scrolls=True,
     )
     if weights.size > len(order):
-        st.caption(f"The first {len(order)} of {weights.size} heads.")
+        st.caption(f"The first {len(order)} of {weights.size} heads; scroll the list for all of these.")
 
 
 def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span]) -> None:

@@ -16,7 +16,7 @@ _NUMBERS = (
     "m′, maximum so far",
     "e^(m − m′)",
     "ℓ′, sum so far",
-    "far from the direct output",
+    "largest difference from the direct output",
 )
 
 
@@ -62,7 +62,7 @@ def streaming(view: View) -> None:
             "m′, maximum so far": [float(one) for one in maxima],
             "e^(m − m′)": np.exp(np.concatenate([[-np.inf], maxima[:-1]]) - level),
             "ℓ′, sum so far": [float(one.total[row]) for one in tiles],
-            "far from the direct output": [
+            "largest difference from the direct output": [
                 float(np.abs(one.output[row].numpy() - direct[row]).max()) for one in tiles
             ],
         },

@@ -64,7 +64,7 @@ def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: b
             return "**There are too few tokens to judge this map:** any map of so few keys may look right by chance."
         case "misleads":
             return (
-                f":red[**{this} misleads:**] its distances match the scores no better than chance would. The correlation "
+                f":red[**{this} misleads:**] its distances match the scores no better than chance. The correlation "
                 f"of distance and score is {mean} (−1 is perfect); at most one shuffled map in twenty goes below "
                 f"{correlation_text(chance)}. Do not read attention off it. {_cause(projection, has_bias)}"
             ).rstrip()
@@ -231,9 +231,9 @@ def _missed(comparison: Comparison) -> str:
     elsewhere = comparison.row_change
     worst = int(elsewhere.argmax())
     queries = comparison.first.queries
-    said = f"**The map puts {share_text(float(elsewhere.mean()))} of a query's attention on other keys than the model"
+    said = f"**The map puts {share_text(float(elsewhere.mean()))} of a query's attention on keys where the model does not"
     worst_name = literal(name(queries, int(queries.positions[worst])))
-    return f"{said}; most of {worst_name}, {share_text(float(elsewhere[worst]))}.**"
+    return f"{said}; most for {worst_name}, {share_text(float(elsewhere[worst]))}.**"
 
 
 def _pattern(view: View, layer: int, head: int) -> AttentionPattern:

@@ -98,7 +98,7 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
             "to the nearest key of the selected query."
         )
     if selection.unit == "words" or view.hides_special or selection.sentences != "all":
-        said.append("The map is of single tokens, and of all of them.")
+        said.append("The map shows every token, also where rows and columns show words or leave tokens out.")
     return " ".join(said)
 
 

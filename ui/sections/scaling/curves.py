@@ -37,11 +37,10 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
     st.subheader("A softmax of large scores hardly moves")
     st.markdown(
         f"The {linked('Softmax')} makes {linked('Weight', 'weights')} of a row of scores. Under a small "
-        "scale all keys get about the same, under a large one the best key gets everything. How far the weights move "
-        f"when the scores do is said by the {linked('Jacobian', 'Jacobian')}, the table of all derivatives ($\\delta_{{ij}}$ is 1 "
-        "where i = j, 0 elsewhere). Where it is near 0 little can be learned: what comes back through the weights "
-        "hardly reaches the query and the key. In a long text it is small under a very small scale too: where many "
-        "weights are equal, each is close to 0 and can move little."
+        f"scale all keys get about the same, under a large one the best key gets everything. The {linked('Jacobian', 'Jacobian')}, "
+        "the table of all derivatives, tells how far the weights move when the scores do ($\\delta_{ij}$ is 1 where i = j, 0 "
+        "elsewhere). Where it is near 0 little can be learned: almost no gradient reaches the query and the key. In a long "
+        "text it is small under a very small scale too: where many weights are equal, each is close to 0 and can move little."
     )
     formulas(
         r"J_{ij} = \frac{\partial w_i}{\partial s_j} = w_i\,(\delta_{ij} - w_j)",
