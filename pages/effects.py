@@ -22,7 +22,9 @@ with errors.explained():
     controls(screen)
     work = screen.ablation_job(screen.ablation)
     n_variant = (screen.shape[1] + 1) * screen.shape[0]
-    if is_there(work, screen.n_tokens(n_variant), "Switching off every head", key="ablation_act"):
+    if is_there(
+        work, screen.n_tokens(n_variant, screen.ablation), "Switching off every head", key="ablation_act"
+    ):
         effects = joined(work)
         found.markdown(finding(screen, effects))
         left, right = st.columns([3, 1], gap="medium")

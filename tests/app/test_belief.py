@@ -220,10 +220,12 @@ class TestImplied:
         np.testing.assert_allclose(numbers(cells["difference"]["z"]), of_map - model, atol=1e-5)
         assert cells["first"]["zmax"] == cells["second"]["zmax"]
         elsewhere = np.abs(of_map - model).sum(axis=1) / 2
-        [words] = [one.value for one in at.markdown if "attention on other keys" in one.value]
+        [words] = [
+            one.value for one in at.markdown if "attention on keys where the model does not" in one.value
+        ]
         assert f"{100 * elsewhere.mean():.1f}%" in words
         assert unescaped(words).endswith(
-            f"most of “{door_trace.tokens.labels[elsewhere.argmax()]}”, {100 * elsewhere.max():.1f}%.**"
+            f"most for “{door_trace.tokens.labels[elsewhere.argmax()]}”, {100 * elsewhere.max():.1f}%.**"
         )
 
     def test_rows_and_columns_are_those_that_are_chosen(self, embedded):

@@ -66,7 +66,7 @@ class TestThePair:
         assert marked(page, "best_heads") == ["Layer 3, head 1"]
         rows = component(page, "best_heads")["rows"]
         assert rows[1]["length"] == pytest.approx(weights.flat[order[1]] / weights.max(), rel=1e-5)
-        assert "The first 24 of 72 heads." in captions(page)
+        assert "The first 24 of 72 heads; scroll the list for all of these." in captions(page)
 
     def test_the_grid_has_the_number_of_every_head(self, page, door_trace):
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))

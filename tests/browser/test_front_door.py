@@ -14,7 +14,13 @@ def tour(page):
     return page.get_by_role("region", name="Tour")
 
 
-STOPS = {"Sentence": "sentence", "Matrix": "matrix", "One row": "ranking", "Map": "map", "Verdict": "verdict"}
+STOPS = {
+    "Sentence": "sentence",
+    "Matrix": "matrix",
+    "One row": "ranking",
+    "Map": "map_part",
+    "Verdict": "verdict",
+}
 """Title of each stop, and the key of what it is about."""
 IS_WHOLE_BESIDE_THE_TOUR = """target => {
     const [stop, about] = ["tour_under_way", target].map(

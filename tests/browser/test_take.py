@@ -62,7 +62,7 @@ def open_bundle(page: Page, path: Path) -> None:
 
 
 def svg_words(content: bytes) -> list[str]:
-    return ["".join(one.itertext()) for one in ElementTree.fromstring(content).iter(f"{SVG}text")]
+    return ["".join(one.itertext()).strip() for one in ElementTree.fromstring(content).iter(f"{SVG}text")]
 
 
 class TestPictures:

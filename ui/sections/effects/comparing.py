@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.cell_effects import MOST_CELLS, CellEffects
 from attnviz.figures.ablation import draw_ablations, draw_cell_effects
 from attnviz.maths.ranks import rank_correlations
@@ -59,13 +59,14 @@ def weights_and_effects(screen: Screen) -> None:
 def zeros_and_means(screen: Screen, found: HeadEffects) -> None:
     """A point for each head: its effect while it gives zeros, and while it gives its mean."""
     st.markdown("**Zeros or its mean: do both ways to switch a head off agree?**")
-    other = screen.ablation_job("mean" if found.ablation == "zero" else "zero")
+    other: Ablation = "mean" if found.ablation == "zero" else "zero"
+    work = screen.ablation_job(other)
     n_variant = int(np.prod(screen.shape)) + screen.shape[0]
     if not is_there(
-        other, screen.n_tokens(n_variant), "Switching heads off the other way", key="other_ablation_act"
+        work, screen.n_tokens(n_variant, other), "Switching heads off the other way", key="other_ablation_act"
     ):
         return
-    zero, mean = sorted((found, joined(other)), key=lambda one: one.ablation, reverse=True)
+    zero, mean = sorted((found, joined(work)), key=lambda one: one.ablation, reverse=True)
     chart(
         draw_ablations(zero, mean, picked=screen.view.selection.place, theme=screen.view.theme),
         key="effects_ablations",

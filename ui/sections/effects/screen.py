@@ -20,6 +20,8 @@ from ui.work.jobs import Call, Job, job
 QUICK = 20_000
 """Tokens of all variants up to which a page waits for its numbers, which takes about a second, instead of showing how far they
 are."""
+MEAN_TOKENS = QUICK
+"""What reading the bundled sentences for the means of the heads counts for: one after another they take seconds."""
 SHARES = 2
 """Calls that the layers of a text are shared out among, so that as many processes work on them."""
 
@@ -77,9 +79,10 @@ class Screen:
 
         return self.job("ablation", (ablation,), calls)
 
-    def n_tokens(self, n_variants: int) -> int:
-        """Tokens that so many variants of the text have."""
-        return n_variants * (len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ()))
+    def n_tokens(self, n_variants: int, ablation: Ablation = "zero") -> int:
+        """Tokens that so many variants of the text have, and those that means are taken over."""
+        of_text = len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ())
+        return n_variants * of_text + MEAN_TOKENS * (ablation == "mean")
 
 
 def joined(work: Job) -> HeadEffects:
