@@ -41,6 +41,8 @@ class Stream(Record):
     """Kind of its self-attention: the decoder's of an encoder-decoder model, whose states are the model's last."""
     states: Float[np.ndarray, "layer token d_model"]
     """The stream after each layer, before the family's final norm."""
+    left: tuple[Float[np.ndarray, " d_model"], ...]
+    """The stream after each layer, at the token."""
     start: Float[np.ndarray, " d_model"]
     """The vector that enters the first layer at the token: its embedding, normalised where the family does that."""
     attentions: tuple[Float[np.ndarray, " d_model"], ...]
@@ -114,6 +116,7 @@ def record_stream(model: Model, trace: Trace, position: int) -> Stream:
     return Stream(
         kind=kind,
         states=states,
+        left=tuple(one[position] for one in states),
         start=starts[before],
         attentions=tuple(
             attentions[kind, layer][position] for layer in layers if (kind, layer) in attentions
