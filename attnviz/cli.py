@@ -83,7 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     effects.add_argument(
         "--outcome",
         required=True,
-        help='what is measured: "similarity:another sentence", or "state:7" for the change of token 7',
+        help='what is measured: "similarity:another sentence", "state:7" or "length:7" for how far the last hidden state of token 7 turns or moves, "answer:7:door" for the '
+        'probability of a token there, "answer:7:door:window" for its log-odds against another, or "class:LABEL"',
     )
     effects.add_argument(
         "--ablation",

@@ -79,6 +79,32 @@ def tiny_model(checkpoint: Callable[[str], Path]) -> Callable[[str], Model]:
 
 
 @pytest.fixture(scope="session")
+def headed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Model, Path]]:
+    """A family's tiny model with its language head, and the folder of its checkpoint."""
+    root = tmp_path_factory.mktemp("with_head")
+
+    @cache
+    def load(name: str) -> tuple[Model, Path]:
+        folder = tiny.save_with_head(name, root / name)
+        return attnviz.load_model(str(folder)), folder
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def classifying(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Model, Path]]:
+    """A family's tiny model with a classifier of texts, and the folder of its checkpoint."""
+    root = tmp_path_factory.mktemp("with_classifier")
+
+    @cache
+    def load(name: str) -> tuple[Model, Path]:
+        folder = tiny.save_with_classifier(name, root / name)
+        return attnviz.load_model(str(folder)), folder
+
+    return load
+
+
+@pytest.fixture(scope="session")
 def kept_bytes() -> Callable[[Trace], int]:
     """Bytes of memory that a trace keeps alive: each buffer once, and whole where only a part is used."""
     return memory.kept_bytes

@@ -8,6 +8,7 @@ lengths. Weights are large enough for the attention to be far from uniform, whic
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers as tf
@@ -295,6 +296,22 @@ WITH_HEAD: dict[str, type[tf.PreTrainedModel]] = {
 """What transformers builds each family with a language head as."""
 
 
+WITH_CLASSIFIER: dict[str, type[tf.PreTrainedModel]] = {
+    "bert": tf.BertForSequenceClassification,
+    "roberta": tf.RobertaForSequenceClassification,
+    "xlm-roberta": tf.XLMRobertaForSequenceClassification,
+    "distilbert": tf.DistilBertForSequenceClassification,
+    "albert": tf.AlbertForSequenceClassification,
+    "electra": tf.ElectraForSequenceClassification,
+    "modernbert": tf.ModernBertForSequenceClassification,
+    "gpt2": tf.GPT2ForSequenceClassification,
+    "llama": tf.LlamaForSequenceClassification,
+}
+"""What transformers builds each family with a classifier of texts as."""
+
+CLASSES = ("GOOD", "BAD", "MEH")
+
+
 def build(family: Family, *, seed: int = 0) -> tf.PreTrainedModel:
     """The family's model with weights drawn from the seed."""
     torch.manual_seed(seed)  # families differ in what they draw when they are made; all is drawn anew below
@@ -316,9 +333,21 @@ def save(family: Family, folder: Path, *, seed: int = 0) -> Path:
 
 def save_with_head(name: str, folder: Path) -> Path:
     """A checkpoint with a language head; all of it is drawn, the head's biases too."""
+    return _save_drawn(WITH_HEAD[name](TEXT_FAMILIES[name].config()), name, folder)
+
+
+def save_with_classifier(name: str, folder: Path, **settings: Any) -> Path:
+    """A checkpoint with a classifier of texts, of `CLASSES` unless the settings of its configuration say others."""
+    config = TEXT_FAMILIES[name].config()
+    config.id2label = dict(enumerate(CLASSES))
+    for setting, value in settings.items():
+        setattr(config, setting, value)
+    return _save_drawn(WITH_CLASSIFIER[name](config), name, folder)
+
+
+def _save_drawn(whole: tf.PreTrainedModel, name: str, folder: Path) -> Path:
     family = TEXT_FAMILIES[name]
     torch.manual_seed(1)
-    whole = WITH_HEAD[name](family.config())
     with torch.no_grad():
         for parameter in whole.parameters():
             if parameter.ndim > 1:

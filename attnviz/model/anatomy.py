@@ -173,7 +173,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
                 return
             given = _rows(inputs[0])
             if {one.shape for one in parts} == {given.shape} and _are_equal(given, np.sum(parts, axis=0)):
-                found = _normalisation(module, given, _rows(output))
+                found = normalisation_of(module, given, _rows(output))
                 norms.extend([found] if found is not None else [])
 
         for one in linear:
@@ -266,7 +266,7 @@ def _output(
     return _rows(made), joining.weight, joining.bias
 
 
-def _normalisation(module: nn.Module, given: np.ndarray, made: np.ndarray) -> Normalisation | None:
+def normalisation_of(module: nn.Module, given: np.ndarray, made: np.ndarray) -> Normalisation | None:
     """The normalisation that a module computes, identified by its output; None where no formula gives that output."""
     weight = module.get_parameter("weight").detach().float().cpu().numpy()
     bias = getattr(module, "bias", None)

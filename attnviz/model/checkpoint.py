@@ -1,4 +1,4 @@
-"""A checkpoint folder, read: its network on attnviz's attention, its language head, its tokenizer.
+"""A checkpoint folder, read: its network on attnviz's attention, its language head or classifier, its tokenizer.
 
 One concept: the checkpoint. Damaged or missing parts are refused by name; nothing is downloaded, and no code bundled
 with a checkpoint is run.
@@ -18,6 +18,7 @@ from transformers.utils import logging
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
 from attnviz.model.capture import IMPLEMENTATION
 from attnviz.model.catalogue import CONFIG_FILE
+from attnviz.model.classifier import class_with_classifier, split_classifier
 from attnviz.model.families import ADVICE, refuse_unsupported
 from attnviz.model.language_head import class_with_head, split_head
 
@@ -66,8 +67,8 @@ def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
 
 def load_network(
     name: str, folder: Path, *, dtype: torch.dtype
-) -> tuple[PreTrainedModel, PreTrainedModel | None]:
-    """The network in evaluation mode, and its language head; None unless the checkpoint has a complete head.
+) -> tuple[PreTrainedModel, PreTrainedModel | None, PreTrainedModel | None]:
+    """The network in evaluation mode, its language head, and its classifier; each None unless the checkpoint has all of it.
 
     Raises:
         ModelNotAvailableError: damaged, incomplete, or not loadable without running its own code.
@@ -76,12 +77,17 @@ def load_network(
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         refuse_unsupported(name, config)
-        with_head = class_with_head(config)
+        with_head, with_classifier = class_with_head(config), class_with_classifier(config)
+        # A randomly initialised head would be meaningless; Llama 4's class misnames its network.
         if with_head is not None:
             whole, info = _read(with_head, folder, dtype)
-            # A randomly initialised head would be meaningless; Llama 4's class misnames its network.
             if not any(_unfit(info)) and whole.base_model is not whole:
-                return split_head(whole)
+                return *split_head(whole), None
+        elif with_classifier is not None:
+            whole, info = _read(with_classifier, folder, dtype)
+            if not any(_unfit(info, is_pooled=True)) and whole.base_model is not whole:
+                network, classifier = split_classifier(whole)
+                return network, None, classifier
         network, info = _read(AutoModel, folder, dtype)
     except UnsupportedArchitectureError:
         raise
@@ -114,7 +120,7 @@ def load_network(
             f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
             f"{CONFIG_FILE} says. Download it again, or select another model."
         )
-    return network, None
+    return network, None, None
 
 
 def copy_weights(network: PreTrainedModel) -> None:
@@ -140,10 +146,12 @@ def _read(loader: Any, folder: Path, dtype: torch.dtype) -> tuple[PreTrainedMode
     return made.eval().requires_grad_(False), info  # attnviz does not train, and writes numbers in place
 
 
-def _unfit(info: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Tensors that are missing or of another size, except the pooler's, which no attention uses."""
+def _unfit(info: dict[str, Any], *, is_pooled: bool = False) -> tuple[list[str], list[str]]:
+    """Tensors that are missing or of another size; the pooler's only where it is used, which no attention does."""
     missing, mismatched = info["missing_keys"], [key for key, *_ in info["mismatched_keys"]]
-    return tuple(sorted(key for key in keys if "pooler" not in key) for keys in (missing, mismatched))  # type: ignore[return-value]
+    return tuple(  # type: ignore[return-value]
+        sorted(key for key in keys if is_pooled or "pooler" not in key) for keys in (missing, mismatched)
+    )
 
 
 def _said(error: Exception, name: str, folder: Path) -> str:

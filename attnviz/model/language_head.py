@@ -1,6 +1,6 @@
 """The language head of a checkpoint: the layers above the network, which may share its parameters.
 
-One concept: the head, split from the network, so that each runs alone.
+One concept: the head, split from the network, so that each runs alone; `attnviz.model.classifier` splits its own so.
 
 Source: ``AutoModelForMaskedLM`` and ``AutoModelForCausalLM`` of transformers 5.23.0.
 """
@@ -63,7 +63,16 @@ class _Given(nn.Module):
         return self if isinstance(found, PreTrainedModel) else found
 
     def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> _Output:
-        return _Output(last_hidden_state=inputs_embeds)
+        return _Output(last_hidden_state=inputs_embeds, pooler_output=self._pooled(inputs_embeds))
+
+    def _pooled(self, states: Tensor) -> Tensor | None:
+        """Output of the network's own pooler, which classifiers read; None for a network without one."""
+        pooler = getattr(self._of[0], "pooler", None)
+        if pooler is None:
+            return None
+        if isinstance(pooler, nn.Linear):  # ALBERT keeps the parts of its pooler on the network
+            return self._of[0].pooler_activation(pooler(states[:, 0]))  # type: ignore[no-any-return, operator]
+        return pooler(states)  # type: ignore[no-any-return]
 
 
 def split_head(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel]:

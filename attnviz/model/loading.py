@@ -52,6 +52,8 @@ class Model:
     """The same parameters on the family's own eager attention."""
     head: PreTrainedModel | None = field(default=None, repr=False)
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
+    classifier: PreTrainedModel | None = field(default=None, repr=False)
+    """The classifier of whole texts; None where the checkpoint has none."""
     output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
     """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -177,6 +179,14 @@ class Model:
             decoded = str(self.tokenizer.decode([token_id])).strip()
             return (f"id {token_id}" if token is None else str(token)), decoded
 
+    def read_as(self, token: str) -> list[int]:
+        """The id of an entry of the vocabulary; for another text the ids that it is read as, without special tokens."""
+        with self._tokenizer_lock:
+            entry = self.tokenizer.convert_tokens_to_ids(token)
+            if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == token:
+                return [entry]
+            return list(self.tokenizer(token, add_special_tokens=False, verbose=False)["input_ids"])
+
     def _with_output_maps(self, kind: Kind, calls: tuple[LayerAttention, ...]) -> tuple[LayerAttention, ...]:
         maps = self.output_maps.get(kind)
         if maps is None:
@@ -298,9 +308,9 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
             "transformers' save_pretrained wrote, with its tokenizer."
         )
     with _loading, quiet():
-        network, head = load_network(name, location.folder, dtype=getattr(torch, dtype))
+        network, head, classifier = load_network(name, location.folder, dtype=getattr(torch, dtype))
         tokenizer = load_tokenizer(name, location.folder)
-        for one in filter(None, (network, head)):
+        for one in filter(None, (network, head, classifier)):
             if not is_mapped:
                 copy_weights(one)
             one.to(device)  # type: ignore[arg-type]
@@ -312,6 +322,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         network=network,
         reference=make_reference(network),
         head=head,
+        classifier=classifier,
     )
     probe = model.trace("a")  # refuses unsupported architectures here, not later
     inputs = model.inputs(probe.tokens, probe.target_tokens)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.loading import Model
@@ -25,6 +25,7 @@ class Predictions(Record):
 
     position: int
     """Position of the predicted token; for a causal model, the position of the token before it."""
+    ids: Int[np.ndarray, " token"]
     labels: tuple[str, ...]
     probabilities: Float[np.ndarray, " token"]
     """Probabilities of these tokens: the softmax over the whole vocabulary."""
@@ -54,6 +55,7 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
     found = logits.float().softmax(dim=-1).topk(min(top, len(logits)))
     return Predictions(
         position=position,
+        ids=found.indices.cpu().numpy(),
         labels=labels_of(model.tokenizer, found.indices.tolist()),
         probabilities=found.values.cpu().numpy(),
     )

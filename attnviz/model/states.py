@@ -36,7 +36,7 @@ class HiddenStates(Record):
         return self.layers if where == "layer" else self.attentions
 
 
-class _Noted(Changes):
+class NotedStates(Changes):
     """Changes nothing, and notes the states that pass."""
 
     def __init__(self) -> None:
@@ -45,6 +45,11 @@ class _Noted(Changes):
 
     def __bool__(self) -> bool:
         return True
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers that have run, of all kinds."""
+        return len(self.states["layer"])
 
     def changed_states(self, where: Place, kind: Kind, layer: int, states: torch.Tensor) -> torch.Tensor:
         self.states[where][kind, layer] = states[0].float().cpu().numpy().copy()
@@ -57,7 +62,7 @@ def hidden_states(model: "Model", trace: "Trace") -> HiddenStates:
     Raises:
         OutOfMemoryError: the text is too long for the memory that is left.
     """
-    noted = _Noted()
+    noted = NotedStates()
     with enough_memory(), recorded(model.network, noted, keeps=False), torch.inference_mode():
         model.network(**model.inputs(trace.tokens, trace.target_tokens))
     return HiddenStates(layers=noted.states["layer"], attentions=noted.states["attention"])

@@ -5,7 +5,14 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.effects.outcome import Similarity, TokenState, measured, outcome_from
+from attnviz.effects.outcome import (
+    ClassAnswer,
+    Similarity,
+    TokenAnswer,
+    TokenState,
+    measured,
+    outcome_from,
+)
 
 TEXT, OTHER = "the cat sat on a mat", "a door opened"
 
@@ -29,23 +36,93 @@ def test_the_state_of_a_token(tiny_model):
     assert found.value == pytest.approx(0, abs=1e-6)
     variants = torch.tensor(np.stack([trace.last_hidden_state, bert.trace(TEXT).last_hidden_state * -2]))
     np.testing.assert_allclose(found(variants), [0, 2], atol=1e-6)
-    np.testing.assert_allclose(
-        found.lengths(variants), [0, 3 * np.linalg.norm(trace.last_hidden_state[3])], rtol=1e-5, atol=1e-6
-    )
+    moved = measured(bert, trace, TokenState(position=3, by="length"))
+    expected = [0, 3 * np.linalg.norm(trace.last_hidden_state[3])]
+    np.testing.assert_allclose(moved(variants), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("outcome", [TokenState(position=7), Similarity(text="a: b, “c”")])
-def test_written_and_read(outcome):
-    assert outcome_from(str(outcome)) == outcome
+@pytest.mark.parametrize(
+    ("outcome", "written"),
+    [
+        (TokenState(position=7), "state:7"),
+        (TokenState(position=7, by="length"), "length:7"),
+        (Similarity(text="a: b, “c”"), "similarity:a: b, “c”"),
+        (TokenAnswer(position=7, token="door"), "answer:7:door"),
+        (TokenAnswer(position=7, token=" door", against="##ing"), "answer:7: door:##ing"),
+        (TokenAnswer(position=0, token=":", against="100%"), "answer:0:%3A:100%25"),
+        (TokenAnswer(position=0, token="%3A"), "answer:0:%253A"),
+        (ClassAnswer(label="LABEL_0"), "class:LABEL_0"),
+        (ClassAnswer(label="a:b", against="c d"), "class:a%3Ab:c d"),
+    ],
+)
+def test_written_and_read(outcome, written):
+    assert str(outcome) == written
+    assert outcome_from(written) == outcome
 
 
-@pytest.mark.parametrize("written", ["", "state:", "state:x", "state:-1", "similarity: ", "what:1"])
+WRONG = ["", "state:", "state:x", "state:-1", "state:1:2", "similarity: ", "what:1", "class:", "class:a:b:c"]
+WRONG += [
+    "answer:7",
+    "answer:door",
+    "answer:7:",
+    "answer:7::",
+    "answer:7:a:b:c",
+    "answer:x:door",
+    "answer:1234567:a",
+]
+
+
+@pytest.mark.parametrize("written", WRONG)
 def test_what_is_no_outcome(written):
     with pytest.raises(attnviz.SelectionError, match="an outcome is written as"):
         outcome_from(written)
 
 
-def test_a_token_that_is_not_there(tiny_model):
+@pytest.mark.parametrize("outcome", [TokenState(position=9), TokenAnswer(position=9, token="door")])
+def test_a_token_that_is_not_there(tiny_model, outcome):
     bert = tiny_model("bert")
     with pytest.raises(attnviz.SelectionError, match="Token 9"):
-        measured(bert, bert.trace("the cat"), TokenState(position=9))
+        measured(bert, bert.trace("the cat"), outcome)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (TokenState(position=2), "turn of the last hidden state of “cat” (token 2)"),
+        (
+            TokenState(position=2, by="length"),
+            "length of the change of the last hidden state of “cat” (token 2)",
+        ),
+        (TokenAnswer(position=2, token="door"), "probability of “door” predicted at “cat” (token 2)"),
+        (
+            TokenAnswer(position=9, token="door", against="mat"),
+            "log-odds of “door” against “mat” predicted at token 9",
+        ),
+        (ClassAnswer(label="GOOD"), "probability of “GOOD” as the class of the text"),
+        (
+            ClassAnswer(label="GOOD", against="BAD"),
+            "log-odds of “GOOD” against “BAD” as the class of the text",
+        ),
+    ],
+)
+def test_in_words(tiny_model, outcome, said):
+    assert outcome.words(tiny_model("bert").tokenize("the cat")) == said
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (
+            TokenAnswer(position=1, token="door"),
+            r"The answer “door” was asked for; .*bert \(BertModel\) has no language head",
+        ),
+        (
+            ClassAnswer(label="GOOD"),
+            r"The class “GOOD” was asked for; .*bert \(BertModel\) has no classifier",
+        ),
+    ],
+)
+def test_a_checkpoint_without_the_head_that_answers(tiny_model, outcome, said):
+    bert = tiny_model("bert")
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match=said):
+        measured(bert, bert.trace("the cat"), outcome)

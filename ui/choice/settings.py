@@ -306,7 +306,8 @@ class OutcomeSettings:
         str,
         Text(
             title="Outcome",
-            help="The number that is measured: similarity:another sentence, or state: and the position of a token.",
+            help="The number that is measured: similarity:another sentence; state: or length: and the position of a token; "
+            "answer: with position and token; or class: with a label.",
         ),
     ] = ""
     """As `attnviz.effects.outcome.outcome_from` reads it; empty for the similarity with a sentence that differs by one

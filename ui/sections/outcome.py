@@ -1,17 +1,37 @@
 """The outcome of experiments: read from the selection, and chosen in one place for all pages that have one."""
 
+from collections.abc import Callable
+from typing import Literal
+
 import streamlit as st
 
-from attnviz.effects.outcome import Outcome, Similarity, TokenState, outcome_from
-from attnviz.figures.theme import number_text
+from attnviz.effects.outcome import (
+    ClassAnswer,
+    Outcome,
+    Similarity,
+    TokenAnswer,
+    TokenState,
+    outcome_from,
+)
+from attnviz.figures.theme import number_text, shortened
+from attnviz.model.loading import Model
+from attnviz.model.predictions import predict
 from attnviz.records import Tokens
 from ui.choice import state
 from ui.choice.exchanged import exchanged
 from ui.page.view import View
 from ui.streamlit_fixes.stale_values import tie
-from ui.words.literal import quoted
+from ui.words.literal import LONGEST_QUOTED, literal, quoted
+from ui.work import cache
 
-_KINDS = {"similarity": "Similarity", "state": "Token state"}
+Kind = Literal["similarity", "turn", "length", "answer", "class"]
+_NAMES: dict[Kind, str] = {
+    "similarity": "Similarity",
+    "turn": "Token turns",
+    "length": "Token moves",
+    "answer": "Prediction",
+    "class": "Class",
+}
 
 
 def outcome_of(view: View) -> Outcome:
@@ -26,43 +46,134 @@ def outcome_of(view: View) -> Outcome:
 
 def change(outcome: Outcome, tokens: Tokens, before: float, after: float) -> str:
     """What becomes of an outcome, as Markdown: "the similarity with “A door.” falls from 0.84 to 0.80"."""
-    if isinstance(outcome, TokenState):
-        return f"{quoted(tokens.labels[outcome.position])} (token {outcome.position}) turns by {number_text(after)}, as 1 − cosine"
-    what = f"similarity with {quoted(outcome.text)}"
+    match outcome:
+        case TokenState(by="turn"):
+            what = f"{quoted(tokens.labels[outcome.position])} (token {outcome.position})"
+            return f"{what} turns by {number_text(after)}, as 1 − cosine of its last hidden state"
+        case TokenState():
+            what = f"{quoted(tokens.labels[outcome.position])} (token {outcome.position})"
+            return f"the last hidden state of {what} moves by {number_text(after)}"
+        case Similarity():
+            what = f"similarity with {quoted(outcome.text)}"
+        case _:
+            what = literal(outcome.words(tokens))
     first, last = number_text(before), number_text(after)
     if first == last:
         return f"the {what} stays at {first}"
     return f"the {what} {'falls' if after < before else 'rises'} from {first} to {last}"
 
 
+def words(outcome: Outcome, tokens: Tokens) -> str:
+    """The outcome in words, a long sentence shortened; plain text."""
+    if isinstance(outcome, Similarity):
+        return f"similarity with “{shortened(outcome.text, LONGEST_QUOTED)}”"
+    return outcome.words(tokens)
+
+
 def controls(view: View, outcome: Outcome) -> None:
-    """What is measured, and of which sentence or token."""
-    kind = "state" if isinstance(outcome, TokenState) else "similarity"
-
-    def choose(picked: str) -> None:
-        if picked == "state":
-            state.change(outcome=str(TokenState(position=view.query)))
-        else:
-            state.change(outcome="")
-
+    """What is measured, and of which sentence, token or class."""
+    kind = _kind(outcome)
     st.segmented_control(
         "Outcome",
-        list(_KINDS),
+        [one for one in _NAMES if one == kind or _is_offered(view, one)],
         required=True,
-        format_func=_KINDS.__getitem__,
-        help="Sets the number that is measured: how similar the sentence is to another, or how far the last hidden state of "
-        "the selected token turns.",
+        format_func=_NAMES.__getitem__,
+        help="Sets the number that is measured: how similar the sentence is to another; how far the last hidden state of the "
+        "selected token turns or moves; how likely the model's own head finds a token there, or a class of the text.",
         default=kind,
-        **tie("outcome_kind", kind, choose),
+        **tie("outcome_kind", kind, lambda picked: state.change(outcome=_first(view, picked))),
     )
-    if isinstance(outcome, Similarity):
-        st.text_input(
-            "Similar to",
-            help="Measures the similarity with this sentence: the cosine of the means of the last hidden states.",
-            value=outcome.text,
-            **tie("outcome_text", outcome.text, lambda text: state.change(outcome=_written(text))),
-        )
+    match outcome:
+        case Similarity(text=other):
+            _text(
+                "Similar to",
+                "outcome_text",
+                other,
+                "Measures the similarity with this sentence: the cosine of the means of the last hidden states.",
+                lambda text: str(Similarity(text=text)) if text.strip() else "",
+            )
+        case TokenAnswer(position=at, token=token, against=against):
+            _text(
+                "Token",
+                "outcome_token",
+                token,
+                f"Measures how likely the model predicts this token of its vocabulary at token {at}.",
+                lambda text: str(TokenAnswer(position=at, token=text or token, against=against)),
+            )
+            _text(
+                "Against",
+                "outcome_against",
+                against or "",
+                "Measures the log-odds of the token against this one; empty for the probability of the token.",
+                lambda text: str(TokenAnswer(position=at, token=token, against=text or None)),
+            )
+        case ClassAnswer(label=label):
+            labels = _labels(view)
+            st.selectbox(
+                "Class of the text",
+                labels if label in labels else [label, *labels],
+                help="Measures the probability of this class.",
+                **tie(
+                    "outcome_class",
+                    label,
+                    lambda picked: state.change(outcome=str(ClassAnswer(label=picked))),
+                    is_list=True,
+                ),
+            )
 
 
-def _written(text: str) -> str:
-    return str(Similarity(text=text)) if text.strip() else ""
+def _kind(outcome: Outcome) -> Kind:
+    match outcome:
+        case Similarity():
+            return "similarity"
+        case TokenState():
+            return outcome.by
+        case TokenAnswer():
+            return "answer"
+        case ClassAnswer():
+            return "class"
+
+
+def _is_offered(view: View, kind: Kind) -> bool:
+    """Whether the model has what answers; an opened bundle has no head."""
+    if kind not in ("answer", "class"):
+        return True
+    if view.selection.bundle:
+        return False
+    return (_model(view).head if kind == "answer" else _model(view).classifier) is not None
+
+
+def _first(view: View, kind: Kind) -> str:
+    """The outcome of a kind that is measured first, as it is written."""
+    match kind:
+        case "turn" | "length":
+            return str(TokenState(position=view.query, by=kind))
+        case "answer":
+            blanks = [at for at, one in enumerate(view.trace.tokens.labels) if one == _model(view).mask_label]
+            at = min(blanks, default=view.query)
+            likeliest = predict(_model(view), view.trace, at, top=1).ids[0]
+            return str(TokenAnswer(position=at, token=_model(view).spellings(int(likeliest))[0]))
+        case "class":
+            return str(ClassAnswer(label=_labels(view)[0]))
+        case _:
+            return ""
+
+
+def _text(title: str, key: str, value: str, said: str, written: Callable[[str], str]) -> None:
+    """A field whose text becomes part of the outcome, as ``written`` writes that."""
+    st.text_input(
+        title,
+        help=said,
+        value=value,
+        **tie(key, value, lambda text: state.change(outcome=written(text))),
+    )
+
+
+def _model(view: View) -> Model:
+    return cache.model(view.selection.source.model)
+
+
+def _labels(view: View) -> list[str]:
+    """The classes of the model's classifier; none where it has no classifier."""
+    classifier = None if view.selection.bundle else _model(view).classifier
+    return [] if classifier is None else [str(one) for one in (classifier.config.id2label or {}).values()]

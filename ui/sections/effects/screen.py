@@ -14,6 +14,7 @@ from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
 from ui.page import waiting
 from ui.page.view import View
+from ui.sections import outcome
 from ui.work import experiments
 from ui.work.jobs import Call, Job, job
 
@@ -51,7 +52,7 @@ class Screen:
     @property
     def measured(self) -> str:
         """The outcome in words."""
-        return self.outcome.words(self.read)
+        return outcome.words(self.outcome, self.read)
 
     @property
     def given(self) -> tuple[Any, ...]:

@@ -48,7 +48,7 @@ class Screen:
     @property
     def measured(self) -> str:
         """The outcome in words."""
-        return self.outcome.words(self.view.trace.target_tokens or self.view.trace.tokens)
+        return outcome.words(self.outcome, self.view.trace.target_tokens or self.view.trace.tokens)
 
     @property
     def is_shifted(self) -> bool:

@@ -1,0 +1,156 @@
+"""What the model would answer if it stopped after each layer: the logit lens.
+
+One concept: the lens. The state that each layer leaves is sent through the family's final norm, where it has one, and the
+model's own language head. The model was trained to read its last layer so, and no other: an early layer's answer says what
+its state has in common with the last layer's, not what the layer "thinks".
+
+Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch.nn import functional
+
+from attnviz.errors import SelectionError, enough_memory
+from attnviz.model.answers import language_head, token_logits
+from attnviz.model.loading import Model
+from attnviz.model.stream import record_stream
+from attnviz.model.tokenization import labels_of
+from attnviz.model.trace import Trace
+from attnviz.records import Kind, Record
+from attnviz.records.table import table_csv
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lens(Record):
+    """The most likely tokens after each layer, for every token of a text, most likely first.
+
+    For a masked language model these are of the token at the position, for a causal model of the next token.
+    """
+
+    kind: Kind
+    ids: Int[np.ndarray, "layer token top"]
+    labels: tuple[tuple[tuple[str, ...], ...], ...]
+    """Labels of these tokens: by layer, by token of the text, most likely first."""
+    probabilities: Float[np.ndarray, "layer token top"]
+    """Probabilities of these tokens: the softmax over the whole vocabulary."""
+    answers: tuple[str, ...]
+    """The model's own most likely token for every token of the text: that of the last layer."""
+    answer_probabilities: Float[np.ndarray, "layer token"]
+    """Probability of that token after each layer."""
+    answer_ranks: Int[np.ndarray, "layer token"]
+    """Number of tokens with a larger logit than that token after each layer: 0 where it is the most likely."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        n_layer, n_token, _ = self.ids.shape
+        self._require(
+            len(self.labels) == n_layer
+            and {len(one) for one in self.labels} == {len(self.answers)} == {n_token},
+            f"{n_layer} layers and {n_token} tokens, but labels of {len(self.labels)} and {len(self.answers)}",
+        )
+
+    @property
+    def settled(self) -> Int[np.ndarray, " token"]:
+        """The first layer from which on the model's own answer is the most likely one, for every token."""
+        is_first = self.answer_ranks[::-1] == 0
+        return np.asarray(len(is_first) - np.cumprod(is_first, axis=0).sum(axis=0), dtype=np.int64)
+
+    def csv(self) -> bytes:
+        """A line for every layer and token: the most likely token there, and the model's own answer."""
+        header = [
+            "layer",
+            "token",
+            "most likely",
+            "probability",
+            "answer",
+            "answer probability",
+            "answer rank",
+        ]
+        rows = [
+            [
+                layer,
+                token,
+                self.labels[layer][token][0],
+                self.probabilities[layer, token, 0],
+                answer,
+                self.answer_probabilities[layer, token],
+                self.answer_ranks[layer, token],
+            ]
+            for layer in range(len(self.ids))
+            for token, answer in enumerate(self.answers)
+        ]
+        return table_csv(header, rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerSimilarities(Record):
+    """How similar the state of each token is to its last hidden state, after each layer."""
+
+    kind: Kind
+    similarities: Float[np.ndarray, "layer token"]
+    """Cosine of the state after each layer, sent through the family's final norm, and the last hidden state; 1 in the last
+    layer."""
+
+
+def lens(model: Model, trace: Trace, *, top: int = 5) -> Lens:
+    """What the model would answer after each layer, for every token of a text.
+
+    Args:
+        trace: of the text without interventions.
+        top: number of tokens, at most the whole vocabulary.
+
+    Raises:
+        OutOfMemoryError: the text is too long for the memory that is left.
+        SelectionError: a trace with interventions, or fewer than one token asked for.
+        UnsupportedArchitectureError: no language head, or a final norm that attnviz does not know.
+    """
+    language_head(model, "the answer after each layer")
+    if top < 1:
+        raise SelectionError(f"The {top} most likely tokens were asked for. Ask for one or more.")
+    stream = record_stream(model, trace, 0)
+    ids, probabilities, answers, ranks = [], [], [], []
+    final: torch.Tensor | None = None
+    with enough_memory(), torch.inference_mode():
+        for states in stream.states[::-1]:  # the model's own answer first
+            given = torch.tensor(states).to(model.network.device, model.network.dtype)[None]
+            logits = token_logits(model, stream.last_hidden(given)[0]).float().cpu()  # [token, vocabulary]
+            found = logits.topk(min(top, logits.shape[-1]))
+            final = found.indices[:, :1] if final is None else final
+            normaliser = logits.logsumexp(dim=-1, keepdim=True)
+            answer = logits.gather(1, final)
+            ids.append(found.indices.numpy())
+            probabilities.append((found.values - normaliser).exp().numpy())
+            answers.append((answer - normaliser).exp()[:, 0].numpy())
+            ranks.append((logits > answer).sum(dim=-1).numpy())
+    labels = [tuple(labels_of(model.tokenizer, row) for row in layer.tolist()) for layer in ids]
+    return Lens(
+        kind=stream.kind,
+        ids=np.stack(ids[::-1]),
+        labels=tuple(labels[::-1]),
+        probabilities=np.stack(probabilities[::-1]),
+        answers=tuple(row[0] for row in labels[0]),
+        answer_probabilities=np.stack(answers[::-1]),
+        answer_ranks=np.stack(ranks[::-1]),
+    )
+
+
+def layer_similarities(model: Model, trace: Trace) -> LayerSimilarities:
+    """How similar the state of each token after each layer is to its last hidden state; needs no language head.
+
+    Args:
+        trace: of the text without interventions. Of an encoder-decoder model the decoder's tokens are compared.
+
+    Raises:
+        As `lens`, without a language head too.
+    """
+    stream = record_stream(model, trace, 0)
+    with enough_memory(), torch.inference_mode():
+        given = torch.tensor(stream.states).to(model.network.device, model.network.dtype)
+        states = stream.last_hidden(given).float().cpu()  # [layer, token, d_model]
+        last = torch.tensor(trace.last_hidden_state).expand_as(states)
+        similarities = functional.cosine_similarity(states, last, dim=-1)
+    return LayerSimilarities(kind=stream.kind, similarities=similarities.numpy())

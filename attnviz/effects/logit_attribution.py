@@ -1,0 +1,218 @@
+"""What each head, each MLP and the embedding add to a logit directly: direct logit attribution.
+
+One concept: the direct effect. The last hidden state of a token is a sum of what entered the first layer and what every head
+and MLP added at that token, sent through the norms on the way. With each norm's scale frozen at the value that it had, the
+norms are linear, and a logit that is a linear function of the last hidden state, u·h + b, is a sum too:
+
+    logit = u_0 · start + sum over layers l of (sum over heads h of u_l · (o_lh W_O^lh) + v_l · m_l + biases_l) + bias
+
+where o_lh is the output of head h at the token, m_l that of the MLP, and u_l and v_l are u carried backwards through the
+frozen norms between there and the end. *Direct* leaves out what an addition changes in later heads, MLPs and scales: switching
+a head off (`attnviz.effects.ablation`) changes the logit by another number. In BERT, whose every layer normalises the stream,
+more is left out than in GPT-2, which has one norm on the way.
+
+BERT's language head is not linear (a dense layer, GELU and a norm): its logits have no such sum, and `attribute_token` says
+so. `attribute_state` takes the place of the logit for every family: the length of the last hidden state, u = h / ‖h‖.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; Wang et al. 2022, "Interpretability in the
+Wild" (arXiv:2211.00593), section 2.2 (frozen scale) and 3.1 (direct effects on the logit difference).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attnviz.effects.outcome import TokenAnswer, measured
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.answers import language_head, token_id, token_logits
+from attnviz.model.direct_path import FinalMap, FrozenNorm, final_steps, layer_paths
+from attnviz.model.loading import Model
+from attnviz.model.stream import record_stream
+from attnviz.model.trace import Trace
+from attnviz.records import Head, Kind, Record
+from attnviz.records.table import table_csv
+
+TOLERANCE = 1e-5
+"""Largest gap between the sum of the parts and the model's own number, as a share of the sum of the parts' sizes: float32
+passes round each vector by about 1e-6 of its length."""
+_LINEAR = 1e-4
+"""Largest departure of a head from a linear function, as a share of the numbers that it is a sum of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DirectEffects(Record):
+    """A number of one token's last hidden state as a sum of what each part of the model adds to it directly."""
+
+    kind: Kind
+    position: int
+    unit: Literal["logit", "log-odds", "length"]
+    total: float
+    """The model's own number."""
+    embedding: float
+    """Of the vector that enters the first layer."""
+    heads: Float[np.ndarray, "layer head"]
+    """Of the output of each head, through W_O."""
+    mlps: Float[np.ndarray, " layer"]
+    """Of what the rest of each layer adds: its MLP, biases included."""
+    biases: Float[np.ndarray, " layer"]
+    """Of the bias of each layer's W_O and those of its norms."""
+    bias: float
+    """Of the biases after the last layer: of the final norm and of the language head."""
+
+    @property
+    def summed(self) -> float:
+        """The sum of all parts."""
+        of_layers = sum(float(one.sum(dtype=np.float64)) for one in (self.heads, self.mlps, self.biases))
+        return self.embedding + of_layers + self.bias
+
+    @property
+    def gap(self) -> float:
+        """The model's own number minus the sum of the parts: rounding alone."""
+        return self.total - self.summed
+
+    @property
+    def size(self) -> float:
+        """The sum of the sizes of all parts."""
+        of_layers = sum(float(np.abs(one).sum()) for one in (self.heads, self.mlps, self.biases))
+        return abs(self.embedding) + of_layers + abs(self.bias)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the parts sum to the model's own number within `TOLERANCE`; False for NaN."""
+        return abs(self.gap) <= TOLERANCE * self.size
+
+    def ranked(self) -> list[Head]:
+        """All heads, the largest effect first, whether it is up or down."""
+        order = np.argsort(-np.abs(self.heads).ravel(), kind="stable")
+        return [Head(*divmod(int(one), self.heads.shape[1])) for one in order]
+
+    def csv(self) -> bytes:
+        """A line for every part."""
+        rows: list[list[object]] = [["", "embedding", self.embedding]]
+        for layer, heads in enumerate(self.heads):
+            rows += [[layer, f"head {head}", effect] for head, effect in enumerate(heads)]
+            rows += [[layer, "MLP", self.mlps[layer]], [layer, "biases", self.biases[layer]]]
+        rows += [["", "final biases", self.bias], ["", "sum", self.summed], ["", "model", self.total]]
+        return table_csv(["layer", "part", self.unit], rows)
+
+
+def attribute_token(
+    model: Model, trace: Trace, position: int, token: str, *, against: str | None = None
+) -> DirectEffects:
+    """What each part adds directly to the logit of a token, predicted at a position of a trace.
+
+    Args:
+        trace: of the text without interventions.
+        token: as `attnviz.model.answers.token_id`.
+        against: another token, whose logit is subtracted.
+
+    Raises:
+        OutOfMemoryError: the text is too long for the memory that is left.
+        SelectionError: no such position or token, a trace with interventions, or a model in another dtype than float32.
+        UnsupportedArchitectureError: no language head, one that is not linear (BERT's), or a family whose layers attnviz
+            cannot take apart.
+    """
+    language_head(model, f"what adds to the answer “{token}”")
+    measured(
+        model, trace, TokenAnswer(position=position, token=token, against=against)
+    )  # refuses what is not there
+    ids = [token_id(model, one) for one in (token, against) if one is not None]
+    vector = torch.tensor(trace.last_hidden_state[position])
+
+    def number(states: torch.Tensor) -> torch.Tensor:
+        logits = token_logits(model, states)
+        return logits[ids[0]] if len(ids) == 1 else logits[ids[0]] - logits[ids[1]]
+
+    given = vector.clone().requires_grad_()
+    own = number(given)
+    (gradient,) = torch.autograd.grad(own, given)
+    with torch.no_grad():
+        bias, total = float(number(torch.zeros_like(vector))), float(own)
+        for factor in (1, -1, 2):
+            expected = bias + factor * float(gradient.double() @ vector.double())
+            size = abs(bias) + 2 * float((gradient * vector).abs().sum())
+            if not abs(float(number(factor * vector)) - expected) <= _LINEAR * size:
+                raise UnsupportedArchitectureError(
+                    f"What adds to the logit of “{token}” was asked for; the language head of {model.name} is not linear, so "
+                    "its logits are no sum. Ask for the parts of the last hidden state (attribute_state), or select a model "
+                    "with a linear head, such as gpt2."
+                )
+    unit: Literal["logit", "log-odds"] = "logit" if len(ids) == 1 else "log-odds"
+    return _attributed(model, trace, position, gradient.double().cpu().numpy(), bias, total, unit)
+
+
+def attribute_state(model: Model, trace: Trace, position: int) -> DirectEffects:
+    """What each part adds directly to the last hidden state of a token: to its length, along its own direction.
+
+    Args:
+        trace: of the text without interventions.
+
+    Raises:
+        As `attribute_token`, without a language head too.
+    """
+    if not 0 <= position < len(trace.last_hidden_state):
+        record_stream(model, trace, position)  # says what there is
+    vector = trace.last_hidden_state[position].astype(np.float64)
+    length = float(np.linalg.norm(vector))
+    return _attributed(model, trace, position, vector / length, 0.0, length, "length")
+
+
+def _attributed(
+    model: Model,
+    trace: Trace,
+    position: int,
+    direction: np.ndarray,
+    bias: float,
+    total: float,
+    unit: Literal["logit", "log-odds", "length"],
+) -> DirectEffects:
+    """The parts of ``direction · last hidden state + bias``, found from the last layer down to the embedding."""
+    if model.network.dtype != torch.float32:
+        raise SelectionError(
+            f"The parts of a hidden state were asked for; {model.name} computes in {model.provenance.dtype}, which rounds too "
+            "much for a sum of them. Load it with dtype float32."
+        )
+    if "cross" in trace.kinds:
+        raise UnsupportedArchitectureError(
+            f"The parts of a hidden state were asked for; {model.name} has attention from its decoder to its encoder, whose "
+            "additions attnviz does not take apart. Select a model without, such as BERT or GPT-2."
+        )
+    stream = record_stream(model, trace, position)
+    for step in final_steps(stream)[::-1]:
+        direction, bias = _carried(step, direction, bias)
+    paths = layer_paths(stream)
+    n_layer, n_head = len(paths), trace.n_heads(stream.kind)
+    heads, mlps, biases = np.zeros((n_layer, n_head)), np.zeros(n_layer), np.zeros(n_layer)
+    for layer in reversed(range(n_layer)):
+        path, output_map = paths[layer], model.output_maps[stream.kind][layer]
+        direction, biases[layer] = _carried(path.after_rest, direction, biases[layer])
+        mlps[layer] = direction @ path.rest
+        direction, biases[layer] = _carried(path.after_attention, direction, biases[layer])
+        of_heads, biases[layer] = _carried(path.of_attention, direction, biases[layer])
+        outputs = trace.outputs(layer, stream.kind)[:, position]  # [head, d_value]
+        heads[layer] = np.einsum("hv,hvd,d->h", outputs, output_map.weight, of_heads, optimize=True)
+        if output_map.bias is not None:
+            biases[layer] += of_heads @ output_map.bias
+    return DirectEffects(
+        kind=stream.kind,
+        position=position,
+        unit=unit,
+        total=total,
+        embedding=float(direction @ stream.start),
+        heads=heads.astype(np.float32),
+        mlps=mlps.astype(np.float32),
+        biases=biases.astype(np.float32),
+        bias=bias,
+    )
+
+
+def _carried(
+    step: FrozenNorm | FinalMap | None, direction: np.ndarray, bias: float
+) -> tuple[np.ndarray, float]:
+    """A direction carried backwards through a step, and what the step's bias adds along it to a bias."""
+    if step is None:
+        return direction, bias
+    return step.before(direction), bias + float(direction @ step.bias)

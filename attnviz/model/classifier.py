@@ -1,0 +1,55 @@
+"""The sequence classifier of a checkpoint: the layers above the network that give a whole text one of some classes.
+
+One concept: the classifier, split from the network, so that each runs alone.
+
+Source: ``AutoModelForSequenceClassification`` of transformers 5.23.0.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+
+from attnviz.model.language_head import split_head
+
+_N_PROBE = 3
+"""Tokens that a classifier is tried on."""
+
+
+def class_with_classifier(config: PreTrainedConfig) -> Any:
+    """The Auto class that loads a checkpoint with its classifier; None where the checkpoint names none."""
+    if config.is_encoder_decoder or type(config) not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING:
+        return None
+    named = any(one.endswith("ForSequenceClassification") for one in config.architectures or ())
+    return AutoModelForSequenceClassification if named else None
+
+
+def split_classifier(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel | None]:
+    """The network of a model, and its classifier alone, called as `attnviz.model.language_head.split_head` says.
+
+    The classifier is None where it does not give the whole model's logits for three tokens from the last hidden states
+    alone. BERT's and ALBERT's read the pooler of the network, which then runs on the states that are given.
+    """
+    padding = getattr(whole.config, "pad_token_id", None)
+    ids = torch.tensor([[one for one in range(_N_PROBE + 1) if one != padding][:_N_PROBE]])
+    with torch.inference_mode():
+        expected = whole(input_ids=ids).logits
+        network, classifier = split_head(whole)
+        found = _logits(classifier, network(input_ids=ids).last_hidden_state)
+    is_whole = found is not None and torch.allclose(found.float(), expected.float(), rtol=1e-3, atol=1e-6)
+    return network, classifier if is_whole else None
+
+
+def _logits(classifier: PreTrainedModel, hidden: Tensor) -> Tensor | None:
+    """What a classifier gives for last hidden states; None where it reads anything else of the network's."""
+    try:
+        logits: Tensor = classifier(inputs_embeds=hidden).logits
+    except Exception:  # noqa: BLE001  (a family's own code, given less than it expects, raises whatever it raises)
+        return None
+    return logits

@@ -1,0 +1,177 @@
+"""How each layer adds to the residual stream, and what becomes of an addition on its way to the last hidden state.
+
+One concept: the direct path of one token. A layer is ``middle = N1(x + a)`` and ``x' = N2(middle + m)``, where a is the
+output of W_O, possibly normalised, m what the rest of the layer adds (the MLP), and N1 and N2 norms that families with
+pre-normalisation do not have. Which norms there are is found by what passed through the layer's modules. A norm is frozen:
+divided by the scale that it had for this token, it is linear, so that a direction after it can be carried before it.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; for frozen norms Wang et al. 2022
+(arXiv:2211.00593), section 2.2, and the appendix of Elhage et al.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from attnviz.errors import UnsupportedArchitectureError
+from attnviz.model.anatomy import normalisation_of
+from attnviz.model.output_maps import linear_parameters
+from attnviz.model.stream import Call, Stream
+from attnviz.records import Record
+
+_ROUNDING = 8 * float(np.finfo(np.float32).eps)
+"""Largest difference of two sums of the same float32 numbers, as a share of the sum of their sizes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrozenNorm(Record):
+    """A norm with the scale that it had for one vector: ``gain * (x - mean(x)) + bias``, or without the mean (RMS)."""
+
+    gain: Float[np.ndarray, " d_model"]
+    """Its weight, divided by the scale."""
+    is_centred: bool
+    bias: Float[np.ndarray, " d_model"]
+
+    def before(self, direction: Float[np.ndarray, " d_model"]) -> Float[np.ndarray, " d_model"]:
+        """The direction whose product with an input is that of the given one with its output, but for the bias."""
+        scaled = self.gain * direction
+        return np.asarray(scaled - scaled.mean() if self.is_centred else scaled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FinalMap(Record):
+    """A linear map after the last layer (OPT): ``x @ weight + bias``."""
+
+    weight: Float[np.ndarray, "d_model d_last"]
+    bias: Float[np.ndarray, " d_last"]
+
+    def before(self, direction: Float[np.ndarray, " d_last"]) -> Float[np.ndarray, " d_model"]:
+        """As `FrozenNorm.before`."""
+        return np.asarray(self.weight @ direction)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerPath(Record):
+    """What one layer adds to the residual stream at one token, and the norms on the way, frozen."""
+
+    rest: Float[np.ndarray, " d_model"]
+    """What the rest of the layer adds: the MLP's output."""
+    of_attention: FrozenNorm | None
+    """Norm of the output of W_O alone, before it is added (OLMo 2, Gemma 3)."""
+    after_attention: FrozenNorm | None
+    """Norm of the stream after the output of W_O is added (BERT)."""
+    after_rest: FrozenNorm | None
+    """Norm of the stream after the rest is added (BERT)."""
+
+
+def layer_paths(stream: Stream) -> tuple[LayerPath, ...]:
+    """How each layer adds to the stream at the token that was recorded.
+
+    Raises:
+        UnsupportedArchitectureError: a layer does not add the output of its W_O to the stream, or in a way that attnviz does
+            not know, such as a factor.
+    """
+    paths = []
+    entered = stream.start
+    for layer, calls in enumerate(stream.calls):
+        left = stream.left[layer]
+        path = None
+        if layer < len(stream.attentions):
+            path = next(_fitting(entered, stream.attentions[layer], left, calls), None)
+        if path is None:
+            raise UnsupportedArchitectureError(
+                "The parts of the residual stream were asked for; attnviz does not know how layer "
+                f"{layer} of this family adds the output of its heads to it. Select a model of another family, such as BERT, "
+                "GPT-2 or Llama."
+            )
+        paths.append(path)
+        entered = left
+    return tuple(paths)
+
+
+def final_steps(stream: Stream) -> tuple[FrozenNorm | FinalMap, ...]:
+    """The linear steps from what the last layer leaves to the last hidden state, at the token that was recorded.
+
+    Raises:
+        UnsupportedArchitectureError: attnviz does not know these steps, or they are not linear.
+    """
+    steps = None if stream.final is None else [_final_step(one) for one in stream.final]
+    if steps is None or None in steps:
+        raise UnsupportedArchitectureError(
+            "The parts of the last hidden state were asked for; this family makes it of its last layer's state in a way that "
+            "attnviz does not know. Select a model of another family, such as BERT, GPT-2 or Llama."
+        )
+    return tuple(one for one in steps if one is not None)
+
+
+def _final_step(call: Call) -> FrozenNorm | FinalMap | None:
+    if not isinstance(call.module, nn.Linear | Conv1D):
+        return _frozen(call)
+    weight, bias = linear_parameters(call.module)
+    return FinalMap(
+        weight=weight.double().cpu().numpy(),
+        bias=np.zeros(weight.shape[1]) if bias is None else bias.double().cpu().numpy(),
+    )
+
+
+def _fitting(
+    entered: np.ndarray, attention: np.ndarray, left: np.ndarray, calls: Sequence[Call]
+) -> Iterator[LayerPath]:
+    """The ways in which a layer's output is made of its input, the output of W_O and what a module of the layer made."""
+    norms = [one for one in calls if _is_norm(one.module)]
+    added: list[tuple[np.ndarray, Call | None]] = [(attention, None)]
+    added += [(one.made, one) for one in norms if np.array_equal(one.given, attention)]
+    for own, of_attention in added:
+        middles: list[tuple[np.ndarray, Call | None]] = [(entered.astype(np.float64) + own, None)]
+        middles += [(one.made, one) for one in norms if _is_sum(one.given, entered, own)]
+        for middle, after_attention in middles:
+            for rest in calls:
+                if rest.made.shape != left.shape:
+                    continue
+                terms = (entered, own, rest.made) if after_attention is None else (middle, rest.made)
+                ends: list[Call | None] = [None] if _is_sum(left, *terms) else []
+                ends += [
+                    one for one in norms if np.array_equal(one.made, left) and _is_sum(one.given, *terms)
+                ]
+                for after_rest in ends:
+                    found = [of_attention, after_attention, after_rest]
+                    steps = [None if one is None else _frozen(one) for one in found]
+                    if [one is None for one in found] == [one is None for one in steps]:
+                        yield LayerPath(
+                            rest=rest.made,
+                            of_attention=steps[0],
+                            after_attention=steps[1],
+                            after_rest=steps[2],
+                        )
+
+
+def _is_sum(found: np.ndarray, *terms: np.ndarray) -> bool:
+    """Whether a float32 vector is the sum of others, in any order, within the rounding of that sum."""
+    if {one.shape for one in terms} != {found.shape}:
+        return False
+    sizes = np.sum([np.abs(one) for one in terms], axis=0, dtype=np.float64)
+    return bool((np.abs(found - np.sum(terms, axis=0, dtype=np.float64)) <= _ROUNDING * sizes).all())
+
+
+def _is_norm(module: nn.Module) -> bool:
+    weight = getattr(module, "weight", None)
+    return isinstance(weight, Tensor) and weight.ndim == 1
+
+
+def _frozen(call: Call) -> FrozenNorm | None:
+    """A norm with the scale that it had in this call; None where it follows no formula that is known."""
+    norm = normalisation_of(call.module, call.given[None], call.made[None]) if _is_norm(call.module) else None
+    if norm is None:
+        return None
+    centred = call.given.astype(np.float64)
+    if norm.method == "layer":
+        centred -= centred.mean()
+    return FrozenNorm(
+        gain=norm.weight / np.sqrt(np.mean(centred**2) + norm.eps),
+        is_centred=norm.method == "layer",
+        bias=np.zeros(len(centred)) if norm.bias is None else norm.bias,
+    )

@@ -1,0 +1,150 @@
+"""The residual stream of one text: what each layer leaves, what its modules add at one token, and what follows the layers.
+
+One concept: the stream, recorded in one forward pass of a copy that shares the model's parameters, so that passes of other
+threads are not recorded.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "High-Level Architecture".
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
+from attnviz.model.capture import recorded, share_parameters
+from attnviz.model.layer_modules import find_layers
+from attnviz.model.loading import Model
+from attnviz.model.states import NotedStates
+from attnviz.model.trace import Trace
+from attnviz.records import Kind, Record, check_index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Call(Record):
+    """One call of a module, at one token."""
+
+    module: nn.Module
+    given: Float[np.ndarray, " d_given"]
+    made: Float[np.ndarray, " d_made"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stream(Record):
+    """The residual stream of one text."""
+
+    kind: Kind
+    """Kind of its self-attention: the decoder's of an encoder-decoder model, whose states are the model's last."""
+    states: Float[np.ndarray, "layer token d_model"]
+    """The stream after each layer, before the family's final norm."""
+    left: tuple[Float[np.ndarray, " d_model"], ...]
+    """The stream after each layer, at the token."""
+    start: Float[np.ndarray, " d_model"]
+    """The vector that enters the first layer at the token: its embedding, normalised where the family does that."""
+    attentions: tuple[Float[np.ndarray, " d_model"], ...]
+    """Output of each layer's W_O at the token; empty where attnviz does not know W_O."""
+    calls: tuple[tuple[Call, ...], ...]
+    """Calls of modules within each layer, at the token, in the order in which they end."""
+    final: tuple[Call, ...] | None
+    """The modules that make the last hidden state of what the last layer leaves, one after another: none for BERT, a norm
+    for GPT-2. None where no chain of modules gives that state."""
+
+    def last_hidden(self, states: Float[Tensor, "*place d_model"]) -> Float[Tensor, "*place d_last"]:
+        """States of the stream, sent through the final modules.
+
+        Raises:
+            UnsupportedArchitectureError: attnviz does not know these.
+        """
+        if self.final is None:
+            raise UnsupportedArchitectureError(
+                "The layers' states were to be read as last hidden states; this family makes these of its last layer's in a "
+                "way that attnviz does not know. Select a model of another family, such as BERT or GPT-2."
+            )
+        for call in self.final:
+            states = call.module(states)
+        return states
+
+
+def record_stream(model: Model, trace: Trace, position: int) -> Stream:
+    """The residual stream of the text of a trace, and the calls of modules at one of its tokens.
+
+    Raises:
+        OutOfMemoryError: the text is too long for the memory that is left.
+        SelectionError: no such token, or a trace with interventions, which are not made here.
+    """
+    if trace.interventions:
+        raise SelectionError(
+            f"The residual stream of a trace with an intervention ({trace.interventions[0]}) was asked for; it is that of the "
+            "model's own run. Trace the text without interventions."
+        )
+    n_token = len(trace.last_hidden_state)
+    check_index("token", position, n_token, "this text")
+    kind: Kind = "decoder" if "decoder" in trace.kinds else "encoder"
+    before = trace.n_layers("encoder") if kind == "decoder" and "encoder" in trace.kinds else 0
+    inputs = model.inputs(trace.tokens, trace.target_tokens)
+    network, noted = share_parameters(model.network), NotedStates()
+    starts: dict[int, np.ndarray] = {}
+    calls: dict[int, list[Call]] = {}
+
+    def enter(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        state = next((one for one in (*args, *named.values()) if _is_state(one, n_token)), None)
+        if state is not None:
+            starts.setdefault(noted.n_layers, _row(state, position))
+
+    def leave(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
+        given = next((one for one in (*args, *named.values()) if _is_state(one, n_token)), None)
+        made = output[0] if isinstance(output, tuple) and output else output
+        if given is not None and _is_state(made, n_token):
+            call = Call(module=module, given=_row(given, position), made=_row(made, position))
+            calls.setdefault(noted.n_layers, []).append(call)
+
+    with enough_memory(), torch.inference_mode():
+        for layer in find_layers(network, **inputs):
+            layer.register_forward_pre_hook(enter, with_kwargs=True)
+        handles = [one.register_forward_hook(leave, with_kwargs=True) for one in network.modules()]
+        with recorded(network, noted, keeps=False):
+            last = _row(network(**inputs).last_hidden_state, position)
+        for handle in handles:  # the final modules are called again
+            handle.remove()
+    layers = range(trace.n_layers(kind))
+    states = np.stack([noted.states["layer"][kind, layer] for layer in layers])
+    attentions = noted.states["attention"]
+    return Stream(
+        kind=kind,
+        states=states,
+        left=tuple(one[position] for one in states),
+        start=starts[before],
+        attentions=tuple(
+            attentions[kind, layer][position] for layer in layers if (kind, layer) in attentions
+        ),
+        calls=tuple(tuple(calls.get(before + layer, ())) for layer in layers),
+        final=_chain(states[-1, position], calls.get(before + len(layers), ()), last),
+    )
+
+
+def _chain(first: np.ndarray, calls: Iterable[Call], last: np.ndarray) -> tuple[Call, ...] | None:
+    """The calls that lead from one vector to another, each given what the one before made; None where none do."""
+    chain: list[Call] = []
+    reached = first
+    for call in calls:
+        if np.array_equal(reached, last):
+            break
+        if np.array_equal(call.given, reached) and not np.array_equal(call.made, reached):
+            chain.append(call)
+            reached = call.made
+    return tuple(chain) if np.array_equal(reached, last) else None
+
+
+def _is_state(given: Any, n_token: int) -> bool:
+    """Whether this is a vector for each token of one text; some families join rows and tokens."""
+    is_floating = isinstance(given, Tensor) and given.ndim in (2, 3) and given.is_floating_point()
+    return is_floating and given.numel() == n_token * given.shape[-1]
+
+
+def _row(states: Tensor, position: int) -> np.ndarray:
+    row: np.ndarray = states.reshape(-1, states.shape[-1])[position].float().cpu().numpy().copy()
+    return row

@@ -1,0 +1,210 @@
+"""Answers of a checkpoint's own head, against transformers' own models with that head, and its pipelines."""
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from safetensors.torch import load_file, save_file
+
+import attnviz
+from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.outcome import ClassAnswer, TokenAnswer, measured
+from tests import tiny
+
+TEXT = "the cat sat when it opened"
+AT = 3
+# float32 through three layers, and a softmax over 300 tokens
+RTOL = 2e-4
+
+
+def logits(theirs: tf.PreTrainedModel, model: attnviz.Model, trace: attnviz.Trace) -> np.ndarray:
+    with torch.inference_mode():
+        return theirs(**model.inputs(trace.tokens)).logits[0].double().numpy()
+
+
+def states(trace: attnviz.Trace, *, n: int = 1) -> torch.Tensor:
+    """The last hidden states of the text and n - 1 variants of it, which differ at every token."""
+    own = torch.tensor(trace.last_hidden_state)
+    noise = torch.randn(n, *own.shape, generator=torch.Generator().manual_seed(0))
+    noise[0] = 0
+    return own + noise
+
+
+def assert_differentiable(outcome, trace: attnviz.Trace, *, only: int | None = None) -> None:
+    """The gradient is there, at one token alone where one answers, and predicts a small change."""
+    hidden = states(trace, n=3).double().float().requires_grad_()
+    number = outcome(hidden)
+    assert number.shape == (3,)
+    (gradient,) = torch.autograd.grad(number.sum(), hidden)
+    sizes = gradient.abs().amax(dim=(0, 2))
+    assert sizes.max() > 0
+    if only is not None:
+        assert (sizes > 0).nonzero().flatten().tolist() == [only]
+    step = gradient / gradient.norm() * 1e-2
+    with torch.no_grad():
+        found = (outcome(hidden + step) - outcome(hidden - step)).sum() / 2
+    assert float(found) == pytest.approx(float((gradient * step).sum()), rel=0.02)
+
+
+class TestTokens:
+    @pytest.mark.parametrize("name", tiny.WITH_HEAD)
+    def test_as_transformers_own(self, name, headed):
+        model, folder = headed(name)
+        theirs = tiny.WITH_HEAD[name].from_pretrained(folder, attn_implementation="eager").eval()
+        masked = () if model.mask_label is None else [AT]
+        trace = model.trace(TEXT, masked=masked)
+        expected = logits(theirs, model, trace)[AT]
+        first, second = (int(one) for one in np.argsort(-expected)[[0, 3]])
+        spelled = [model.tokenizer.convert_ids_to_tokens(one) for one in (first, second)]
+        if None in spelled:  # the tiny tokenizers have fewer entries than the tiny heads
+            first, second = 11, 17
+            spelled = model.tokenizer.convert_ids_to_tokens([first, second])
+        probability = measured(model, trace, TokenAnswer(position=AT, token=spelled[0]))
+        shares = np.exp(expected - expected.max())
+        assert probability.value == pytest.approx(shares[first] / shares.sum(), rel=RTOL)
+        assert probability.unit == "probability"
+        odds = measured(model, trace, TokenAnswer(position=AT, token=spelled[0], against=spelled[1]))
+        assert odds.value == pytest.approx(expected[first] - expected[second], rel=RTOL, abs=1e-4)
+        assert odds.unit == "log-odds"
+        assert_differentiable(odds, trace, only=AT)
+        assert_differentiable(probability, trace, only=AT)
+
+    def test_as_the_pipeline_that_fills_masks(self, headed):
+        model, folder = headed("bert")
+        pipeline = tf.pipeline("fill-mask", model=str(folder), tokenizer=str(folder), device="cpu")
+        trace = model.trace(TEXT, masked=[AT])
+        for one in pipeline(TEXT.replace("sat", "[MASK]"), targets=["door", "cat", "the"]):
+            found = measured(model, trace, TokenAnswer(position=AT, token=one["token_str"]))
+            assert found.value == pytest.approx(one["score"], rel=RTOL)
+
+    def test_variants_each_by_itself(self, headed):
+        model, _ = headed("bert")
+        trace = model.trace(TEXT)
+        found = measured(model, trace, TokenAnswer(position=AT, token="door"))
+        hidden = states(trace, n=4)
+        alone = [float(found(one[None])[0]) for one in hidden]
+        np.testing.assert_allclose(found(hidden), alone, rtol=1e-4)
+        assert len({round(one, 9) for one in alone}) == 4
+
+    @pytest.mark.parametrize("name", ["bert", "gpt2"])
+    def test_heads_switched_off(self, name, headed):
+        model, _ = headed(name)
+        trace = model.trace(TEXT)
+        outcome = measured(model, trace, TokenAnswer(position=AT, token="a", against="b"))
+        found = ablate_heads(model, trace, outcome)
+        assert found.base == pytest.approx(outcome.value, rel=1e-5)
+        assert np.isfinite(found.heads).all()
+        assert np.abs(found.effects).max() > 0.01
+
+    @pytest.mark.parametrize(
+        ("token", "entry"),
+        [("door", "door"), ("Door", "door"), ("##ing", "##ing"), ("[MASK]", "[MASK]"), ("[UNK]", "[UNK]")],
+    )
+    def test_a_token_by_its_entry_or_as_it_is_read(self, token, entry, headed):
+        model, _ = headed("bert")
+        trace = model.trace(TEXT)
+        values = [measured(model, trace, TokenAnswer(position=1, token=one)).value for one in (token, entry)]
+        assert values[0] == values[1]
+
+    @pytest.mark.parametrize(
+        ("token", "said"),
+        [
+            ("doors", "2 tokens: door ##s"),
+            ("\N{SNOWMAN}", r"as \[UNK\]"),
+            (" ", "0 tokens"),
+            ("the cat", "2 tokens: the cat"),
+        ],
+    )
+    def test_what_is_no_token(self, token, said, headed):
+        model, _ = headed("bert")
+        with pytest.raises(attnviz.SelectionError, match=f"The token “{token}” was asked for; .*{said}"):
+            measured(model, model.trace(TEXT), TokenAnswer(position=1, token=token))
+
+    def test_a_token_against_itself(self, headed):
+        model, _ = headed("bert")
+        with pytest.raises(attnviz.SelectionError, match="always 0"):
+            measured(model, model.trace(TEXT), TokenAnswer(position=1, token="door", against="Door"))
+
+
+class TestClasses:
+    @pytest.mark.parametrize("name", tiny.WITH_CLASSIFIER)
+    def test_as_transformers_own(self, name, classifying):
+        model, folder = classifying(name)
+        theirs = tf.AutoModelForSequenceClassification.from_pretrained(
+            folder, attn_implementation="eager"
+        ).eval()
+        trace = model.trace(TEXT)
+        expected = logits(theirs, model, trace)
+        assert np.ptp(expected) > 0.05
+        shares = np.exp(expected) / np.exp(expected).sum()
+        for number, label in enumerate(tiny.CLASSES):
+            found = measured(model, trace, ClassAnswer(label=label))
+            assert found.value == pytest.approx(shares[number], rel=RTOL)
+        assert found.unit == "probability"
+        odds = measured(model, trace, ClassAnswer(label="GOOD", against="MEH"))
+        assert odds.value == pytest.approx(expected[0] - expected[2], abs=1e-4)
+        assert_differentiable(odds, trace)
+        hidden = states(trace, n=4)
+        np.testing.assert_allclose(odds(hidden), [float(odds(one[None])[0]) for one in hidden], atol=1e-4)
+        assert attnviz.verify(model, trace).passed
+        assert model.head is None
+
+    @pytest.mark.parametrize(
+        ("settings", "label"),
+        [
+            ({}, "BAD"),
+            ({"problem_type": "multi_label_classification"}, "BAD"),
+            ({"id2label": {0: "LABEL_0"}}, "LABEL_0"),
+        ],
+    )
+    def test_probabilities_as_the_pipeline(self, settings, label, tmp_path):
+        folder = tiny.save_with_classifier("bert", tmp_path, **settings)
+        model = attnviz.load_model(str(folder))
+        pipeline = tf.pipeline("text-classification", model=str(folder), tokenizer=str(folder), device="cpu")
+        expected = {one["label"]: one["score"] for one in pipeline(TEXT, top_k=None)}
+        found = measured(model, model.trace(TEXT), ClassAnswer(label=label))
+        assert found.value == pytest.approx(expected[label], rel=RTOL)
+
+    def test_a_number_is_no_class(self, tmp_path):
+        settings = {"id2label": {0: "LABEL_0"}, "problem_type": "regression"}
+        model = attnviz.load_model(str(tiny.save_with_classifier("bert", tmp_path, **settings)))
+        with pytest.raises(attnviz.UnsupportedArchitectureError, match="predicts numbers"):
+            measured(model, model.trace(TEXT), ClassAnswer(label="LABEL_0"))
+
+    def test_heads_switched_off(self, classifying):
+        model, _ = classifying("bert")
+        trace = model.trace(TEXT)
+        found = ablate_heads(model, trace, measured(model, trace, ClassAnswer(label="GOOD", against="BAD")))
+        assert np.abs(found.effects).max() > 0.01
+
+    @pytest.mark.parametrize("lost", ["bert.pooler.dense.weight", "classifier.weight"])
+    def test_a_classifier_that_is_not_whole_is_none(self, lost, tmp_path):
+        tiny.save_with_classifier("bert", tmp_path)
+        tensors = load_file(tmp_path / "model.safetensors")
+        del tensors[lost]
+        save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+        assert attnviz.load_model(str(tmp_path)).classifier is None
+
+    def test_a_classifier_that_cannot_run_alone_is_none(self, tmp_path, monkeypatch):
+        """One that reads what the network did not give, as BERT's does without its pooler."""
+        from attnviz.model import language_head
+
+        monkeypatch.setattr(language_head._Given, "_pooled", lambda *_: None)
+        model = attnviz.load_model(str(tiny.save_with_classifier("bert", tmp_path)))
+        assert model.classifier is None
+        trace = model.trace(TEXT)
+        with pytest.raises(attnviz.UnsupportedArchitectureError, match="BertForSequenceClassification"):
+            measured(model, trace, ClassAnswer(label="GOOD"))
+
+    def test_no_such_class(self, classifying):
+        model, _ = classifying("bert")
+        with pytest.raises(attnviz.SelectionError, match=r"classes of .* are GOOD, BAD, MEH"):
+            measured(model, model.trace(TEXT), ClassAnswer(label="good"))
+
+    def test_a_token_is_not_answered_by_a_classifier(self, classifying):
+        model, _ = classifying("bert")
+        with pytest.raises(
+            attnviz.UnsupportedArchitectureError,
+            match=r"\(BertForSequenceClassification\) has no language head",
+        ):
+            measured(model, model.trace(TEXT), TokenAnswer(position=1, token="door"))
