@@ -7,9 +7,10 @@ from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.page.navigation import link_to, page_named
+from ui.page.waiting import is_there
 from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
 from ui.sections.effects.grid import controls, finding, grid, note, ranking
-from ui.sections.effects.screen import Screen, is_there, joined
+from ui.sections.effects.screen import Screen, joined
 from ui.sections.effects.together import all_heads, greedy
 from ui.sections.outcome import outcome_of
 from ui.words.glossary import terms

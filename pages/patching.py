@@ -8,7 +8,7 @@ from ui.export.recipe import patching_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.sections.effects.screen import is_there
+from ui.page.waiting import is_there
 from ui.sections.outcome import outcome_of
 from ui.sections.patching.heatmap import as_csv, finding, heatmap, note
 from ui.sections.patching.screen import controls, joined, look, text_of_donor

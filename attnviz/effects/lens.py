@@ -95,6 +95,11 @@ class LayerSimilarities(Record):
     """Cosine of the state after each layer, sent through the family's final norm, and the last hidden state; 1 in the last
     layer."""
 
+    def csv(self) -> bytes:
+        """A line for every layer and token."""
+        rows = [[layer, token, number] for (layer, token), number in np.ndenumerate(self.similarities)]
+        return table_csv(["layer", "token", "similarity"], rows)
+
 
 def lens(model: Model, trace: Trace, *, top: int = 5) -> Lens:
     """What the model would answer after each layer, for every token of a text.

@@ -101,6 +101,8 @@ def meaning(view: View, key: str) -> str:
         "effects_removal": "lines: outcome while more and more heads are off; dotted line: none is off",
         "effects_cells": "a point for each cell; across: its weight; up: size of the effect of masking it",
         "effects_ablations": "a point for each head; dotted line: equal effects",
+        "lens_grid": "cell colour: probability of the most likely token after each layer, or similarity with the last state",
+        "lens_heads": "cells: what each head adds to the answer directly",
         "patching_shares": "cell colour: share of the difference in outcome; ▲: the sentences differ",
         "shuffled_with": "bar height: change of each token's last hidden state by another order, 1 − cosine",
     }.get(key, "")

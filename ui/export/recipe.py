@@ -144,6 +144,27 @@ def patching_lines(view: View, outcome: object, text: str) -> str:
     )
 
 
+def lens_lines(view: View, position: int) -> str:
+    """Python that looks through the layers, as on the page Lens, and takes the last state of a token apart."""
+    source = view.selection.source
+    has_head = not view.selection.bundle and cache.model(source.model).head is not None
+    compute, draw = ("lens", "draw_lens") if has_head else ("layer_similarities", "draw_layer_similarities")
+    return "\n".join(
+        [
+            "import attnviz",
+            f"from attnviz.effects.lens import {compute}",
+            "from attnviz.effects.logit_attribution import attribute_state",
+            f"from attnviz.figures.lens import {draw}",
+            *_model_lines(view),
+            f"{draw}({compute}(model, trace), trace.target_tokens or trace.tokens).show()",
+            f"found = attribute_state(model, trace, {position})",
+            "for head in found.ranked()[:8]:",
+            "    print(head.words, found.heads[head])",
+            "",
+        ]
+    )
+
+
 def _model_lines(view: View) -> list[str]:
     """The model and the trace, also where the trace on screen is a bundle's."""
     lines = _trace_lines(view)

@@ -103,6 +103,12 @@ PAGES = (
         question="Where does the difference between two sentences lie?",
     ),
     Page(
+        name="Lens",
+        group="Effects",
+        icon="biotech",
+        question="What would the model answer if it stopped after each layer?",
+    ),
+    Page(
         name="Door experiment",
         group="Learn",
         icon="door_front",

@@ -7,11 +7,15 @@ from typing import NoReturn
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from ui.choice import state
 from ui.page import errors
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.work.jobs import Job
 
+QUICK = 20_000
+"""Tokens of all variants up to which a page waits for its numbers, which takes about a second, instead of showing how far they
+are."""
 PULSE = 0.5
 """Seconds between two looks at a job."""
 
@@ -23,6 +27,26 @@ def whole_page() -> NoReturn:
     """
     state.hold()
     st.rerun()
+
+
+def is_there(work: Job, n_tokens: int, said: str, *, key: str) -> bool:
+    """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
+
+    Args:
+        said: what is being measured, for the line beside the bar.
+
+    Raises:
+        SelectionError, UnsupportedArchitectureError, ValueError: what the job cannot be made of; trying again would not help.
+    """
+    if not work.finished and n_tokens <= QUICK and work.is_awaited:
+        with st.spinner(f"{said} …", show_time=True):
+            work.wait()
+    if isinstance(work.error, SelectionError | UnsupportedArchitectureError | ValueError):
+        raise work.error
+    if work.finished:
+        return True
+    show_jobs([work], lambda: f"{said} …", lambda: f"Cancelled: {said.lower()}.", key=key)
+    return False
 
 
 def show_jobs(

@@ -10,9 +10,14 @@ from cachetools import LRUCache, cached
 from attnviz.effects import ablation, cell_effects, patching
 from attnviz.effects.ablation import Ablation, HeadEffects, Means, Progress, Removal
 from attnviz.effects.cell_effects import CellEffects
+from attnviz.effects.lens import LayerSimilarities, Lens, layer_similarities
+from attnviz.effects.lens import lens as attnviz_lens
+from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
 from attnviz.effects.outcome import measured, outcome_from
 from attnviz.effects.patching import Carried, PatchEffects
+from attnviz.errors import UnsupportedArchitectureError
 from attnviz.maps.collection import bundled
+from attnviz.model.predictions import predict
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind
 from ui.work import with_model
@@ -118,3 +123,24 @@ def patch(
         rows=rows,
         progress=progress,
     )
+
+
+def lens(name: str, trace: Trace) -> Lens | LayerSimilarities:
+    """What the model would answer after each layer; without a language head, how near each layer's vectors are to the last."""
+    model = with_model.own(name)
+    return layer_similarities(model, trace) if model.head is None else attnviz_lens(model, trace)
+
+
+def direct_effects(name: str, trace: Trace, position: int) -> tuple[str | None, DirectEffects]:
+    """What each part of the model adds to the logit of its own answer at a token, with that answer.
+
+    Where there is no language head, or one that is not linear (BERT's), to the length of the last hidden state, with None.
+    """
+    model = with_model.own(name)
+    if model.head is not None:
+        answer = model.spellings(int(predict(model, trace, position, top=1).ids[0]))[0]
+        try:
+            return answer, attribute_token(model, trace, position, answer)
+        except UnsupportedArchitectureError:
+            pass  # the state's parts say why where they are not known either
+    return None, attribute_state(model, trace, position)

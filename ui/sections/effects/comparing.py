@@ -12,8 +12,9 @@ from attnviz.maths.ranks import rank_correlations
 from attnviz.records import Head, Measure
 from ui.choice import state
 from ui.page.chart import chart
+from ui.page.waiting import is_there
 from ui.sections.effects.grid import pick
-from ui.sections.effects.screen import Screen, is_there, joined
+from ui.sections.effects.screen import Screen, joined
 from ui.words.findings import correlation_text
 from ui.work import experiments
 

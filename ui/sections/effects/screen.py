@@ -5,22 +5,16 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import streamlit as st
-
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.outcome import Outcome
-from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
-from ui.page import waiting
 from ui.page.view import View
+from ui.page.waiting import QUICK
 from ui.sections import outcome
 from ui.work import experiments
 from ui.work.jobs import Call, Job, job
 
-QUICK = 20_000
-"""Tokens of all variants up to which a page waits for its numbers, which takes about a second, instead of showing how far they
-are."""
 MEAN_TOKENS = QUICK
 """What reading the bundled sentences for the means of the heads counts for: one after another they take seconds."""
 SHARES = 2
@@ -90,23 +84,3 @@ def joined(work: Job) -> HeadEffects:
     """What the calls of a finished ablation have found, as one."""
     parts: list[HeadEffects] = work.results
     return reduce(HeadEffects.joined, parts)
-
-
-def is_there(work: Job, n_tokens: int, said: str, *, key: str) -> bool:
-    """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
-
-    Args:
-        said: what is being measured, for the line beside the bar.
-
-    Raises:
-        SelectionError, UnsupportedArchitectureError, ValueError: what the job cannot be made of; trying again would not help.
-    """
-    if not work.finished and n_tokens <= QUICK and work.is_awaited:
-        with st.spinner(f"{said} …", show_time=True):
-            work.wait()
-    if isinstance(work.error, SelectionError | UnsupportedArchitectureError | ValueError):
-        raise work.error
-    if work.finished:
-        return True
-    waiting.show_jobs([work], lambda: f"{said} …", lambda: f"Cancelled: {said.lower()}.", key=key)
-    return False

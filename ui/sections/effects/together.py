@@ -10,7 +10,8 @@ from attnviz.figures.ablation import draw_removal
 from attnviz.figures.theme import number_text
 from attnviz.records import Head
 from ui.page.chart import chart
-from ui.sections.effects.screen import Screen, is_there
+from ui.page.waiting import is_there
+from ui.sections.effects.screen import Screen
 from ui.work import experiments
 from ui.work.jobs import Job
 

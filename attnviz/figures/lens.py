@@ -1,0 +1,87 @@
+"""What a model would answer after each layer, and how near each layer's vector is to the last."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from plotly import graph_objects as go
+
+from attnviz.figures.layer_grid import Colours, draw_layer_grid
+from attnviz.figures.theme import (
+    HOVER_NUMBER,
+    LONGEST_HOVER,
+    LONGEST_LABEL,
+    SMALL_FONT_SIZE,
+    THEMES,
+    TOKEN_FONT,
+    Marks,
+    ThemeName,
+    difference_scale,
+    isolated,
+    literal,
+    shortened,
+    weight_scale,
+)
+from attnviz.records.tokens import Tokens
+
+if TYPE_CHECKING:
+    from attnviz.effects.lens import LayerSimilarities, Lens
+
+_MOST_WRITTEN = 16
+"""Tokens of a text up to which the answers stand in the cells."""
+_LONGEST_IN_CELL = 9
+
+
+def draw_lens(
+    found: "Lens", tokens: Tokens, *, picked: int | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """A cell for each layer and token: the probability of the most likely token there, which is written in it.
+
+    Args:
+        tokens: those that the answers are at.
+        picked: position of the selected token, whose column is outlined.
+    """
+    answers = [[literal(row[0]) for row in layer] for layer in found.labels]
+    hover: Marks = {
+        "text": [[shortened(one, _LONGEST_IN_CELL) for one in row] for row in answers],
+        "hovertext": [[isolated(shortened(one, LONGEST_HOVER)) for one in row] for row in answers],
+        "hovertemplate": f"layer %{{y}}, %{{x}}<br>most likely %{{hovertext}}, %{{z:{HOVER_NUMBER}}}<extra></extra>",
+    }
+    if len(tokens) <= _MOST_WRITTEN:
+        hover |= {"texttemplate": "%{text}", "textfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE}}
+    return draw_layer_grid(
+        found.probabilities[..., 0],
+        row="layer",
+        names=_names(tokens, LONGEST_HOVER),
+        written=_names(tokens, LONGEST_LABEL),
+        colours=Colours(scale=weight_scale(THEMES[theme]), low=0, high=1, title="its probability"),
+        hover=hover,
+        picked=picked,
+        theme=theme,
+    )
+
+
+def draw_layer_similarities(
+    found: "LayerSimilarities", tokens: Tokens, *, picked: int | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """A cell for each layer and token: the cosine of the vector there and the last hidden state."""
+    lowest = float(np.nanmin(found.similarities, initial=0.0))
+    palette = THEMES[theme]
+    return draw_layer_grid(
+        found.similarities,
+        row="layer",
+        names=_names(tokens, LONGEST_HOVER),
+        written=_names(tokens, LONGEST_LABEL),
+        colours=Colours(
+            scale=weight_scale(palette) if lowest >= 0 else difference_scale(palette),
+            low=0 if lowest >= 0 else -1,
+            high=1,
+            title="similarity with the last",
+        ),
+        hover={"hovertemplate": f"layer %{{y}}, %{{x}}<br>cosine %{{z:{HOVER_NUMBER}}}<extra></extra>"},
+        picked=picked,
+        theme=theme,
+    )
+
+
+def _names(tokens: Tokens, longest: int) -> list[str]:
+    return [isolated(literal(shortened(one, longest))) for one in tokens.labels]

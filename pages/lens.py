@@ -1,0 +1,51 @@
+"""What would the model answer if it stopped after each layer? The logit lens, and what each head adds to the answer."""
+
+import streamlit as st
+
+from ui.export.recipe import lens_lines
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import frame
+from ui.page.navigation import link_to, page_named
+from ui.page.waiting import is_there
+from ui.sections.lens.answers import finding, grid, note, of_token
+from ui.sections.lens.heads import heads, parts
+from ui.sections.lens.screen import look
+from ui.words.glossary import terms
+
+view = frame("Lens")
+found = st.container(key="finding")
+with errors.explained():
+    screen = look(view)
+    work = screen.lens()
+    n_tokens = len(screen.tokens) * view.trace.n_layers(view.kind)
+    if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
+        answers = work.results[0]
+        found.markdown(finding(screen, answers))
+        left, right = st.columns([3, 1], gap="medium")
+        with left:
+            grid(screen, answers)
+            st.caption(note(answers))
+        with right:
+            of_token(screen, answers)
+        with errors.explained(key="cut_direct"):
+            direct = screen.direct()
+            if is_there(direct, n_tokens, "Taking the answer apart", key="direct_act"):
+                left, right = st.columns([3, 1], gap="medium")
+                with left:
+                    heads(screen, *direct.results[0])
+                with right:
+                    parts(screen, direct.results[0][1])
+                    link_to(
+                        page_named("Effects"), label=f"What if {view.selection.place.words} were not there?"
+                    )
+        terms("Logit lens", "Direct effect", "Residual stream", "Layer", "Head")
+        take(
+            view,
+            {"lens_grid": "Answers after each layer", "lens_heads": "What each head adds"},
+            csv=answers.csv,
+            numbers="Answers",
+            python=lens_lines(view, screen.position),
+            page="Lens",
+        )
+verdict.show(view)

