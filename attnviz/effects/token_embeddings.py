@@ -75,8 +75,8 @@ class EmbeddedText:
 
     def states(
         self, vectors: Float[Tensor, "variant token d_embedding"]
-    ) -> Float[Tensor, "variant token d_model"]:
-        """The last hidden states of the family's own run on these vectors; differentiable."""
+    ) -> Float[Tensor, "variant state d_model"]:
+        """The last hidden states of the family's own run on these vectors, a decoder's where it has one; differentiable."""
         self._given, self._is_replaced = vectors, False
         n_row = len(vectors)
         inputs = {
@@ -101,7 +101,7 @@ class EmbeddedText:
         return torch.where(is_removed[..., None], self.baseline, self.vectors)
 
     def _look_up(self) -> Float[Tensor, "token d_embedding"]:
-        with torch.inference_mode(), enough_memory():
+        with torch.no_grad(), enough_memory():  # what a family keeps of this run may be differentiated later
             self._is_replaced = False
             self._network(**self._inputs)
         if self._table is None:
@@ -121,7 +121,7 @@ class EmbeddedText:
         tokenizer, weight = model.tokenizer, self._table.get_parameter("weight")
         ids = {
             "padding": tokenizer.pad_token_id,
-            "end": tokenizer.eos_token_id or tokenizer.sep_token_id,
+            "end": _end_of_text(model),
             "mask": tokenizer.mask_token_id,
         }
         least = SHORTEST * float(weight.detach().float().norm(dim=1).mean())
@@ -159,3 +159,19 @@ class EmbeddedText:
         if self._table is not None:
             return module is self._table
         return looked_up_by(asked, self.tokens.ids)
+
+
+def _end_of_text(model: "Model") -> int | None:
+    """The end token of the tokenizer, or of the configuration, which may list several."""
+    tokenizer = model.tokenizer
+    given = (
+        tokenizer.eos_token_id,
+        tokenizer.sep_token_id,
+        getattr(model.network.config, "eos_token_id", None),
+    )
+    for one in given:
+        if isinstance(one, int):
+            return one
+        if isinstance(one, list) and one:
+            return int(one[0])
+    return None
