@@ -1,1 +1,1 @@
-"""What changes the output: masks, heads switched off, states of another text, word order, scale, earlier kinds of attention."""
+"""What changes the output: masks, heads switched off, states of another text, word order, scale, earlier kinds of attention; and its tokens."""

@@ -40,7 +40,8 @@ METHODS: tuple[AttributionMethod, ...] = get_args(AttributionMethod)
 Progress = Callable[[float], None]
 
 STEPS = 64
-"""Points of the integral of integrated gradients: on the bundled model the gap is then 2e-7, the rounding of float32."""
+"""Points of the integral of integrated gradients: for the first screen's sentence the gap is then 2e-7, the rounding
+of float32."""
 
 FLOW_TOKENS = 256
 """Tokens of the longest text of which flow is computed, to one token; half as many to all tokens. On one core 12 tokens and

