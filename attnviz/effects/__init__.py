@@ -1,1 +1,1 @@
-"""What changes the output: masks, heads switched off, other states, word order, scale, earlier attention; and what it is made of."""
+"""What changes an answer, and what the answer is made of: masks, heads, states, tokens, word order, scale."""

@@ -1,0 +1,210 @@
+"""Which attribution is right for a text? Tokens taken away in the order of each, beside random orders.
+
+One concept: the deletion curve, the outcome while more and more tokens are away, and its two areas.
+
+Source: DeYoung et al. 2020, "ERASER: A Benchmark to Evaluate Rationalized NLP Models" (arXiv:1911.03429), section 4.2.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnviz.effects.input_attribution import AttributionMethod, InputAttribution
+from attnviz.effects.outcome import Outcome
+from attnviz.effects.token_embeddings import Baseline
+from attnviz.effects.token_removal import TokenRemoval, outcomes_without
+from attnviz.errors import SelectionError
+from attnviz.records import Record
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+    from attnviz.model.trace import Trace
+
+BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""Shares of the tokens that are a rationale. DeYoung et al. 2020 (arXiv:1911.03429), section 4.2."""
+
+MOST_POINTS = 10
+"""Even steps of a curve; a longer text loses several tokens in each."""
+
+N_ORDERS = 100
+"""Random orders of the chance band, so that 5 of them are on each side of it. Nearly all runs are theirs."""
+
+PERCENTILES = (5.0, 95.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeletionCurve(Record):
+    """The outcome along one method's order of the tokens, most important first."""
+
+    method: AttributionMethod
+    order: Int[np.ndarray, " step"]
+    """Positions of the tokens, most important first; special tokens are kept and not among them."""
+    removed: Float[np.ndarray, " point"]
+    """The outcome without the first tokens of the order, from none to all."""
+    kept: Float[np.ndarray, " point"]
+    """The outcome with the first tokens alone, from none to all."""
+    comprehensiveness: float
+    """Mean over the bins of direction x (outcome of the text - outcome without the first tokens): large where the order
+    begins with tokens that the outcome depends on. Equation 1 and the area over its curve."""
+    sufficiency: float
+    """Mean over the bins of direction x (outcome of the text - outcome with the first tokens alone): small where these give
+    the outcome by themselves. Equation 2 and the area over its curve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChanceBand(Record):
+    """Where 90% of random orders are: the 5th and 95th percentiles, [2, point] and pairs."""
+
+    n_orders: int
+    seed: int
+    removed: Float[np.ndarray, "2 point"]
+    kept: Float[np.ndarray, "2 point"]
+    comprehensiveness: tuple[float, float]
+    sufficiency: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Deletion(Record):
+    """The deletion curves of several methods, and those of chance."""
+
+    removal: TokenRemoval
+    base: float
+    """The outcome of the text."""
+    end: float
+    """The outcome without any token but the special ones."""
+    counts: Int[np.ndarray, " point"]
+    """Tokens that are removed or kept at each point, from 0 to all that are not special."""
+    bins: Int[np.ndarray, " bin"]
+    """Tokens of each bin; of a short text, bins of equally many tokens count once."""
+    curves: tuple[DeletionCurve, ...]
+    chance: ChanceBand
+
+    @property
+    def direction(self) -> int:
+        """1 where the text's outcome is at least that without tokens, otherwise -1, as for the change of a state.
+
+        It turns both areas so that a large comprehensiveness and a small sufficiency are good for every outcome.
+        """
+        return 1 if self.base >= self.end else -1
+
+
+def deletion_curves(
+    model: "Model",
+    trace: "Trace",
+    outcome: Outcome,
+    attributions: Sequence[InputAttribution],
+    *,
+    removal: TokenRemoval = "token_replaced",
+    baseline: Baseline | None = None,
+    bins: Sequence[float] = BINS,
+    most_points: int = MOST_POINTS,
+    n_orders: int = N_ORDERS,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Deletion:
+    """The outcome while tokens are taken away in the order of each attribution, and of random orders.
+
+    Tokens are replaced, not masked as keys, so that the last point is the baseline of integrated gradients and nothing is
+    left of a removed token. With all keys masked the bundled model's similarity of 0.78 falls only to 0.48, since the
+    mean over all tokens still reads their own states. The leave-one-out method of the same removal has an advantage here:
+    its first step is the best one by definition.
+
+    Args:
+        trace: of the text without interventions.
+        attributions: as `attnviz.effects.input_attribution.attribute_inputs` gives them, for the same text and outcome.
+        baseline: what replaces a token; None for the model's own.
+        bins: shares of the tokens, rounded up to whole tokens.
+        most_points: steps of a curve; bins add their own.
+        n_orders: random orders of the chance band; each costs a run for every point. On one core a sentence of 12 tokens
+            takes 2 s on the bundled model, 32 tokens 10 s and 64 tokens 27 s.
+        progress: called with the share that is done, 0 to 1.
+
+    Raises:
+        As `attnviz.effects.token_removal.outcomes_without`.
+        SelectionError: a text of special tokens alone.
+    """
+    among = ~trace.tokens.is_special
+    n_token = int(among.sum())
+    if not n_token:
+        raise SelectionError(
+            "Deletion curves were asked for; the text has special tokens alone, which are kept. Give a text with a word."
+        )
+    of_bins = np.unique([min(n_token, max(1, ceil(share * n_token))) for share in bins])
+    counts = _counts(n_token, most_points, of_bins)
+    base, end = outcomes_without(
+        model, trace, outcome, np.stack([np.zeros_like(among), among]), removal, baseline=baseline
+    )
+    direction = 1 if base >= end else -1
+
+    orders = [one.order(among, direction) for one in attributions]
+    random = np.random.default_rng(seed)
+    drawn = [random.permutation(np.flatnonzero(among)) for _ in range(n_orders)]
+    sets = [_first(order, counts, among) for order in orders]
+    sets += [among & ~one for one in sets]  # the first tokens alone
+    sets += [_first(order, counts, among) for order in drawn]
+    outcomes = outcomes_without(
+        model, trace, outcome, np.concatenate(sets), removal, baseline=baseline, progress=progress
+    ).reshape(len(sets), len(counts))
+
+    def area(curve: Float[np.ndarray, "*order point"]) -> Float[np.ndarray, "*order"]:
+        return np.asarray((direction * (base - curve[..., np.searchsorted(counts, of_bins)])).mean(axis=-1))
+
+    n_method = len(orders)
+    removed, kept, by_chance = np.split(outcomes, [n_method, 2 * n_method])
+    # without the first k of a random order are the last n - k of it alone, and its reverse is as random
+    kept_by_chance = by_chance[:, ::-1]
+    return Deletion(
+        removal=removal,
+        base=float(base),
+        end=float(end),
+        counts=counts,
+        bins=of_bins,
+        curves=tuple(
+            DeletionCurve(
+                method=one.method,
+                order=orders[number],
+                removed=removed[number].copy(),
+                kept=kept[number].copy(),
+                comprehensiveness=float(area(removed[number])),
+                sufficiency=float(area(kept[number])),
+            )
+            for number, one in enumerate(attributions)
+        ),
+        chance=ChanceBand(
+            n_orders=n_orders,
+            seed=seed,
+            removed=_band(by_chance),
+            kept=_band(kept_by_chance),
+            comprehensiveness=_pair(area(by_chance)),
+            sufficiency=_pair(area(kept_by_chance)),
+        ),
+    )
+
+
+def _counts(n_token: int, most_points: int, bins: Int[np.ndarray, " bin"]) -> Int[np.ndarray, " point"]:
+    """Numbers of tokens from 0 to all, those of the bins among them; with each k also n - k."""
+    even = np.rint(np.linspace(0, n_token, min(n_token, most_points) + 1)).astype(np.int64)
+    asked = np.concatenate([even, bins])
+    return np.unique(np.concatenate([asked, n_token - asked]))
+
+
+def _first(
+    order: Int[np.ndarray, " step"], counts: Int[np.ndarray, " point"], among: Bool[np.ndarray, " token"]
+) -> Bool[np.ndarray, "point token"]:
+    """True for the first tokens of an order, as many as each count."""
+    rank = np.full(len(among), len(among))
+    rank[order] = np.arange(len(order))
+    return np.asarray(rank < counts[:, None])
+
+
+def _band(curves: Float[np.ndarray, "order point"]) -> Float[np.ndarray, "2 point"]:
+    return np.asarray(np.percentile(curves, PERCENTILES, axis=0), dtype=np.float32)
+
+
+def _pair(areas: Float[np.ndarray, " order"]) -> tuple[float, float]:
+    low, high = np.percentile(areas, PERCENTILES)
+    return float(low), float(high)

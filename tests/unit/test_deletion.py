@@ -1,0 +1,136 @@
+"""Deletion curves: their ends, their areas written out, and how often chance is inside its own band."""
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.effects.deletion import deletion_curves
+from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
+from attnviz.effects.outcome import Similarity, TokenState
+from attnviz.effects.token_removal import TOKEN_REMOVALS, outcomes_without
+
+TEXT, OTHER = "I was watching the door when it opened", Similarity(text="the cat sat on a mat")
+TOLERANCE = 2e-5  # float32, rows of a batch summed in another order than one alone
+
+
+def given(trace, values):
+    """An attribution with these numbers; they may be any."""
+    return InputAttribution(method="integrated_gradients", values=np.asarray(values, dtype=np.float32))
+
+
+def is_in(tokens, positions):
+    return np.isin(np.arange(len(tokens)), positions)
+
+
+@pytest.mark.parametrize("removal", TOKEN_REMOVALS)
+@pytest.mark.parametrize("outcome", [OTHER, TokenState(position=4)])
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_every_point_is_a_run_of_its_own(tiny_model, name, outcome, removal):
+    model = tiny_model(name)
+    trace = model.trace(TEXT if name == "bert" else "a door")
+    tokens = trace.tokens
+    values = np.random.default_rng(0).normal(size=len(tokens))
+    found = deletion_curves(model, trace, outcome, [given(trace, values)], removal=removal, n_orders=3)
+    (curve,) = found.curves
+    words = np.flatnonzero(~tokens.is_special)
+    assert curve.order.tolist() == sorted(words, key=lambda one: -values[one] * found.direction)
+    assert found.counts[0] == 0 and found.counts[-1] == len(words)
+
+    def alone(positions):
+        return outcomes_without(model, trace, outcome, is_in(tokens, positions)[None], removal)[0]
+
+    for point, count in enumerate(found.counts):
+        assert curve.removed[point] == pytest.approx(alone(curve.order[:count]), abs=TOLERANCE)
+        assert curve.kept[point] == pytest.approx(alone(curve.order[count:]), abs=TOLERANCE)
+    for band in (found.chance.removed, found.chance.kept):
+        assert (band[0] <= band[1]).all()
+    unchanged, nothing = alone([]), alone(words)
+    assert (curve.removed[0], curve.removed[-1]) == pytest.approx((unchanged, nothing), abs=TOLERANCE)
+    assert (curve.kept[0], curve.kept[-1]) == pytest.approx((nothing, unchanged), abs=TOLERANCE)
+    assert (found.base, found.end) == pytest.approx((unchanged, nothing), abs=TOLERANCE)
+    assert found.direction == (1 if unchanged >= nothing else -1)
+
+
+@pytest.mark.parametrize("outcome", [OTHER, TokenState(position=4)])
+def test_areas_are_means_over_the_bins(tiny_model, outcome):
+    """8 words: 1%, 5% and 10% are one word, 20% two and 50% four."""
+    bert = tiny_model("bert")
+    trace = bert.trace(TEXT)
+    found = deletion_curves(bert, trace, outcome, [given(trace, np.arange(10.0))], n_orders=3)
+    assert found.bins.tolist() == [1, 2, 4]
+    (curve,) = found.curves
+    places = [found.counts.tolist().index(count) for count in (1, 2, 4)]
+    drop = [found.direction * (found.base - curve.removed[one]) for one in places]
+    left = [found.direction * (found.base - curve.kept[one]) for one in places]
+    assert curve.comprehensiveness == pytest.approx(np.mean(drop), abs=1e-6)
+    assert curve.sufficiency == pytest.approx(np.mean(left), abs=1e-6)
+    assert found.direction == (1 if isinstance(outcome, Similarity) and found.base >= found.end else -1)
+
+
+@pytest.mark.parametrize("n_word", [1, 2, 7, 23, 100])
+def test_counts_go_from_none_to_all(n_word):
+    from attnviz.effects.deletion import _counts
+
+    bins = np.array([1, max(1, n_word // 2)])
+    counts = _counts(n_word, 10, bins)
+    assert counts[0] == 0 and counts[-1] == n_word and set(bins) <= set(counts)
+    assert (np.diff(counts) > 0).all() and counts.tolist() == (n_word - counts)[::-1].tolist()
+    assert len(counts) <= 11 + 2 * len(bins)
+
+
+def test_chance_is_inside_its_band_nine_times_of_ten(tiny_model):
+    """Other random orders than those of the band: at every point about 90% are inside, and their areas too."""
+    bert = tiny_model("bert")
+    trace = bert.trace("I was watching the door when it opened , the cat sat on a mat")
+    random = np.random.default_rng(7)
+    drawn = [given(trace, random.permutation(len(trace.tokens))) for _ in range(200)]
+    found = deletion_curves(bert, trace, OTHER, drawn, n_orders=400, seed=1)
+    between = slice(
+        2, -2
+    )  # with all words but one there are only 14 sets, whose outcomes are the percentiles
+    for name in ("removed", "kept"):
+        low, high = getattr(found.chance, name)
+        curves = np.stack([getattr(one, name) for one in found.curves])
+        inside = ((low - 1e-6 <= curves) & (curves <= high + 1e-6)).mean(axis=0)
+        assert (inside[between] > 0.8).all() and (inside[between] < 0.98).all()
+    for name in ("comprehensiveness", "sufficiency"):
+        low, high = getattr(found.chance, name)
+        inside = np.mean([low <= getattr(one, name) <= high for one in found.curves])
+        assert 0.82 < inside < 0.97
+
+
+def test_the_same_seed_is_the_same_band(tiny_model):
+    bert = tiny_model("bert")
+    trace = bert.trace(TEXT)
+    one, same, other = (
+        deletion_curves(bert, trace, OTHER, [], n_orders=5, seed=seed).chance.removed for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+
+
+def test_a_good_order_is_above_chance_and_its_reverse_below(embedded, door_trace):
+    """On the bundled model, where replacing "door" and "opened" first costs the most similarity."""
+    outcome = Similarity(text="The door swung open while I looked on.")
+    (good,) = attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"])
+    told = []
+    found = deletion_curves(
+        embedded, door_trace, outcome, [good, given(door_trace, -good.values)], progress=told.append
+    )
+    best, worst = found.curves
+    assert best.comprehensiveness > found.chance.comprehensiveness[1]
+    assert best.sufficiency < found.chance.sufficiency[0]
+    assert worst.comprehensiveness < found.chance.comprehensiveness[0]
+    assert worst.sufficiency > found.chance.sufficiency[1]
+    assert told == sorted(told) and told[-1] == 1
+    assert (found.removal, found.direction, found.chance.n_orders) == ("token_replaced", 1, 100)
+
+
+def test_a_text_without_words(tiny_model):
+    from dataclasses import replace
+
+    bert = tiny_model("bert")
+    trace = bert.trace("a")
+    tokens = replace(trace.tokens, is_special=np.ones(len(trace.tokens), dtype=bool))
+    with pytest.raises(attnviz.SelectionError, match="special tokens alone"):
+        deletion_curves(bert, replace(trace, tokens=tokens), OTHER, [])
