@@ -103,6 +103,8 @@ def meaning(view: View, key: str) -> str:
         "effects_ablations": "a point for each head; dotted line: equal effects",
         "lens_grid": "cell colour: probability of the most likely token after each layer, or similarity with the last state",
         "lens_heads": "cells: what each head adds to the answer directly",
+        "inputs_sheet": "cell colour: what a token adds to the outcome, each column on a scale of its own",
+        "inputs_deletion": "lines: outcome while tokens are away, most important first; band: 90% of random orders",
         "patching_shares": "cell colour: share of the difference in outcome; ▲: the sentences differ",
         "shuffled_with": "bar height: change of each token's last hidden state by another order, 1 − cosine",
     }.get(key, "")

@@ -165,6 +165,27 @@ def lens_lines(view: View, position: int) -> str:
     )
 
 
+def inputs_lines(view: View, outcome: object) -> str:
+    """Python that attributes the outcome to the tokens, as on the page Inputs, and takes them away in each order."""
+    return "\n".join(
+        [
+            "import attnviz",
+            "from attnviz.effects.deletion import deletion_curves",
+            "from attnviz.effects.input_attribution import attribute_inputs",
+            "from attnviz.effects.outcome import outcome_from",
+            *_model_lines(view),
+            f"outcome = outcome_from({str(outcome)!r})",
+            "found = attribute_inputs(model, trace, outcome)",
+            "for one in found:",
+            "    print(one.method, one.values)",
+            f"deletion = deletion_curves(model, trace, outcome, found, seed={view.selection.seed})",
+            "for one in deletion.curves:",
+            "    print(one.method, one.comprehensiveness, one.sufficiency)",
+            "",
+        ]
+    )
+
+
 def _model_lines(view: View) -> list[str]:
     """The model and the trace, also where the trace on screen is a bundle's."""
     lines = _trace_lines(view)

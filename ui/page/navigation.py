@@ -109,6 +109,12 @@ PAGES = (
         question="What would the model answer if it stopped after each layer?",
     ),
     Page(
+        name="Inputs",
+        group="Effects",
+        icon="manage_search",
+        question="Which tokens does the outcome rest on?",
+    ),
+    Page(
         name="Door experiment",
         group="Learn",
         icon="door_front",

@@ -10,12 +10,14 @@ from cachetools import LRUCache, cached
 from attnviz.effects import ablation, cell_effects, patching
 from attnviz.effects.ablation import Ablation, HeadEffects, Means, Progress, Removal
 from attnviz.effects.cell_effects import CellEffects
+from attnviz.effects.deletion import Deletion, deletion_curves
+from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
 from attnviz.effects.lens import LayerSimilarities, Lens, layer_similarities
 from attnviz.effects.lens import lens as attnviz_lens
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
 from attnviz.effects.outcome import measured, outcome_from
 from attnviz.effects.patching import Carried, PatchEffects
-from attnviz.errors import UnsupportedArchitectureError
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.maps.collection import bundled
 from attnviz.model.predictions import predict
 from attnviz.model.trace import Trace
@@ -134,13 +136,36 @@ def lens(name: str, trace: Trace) -> Lens | LayerSimilarities:
 def direct_effects(name: str, trace: Trace, position: int) -> tuple[str | None, DirectEffects]:
     """What each part of the model adds to the logit of its own answer at a token, with that answer.
 
-    Where there is no language head, or one that is not linear (BERT's), to the length of the last hidden state, with None.
+    Where there is no language head, one that is not linear (BERT's), or an answer that the vocabulary has no entry for, to the
+    length of the last hidden state, with None.
     """
     model = with_model.own(name)
     if model.head is not None:
         answer = model.spellings(int(predict(model, trace, position, top=1).ids[0]))[0]
         try:
             return answer, attribute_token(model, trace, position, answer)
-        except UnsupportedArchitectureError:
+        except (SelectionError, UnsupportedArchitectureError):
             pass  # the state's parts say why where they are not known either
     return None, attribute_state(model, trace, position)
+
+
+def attribute(
+    name: str, trace: Trace, outcome: str, *, progress: Progress | None = None
+) -> tuple[InputAttribution, ...]:
+    """How much each token counts, as `attnviz.effects.input_attribution.attribute_inputs`."""
+    return attribute_inputs(with_model.own(name), trace, outcome_from(outcome), progress=progress)
+
+
+def delete(
+    name: str,
+    trace: Trace,
+    outcome: str,
+    attributions: Sequence[InputAttribution],
+    *,
+    seed: int,
+    progress: Progress | None = None,
+) -> Deletion:
+    """The outcome while tokens are taken away, as `attnviz.effects.deletion.deletion_curves`."""
+    return deletion_curves(
+        with_model.own(name), trace, outcome_from(outcome), attributions, seed=seed, progress=progress
+    )

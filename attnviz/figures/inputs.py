@@ -1,0 +1,177 @@
+"""How much each token counts for an outcome by several methods, and the outcome while tokens are taken away."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from plotly import graph_objects as go
+
+from attnviz.figures.theme import (
+    HOVER_NUMBER,
+    LONGEST_HOVER,
+    LONGEST_LABEL,
+    SMALL_FONT_SIZE,
+    THEMES,
+    TOKEN_FONT,
+    Marks,
+    Theme,
+    ThemeName,
+    axis_title,
+    base_layout,
+    difference_scale,
+    figure_of,
+    isolated,
+    literal,
+    outline,
+    shortened,
+    weight_text,
+)
+from attnviz.records.tokens import Tokens
+
+if TYPE_CHECKING:
+    from attnviz.effects.deletion import Deletion
+    from attnviz.effects.input_attribution import AttributionMethod, InputAttribution
+
+_ROW, _TOP = 24, 110  # px
+_MOST_WRITTEN = 40
+"""Tokens up to which numbers stand in the cells."""
+_CURVES_HEIGHT = 380
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star")
+
+
+def draw_attributions(
+    found: "Sequence[InputAttribution]",
+    tokens: Tokens,
+    names: "Mapping[AttributionMethod, str]",
+    *,
+    picked: int | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """A row for each token, a column for each method, each column on a scale of its own; custom data are token and method.
+
+    Args:
+        names: of the methods, as they are written above the columns.
+        picked: position of the selected token, whose row is outlined.
+    """
+    palette = THEMES[theme]
+    values = np.stack([one.values for one in found], axis=1)
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    shares = values / np.where(largest > 0, largest, 1)
+    n_token, n_method = values.shape
+    rows = [
+        f"{isolated(literal(shortened(one, LONGEST_HOVER)))}·{at}" for at, one in enumerate(tokens.labels)
+    ]
+    columns = [names[one.method] for one in found]
+    cells: Marks = dict(
+        type="heatmap",
+        x=columns,
+        y=rows,
+        z=shares,
+        zmin=-1,
+        zmax=1,
+        colorscale=difference_scale(palette),
+        showscale=False,
+        xgap=1,
+        ygap=1,
+        customdata=np.stack(
+            np.meshgrid(np.arange(n_token), np.arange(n_method), indexing="ij"), axis=-1
+        ).tolist(),
+        text=[[weight_text(float(one)) for one in row] for row in values],
+        hovertemplate="%{y}<br>%{x}: %{text}<extra></extra>",
+    )
+    if n_token <= _MOST_WRITTEN:
+        cells |= {"texttemplate": "%{text}", "textfont": {"size": SMALL_FONT_SIZE}}
+    axis = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
+    step = max(1, -(-n_token // 64))
+    framed = []
+    if picked is not None:
+        framed = [outline((-0.5, n_method - 0.5), (picked - 0.5, picked + 0.5), palette.picked, width=2)]
+    return figure_of(
+        cells,
+        base_layout(
+            palette,
+            height=min(_TOP + _ROW * n_token, 900),
+            margin={"l": 8, "r": 8, "t": 8, "b": 8},
+            xaxis={**axis, "side": "top", "tickangle": -30, "automargin": True},
+            yaxis={
+                **axis,
+                "type": "category",
+                "range": [n_token - 0.5, -0.5],
+                "tickmode": "array",
+                "tickvals": rows[::step],
+                "ticktext": [isolated(literal(shortened(one, LONGEST_LABEL))) for one in tokens.labels][
+                    ::step
+                ],
+                "automargin": True,
+                "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+            },
+            shapes=framed,
+        ),
+    )
+
+
+def draw_deletion(
+    found: "Deletion", names: "Mapping[AttributionMethod, str]", *, outcome: str, theme: ThemeName = "light"
+) -> go.Figure:
+    """A line for each method: the outcome while its first tokens are away; the band holds 90% of random orders.
+
+    Args:
+        outcome: name of the outcome's number, written beside the axis.
+    """
+    palette = THEMES[theme]
+    band: list[Marks] = [
+        dict(
+            type="scatter",
+            mode="lines",
+            name="chance (90%)",
+            x=np.concatenate([found.counts, found.counts[::-1]]),
+            y=np.concatenate([found.chance.removed[0], found.chance.removed[1][::-1]]),
+            fill="toself",
+            fillcolor=palette.edge,
+            opacity=0.7,
+            line={"width": 0},
+            hoverinfo="skip",
+        )
+    ]
+    lines = [
+        dict(
+            type="scatter",
+            mode="lines+markers",
+            name=names[one.method],
+            x=found.counts,
+            y=one.removed,
+            line={
+                "color": palette.groups[number % len(palette.groups)],
+                "width": 2,
+                "dash": _DASHES[number % len(_DASHES)],
+            },
+            marker={"size": 7, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
+            hovertemplate=f"{names[one.method]}, %{{x}} away: %{{y:{HOVER_NUMBER}}}<extra></extra>",
+            cliponaxis=False,
+        )
+        for number, one in enumerate(found.curves)
+    ]
+    return figure_of(
+        band + lines,
+        base_layout(
+            palette,
+            height=_CURVES_HEIGHT,
+            margin={"l": 8, "r": 16, "t": 8, "b": 8},
+            xaxis={**_axis(palette), "title": axis_title("tokens that are away", palette.quiet)},
+            yaxis={**_axis(palette), "title": axis_title(outcome, palette.quiet)},
+            showlegend=True,
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        ),
+    )
+
+
+def _axis(palette: Theme) -> dict[str, object]:
+    return {
+        "showgrid": True,
+        "zeroline": False,
+        "gridcolor": palette.edge,
+        "automargin": True,
+        "fixedrange": True,
+        "tickfont": {"size": SMALL_FONT_SIZE},
+    }

@@ -1,0 +1,53 @@
+"""Which tokens does the outcome rest on? Seven methods on one sheet, and which of them is right for this sentence."""
+
+from functools import partial
+
+import streamlit as st
+
+from ui.export.recipe import inputs_lines
+from ui.export.take import take
+from ui.page import errors, verdict
+from ui.page.frame import frame
+from ui.page.waiting import is_there
+from ui.sections import outcome
+from ui.sections.inputs.deletion import curves, table
+from ui.sections.inputs.screen import look
+from ui.sections.inputs.sheet import as_csv, finding, note, sheet
+from ui.words.glossary import terms
+from ui.words.literal import literal
+
+view = frame("Inputs")
+found = st.container(key="finding")
+with errors.explained():
+    chosen = outcome.outcome_of(view)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
+        outcome.controls(view, chosen)
+    screen = look(view, chosen)
+    work = screen.attributions()
+    if is_there(work, screen.n_attributed, "Attributing the outcome to the tokens", key="inputs_act"):
+        attributions = work.results[0]
+        found.markdown(finding(screen, attributions))
+        sheet(screen, attributions)
+        st.caption(literal(note(screen, attributions)))
+        st.subheader("Which method is right for this sentence?", anchor=False)
+        with errors.explained(key="cut_deletion"):
+            taken = screen.deletion(attributions)
+            if is_there(taken, screen.n_deleted, "Taking tokens away", key="deletion_act"):
+                left, right = st.columns([3, 2], gap="medium")
+                with left:
+                    curves(screen, taken.results[0])
+                with right:
+                    table(taken.results[0])
+        terms(
+            "Attribution", "Integrated gradients", "Attention flow", "Rollout", "Norm-based weight", "Outcome"
+        )
+        take(
+            view,
+            {"inputs_sheet": "Attributions", "inputs_deletion": "Deletion curves"},
+            csv=partial(as_csv, screen, attributions),
+            numbers="Attributions",
+            python=inputs_lines(view, chosen),
+            about=f"outcome: {screen.measured}",
+            page="Inputs",
+        )
+verdict.show(view)
