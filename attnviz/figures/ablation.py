@@ -202,6 +202,7 @@ def _axis(palette: Theme) -> dict[str, object]:
     return {
         "showgrid": True,
         "zeroline": False,
+        "exponentformat": "power",  # not the prefix of a unit, as in "20µ"
         "gridcolor": palette.edge,
         "automargin": True,
         "fixedrange": True,

@@ -20,9 +20,7 @@ from attnviz.errors import SelectionError, TextTooLongError, UnsupportedArchitec
 from attnviz.model.loading import Model
 from attnviz.model.tokenization import labels_of
 from attnviz.records import Record, Tokens
-
-MOST_WRITTEN = 50
-"""Tokens that a page lets a model write."""
+from attnviz.records.table import table_csv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,6 +45,18 @@ class Continuation(Record):
     def written(self) -> tuple[str, ...]:
         """Labels of the tokens that were written."""
         return self.tokens.labels[self.n_read :]
+
+    def csv(self) -> bytes:
+        """A line for every token that was written: its probability, and the candidates with theirs."""
+        top = self.candidate_probabilities.shape[1]
+        header = ["step", "position", "written", "probability"]
+        header += [f"{what} {rank}" for rank in range(1, top + 1) for what in ("candidate", "probability")]
+        rows = []
+        for step, label in enumerate(self.written):
+            pairs = zip(self.candidates[step], self.candidate_probabilities[step], strict=True)
+            row = [step + 1, self.n_read + step, label, self.probabilities[step]]
+            rows.append([*row, *(one for pair in pairs for one in pair)])
+        return table_csv(header, rows)
 
 
 def continue_text(

@@ -32,6 +32,7 @@ CHARTS = {
     "effects": ("effects_greedy", "effects_cells", "effects_removal", "effects_ablations"),
     "patching": ("patching_shares",),
     "lens": ("lens_grid",),
+    "generation": (),
     "inputs": ("inputs_sheet", "inputs_deletion"),
     "door_experiment": ("matrix", "ranking", "door_map", "door_map_other"),
     "step_by_step": ("step_pair",),

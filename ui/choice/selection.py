@@ -14,18 +14,21 @@ from attnviz.figures.theme import Colour
 from attnviz.maps.layouts import LARGEST_SEED
 from attnviz.model.catalogue import default_model, offers
 from attnviz.records import KINDS, Head, Unit
+from ui.choice.experiment_settings import (
+    EffectsSettings,
+    GenerationSettings,
+    OutcomeSettings,
+    PatchingSettings,
+)
 from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, written
 from ui.choice.map_settings import JointMapSettings, MapSettings
 from ui.choice.presets import first_screen
 from ui.choice.settings import (
-    EffectsSettings,
     FlowSettings,
     GridSettings,
     MaskSettings,
-    OutcomeSettings,
     PairList,
     PartnerB,
-    PatchingSettings,
     ScalingSettings,
 )
 from ui.words.findings import MEASURES_HELP, SHOWN_NAMES
@@ -170,6 +173,7 @@ class Selection:
     outcome: OutcomeSettings = field(default_factory=OutcomeSettings)
     effects: EffectsSettings = field(default_factory=EffectsSettings)
     patching: PatchingSettings = field(default_factory=PatchingSettings)
+    generation: GenerationSettings = field(default_factory=GenerationSettings)
     b: PartnerB = field(default_factory=PartnerB)
 
     @property

@@ -6,9 +6,7 @@ Names in a link are the names of the fields, after the record's ``PREFIX``.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from attnviz.effects.ablation import Ablation
 from attnviz.effects.masks import MaskName
-from attnviz.effects.patching import Carried
 from attnviz.effects.scaling import LARGEST_D_K, SCALES
 from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, STATISTICS
 from attnviz.records import AllHeads, Head
@@ -294,67 +292,3 @@ class ScalingSettings:
         ),
     ] = None
     """None for as many as the head has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeSettings:
-    """The number of a forward pass that experiments have an effect on."""
-
-    PREFIX: ClassVar = ""
-
-    outcome: Annotated[
-        str,
-        Text(
-            title="Outcome",
-            help="The number that is measured: similarity:another sentence; state: or length: and the position of a token; "
-            "answer: with position and token; or class: with a label.",
-        ),
-    ] = ""
-    """As `attnviz.effects.outcome.outcome_from` reads it; empty for the similarity with a sentence that differs by one
-    word."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectsSettings:
-    """How heads are switched off."""
-
-    PREFIX: ClassVar = ""
-
-    ablation: Annotated[
-        Ablation,
-        Word(
-            names={"zero": "Zeros", "mean": "Its mean"},
-            title="While it is off, a head gives",
-            help="Puts zeros in place of a head's output, or its mean output over the bundled sentences.",
-        ),
-    ] = "zero"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchingSettings:
-    """The sentence whose states are carried over, and which of them."""
-
-    PREFIX: ClassVar = "patch_"
-
-    text: Annotated[
-        str,
-        Text(
-            title="Sentence whose states are carried over",
-            help="Carries the hidden states of this sentence into the run of the sentence above; both need the same "
-            "number of tokens.",
-        ),
-    ] = ""
-    """Empty for the sentence with one word exchanged."""
-    carried: Annotated[
-        Carried,
-        Word(
-            names={
-                "layer": "Residual stream",
-                "attention": "Attention output",
-                "heads": "Heads",
-            },
-            title="Carried over",
-            help="Carries the hidden state after each layer, the output of each layer's attention, or that of each head of the "
-            "selected layer.",
-        ),
-    ] = "layer"

@@ -186,6 +186,26 @@ def inputs_lines(view: View, outcome: object) -> str:
     )
 
 
+def generation_lines(view: View) -> str:
+    """Python that continues the sentence, as on the page Generation, and draws the selected head over all of it."""
+    selection, chosen = view.selection, view.selection.generation
+    named: dict[str, object] = {"n_tokens": chosen.tokens}
+    if chosen.temperature:
+        named |= {"temperature": chosen.temperature, "seed": selection.seed}
+    return "\n".join(
+        [
+            "import attnviz",
+            "from attnviz.model.continuation import continue_text",
+            *_model_lines(view),
+            f"found = continue_text(model, {selection.text!r}, {_named(named)})",
+            "print(found.written)",
+            "written = model.trace_tokens(found.tokens)",
+            f"attnviz.figures.draw_heatmap(written, {_call(*selection.place)}).show()",
+            "",
+        ]
+    )
+
+
 def _model_lines(view: View) -> list[str]:
     """The model and the trace, also where the trace on screen is a bundle's."""
     lines = _trace_lines(view)

@@ -61,6 +61,12 @@ PAGES = (
         question="Where does the attention of one head, or of several, go?",
     ),
     Page(
+        name="Generation",
+        group="Look",
+        icon="edit_note",
+        question="What does a decoder read while it writes?",
+    ),
+    Page(
         name="Find a head",
         group="Compare",
         icon="search",

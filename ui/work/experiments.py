@@ -19,6 +19,7 @@ from attnviz.effects.outcome import measured, outcome_from
 from attnviz.effects.patching import Carried, PatchEffects
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.maps.collection import bundled
+from attnviz.model.continuation import Continuation, continue_text
 from attnviz.model.predictions import predict
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind
@@ -169,3 +170,20 @@ def delete(
     return deletion_curves(
         with_model.own(name), trace, outcome_from(outcome), attributions, seed=seed, progress=progress
     )
+
+
+def write(
+    name: str,
+    text: str,
+    *,
+    n_tokens: int,
+    temperature: float,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Continuation, Trace]:
+    """What a decoder writes after a text, and the trace of it all, which holds the attention of every step."""
+    model = with_model.own(name)
+    found = continue_text(
+        model, text, n_tokens=n_tokens, temperature=temperature, seed=seed, progress=progress
+    )
+    return found, model.trace_tokens(found.tokens)

@@ -1,0 +1,104 @@
+"""What the pages of experiments let people choose: what is measured, changed, carried over or written.
+
+Names in a link are the names of the fields, after the record's ``PREFIX``.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from attnviz.effects.ablation import Ablation
+from attnviz.effects.patching import Carried
+from ui.choice.fields import Number, Text, Word
+
+MOST_WRITTEN = 50
+"""Tokens that a page lets a model write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeSettings:
+    """The number of a forward pass that experiments have an effect on."""
+
+    PREFIX: ClassVar = ""
+
+    outcome: Annotated[
+        str,
+        Text(
+            title="Outcome",
+            help="The number that is measured: similarity:another sentence; state: or length: and the position of a token; "
+            "answer: with position and token; or class: with a label.",
+        ),
+    ] = ""
+    """As `attnviz.effects.outcome.outcome_from` reads it; empty for the similarity with a sentence that differs by one
+    word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectsSettings:
+    """How heads are switched off."""
+
+    PREFIX: ClassVar = ""
+
+    ablation: Annotated[
+        Ablation,
+        Word(
+            names={"zero": "Zeros", "mean": "Its mean"},
+            title="While it is off, a head gives",
+            help="Puts zeros in place of a head's output, or its mean output over the bundled sentences.",
+        ),
+    ] = "zero"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchingSettings:
+    """The sentence whose states are carried over, and which of them."""
+
+    PREFIX: ClassVar = "patch_"
+
+    text: Annotated[
+        str,
+        Text(
+            title="Sentence whose states are carried over",
+            help="Carries the hidden states of this sentence into the run of the sentence above; both need the same "
+            "number of tokens.",
+        ),
+    ] = ""
+    """Empty for the sentence with one word exchanged."""
+    carried: Annotated[
+        Carried,
+        Word(
+            names={
+                "layer": "Residual stream",
+                "attention": "Attention output",
+                "heads": "Heads",
+            },
+            title="Carried over",
+            help="Carries the hidden state after each layer, the output of each layer's attention, or that of each head of the "
+            "selected layer.",
+        ),
+    ] = "layer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationSettings:
+    """What a decoder writes after the sentence, and the step that is shown."""
+
+    PREFIX: ClassVar = "write_"
+
+    tokens: Annotated[
+        int,
+        Number(1, MOST_WRITTEN, title="Tokens", help="Writes at most so many tokens after the sentence."),
+    ] = 20
+    temperature: Annotated[
+        float,
+        Number(
+            0,
+            2,
+            step=0.1,
+            title="Temperature",
+            help="Draws each token with the random seed, from probabilities that are the flatter the higher it is; 0 writes the "
+            "most likely token.",
+        ),
+    ] = 0.0
+    step: Annotated[
+        int, Number(1, MOST_WRITTEN, title="Step", help="Shows what was read when this token was written.")
+    ] = 1
