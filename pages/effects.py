@@ -1,6 +1,7 @@
 """What if a head were not there? Every head switched off in turn, and what happens to an outcome."""
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from ui.export.recipe import effects_lines
 from ui.export.take import take
@@ -35,16 +36,17 @@ with errors.explained():
         with right:
             ranking(screen, effects)
             link_to(page_named("Attention"), label=f"See the attention of {view.selection.place.words}")
+        drawn: dict[str, Figure | None] = {}
         left, right = st.columns(2, gap="medium")
         with left, errors.explained(key="cut_greedy"):
-            greedy(screen)
+            drawn["Heads off one by one"] = greedy(screen)
         with right, errors.explained(key="cut_cells"):
-            weights_and_effects(screen)
+            drawn["Weights and effects"] = weights_and_effects(screen)
         left, right = st.columns(2, gap="medium")
         with left, errors.explained(key="cut_removal"):
-            all_heads(screen, effects)
+            drawn["All heads off one by one"] = all_heads(screen, effects)
         with right, errors.explained(key="cut_ablations"):
-            zeros_and_means(screen, effects)
+            drawn["Zeros and means"] = zeros_and_means(screen, effects)
         terms("Head", "Ablation", "Outcome", "Weight", "Norm-based weight")
         take(
             view,
@@ -59,6 +61,7 @@ with errors.explained():
             numbers="Effects",
             python=effects_lines(view, screen.outcome),
             about=screen.measured,
+            drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
             page="Effects",
         )
 verdict.show(view)

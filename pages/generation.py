@@ -28,7 +28,7 @@ if can_write(view):
             strip(screen)
             left, right = st.columns([3, 1], gap="medium")
             with left:
-                attention(screen)
+                drawn = attention(screen)
             with right:
                 candidates(screen)
                 take_over(screen)
@@ -41,6 +41,7 @@ if can_write(view):
                 numbers="Written tokens",
                 python=generation_lines(view),
                 about=f"{len(continuation.written)} tokens written",
+                drawn=lambda: {"Attention over what was written": drawn},
                 page="Generation",
             )
 else:

@@ -27,7 +27,7 @@ with errors.explained():
     if is_there(work, screen.n_attributed, "Attributing the outcome to the tokens", key="inputs_act"):
         attributions = work.results[0]
         found.markdown(finding(screen, attributions))
-        sheet(screen, attributions)
+        drawn = {"Attributions": sheet(screen, attributions)}
         st.caption(literal(note(screen, attributions)))
         st.subheader("Which method is right for this sentence?", anchor=False)
         with errors.explained(key="cut_deletion"):
@@ -35,7 +35,7 @@ with errors.explained():
             if is_there(taken, screen.n_deleted, "Taking tokens away", key="deletion_act"):
                 left, right = st.columns([3, 2], gap="medium")
                 with left:
-                    curves(screen, taken.results[0])
+                    drawn["Deletion curves"] = curves(screen, taken.results[0])
                 with right:
                     table(taken.results[0])
         terms(
@@ -48,6 +48,7 @@ with errors.explained():
             numbers="Attributions",
             python=inputs_lines(view, chosen),
             about=f"outcome: {screen.measured}",
+            drawn=lambda: drawn,
             page="Inputs",
         )
 verdict.show(view)

@@ -24,7 +24,7 @@ with errors.explained():
         found.markdown(finding(screen, answers))
         left, right = st.columns([3, 1], gap="medium")
         with left:
-            grid(screen, answers)
+            drawn = grid(screen, answers)
             st.caption(note(answers))
         with right:
             of_token(screen, answers)
@@ -46,6 +46,7 @@ with errors.explained():
             csv=answers.csv,
             numbers="Answers",
             python=lens_lines(view, screen.position),
+            drawn=lambda: {"Answers after each layer": drawn},
             page="Lens",
         )
 verdict.show(view)

@@ -26,7 +26,7 @@ with errors.explained():
     if is_there(work, n_tokens, "Carrying states over", key="patching_act"):
         shares = joined(work)
         found.markdown(f"**{literal(finding(screen, shares))}**")
-        heatmap(screen, shares)
+        drawn = heatmap(screen, shares)
         st.caption(note(screen, shares))
         terms("Activation patching", "Residual stream", "Outcome", "Layer", "Head")
         take(
@@ -36,6 +36,7 @@ with errors.explained():
             numbers="Shares",
             python=patching_lines(view, outcome, text_of_donor(view)),
             about=f"states carried over from: {text_of_donor(view)}; outcome: {screen.measured}",
+            drawn=lambda: {"Shares of the difference": drawn},
             page="Patching",
         )
 verdict.show(view)

@@ -18,6 +18,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    cell_text,
     difference_scale,
     figure_of,
     isolated,
@@ -77,8 +78,9 @@ def draw_attributions(
         customdata=np.stack(
             np.meshgrid(np.arange(n_token), np.arange(n_method), indexing="ij"), axis=-1
         ).tolist(),
-        text=[[weight_text(float(one)) for one in row] for row in values],
-        hovertemplate="%{y}<br>%{x}: %{text}<extra></extra>",
+        text=[[cell_text(float(one)) for one in row] for row in values],
+        hovertext=[[weight_text(float(one)) for one in row] for row in values],
+        hovertemplate="%{y}<br>%{x}: %{hovertext}<extra></extra>",
     )
     if n_token <= _MOST_WRITTEN:
         cells |= {"texttemplate": "%{text}", "textfont": {"size": SMALL_FONT_SIZE}}

@@ -25,7 +25,7 @@ from attnviz.figures.theme import (
 _ROW, _LABELS = 30, 170  # px
 _LOWEST, _HIGHEST = 300, 620
 _MOST_GAPS = 48  # tokens with gaps between their columns
-_MOST_LABELS = 64
+_MOST_LABELS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

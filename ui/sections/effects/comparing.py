@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.cell_effects import MOST_CELLS, CellEffects
@@ -19,8 +20,8 @@ from ui.words.findings import correlation_text
 from ui.work import experiments
 
 
-def weights_and_effects(screen: Screen) -> None:
-    """A point for each cell of the selected head: its weight, and the size of the effect of masking it."""
+def weights_and_effects(screen: Screen) -> Figure | None:
+    """A point for each cell of the selected head: its weight, and the size of the effect of masking it; None until known."""
     view, place = screen.view, screen.view.selection.place
     queries, keys = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
     st.markdown(f"**Does the weight tell the effect? The cells of {place.words}**")
@@ -37,28 +38,30 @@ def weights_and_effects(screen: Screen) -> None:
     )
     n_variant = min(MOST_CELLS, len(queries) * len(keys))
     if not is_there(work, screen.n_tokens(n_variant), "Masking single cells", key="cells_act"):
-        return
+        return None
     found: CellEffects = work.results[0]
     measure: Measure = "norms" if view.measure == "norms" and found.norms is not None else "weights"
+    drawn = draw_cell_effects(
+        found,
+        queries,
+        keys,
+        measure=measure,
+        picked=None if view.selection.key is None else (view.query, view.selection.key),
+        theme=view.theme,
+    )
     chart(
-        draw_cell_effects(
-            found,
-            queries,
-            keys,
-            measure=measure,
-            picked=None if view.selection.key is None else (view.query, view.selection.key),
-            theme=view.theme,
-        ),
+        drawn,
         key="effects_cells",
         alt=f"Weight and effect of each cell of {place.words}",
         on_pick=_pick_cell,
         name="Cells of the head; select one",
     )
     st.caption(_cells_note(found))
+    return drawn
 
 
-def zeros_and_means(screen: Screen, found: HeadEffects) -> None:
-    """A point for each head: its effect while it gives zeros, and while it gives its mean."""
+def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
+    """A point for each head: its effect while it gives zeros, and while it gives its mean; None until known."""
     st.markdown("**Zeros or its mean: do both ways to switch a head off agree?**")
     other: Ablation = "mean" if found.ablation == "zero" else "zero"
     work = screen.ablation_job(other)
@@ -66,10 +69,11 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> None:
     if not is_there(
         work, screen.n_tokens(n_variant, other), "Switching heads off the other way", key="other_ablation_act"
     ):
-        return
+        return None
     zero, mean = sorted((found, joined(work)), key=lambda one: one.ablation, reverse=True)
+    drawn = draw_ablations(zero, mean, picked=screen.view.selection.place, theme=screen.view.theme)
     chart(
-        draw_ablations(zero, mean, picked=screen.view.selection.place, theme=screen.view.theme),
+        drawn,
         key="effects_ablations",
         alt="Effect of each head while it gives zeros, and while it gives its mean",
         on_pick=_pick_head,
@@ -82,6 +86,7 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> None:
         "what it gives whatever it reads; its mean over the bundled sentences leaves that (Wang et al. 2022, "
         "arXiv:2211.00593, section 3.1)."
     )
+    return drawn
 
 
 def _cells_note(found: CellEffects) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from attnviz.effects.ablation import HeadEffects, Removal
 from attnviz.figures.ablation import draw_removal
@@ -34,17 +35,18 @@ def group(screen: Screen) -> tuple[list[Head], str]:
     ], f"the heads of layer {selection.layer}"
 
 
-def greedy(screen: Screen) -> None:
-    """The greedy order of some heads, and the outcome after each of them."""
+def greedy(screen: Screen) -> Figure | None:
+    """The greedy order of some heads, and the outcome after each of them; None until known."""
     heads, name = group(screen)
     st.markdown(f"**How long does the outcome hold without {name}?**")
     work = _job(screen, heads, greedily=True)
     n_variant = len(heads) * (len(heads) + 1) // 2
     if not is_there(work, screen.n_tokens(n_variant), "Removing heads one by one", key="greedy_act"):
-        return
+        return None
     found: Removal = work.results[0]
+    drawn = draw_removal([(name, found)], outcome="outcome", theme=screen.view.theme)
     chart(
-        draw_removal([(name, found)], outcome="outcome", theme=screen.view.theme),
+        drawn,
         key="effects_greedy",
         alt=f"Outcome while more and more of {name} are off",
     )
@@ -54,10 +56,11 @@ def greedy(screen: Screen) -> None:
         f"{number_text(found.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). Pick heads beside the selected "
         "one on Token flow to remove those."
     )
+    return drawn
 
 
-def all_heads(screen: Screen, effects: HeadEffects) -> None:
-    """The outcome while all heads go, the smallest effect first, beside the largest first."""
+def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
+    """The outcome while all heads go, the smallest effect first, beside the largest first; None until known."""
     st.markdown("**How many heads can go?**")
     ranked = effects.ranked()
     orders = {"smallest effect first": ranked[::-1], "largest effect first": ranked}
@@ -67,10 +70,11 @@ def all_heads(screen: Screen, effects: HeadEffects) -> None:
         if not is_there(
             work, screen.n_tokens(len(ranked)), f"Removing all heads, {name}", key=f"removal_act_{number}"
         ):
-            return
+            return None
         found[name] = work.results[0]
+    drawn = draw_removal(list(found.items()), outcome="outcome", theme=screen.view.theme)
     chart(
-        draw_removal(list(found.items()), outcome="outcome", theme=screen.view.theme),
+        drawn,
         key="effects_removal",
         alt="Outcome while more and more heads are off, in the order of their effects",
     )
@@ -78,6 +82,7 @@ def all_heads(screen: Screen, effects: HeadEffects) -> None:
         "All heads are switched off one after another, in the order of their effects when each was off alone; heads that do "
         "the same as others show only here."
     )
+    return drawn
 
 
 def _job(screen: Screen, heads: list[Head], *, greedily: bool) -> Job:

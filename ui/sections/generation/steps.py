@@ -1,6 +1,7 @@
 """One step of writing: what was read, and what could have been written."""
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from attnviz.figures import draw_pattern
 from attnviz.figures.theme import percent_text, weight_text
@@ -48,15 +49,17 @@ def strip(screen: Screen) -> None:
     )
 
 
-def attention(screen: Screen) -> None:
-    """The matrix of the selected head over all tokens, the step's row outlined."""
+def attention(screen: Screen) -> Figure:
+    """The matrix of the selected head over all tokens, the step's row outlined; the figure."""
     at, pattern = screen.query, screen.pattern
     key = strongest_key(pattern, at)
+    drawn = draw_pattern(pattern, picked=(at, key), tallest=_TALLEST, theme=screen.view.theme)
     chart(
-        draw_pattern(pattern, picked=(at, key), tallest=_TALLEST, theme=screen.view.theme),
+        drawn,
         key="written_matrix",
         alt=f"Attention of {screen.view.selection.place.words} over the text and what was written",
     )
+    return drawn
 
 
 def candidates(screen: Screen) -> None:

@@ -1,6 +1,7 @@
 """Which method is right for this sentence: the outcome while tokens are taken away in the order of each."""
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from attnviz.effects.deletion import Deletion
 from attnviz.figures.inputs import draw_deletion
@@ -9,11 +10,12 @@ from ui.page.chart import chart
 from ui.sections.inputs.screen import NAMES, Screen
 
 
-def curves(screen: Screen, found: Deletion) -> None:
-    """The finding, and a line for each method beside the band of chance."""
+def curves(screen: Screen, found: Deletion) -> Figure:
+    """The finding, and a line for each method beside the band of chance; the figure."""
     st.markdown(f"**{verdict(found)}**")
+    drawn = draw_deletion(found, NAMES, outcome="outcome", theme=screen.view.theme)
     chart(
-        draw_deletion(found, NAMES, outcome="outcome", theme=screen.view.theme),
+        drawn,
         key="inputs_deletion",
         alt="Outcome while more and more tokens are away, in the order of each method, with a band for random orders",
     )
@@ -22,6 +24,7 @@ def curves(screen: Screen, found: Deletion) -> None:
         f"{found.chance.n_orders} random orders (seed {found.chance.seed}). “Token replaced” measures each token the same way and "
         "has an advantage. The text without its tokens is one that the model was not trained on."
     )
+    return drawn
 
 
 def table(found: Deletion) -> None:
@@ -54,9 +57,9 @@ def verdict(found: Deletion) -> str:
     limit = found.chance.comprehensiveness[1]
     better = [one for one in found.curves if one.comprehensiveness > limit]
     if not better:
-        return "For this sentence no method is better than a random order"
+        return "For this sentence no method does better than 95% of random orders"
     return (
-        f"For this sentence {NAMES[best.method].lower()} is right most: {len(better)} of {len(found.curves)} methods are better "
+        f"For this sentence “{NAMES[best.method]}” orders the tokens best; {len(better)} of {len(found.curves)} methods do better "
         "than 95% of random orders"
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from plotly.graph_objects import Figure
 
 from attnviz.effects.input_attribution import InputAttribution
 from attnviz.figures.inputs import draw_attributions
@@ -33,15 +34,17 @@ def finding(screen: Screen, found: Sequence[InputAttribution]) -> str:
     return f"**{n_same} of {len(found)} methods put {token} first; they do not agree on what the outcome rests on**"
 
 
-def sheet(screen: Screen, found: Sequence[InputAttribution]) -> None:
-    """Tokens down, methods across."""
+def sheet(screen: Screen, found: Sequence[InputAttribution]) -> Figure:
+    """Tokens down, methods across; the figure."""
+    drawn = draw_attributions(found, screen.tokens, NAMES, picked=screen.view.query, theme=screen.view.theme)
     chart(
-        draw_attributions(found, screen.tokens, NAMES, picked=screen.view.query, theme=screen.view.theme),
+        drawn,
         key="inputs_sheet",
         alt="How much each token counts by each method, tokens down and methods across",
         on_pick=_pick,
         name="Tokens and methods; select one",
     )
+    return drawn
 
 
 def note(screen: Screen, found: Sequence[InputAttribution]) -> str:

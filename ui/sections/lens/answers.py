@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
-from plotly import graph_objects as go
+from plotly.graph_objects import Figure
 
 from attnviz.effects.lens import LayerSimilarities, Lens
 from attnviz.figures.lens import draw_layer_similarities, draw_lens
@@ -38,15 +38,16 @@ def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
     )
 
 
-def grid(screen: Screen, found: Lens | LayerSimilarities) -> None:
-    """Layers up, tokens across."""
+def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
+    """Layers up, tokens across; the figure."""
     if isinstance(found, Lens):
-        drawn: go.Figure = draw_lens(found, screen.tokens, picked=screen.position, theme=screen.view.theme)
+        drawn: Figure = draw_lens(found, screen.tokens, picked=screen.position, theme=screen.view.theme)
         said = "Most likely token after each layer, layers up and tokens across"
     else:
         drawn = draw_layer_similarities(found, screen.tokens, picked=screen.position, theme=screen.view.theme)
         said = "Similarity of each layer's vector with the last, layers up and tokens across"
     chart(drawn, key="lens_grid", alt=said, on_pick=_pick, name=f"{said}; select one")
+    return drawn
 
 
 def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:

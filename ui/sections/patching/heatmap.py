@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from plotly.graph_objects import Figure
 
 from attnviz.effects.patching import PatchEffects
 from attnviz.figures.patching import draw_patching
@@ -33,8 +34,8 @@ def finding(screen: Screen, found: PatchEffects) -> str:
     return f"Carrying over {CARRIED[found.carried]} {place} at {at} brings {share} of the difference"
 
 
-def heatmap(screen: Screen, found: PatchEffects) -> None:
-    """Layers or heads up, tokens across."""
+def heatmap(screen: Screen, found: PatchEffects) -> Figure:
+    """Layers or heads up, tokens across; the figure."""
     view = screen.view
 
     def pick(clicked: Any) -> None:
@@ -43,13 +44,17 @@ def heatmap(screen: Screen, found: PatchEffects) -> None:
                 place = {"head": row} if found.carried == "heads" else {"layer": row}
                 state.change(query=token, **place)
 
+    drawn = draw_patching(
+        found, *screen.tokens, picked=view.query, differing=screen.differing, theme=view.theme
+    )
     chart(
-        draw_patching(found, *screen.tokens, picked=view.query, differing=screen.differing, theme=view.theme),
+        drawn,
         key="patching_shares",
         alt="Share of the difference that each state brings, layers up and tokens across",
         on_pick=pick,
         name="States; select one",
     )
+    return drawn
 
 
 def note(screen: Screen, found: PatchEffects) -> str:
