@@ -33,7 +33,6 @@ if can_write(view):
                 candidates(screen)
                 take_over(screen)
             st.caption(literal(note(screen)))
-            terms("Decoder", "Sampling temperature", "Token", "Layer", "Head", "Weight")
             take(
                 view,
                 {"written_matrix": "Attention over what was written"},
@@ -46,4 +45,5 @@ if can_write(view):
             )
 else:
     without_writing(view)
+terms("Decoder", "Sampling temperature", "Token", "Layer", "Head", "Weight")
 verdict.show(view)

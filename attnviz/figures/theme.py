@@ -269,8 +269,9 @@ def weight_text(number: float) -> str:
 
 def cell_text(number: float) -> str:
     """A number in a cell that has room for five characters and a sign: "0.475", "0.012", "4.00", "−0.041"."""
-    written = f"{number:.3f}" if abs(number) < 0.9995 else weight_text(number)
-    return written.removeprefix("-") if float(written) == 0 else written.replace("-", "−")
+    if abs(number) >= 0.9995:
+        return weight_text(number)
+    return f"{round(number, 3) + 0.0:.3f}".replace("-", "−")  # + 0.0 takes the sign from 0
 
 
 HOVER_NUMBER = ".3g"

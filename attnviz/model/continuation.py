@@ -4,7 +4,7 @@ One concept: the Continuation. A causal model's row of attention for a token is 
 of all tokens (`attnviz.model.loading.Model.trace_tokens`) holds the attention of every step.
 
 Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2; temperature as in Ackley et al.
-1985, "A Learning Algorithm for Boltzmann Machines", equation 5.
+1985, "A Learning Algorithm for Boltzmann Machines" (doi:10.1207/s15516709cog0901_7), equation 5.
 """
 
 from collections.abc import Callable

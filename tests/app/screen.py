@@ -22,7 +22,7 @@ PULSE = (
 
 def open_page(page: str = "attention.py", **params: object) -> AppTest:
     """A page as a new visitor sees it who follows a link with these parameters."""
-    at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=60)
+    at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=180)
     for name, value in params.items():
         at.query_params[name] = str(value)
     if page != "attention.py":

@@ -74,5 +74,6 @@ def test_terms_have_pages_and_sources_that_can_be_found():
     for term in TERMS.values():
         assert term.page in pages
         assert not term.source or re.search(
-            r" (19|20)\d\d, (arXiv:\d{4}\.\d{4,5}|doi:10\.|jmlr\.org/)", term.source
+            r" (19|20)\d\d, (arXiv:\d{4}\.\d{4,5}|doi:10\.|jmlr\.org/|transformer-circuits\.pub/|lesswrong\.com/posts/)",
+            term.source,
         )

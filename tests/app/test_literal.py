@@ -16,9 +16,11 @@ from tests.app.screen import (
     finding,
     open_page,
     unescaped,
+    until_drawn,
 )
 from ui.page.navigation import PAGES
 from ui.words.literal import literal
+from ui.work import jobs
 
 # How each token would read if it were taken for markup and not for text.
 MARKUP = re.compile(
@@ -33,6 +35,12 @@ WITHOUT_TOKENS = (
     "pages/claims.py",
     "pages/cost.py",
     "pages/many_sentences.py",
+    # These run the model in a process of its own: see below.
+    "pages/effects.py",
+    "pages/patching.py",
+    "pages/lens.py",
+    "pages/inputs.py",
+    "pages/generation.py",
 )
 
 
@@ -83,6 +91,16 @@ def assert_words_are_literal(at, token=None):
 def test_words_do_not_take_a_token_for_markup(offered, page):
     at = open_page(page, model="hostile", layer=2, text=f"the {ALL_IN_ONE} door", query=2, key=2)
     assert_words_are_literal(at, None if page in WITHOUT_TOKENS else ALL_IN_ONE)
+
+
+@pytest.mark.parametrize("page", ["pages/effects.py", "pages/lens.py"])
+def test_words_of_experiments_do_not_take_a_token_for_markup(offered, page):
+    jobs.end()  # the next process knows of the model
+    asked = {"text": TEXT, "query": 3, "outcome": "state:3"}
+    try:
+        assert_words_are_literal(until_drawn(open_page(page, model="hostile", layer=2, **asked)), TOKENS[1])
+    finally:
+        jobs.end()
 
 
 @pytest.mark.parametrize("position", range(len(TOKENS)), ids=TOKENS)

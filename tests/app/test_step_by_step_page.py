@@ -202,10 +202,10 @@ def test_a_step_that_differs_from_the_model_says_so(monkeypatch, embedded):
     """The same checks on a page whose sums, queries and weights are those of another model."""
     import attnviz.model.anatomy
 
-    real = attnviz.model.anatomy._normalisation
+    real = attnviz.model.anatomy.normalisation_of
     monkeypatch.setattr(
         attnviz.model.anatomy,
-        "_normalisation",
+        "normalisation_of",
         lambda *given: replace(real(*given), made=given[2] + 0.01 * np.abs(given[2]).max()),
     )
     at = open_page(PAGE, text="Another door creaked.", layer=1, head=1, step=2)

@@ -109,7 +109,7 @@ def effects_lines(view: View, outcome: object) -> str:
     lines = ["import attnviz", "from attnviz.effects.ablation import ablate_heads" + ", head_means" * is_mean]
     lines += ["from attnviz.effects.outcome import measured, outcome_from"]
     lines += ["from attnviz.maps.collection import bundled"] * is_mean
-    lines += _model_lines(view)
+    lines += _trace_lines(view)
     lines.append(f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))")
     lines += ["means = head_means(model, bundled().splitlines())"] * is_mean
     given = ", ".join(filter(None, ["model, trace, outcome", kind, "means=means" * is_mean]))
@@ -133,7 +133,7 @@ def patching_lines(view: View, outcome: object, text: str) -> str:
             "from attnviz.effects.outcome import measured, outcome_from",
             "from attnviz.effects.patching import patch",
             "from attnviz.figures.patching import draw_patching",
-            *_model_lines(view),
+            *_trace_lines(view),
             f"donor = model.trace({_call(text, *second)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
             f"found = patch({given})",
@@ -147,7 +147,7 @@ def patching_lines(view: View, outcome: object, text: str) -> str:
 def lens_lines(view: View, position: int) -> str:
     """Python that looks through the layers, as on the page Lens, and takes the last state of a token apart."""
     source = view.selection.source
-    has_head = not view.selection.bundle and cache.model(source.model).head is not None
+    has_head = cache.model(source.model).head is not None
     compute, draw = ("lens", "draw_lens") if has_head else ("layer_similarities", "draw_layer_similarities")
     return "\n".join(
         [
@@ -155,7 +155,7 @@ def lens_lines(view: View, position: int) -> str:
             f"from attnviz.effects.lens import {compute}",
             "from attnviz.effects.logit_attribution import attribute_state",
             f"from attnviz.figures.lens import {draw}",
-            *_model_lines(view),
+            *_trace_lines(view),
             f"{draw}({compute}(model, trace), trace.target_tokens or trace.tokens).show()",
             f"found = attribute_state(model, trace, {position})",
             "for head in found.ranked()[:8]:",
@@ -173,7 +173,7 @@ def inputs_lines(view: View, outcome: object) -> str:
             "from attnviz.effects.deletion import deletion_curves",
             "from attnviz.effects.input_attribution import attribute_inputs",
             "from attnviz.effects.outcome import outcome_from",
-            *_model_lines(view),
+            *_trace_lines(view),
             f"outcome = outcome_from({str(outcome)!r})",
             "found = attribute_inputs(model, trace, outcome)",
             "for one in found:",
@@ -196,7 +196,7 @@ def generation_lines(view: View) -> str:
         [
             "import attnviz",
             "from attnviz.model.continuation import continue_text",
-            *_model_lines(view),
+            *_trace_lines(view),
             f"found = continue_text(model, {selection.text!r}, {_named(named)})",
             "print(found.written)",
             "written = model.trace_tokens(found.tokens)",
@@ -204,11 +204,3 @@ def generation_lines(view: View) -> str:
             "",
         ]
     )
-
-
-def _model_lines(view: View) -> list[str]:
-    """The model and the trace, also where the trace on screen is a bundle's."""
-    lines = _trace_lines(view)
-    if view.selection.bundle:
-        lines.insert(-1, f"model = attnviz.load_model({view.selection.model!r})")
-    return lines

@@ -67,7 +67,7 @@ def model() -> None:
 def own_model() -> None:
     """How to show a model that is not in the list."""
     with st.popover("Your own model", icon=":material/folder_open:", key="own_model"):
-        st.markdown("Stop attnviz, and start it again from a terminal in its folder with this line:")
+        st.caption("Stop attnviz, and start it again from a terminal in its folder with this line:")
         st.code(f"{MODELS_VARIABLE}=/path/to/checkpoint make run", language="bash", wrap_lines=True)
         st.caption(
             "Write the folder of a transformers checkpoint there, or its name on huggingface.co; several are separated by "

@@ -135,11 +135,9 @@ def _kind(outcome: Outcome) -> Kind:
 
 
 def _is_offered(view: View, kind: Kind) -> bool:
-    """Whether the model has what answers; an opened bundle has no head."""
+    """Whether the model has what answers."""
     if kind not in ("answer", "class"):
         return True
-    if view.selection.bundle:
-        return False
     return (_model(view).head if kind == "answer" else _model(view).classifier) is not None
 
 
@@ -175,5 +173,5 @@ def _model(view: View) -> Model:
 
 def _labels(view: View) -> list[str]:
     """The classes of the model's classifier; none where it has no classifier."""
-    classifier = None if view.selection.bundle else _model(view).classifier
+    classifier = _model(view).classifier
     return [] if classifier is None else [str(one) for one in (classifier.config.id2label or {}).values()]

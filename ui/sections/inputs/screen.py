@@ -6,11 +6,11 @@ from typing import Any
 
 from attnviz.effects.input_attribution import STEPS, AttributionMethod, InputAttribution
 from attnviz.effects.outcome import Outcome
-from attnviz.errors import SelectionError
 from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
 from ui.page.view import View
 from ui.sections import outcome
+from ui.sections.own_run import check_can_run
 from ui.work import experiments
 from ui.work.jobs import Call, Job, job
 
@@ -81,9 +81,5 @@ def look(view: View, chosen: Outcome) -> Screen:
     Raises:
         SelectionError: an opened bundle, which cannot be run again here.
     """
-    if view.selection.bundle:
-        raise SelectionError(
-            "The outcome was to be attributed to the tokens; an opened bundle cannot be run with other tokens. Close the bundle "
-            "to run its sentence."
-        )
+    check_can_run(view, "The outcome was to be attributed to the tokens")
     return Screen(view=view, outcome=chosen)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attnviz.errors import SelectionError
 from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
 from ui.page.view import View
+from ui.sections.own_run import check_can_run
 from ui.work import experiments
 from ui.work.jobs import Call, Job, job
 
@@ -51,9 +51,5 @@ def look(view: View) -> Screen:
     Raises:
         SelectionError: an opened bundle, which holds no hidden states.
     """
-    if view.selection.bundle:
-        raise SelectionError(
-            "The hidden states after each layer were asked for; an opened bundle does not hold them. Close the bundle to run "
-            "its sentence."
-        )
+    check_can_run(view, "The hidden states after each layer were asked for")
     return Screen(view=view)

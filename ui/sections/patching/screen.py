@@ -7,7 +7,6 @@ import streamlit as st
 
 from attnviz.effects.outcome import Outcome
 from attnviz.effects.patching import PatchEffects, differing, is_shifted
-from attnviz.errors import SelectionError
 from attnviz.model.catalogue import offer
 from attnviz.model.trace import Trace
 from attnviz.records import Tokens
@@ -15,6 +14,7 @@ from ui.choice import widgets
 from ui.choice.exchanged import exchanged
 from ui.page.view import View
 from ui.sections import outcome
+from ui.sections.own_run import check_can_run
 from ui.work import cache, experiments
 from ui.work.jobs import Call, Job, job
 
@@ -93,10 +93,7 @@ def look(view: View, chosen: Outcome) -> Screen:
         SelectionError: a bundle or a masked text is shown, whose other sentence cannot be read alike.
         ShapeError: the numbers of tokens differ; the message says where.
     """
-    if view.selection.bundle:
-        raise SelectionError(
-            "States are carried between two runs of a model; an opened bundle holds one. Close the bundle to patch its sentence."
-        )
+    check_can_run(view, "States were to be carried into another run")
     donor = cache.trace(replace(view.selection.source, text=text_of_donor(view), masked=()))
     found = differing(view.trace.tokens, donor.tokens)
     if view.kind != "encoder" and view.trace.target_tokens is not None and donor.target_tokens is not None:
