@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnviz.bundle.bounds import check_numbers
+from attnviz.bundle.bounds import MOST_CHANGES, check_numbers
 from attnviz.bundle.refusal import require
 from attnviz.bundle.writing import ARRAY_NAMES, NUMBERS, PROVENANCE
 from attnviz.records import KINDS
@@ -21,6 +21,7 @@ from attnviz.records import KINDS
 _ARRAY_FILES = {"weights.npy", "last_hidden_state.npy"} | {
     f"{kind}.{name}.npy" for kind in KINDS for name in ARRAY_NAMES
 }
+_OF_INTERVENTION = re.compile(r"intervention\.(0|[1-9]\d{0,3})\.npy")
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(..){'descr': '(<f4|\|b1)', 'fortran_order': False, "
     rb"'shape': \((\d{1,8}(?:, \d{1,8}){1,3})\), } *\n",
@@ -31,7 +32,7 @@ header's length, and the header.
 
 Source: NumPy Enhancement Proposal 1.
 """
-_MOST_ENTRIES = len(_ARRAY_FILES)
+_MOST_ENTRIES = len(_ARRAY_FILES) + MOST_CHANGES
 
 
 def open_zip(
@@ -71,8 +72,10 @@ def read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
 
 def read_arrays(numbers: bytes) -> dict[str, np.ndarray]:
     with open_zip(numbers) as archive:
+        others = set(archive.namelist()) - _ARRAY_FILES
         require(
-            set(archive.namelist()) <= _ARRAY_FILES, f"the arrays of its {NUMBERS} are not those of a bundle."
+            all(_OF_INTERVENTION.fullmatch(name) for name in others),
+            f"the arrays of its {NUMBERS} are not those of a bundle.",
         )
         return {name.removesuffix(".npy"): _read_array(archive, name) for name in archive.namelist()}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from attnviz.bundle.changes import changes_in_words
 from attnviz.bundle.writing import Bundle
 from attnviz.errors import AttnvizError, VerificationError
 from attnviz.maths import attribution
@@ -37,9 +38,10 @@ def compare_bundle(bundle: Bundle, model: "Model") -> VerificationReport:
     and masked, and the dot products behind norm-based weights of all heads together.
 
     Raises:
-        VerificationError: the SHA-256 of the model's weights is not the one in the bundle; or the text gives other
+        VerificationError: the run had interventions; the SHA-256 of the model's weights is not the one in the bundle; or the text gives other
             tokens, layers or heads here, so that the numbers cannot be compared.
     """
+    check_unchanged(bundle)
     check_weights(bundle, model)
     found = bundle.trace
     expected = _read_again(bundle, model)
@@ -57,6 +59,15 @@ def compare_bundle(bundle: Bundle, model: "Model") -> VerificationReport:
             check = _with_products(check, found, model)
         checks.append(check)
     return replace(report, checks=tuple(checks), provenance=model.provenance)
+
+
+def check_unchanged(bundle: Bundle) -> None:
+    """Raises VerificationError where the run of a bundle had interventions."""
+    if changed := bundle.trace.interventions:
+        raise VerificationError(
+            f"The run in this bundle was changed ({changes_in_words(changed)}), so it cannot be compared with the model's own. "
+            "Make a bundle of the same text without interventions."
+        )
 
 
 def check_weights(bundle: Bundle, model: "Model") -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from attnviz.bundle.bounds import LARGEST_NUMBER, MOST_TOKENS
+from attnviz.bundle.changes import Changes, Count
 from attnviz.bundle.refusal import DAMAGED, require
 from attnviz.bundle.writing import FORMAT, PROVENANCE, READABLE
 from attnviz.errors import BundleError
@@ -24,7 +25,6 @@ Words = Annotated[str, Meta(max_length=1000)]
 LongText = Annotated[str, Meta(max_length=CHARACTER_LIMIT)]
 Named = Annotated[dict[Words, Words], Meta(max_length=64)]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-Count = Annotated[int, Meta(ge=0, le=np.iinfo(np.int64).max)]
 Number = Annotated[float, Meta(ge=0, le=float(np.finfo(np.float32).max))]
 Table = dict[Kind, list[list[Number | None]]]
 """By kind of attention, numbers of every layer and head; null where there is none."""
@@ -110,6 +110,7 @@ class Document(Struct, frozen=True):
     tokens: TokensPart
     target_tokens: TokensPart | None
     attention: dict[Kind, AttentionPart]
+    interventions: Changes = ()
 
 
 class _Head(Struct, frozen=True):
@@ -135,7 +136,7 @@ def read_document(content: bytes) -> Document:
     version = msgspec.json.decode(content, type=_Head).version
     if version not in READABLE or isinstance(version, bool | float):
         raise BundleError(
-            f"This bundle has version {str(version)[:20]} of the format; this attnviz reads versions {' and '.join(map(str, READABLE))}. "
+            f"This bundle has version {str(version)[:20]} of the format; this attnviz reads versions {_said(READABLE)}. "
             "Open it with the version of attnviz that wrote it."
         )
     try:
@@ -143,3 +144,8 @@ def read_document(content: bytes) -> Document:
     except msgspec.MsgspecError as error:
         found = f"its {PROVENANCE} is not valid: {error}."
         raise BundleError(DAMAGED.format(found)) from error
+
+
+def _said(versions: tuple[int, ...]) -> str:
+    *first, last = versions
+    return f"{', '.join(map(str, first))} and {last}"

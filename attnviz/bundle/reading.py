@@ -12,6 +12,7 @@ import numpy as np
 
 from attnviz.bundle.archive import open_zip, read_arrays, read_entry
 from attnviz.bundle.bounds import LARGEST_BUNDLE, check_sizes
+from attnviz.bundle.changes import check_changes, read_changes
 from attnviz.bundle.document import (
     AttentionPart,
     Document,
@@ -105,6 +106,7 @@ def _bundle(document: Document, numbers: bytes) -> Bundle:
     arrays = read_arrays(numbers)
     shared = arrays.pop("weights"), arrays.pop("last_hidden_state")
     layers = {kind: _layers(kind, part, arrays) for kind, part in document.attention.items()}
+    interventions = read_changes(document.interventions, arrays)
     require(bool(layers) and not arrays, f"the arrays of its {NUMBERS} are not those of a bundle.")
     if target is None:
         require(len(layers) == 1 and "cross" not in layers, "the decoder's text is missing.")
@@ -113,6 +115,7 @@ def _bundle(document: Document, numbers: bytes) -> Bundle:
         target_tokens=target,
         layers=layers,
         last_hidden_state=_shaped(shared[1], "last_hidden_state", 2),
+        interventions=interventions,
         provenance=provenance,
     )
     require(
@@ -120,6 +123,7 @@ def _bundle(document: Document, numbers: bytes) -> Bundle:
         "its last_hidden_state is not one vector per token.",
     )
     check_sizes(trace)
+    check_changes(trace)
     require(view.kind in layers, "its view is of attention that it does not contain.")
     kind = view.kind
     bundle = Bundle(

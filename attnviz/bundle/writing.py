@@ -17,6 +17,7 @@ import numpy as np
 from plotly import graph_objects as go
 
 from attnviz.bundle.bounds import LARGEST_BUNDLE, check_numbers, check_sizes
+from attnviz.bundle.changes import changes_arrays, changes_document, changes_in_words, check_changes
 from attnviz.errors import BundleError
 from attnviz.figures.heatmap import Shown, measure_of
 from attnviz.figures.page import draw_page, figures_json
@@ -33,9 +34,10 @@ from attnviz.records import (
 )
 from attnviz.records.table import matrix_csv
 
-VERSION = 3
-"""Version of the format. 1 recorded three checks; 2 records all of them; 3 may hold figures and numbers of a page."""
-READABLE = (2, 3)
+VERSION, CHANGED_VERSION = 3, 4
+"""Versions of the format. 1 recorded three checks; 2 records all of them; 3 may hold figures and numbers of a page; 4 has
+interventions, which readers of 3 would leave out."""
+READABLE = (2, 3, 4)
 """Versions that can be read; files of others are refused."""
 
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
@@ -63,7 +65,7 @@ class Bundle(Record):
 
     trace: Trace
     report: VerificationReport
-    """The verdict when the trace was computed. In a bundle that was read it is only what the file claims; see
+    """The verdict when the trace was computed; of a trace with interventions, that of the unchanged run. In a bundle that was read it is only what the file claims; see
     `attnviz.compare_bundle`."""
     kind: Kind
     layer: int
@@ -126,11 +128,12 @@ def write_bundle(bundle: Bundle, content: PageContent | None = None) -> bytes:
 def bundle_files(bundle: Bundle, content: PageContent | None = None) -> dict[str, bytes]:
     """What is in a bundle, by file name; raises as `write_bundle`."""
     pattern, content = bundle.pattern, content or PageContent()
+    arrays = _arrays(bundle)  # refuses what JSON cannot hold
     return {
         PROVENANCE: _json(_document(bundle)),
         PAGE: _page(bundle, pattern, content).encode(),
         MATRIX: matrix_csv(pattern, scores=bundle.show == "scores"),
-        NUMBERS: _npz(_arrays(bundle)),
+        NUMBERS: _npz(arrays),
         **({FIGURES: figures_json(content.figures).encode()} if content.figures else {}),
         **content.tables,
     }
@@ -189,6 +192,11 @@ def _recorded(bundle: Bundle) -> str:
     """The recorded verdict in a sentence; a page without the model cannot check it."""
     version = bundle.trace.provenance.versions.get("attnviz", "of an unknown version")
     n_check, n_passed = len(bundle.report.checks), len(bundle.report.checks) - len(bundle.report.failed)
+    if changed := bundle.trace.interventions:
+        return (
+            f"attnviz {version} changed this run of the model: {changes_in_words(changed)}. Of the unchanged run {n_passed} of "
+            f"{n_check} checks passed. This page cannot check that again."
+        )
     return (
         f"attnviz {version} compared these numbers with the model's when it computed them: {n_passed} of {n_check} "
         "checks passed. This page cannot check that again."
@@ -200,7 +208,7 @@ def _document(bundle: Bundle) -> dict[str, Any]:
     source, target = trace.provenance, trace.target_tokens
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": CHANGED_VERSION if trace.interventions else VERSION,
         "model": {
             "name": source.model,
             "revision": source.revision,
@@ -227,6 +235,7 @@ def _document(bundle: Bundle) -> dict[str, Any]:
         "tokens": _tokens_document(trace.tokens),
         "target_tokens": None if target is None else _tokens_document(target),
         "attention": {kind: _attention_document(calls) for kind, calls in trace.layers.items()},
+        **({"interventions": changes_document(trace.interventions)} if trace.interventions else {}),
     }
 
 
@@ -318,9 +327,11 @@ def _arrays(bundle: Bundle) -> dict[str, np.ndarray]:
             distinct, _ = _numbering([getattr(call, name) for call in calls])
             if distinct:
                 arrays[f"{kind}.{name}"] = np.stack(np.broadcast_arrays(*distinct))
+    arrays |= changes_arrays(trace.interventions)
     check_sizes(trace)
     for name, array in arrays.items():
         check_numbers(name, array)
+    check_changes(trace)
     return arrays
 
 
@@ -330,10 +341,6 @@ def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
     return file.getvalue()
 
 
-def _number(value: float) -> float | None:
-    """A number of JSON, which has no NaN."""
-    return float(value) if np.isfinite(value) else None
-
-
 def _table(numbers: np.ndarray) -> list[list[float | None]]:
-    return [[_number(one) for one in row] for row in numbers.tolist()]
+    """Numbers of JSON, which has no NaN."""
+    return [[float(one) if np.isfinite(one) else None for one in row] for row in numbers.tolist()]

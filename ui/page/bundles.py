@@ -8,11 +8,13 @@ from hashlib import sha256
 
 import streamlit as st
 
-from attnviz.bundle.comparison import check_weights
+from attnviz.bundle.changes import changes_in_words
+from attnviz.bundle.comparison import check_unchanged, check_weights
 from attnviz.bundle.reading import read_bundle
 from attnviz.bundle.writing import Bundle
 from attnviz.errors import BundleError, VerificationError
 from attnviz.model.catalogue import locate, offers
+from attnviz.model.interventions import ReplacedWeights
 from attnviz.records import VerificationReport
 from ui.choice import state
 from ui.choice.selection import Selection, from_params
@@ -100,11 +102,14 @@ def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
 def banner(bundle: Bundle) -> None:
     """Says that a bundle is shown and what is known of it, and how to compare and to leave it."""
     source = bundle.trace.provenance
+    changed = bundle.trace.interventions
+    said = f"The run was changed: {literal(changes_in_words(changed))}. " if changed else ""
+    is_replaced = any(isinstance(one, ReplacedWeights) for one in changed)
     has_bias = any(call.bias is not None for calls in bundle.trace.layers.values() for call in calls)
     with st.container(horizontal=True, vertical_alignment="center", key="bundle_banner"):
         st.caption(
             f":material/folder_zip: From a bundle, as recorded: {literal(source.model)}, revision "
-            f"{literal(source.revision)}. The attention weights follow from the queries, keys, mask"
+            f"{literal(source.revision)}. {said}The attention weights{' that were not replaced' * is_replaced} follow from the queries, keys, mask"
             f"{', bias' * has_bias} and scale in this file. Another sentence, model or mask token closes it.",
             width="content",
         )
@@ -155,6 +160,10 @@ def obstacle(digest: str) -> str:
     bundle = opened(digest)
     if bundle is None:
         return "The bundle is not open here."
+    try:
+        check_unchanged(bundle)
+    except VerificationError as error:
+        return str(error)
     name = bundle.trace.provenance.model
     if not bundle.weights_sha256:
         return (

@@ -2,12 +2,15 @@
 
 import streamlit as st
 
+from attnviz.bundle.changes import changes_in_words
 from attnviz.records import Check, VerificationReport
 from ui.choice.selection import Selection
 from ui.page import bundles, errors
 from ui.page.view import View
 from ui.words.findings import power
+from ui.words.literal import literal
 from ui.work import cache
+from ui.work.opened_bundles import opened
 
 PAGE = "pages/verification.py"
 
@@ -35,11 +38,14 @@ def headline(report: VerificationReport) -> str:
 RECORDED = "Recorded when the bundle was made"
 
 
-def recorded_outcome(report: VerificationReport) -> str:
-    """What a file says of itself, which nothing here has compared: "12 of 12 checks passed"."""
+def recorded_outcome(selection: Selection, report: VerificationReport) -> str:
+    """What a file says of itself, which nothing here has compared: "12 of 12 checks passed"; and how its run was changed."""
     n_failed, n_check = len(report.failed), len(report.checks)
-    said = f"{n_check - n_failed} of {n_check} checks passed"
-    return f":red[{said}]" if n_failed else said
+    bundle = opened(selection.bundle)
+    changed = () if bundle is None else bundle.trace.interventions
+    said = f"{n_check - n_failed} of {n_check} checks {'of the unchanged run ' * bool(changed)}passed"
+    said = f":red[{said}]" if n_failed else said
+    return f"{said}; the run was changed: {literal(changes_in_words(changed))}" if changed else said
 
 
 def difference(check: Check) -> str:
@@ -84,5 +90,5 @@ def _show(selection: Selection) -> None:
             help="What was recorded in the file; nothing was compared here. Opens each check.",
         )
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(recorded_outcome(report), width="content")
+            st.caption(recorded_outcome(selection, report), width="content")
             bundles.compare_button(selection.bundle, key="compare_bundle_verdict")

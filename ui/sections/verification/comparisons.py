@@ -31,7 +31,7 @@ def checks(view: View) -> None:
     """Every comparison with its difference, tolerance and reason."""
     report, recorded = report_on(view.selection)
     if recorded:
-        st.markdown(f"**{RECORDED}: {recorded_outcome(report)}**")
+        st.markdown(f"**{RECORDED}: {recorded_outcome(view.selection, report)}**")
         bundles.compare_button(view.selection.bundle, key="compare_bundle_verdict")
     else:
         st.markdown(f"**{headline(report)}**")

