@@ -7,6 +7,7 @@ from typing import Any
 
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.outcome import Outcome
+from attnviz.errors import SelectionError
 from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
 from ui.page.view import View
@@ -78,6 +79,19 @@ class Screen:
         """Tokens that so many variants of the text have, and those that means are taken over."""
         of_text = len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ())
         return n_variants * of_text + MEAN_TOKENS * (ablation == "mean")
+
+
+def look(view: View, chosen: Outcome) -> Screen:
+    """The text on screen.
+
+    Raises:
+        SelectionError: an opened bundle, which cannot be run again here.
+    """
+    if view.selection.bundle:
+        raise SelectionError(
+            "Heads were to be switched off; an opened bundle cannot be run without them. Close the bundle to run its sentence."
+        )
+    return Screen(view=view, outcome=chosen)
 
 
 def joined(work: Job) -> HeadEffects:
