@@ -11,18 +11,16 @@ from ui.page.navigation import link_to, page_named
 from ui.page.waiting import is_there
 from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
 from ui.sections.effects.grid import controls, finding, grid, note, ranking
-from ui.sections.effects.screen import Screen, joined
+from ui.sections.effects.screen import joined, look
 from ui.sections.effects.together import all_heads, greedy
 from ui.sections.outcome import outcome_of
-from ui.sections.own_run import check_can_run
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Effects")
 found = st.container(key="finding")
 with errors.explained():
-    check_can_run(view, "Every head was to be switched off")
-    screen = Screen(view=view, outcome=outcome_of(view))
+    screen = look(view, outcome_of(view))
     controls(screen)
     work = screen.ablation_job(screen.ablation)
     n_variant = (screen.shape[1] + 1) * screen.shape[0]

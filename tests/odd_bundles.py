@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.bundle.writing import Bundle, write_bundle
+from attnviz.model.interventions import ReplacedOutput, ReplacedState, ReplacedWeights, ScaledOutput
 from attnviz.model.tolerances import UNITS
 from attnviz.model.trace import Trace
 from attnviz.records import (
@@ -180,6 +181,7 @@ def odd() -> dict[str, bytes]:
         "a decoder without a text": bundle(
             trace(2, 3, 6, kinds=("encoder", "decoder", "cross"), target=tokens(1, text="")), kind="cross"
         ),
+        "a run that was changed": changed(plain),
         "many layers of one head": bundle(trace(40, 1, 9)),
         "one row and one column": bundle(
             plain,
@@ -188,6 +190,23 @@ def odd() -> dict[str, bytes]:
             renormalised=True,
         ),
     }
+
+
+def changed(of: Trace) -> bytes:
+    """A run with interventions of every kind, with rows of weights that do not sum to 1."""
+    n, d_value = len(of.tokens), of.attention(0).value.shape[2]
+    weights = np.linspace(0, 1, n * n, dtype=np.float32).reshape(n, n)
+    states = np.zeros((1, of.last_hidden_state.shape[1]), dtype=np.float32)
+    interventions = (
+        ReplacedWeights(weights=weights, layer=0, head=0),
+        ReplacedWeights(weights=np.zeros((n, n), dtype=np.float32), layer=0, head=1),
+        ScaledOutput(factor=-1e6, layer=1),
+        ReplacedOutput(
+            output=np.zeros((1, d_value), dtype=np.float32), layer=1, head=1, positions=(0, n - 1)
+        ),
+        ReplacedState(states=states, layer=0),
+    )
+    return bundle(replace(of, interventions=interventions))
 
 
 def long() -> dict[str, bytes]:

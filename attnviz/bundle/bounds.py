@@ -25,9 +25,6 @@ MOST_ROLLOUT = 40 * MOST_TOKENS**3
 """Layers x queries x keys x keys: the multiplications of a rollout. SmolLM 135M has 30 layers and reads 1,024 tokens."""
 MOST_CHANGES = 2 * MOST_HEADS
 """Heads that interventions change, counted once for each intervention: every head can be changed twice."""
-LARGEST_WEIGHT = 1e3
-"""Of weights that an intervention puts in place of the softmax's, which are at most 1; squared and times the squared length of
-the longest value, it does not overflow float32."""
 LARGEST_NUMBER = 1e12
 """A score is a sum of at most 10^4 products; below this limit neither a score nor a squared length overflows float32."""
 

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from attnviz.bundle import bounds
-from attnviz.bundle.bounds import LARGEST_NUMBER, LARGEST_WEIGHT, MOST_CHANGES, MOST_TOKENS, check_numbers
+from attnviz.bundle.bounds import LARGEST_NUMBER, MOST_CHANGES, MOST_TOKENS, check_numbers
 from attnviz.bundle.refusal import require
 from attnviz.errors import BundleError
 from attnviz.figures.theme import shortened
@@ -223,22 +223,22 @@ def _n_cells(trace: Trace, kind: Kind) -> int:
 
 
 def _check_replaced(trace: Trace) -> None:
-    """Raises BundleError where replaced weights are so large that norm-based weights or rollout would overflow."""
+    """Raises BundleError where replaced weights are not from 0 to 1, or so large that rollout would overflow."""
     sums = {
-        number: float(np.abs(one.weights).sum(axis=1, dtype=np.float64).max())
+        number: float(one.weights.sum(axis=1, dtype=np.float64).max())
         for number, one in enumerate(trace.interventions)
         if isinstance(one, ReplacedWeights)
     }
     for number in sums:
         one = trace.interventions[number]
         assert isinstance(one, ReplacedWeights)
-        if float(np.abs(one.weights).max()) > LARGEST_WEIGHT:
-            raise _unfit(one, f"has weights beyond {LARGEST_WEIGHT:,.0f}")
+        if not 0 <= float(one.weights.min()) <= float(one.weights.max()) <= 1:
+            raise _unfit(one, "has weights that are not from 0 to 1, as pages draw them")
     for kind in trace.kinds:
         reached = 1.0  # no number of a rollout is larger
         for layer in range(trace.n_layers(kind)):
             here = [of for number, of in sums.items() if trace.interventions[number].concerns(kind, layer)]
-            reached *= 0.5 + 0.5 * max(1.0, *here, 0.0)
+            reached *= 0.5 + 0.5 * max([1.0, *here])
             if reached > LARGEST_NUMBER:
                 raise BundleError(
                     "The rows of the weights that interventions put in place sum to so much that a rollout through the layers is too "

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.errors import SelectionError, TextTooLongError, UnsupportedArchitectureError, enough_memory
+from attnviz.model.configuration import end_ids
 from attnviz.model.loading import Model
 from attnviz.model.tokenization import labels_of
 from attnviz.records import Record, Tokens
@@ -98,7 +99,7 @@ def continue_text(
             unit="tokens",
         )
     draws = torch.Generator().manual_seed(seed)
-    ids, ends = tokens.ids.tolist(), _end_ids(model)
+    ids, ends = tokens.ids.tolist(), end_ids(model.network, model.head)
     chances, candidates, rows = [], [], []
     for step in range(n_tokens):
         logits = _next_logits(model, tokens, ids)
@@ -189,12 +190,3 @@ def _extended(model: Model, tokens: Tokens, ids: list[int]) -> Tokens:
         segment=np.concatenate([tokens.segment, np.zeros(len(new), dtype=tokens.segment.dtype)]),
         word=np.concatenate([tokens.word, np.full(len(new), -1, dtype=tokens.word.dtype)]),
     )
-
-
-def _end_ids(model: Model) -> set[int]:
-    """Ids of the tokens with which the model ends a text."""
-    found: set[int] = set()
-    for config in (model.network.config, getattr(model.head, "generation_config", None)):
-        ends = getattr(config, "eos_token_id", None)
-        found |= {ends} if isinstance(ends, int) else set(ends or ())
-    return found

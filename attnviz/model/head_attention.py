@@ -49,7 +49,7 @@ class HeadAttention(Record):
             scale=call.scale,
             allowed=part(call.allowed),
             bias=part(call.bias),
-            replaced=replaced,
+            replaced=None if replaced is None else np.broadcast_to(replaced, shape),
         )
 
     def inputs(self) -> dict[str, Any]:

@@ -17,10 +17,11 @@ import transformers
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz import __version__
-from attnviz.errors import ModelNotAvailableError, SelectionError, UnsupportedArchitectureError
+from attnviz.errors import ModelNotAvailableError, SelectionError
 from attnviz.model.capture import record_forward
 from attnviz.model.catalogue import CONFIG_FILE, Location, default_model, locate, resolve, weights_digests
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet
+from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.device import find_device
 from attnviz.model.interventions import Intervention
 from attnviz.model.layer_modules import find_layers, let_states_change
@@ -61,7 +62,7 @@ class Model:
     @property
     def max_tokens(self) -> int | None:
         """Most tokens that the model reads at once, special tokens included; None when there is no limit."""
-        limits = [_position_limit(self.network), self.tokenizer.model_max_length]
+        limits = [position_limit(self.network), self.tokenizer.model_max_length]
         return min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
 
     @property
@@ -162,7 +163,7 @@ class Model:
             is_target: whether a decoder reads them: its start token first, and no end token.
         """
         texts = [one for one in (tokens.text, tokens.text_pair) if one is not None]
-        start = [_decoder_start(self.network)] if is_target else []
+        start = [decoder_start(self.network)] if is_target else []
         if is_target and not tokens.text:
             return start
         n_kept = len(tokens) - len(start)
@@ -237,7 +238,7 @@ class Model:
 
     def _decoder_tokens(self, text: str | None, *, cut: bool, max_tokens: int | None) -> Tokens:
         """The ids that the decoder reads: its start token, then the text without its end token."""
-        start = _decoder_start(self.network)
+        start = decoder_start(self.network)
         label = str(self.tokenizer.convert_ids_to_tokens(start))
         if text is None:
             return Tokens(
@@ -331,26 +332,3 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
     listen_to_outputs(model.reference, names)
     let_states_change(find_layers(network, **inputs), map(network.get_submodule, names))
     return replace(model, output_maps=maps)
-
-
-def _position_limit(network: PreTrainedModel) -> int | None:
-    """Number of positions that the model has, without those that RoBERTa-like models keep for padding; None for no limit.
-
-    XLNet writes "no limit" as -1.
-    """
-    limit = getattr(network.config, "max_position_embeddings", None)
-    if limit is None or limit <= 0:
-        return None
-    positions = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
-    padding = getattr(positions, "padding_idx", None)
-    return int(limit) if padding is None else int(limit) - padding - 1
-
-
-def _decoder_start(network: PreTrainedModel) -> int:
-    for config in (network.config, getattr(network, "generation_config", None)):
-        if (start := getattr(config, "decoder_start_token_id", None)) is not None:
-            return int(start)
-    raise UnsupportedArchitectureError(
-        f"The configuration of {type(network).__name__} does not say which token its decoder starts with. "
-        "Set decoder_start_token_id in its config.json."
-    )

@@ -16,6 +16,7 @@ KINDS = (
     "a pair of which one sentence has one token",
     "one head of 1,024 tokens",
     "norms of nothing",
+    "a run that was changed",
 )
 
 

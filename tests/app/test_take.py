@@ -13,6 +13,7 @@ import pytest
 import attnviz
 from attnviz.bundle.reading import read_bundle
 from attnviz.bundle.writing import write_bundle
+from attnviz.model.interventions import ReplacedWeights, ScaledOutput
 from tests.app.screen import (
     assert_no_exception,
     chips,
@@ -319,6 +320,26 @@ class TestOpening:
         assert ":red[11 of 12 checks passed]" in captions(at)
         at.switch_page("pages/verification.py").run()
         assert f"**{RECORDED}: :red[11 of 12 checks passed]**" in [one.value for one in at.markdown]
+
+    def test_says_that_the_run_was_changed(self, embedded, door_bundle):
+        off = ScaledOutput(factor=0.0, layer=2, head=7)
+        uniform = ReplacedWeights(weights=np.full((11, 11), 1 / 11, dtype=np.float32), layer=2, head=7)
+        trace = embedded.trace(PLACE["text"], interventions=[uniform, off])
+        at = open_bundle(open_page(), write_bundle(replace(read_bundle(door_bundle), trace=trace)))
+        assert_no_exception(at)
+        np.testing.assert_array_equal(matrix(at), uniform.weights)
+        how = "layer 2, head 7: weights replaced; layer 2, head 7: output × 0"
+        assert any(
+            f"The run was changed: {how}. The attention weights that were not replaced follow" in one
+            for one in captions(at)
+        )
+        checked = f"12 of 12 checks of the unchanged run passed; the run was changed: {how}"
+        assert checked in captions(at)
+        assert any("it cannot be compared with the model's own" in one for one in captions(at))
+        assert not [one for one in at.button if one.label == "Run again and compare"]
+        at.switch_page("pages/verification.py").run()
+        assert_no_exception(at)
+        assert f"**{RECORDED}: {checked}**" in [unescaped(one.value) for one in at.markdown]
 
     def test_verification_page_says_what_is_not_in_it(self, opened):
         at = opened.switch_page("pages/verification.py").run()

@@ -305,8 +305,9 @@ class TestRefused:
                 None,
                 "the output of the heads of layer 0 holds numbers that are not finite or too large",
             ),
-            ([], 1001.0, "has weights beyond 1,000"),
-            ([], -1001.0, "has weights beyond 1,000"),
+            ([], 1.001, "has weights that are not from 0 to 1"),
+            ([], -0.001, "has weights that are not from 0 to 1"),
+            ([], np.nan, "not finite"),
         ],
     )
     def test_numbers_that_overflow(self, factors, weight, words, tiny_model, plain):
@@ -319,15 +320,15 @@ class TestRefused:
         with pytest.raises(BundleError, match=words):
             write_bundle(replace(bundle_of(bert, plain), trace=changed))
 
-    def test_rollout_that_overflows(self, tiny_model, plain):
-        """Rows of 8 x 1000 through 3 layers stay below 10^12; of a limit of 10^11 they do not."""
-        n = len(plain.tokens)
-        one = ReplacedWeights(weights=np.full((n, n), 1000.0, dtype=np.float32))
+    def test_rollout_that_would_overflow(self, tiny_model, plain, monkeypatch):
+        n, n_layer = len(plain.tokens), plain.n_layers()
+        one = ReplacedWeights(weights=np.ones((n, n), dtype=np.float32))
         data = written(tiny_model("bert"), TEXT, None, [one])
         read = read_bundle(data)
-        assert np.isfinite(read.trace.rollout(2)).all()
-        reached = (0.5 + 0.5 * 1000 * n) ** 3
-        assert read.trace.rollout(2).max() <= reached < bounds.LARGEST_NUMBER
+        largest = (0.5 + 0.5 * n) ** n_layer  # a row sums to n, half of which is taken in each layer
+        assert 0.1 * largest < read.trace.rollout(n_layer - 1).sum(axis=1).max() <= largest
+        monkeypatch.setattr(changes, "LARGEST_NUMBER", 0.99 * largest)
+        self.refused(data, "a rollout through the layers is too large")
 
     @pytest.mark.parametrize("factor", [np.nan, np.inf, -np.inf])
     def test_a_factor_that_is_not_finite(self, factor, tiny_model, plain):

@@ -262,7 +262,7 @@ def test_ranking_is_the_row_sorted(door_trace: Trace) -> None:
     (bars,) = draw_ranking(pattern, 7, picked_key=5).data
     assert list(bars.y[:2]) == ["[CLS]·0", "door·5"]
     np.testing.assert_array_equal(bars.x, np.sort(pattern.weights[7])[::-1][: len(bars.x)])
-    assert bars.text[1] == "0.475"
+    assert bars.text[1] == "\N{EN SPACE}0.475"
     assert list(bars.customdata[1]) == ["key", 5, pattern.scores[7, 5]]
     assert list(bars.marker.line.width)[:2] == [0, 2.5]
 

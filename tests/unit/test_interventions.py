@@ -341,3 +341,12 @@ def test_variants_begin_from_the_model_s_own_run(bert):
     changed = bert.trace(TEXT, interventions=[ScaledOutput(layer=0, head=0, factor=0.0)])
     with pytest.raises(SelectionError, match=r"Variants of a trace with an intervention \(layer 0, head 0"):
         next(states_of_variants(bert, changed, [[]]))
+
+
+def test_one_row_of_weights_stands_for_every_query(bert):
+    n = len(bert.tokenize(TEXT))
+    row = np.full((1, n), 1 / n, dtype=np.float32)
+    trace = bert.trace(TEXT, interventions=[ReplacedWeights(weights=row, layer=1, head=0)])
+    for weights in (trace.weights(1, 0), trace.layer_weights(1)[0], trace.pattern(1, 0).weights):
+        np.testing.assert_array_equal(weights, np.repeat(row, n, axis=0))
+    np.testing.assert_allclose(trace.output(1, 0), weights @ trace.value(1, 0), atol=1e-6)

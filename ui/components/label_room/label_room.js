@@ -1,7 +1,7 @@
 // Hides labels of a map that lie on others, on another point, or leave the chart. Maps are laid out for a wide window; in a
 // narrow one the points are closer to each other, and labels as large as before. Of labels that lie on each other the one at
-// the end of the wider line stays; those at the ends of the widest line always do, and are moved into the chart. Rests on
-// chart and chart_insides.
+// the end of the wider line stays; those at the ends of the widest line always do, and are moved into the chart.
+// Rests on chart and chart_insides.
 
 const GAP = 4; // px between labels, a word space
 const TOUCH = 3; // px of a label's empty edge that may lie on a mark

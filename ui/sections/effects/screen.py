@@ -12,6 +12,7 @@ from attnviz.records import Tokens
 from ui.page.view import View
 from ui.page.waiting import QUICK
 from ui.sections import outcome
+from ui.sections.own_run import check_can_run
 from ui.work import experiments
 from ui.work.jobs import Call, Job, job
 
@@ -78,6 +79,16 @@ class Screen:
         """Tokens that so many variants of the text have, and those that means are taken over."""
         of_text = len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ())
         return n_variants * of_text + MEAN_TOKENS * (ablation == "mean")
+
+
+def look(view: View, chosen: Outcome) -> Screen:
+    """The text on screen.
+
+    Raises:
+        SelectionError: an opened bundle, which cannot be run again here.
+    """
+    check_can_run(view, "Heads were to be switched off")
+    return Screen(view=view, outcome=chosen)
 
 
 def joined(work: Job) -> HeadEffects:

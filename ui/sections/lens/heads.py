@@ -87,5 +87,5 @@ def _note(answer: str | None, found: DirectEffects) -> str:
         f"All parts together, heads, MLPs, embedding and biases, sum to the {what}, {number_text(found.total)}, within "
         f"{power_text(norms)}. Each is what a part adds directly, through W_O and the norms after it, whose scales are kept; "
         "what it changes in later heads and MLPs is left out, so that switching the head off (Effects) gives another number "
-        "(Elhage et al. 2021; Wang et al. 2022, arXiv:2211.00593)."
+        "(Wang et al. 2022, arXiv:2211.00593)."
     )
