@@ -135,7 +135,7 @@ def test_an_opened_bundle_is_explained(door_bundle):
     at = open_page(PAGE)
     at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
     assert_no_exception(at)
-    assert "an opened bundle cannot be run without them" in errors(at)[0]
+    assert "cannot be run again with changes" in errors(at)[0]
 
 
 def test_a_head_is_picked_everywhere():
