@@ -18,7 +18,7 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Effects")
-found = st.container(key="finding")
+found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     screen = look(view, outcome_of(view))
     controls(screen)

@@ -13,7 +13,7 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Generation")
-found = st.container(key="finding")
+found = st.container(key="finding", height=28, border=False)
 if can_write(view):
     with errors.explained():
         work = writing(view)

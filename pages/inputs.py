@@ -17,7 +17,7 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Inputs")
-found = st.container(key="finding")
+found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     chosen = outcome.outcome_of(view)
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):

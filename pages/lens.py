@@ -14,7 +14,7 @@ from ui.sections.lens.screen import look
 from ui.words.glossary import terms
 
 view = frame("Lens")
-found = st.container(key="finding")
+found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     screen = look(view)
     work = screen.lens()

@@ -16,7 +16,7 @@ from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Patching")
-found = st.container(key="finding")
+found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     outcome = outcome_of(view)
     controls(view, outcome)

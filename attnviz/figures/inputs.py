@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.figures.ink import cell_letters
 from attnviz.figures.theme import (
     HOVER_NUMBER,
     LONGEST_HOVER,
@@ -27,6 +28,7 @@ from attnviz.figures.theme import (
     shortened,
     weight_text,
 )
+from attnviz.figures.thumbnails import colours_at
 from attnviz.records.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -78,19 +80,21 @@ def draw_attributions(
         customdata=np.stack(
             np.meshgrid(np.arange(n_token), np.arange(n_method), indexing="ij"), axis=-1
         ).tolist(),
-        text=[[cell_text(float(one)) for one in row] for row in values],
         hovertext=[[weight_text(float(one)) for one in row] for row in values],
         hovertemplate="%{y}<br>%{x}: %{hovertext}<extra></extra>",
     )
+    marks = [cells]
     if n_token <= _MOST_WRITTEN:
-        cells |= {"texttemplate": "%{text}", "textfont": {"size": SMALL_FONT_SIZE}}
+        written = [[cell_text(float(one)) for one in row] for row in values]
+        fills = colours_at((shares.ravel() + 1) / 2, theme, signed=True)
+        marks.append(cell_letters(columns, rows, written, fills, theme))
     axis = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
     step = max(1, -(-n_token // 64))
     framed = []
     if picked is not None:
         framed = [outline((-0.5, n_method - 0.5), (picked - 0.5, picked + 0.5), palette.picked, width=2)]
     return figure_of(
-        cells,
+        marks,
         base_layout(
             palette,
             height=min(_TOP + _ROW * n_token, 900),

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.ink import cell_letters
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -21,6 +22,7 @@ from attnviz.figures.theme import (
     figure_of,
     outline,
 )
+from attnviz.figures.thumbnails import colours_at
 
 _ROW, _LABELS = 30, 170  # px
 _LOWEST, _HIGHEST = 300, 620
@@ -46,6 +48,7 @@ def draw_layer_grid(
     written: Sequence[str],
     colours: Colours,
     hover: Marks,
+    letters: Sequence[Sequence[str]] | None = None,
     picked: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
@@ -56,6 +59,7 @@ def draw_layer_grid(
         names: of the tokens across, for hover texts; positions are added.
         written: what stands below each column.
         hover: text and hover template of the cells.
+        letters: what stands in the cells, whose colours are those of weights from 0 to 1; None for nothing.
         picked: position of the token whose column is outlined.
     """
     palette = THEMES[theme]
@@ -87,8 +91,12 @@ def draw_layer_grid(
     framed = []
     if picked is not None:
         framed = [outline((picked - 0.5, picked + 0.5), (-0.5, n_row - 0.5), palette.picked, width=2)]
+    marks = [cells]
+    if letters is not None:
+        fills = colours_at(numbers.ravel().astype(float), theme)
+        marks.append(cell_letters(tokens, range(n_row), letters, fills, theme, font=TOKEN_FONT))
     return figure_of(
-        cells,
+        marks,
         base_layout(
             palette,
             height=int(np.clip(n_row * _ROW + _LABELS, _LOWEST, _HIGHEST)),

@@ -10,9 +10,7 @@ from attnviz.figures.theme import (
     HOVER_NUMBER,
     LONGEST_HOVER,
     LONGEST_LABEL,
-    SMALL_FONT_SIZE,
     THEMES,
-    TOKEN_FONT,
     Marks,
     ThemeName,
     difference_scale,
@@ -42,12 +40,10 @@ def draw_lens(
     """
     answers = [[literal(row[0]) for row in layer] for layer in found.labels]
     hover: Marks = {
-        "text": [[shortened(one, _LONGEST_IN_CELL) for one in row] for row in answers],
         "hovertext": [[isolated(shortened(one, LONGEST_HOVER)) for one in row] for row in answers],
         "hovertemplate": f"layer %{{y}}, %{{x}}<br>most likely %{{hovertext}}, %{{z:{HOVER_NUMBER}}}<extra></extra>",
     }
-    if len(tokens) <= _MOST_WRITTEN:
-        hover |= {"texttemplate": "%{text}", "textfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE}}
+    written = [[isolated(shortened(one, _LONGEST_IN_CELL)) for one in row] for row in answers]
     return draw_layer_grid(
         found.probabilities[..., 0],
         row="layer",
@@ -55,6 +51,7 @@ def draw_lens(
         written=_names(tokens, LONGEST_LABEL),
         colours=Colours(scale=weight_scale(THEMES[theme]), low=0, high=1, title="its probability"),
         hover=hover,
+        letters=written if len(tokens) <= _MOST_WRITTEN else None,
         picked=picked,
         theme=theme,
     )

@@ -18,7 +18,7 @@ STOPS = {
     "Sentence": "sentence",
     "Matrix": "matrix",
     "One row": "ranking",
-    "Map": "map_part",
+    "Map": "map",
     "Verdict": "verdict",
 }
 """Title of each stop, and the key of what it is about."""

@@ -54,6 +54,8 @@ TEXTS = """() => {
             const style = getComputedStyle(one), box = one.getBoundingClientRect();
             if (!box.width || !box.height || style.visibility === "hidden") continue;
             if (one.closest("[aria-hidden=true]")) continue;
+            // On a picture, whose colours are not the page's: tests/unit/test_ink.py has those.
+            if (one.closest(".textpoint") && one.closest(".js-plotly-plot")?.querySelector(".heatmaplayer image")) continue;
             if (one.closest("[data-testid=stSliderThumbValue]")) continue; // it hangs above the knob that it is in
             const svg = one instanceof SVGElement, plate = one.previousElementSibling;
             const fill = svg && plate?.localName === "rect" ? getComputedStyle(plate) : {fill: "none"};
@@ -99,8 +101,8 @@ def assert_fits_and_can_be_read(page, path):
     main = page.get_by_test_id("stMain")
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
     texts = page.evaluate(TEXTS)
-    assert len(texts) > 30
-    assert any(one["svg"] for one in texts) or path == "glossary"
+    assert len(texts) > 25
+    assert any(one["svg"] for one in texts) or path in ("glossary", "generation")
     small = [one for one in texts if one["size"] < SMALLEST_TEXT and one["svg"]]
     assert small == []
     faint = [one for one in texts if one["contrast"] < LEAST_CONTRAST]

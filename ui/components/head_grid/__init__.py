@@ -7,15 +7,14 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool, Float
 
-from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, THEMES, ThemeName, cell_text
+from attnviz.figures.ink import inks
+from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName, cell_text
 from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
 from ui.components.sent import sent
 
 _mount = register("head_grid", "svg", "html", "grid", "renew")
 _LEGEND_STEPS = 17
-_HALF_DARK = 0.55
-"""Share of the scale from which on text in the background's colour is read more easily, in both themes."""
 
 
 def head_grid(
@@ -105,14 +104,13 @@ def _colour(
     low, high = span or (low, high)
     middle = 0.5 if signed else 0.0
     shares = np.nan_to_num((numbers.astype(np.float64) - low) / ((high - low) or 1.0), nan=middle).clip(0, 1)
-    depths = np.abs(shares - middle) / (1 - middle)
-    fills = colours_at(shares.ravel(), theme, signed=signed).reshape(*numbers.shape, 3)
-    palette = THEMES[theme]
+    flat = colours_at(shares.ravel(), theme, signed=signed)
+    fills, letters = flat.reshape(*numbers.shape, 3), np.reshape(inks(flat, theme), numbers.shape)
     for layer, head in np.ndindex(*numbers.shape):
         cells[layer][head] |= {
             "label": _label(float(numbers[layer, head])),
             "fill": _hex(fills[layer, head]),
-            "ink": palette.text if depths[layer, head] < _HALF_DARK else palette.background,
+            "ink": str(letters[layer, head]),
         }
     steps = colours_at(np.linspace(0, 1, _LEGEND_STEPS), theme, signed=signed)
     ends = {"low": "0" if low == 0 else _label(low), "high": _label(high)}

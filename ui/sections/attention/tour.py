@@ -66,8 +66,8 @@ def stops_of(screen: Screen) -> list[Stop]:
             title="Map",
             text=f"The head's vectors as points: circles are queries, diamonds keys, and lines lead from {query} to the "
             "keys that it attends to: the thicker the line, the larger the weight. A map in two dimensions distorts: "
-            "beside its title stands whether this one's distances can be read, below it how reliable they are.",
-            target="map_part",
+            "beside its title stands whether this one's distances can be read.",
+            target="map",
         ),
         Stop(
             title="Verdict",
