@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from cachetools import LRUCache, cached
 
 from attnviz.effects import ablation, cell_effects, patching
+from attnviz.effects import lens as logit_lens
 from attnviz.effects.ablation import Ablation, HeadEffects, Means, Progress, Removal
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.deletion import Deletion, deletion_curves
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
-from attnviz.effects.lens import LayerSimilarities, Lens, layer_similarities
-from attnviz.effects.lens import lens as attnviz_lens
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
 from attnviz.effects.outcome import measured, outcome_from
 from attnviz.effects.patching import Carried, PatchEffects
@@ -128,10 +127,11 @@ def patch(
     )
 
 
-def lens(name: str, trace: Trace) -> Lens | LayerSimilarities:
+def lens(name: str, trace: Trace) -> logit_lens.Lens | logit_lens.LayerSimilarities:
     """What the model would answer after each layer; without a language head, how near each layer's vectors are to the last."""
     model = with_model.own(name)
-    return layer_similarities(model, trace) if model.head is None else attnviz_lens(model, trace)
+    look = logit_lens.layer_similarities if model.head is None else logit_lens.lens
+    return look(model, trace)
 
 
 def direct_effects(name: str, trace: Trace, position: int) -> tuple[str | None, DirectEffects]:
