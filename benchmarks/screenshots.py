@@ -38,7 +38,7 @@ SCREENS = {
     "token-flow": Screen(path="token_flow", top=".st-key-place"),
     "query-key-map": Screen(path="query_key_map", top=".st-key-place"),
     "step-by-step": Screen(
-        path="step_by_step", params={"step": 4}, top=".st-key-finding", pressed="6. Weighted values"
+        path="step_by_step", params={"step": 4}, top=".st-key-finding", pressed="f. Weighted values"
     ),
     "door-experiment": Screen(path="door_experiment"),
 }
