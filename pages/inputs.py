@@ -20,9 +20,9 @@ view = frame("Inputs")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     chosen = outcome.outcome_of(view)
+    screen = look(view, chosen)  # before the model of an opened bundle is asked for
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
-    screen = look(view, chosen)
     work = screen.attributions()
     if is_there(work, screen.n_attributed, "Attributing the outcome to the tokens", key="inputs_act"):
         attributions = work.results[0]

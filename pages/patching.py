@@ -10,6 +10,7 @@ from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.page.waiting import is_there
 from ui.sections.outcome import outcome_of
+from ui.sections.own_run import check_can_run
 from ui.sections.patching.heatmap import as_csv, finding, heatmap, note
 from ui.sections.patching.screen import controls, joined, look, text_of_donor
 from ui.words.glossary import terms
@@ -18,6 +19,7 @@ from ui.words.literal import literal
 view = frame("Patching")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
+    check_can_run(view, "States were to be carried into another run")
     outcome = outcome_of(view)
     controls(view, outcome)
     screen = look(view, outcome)

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.axes import grid_axis
 from attnviz.figures.theme import (
     HOVER_NUMBER,
-    SMALL_FONT_SIZE,
     THEMES,
     Marks,
     Theme,
@@ -45,7 +45,7 @@ def draw_removal(
     marks = [_removal_line(name, one, number, palette) for number, (name, one) in enumerate(removals)]
     longest = max((len(one.heads) for _, one in removals), default=0)
     first = removals[0][1] if removals else None
-    axis = _axis(palette)
+    axis = grid_axis(palette)
     across = {
         **axis,
         "title": axis_title("heads that are off", palette.quiet),
@@ -162,7 +162,7 @@ def draw_ablations(
 def _scatter(
     points: Marks, *, across: str, up: str, palette: Theme, shapes: Sequence[object] = ()
 ) -> go.Figure:
-    axis = _axis(palette)
+    axis = grid_axis(palette)
     return figure_of(
         points,
         base_layout(
@@ -196,18 +196,6 @@ def _removal_line(name: str, one: "Removal", number: int, palette: Theme) -> Mar
         hovertemplate=f"%{{x}} off, %{{text}}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
         cliponaxis=False,
     )
-
-
-def _axis(palette: Theme) -> dict[str, object]:
-    return {
-        "showgrid": True,
-        "zeroline": False,
-        "exponentformat": "power",  # not the prefix of a unit, as in "20µ"
-        "gridcolor": palette.edge,
-        "automargin": True,
-        "fixedrange": True,
-        "tickfont": {"size": SMALL_FONT_SIZE},
-    }
 
 
 def _level(height: float, palette: Theme) -> dict[str, object]:

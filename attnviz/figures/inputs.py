@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.figures.axes import grid_axis
 from attnviz.figures.ink import cell_letters
 from attnviz.figures.theme import (
     HOVER_NUMBER,
@@ -15,7 +16,6 @@ from attnviz.figures.theme import (
     THEMES,
     TOKEN_FONT,
     Marks,
-    Theme,
     ThemeName,
     axis_title,
     base_layout,
@@ -164,21 +164,9 @@ def draw_deletion(
             palette,
             height=_CURVES_HEIGHT,
             margin={"l": 8, "r": 16, "t": 8, "b": 8},
-            xaxis={**_axis(palette), "title": axis_title("tokens that are away", palette.quiet)},
-            yaxis={**_axis(palette), "title": axis_title(outcome, palette.quiet)},
+            xaxis={**grid_axis(palette), "title": axis_title("tokens that are away", palette.quiet)},
+            yaxis={**grid_axis(palette), "title": axis_title(outcome, palette.quiet)},
             showlegend=True,
             legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         ),
     )
-
-
-def _axis(palette: Theme) -> dict[str, object]:
-    return {
-        "showgrid": True,
-        "zeroline": False,
-        "exponentformat": "power",  # not the prefix of a unit, as in "20µ"
-        "gridcolor": palette.edge,
-        "automargin": True,
-        "fixedrange": True,
-        "tickfont": {"size": SMALL_FONT_SIZE},
-    }

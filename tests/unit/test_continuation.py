@@ -1,8 +1,6 @@
 """What a decoder writes, against transformers' own generate; and that a trace of all tokens holds the attention of each step."""
 
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,26 +21,20 @@ N = 6
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Callable[[str], Path]:
-    root = tmp_path_factory.mktemp("decoders")
-    return cache(lambda name: tiny.save_with_head(name, root / name))
-
-
-@pytest.fixture(scope="module")
-def written(folder):
+def written(headed):
     """The model, and what it writes greedily."""
 
     @cache
     def of(name):
-        model = attnviz.load_model(str(folder(name)))
+        model, _ = headed(name)
         return model, continue_text(model, TEXT, n_tokens=N, top=3)
 
     return of
 
 
-def generated(name, folder, ids, **asked):
+def generated(name, headed, ids, **asked):
     """Ids of transformers' own generate, without the text's."""
-    theirs = tiny.WITH_HEAD[name].from_pretrained(folder(name), attn_implementation="eager").eval()
+    theirs = tiny.WITH_HEAD[name].from_pretrained(headed(name)[1], attn_implementation="eager").eval()
     given = torch.tensor(ids)[None]
     with torch.inference_mode():
         found = theirs.generate(
@@ -52,10 +44,10 @@ def generated(name, folder, ids, **asked):
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_the_most_likely_tokens_are_those_of_transformers(name, folder, written):
+def test_the_most_likely_tokens_are_those_of_transformers(name, headed, written):
     _, found = written(name)
     read = found.tokens.ids[: found.n_read].tolist()
-    assert found.tokens.ids[found.n_read :].tolist() == generated(name, folder, read, do_sample=False)
+    assert found.tokens.ids[found.n_read :].tolist() == generated(name, headed, read, do_sample=False)
     assert found.written == found.tokens.labels[found.n_read :]
     assert [row[0] for row in found.candidates] == list(found.written)
 
@@ -86,20 +78,20 @@ def test_one_trace_holds_the_attention_of_every_step(name, written):
 
 
 @pytest.mark.parametrize("temperature", [0.7, 2.0])
-def test_draws_are_those_of_transformers_with_the_same_seed(temperature, folder, written):
+def test_draws_are_those_of_transformers_with_the_same_seed(temperature, headed, written):
     model, _ = written("gpt2")
     found = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
     torch.manual_seed(5)
     read = found.tokens.ids[: found.n_read].tolist()
-    theirs = generated("gpt2", folder, read, do_sample=True, temperature=temperature, top_k=0)
+    theirs = generated("gpt2", headed, read, do_sample=True, temperature=temperature, top_k=0)
     assert found.tokens.ids[found.n_read :].tolist() == theirs
     again = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=5)
     other = continue_text(model, TEXT, n_tokens=N, temperature=temperature, seed=6)
     assert again.written == found.written != other.written
 
 
-def test_it_ends_with_the_end_token(folder, monkeypatch):
-    model = attnviz.load_model(str(folder("llama")))
+def test_it_ends_with_the_end_token(headed, monkeypatch):
+    model, _ = headed("llama")
     plain = continue_text(model, TEXT, n_tokens=N)
     assert not plain.ended and len(plain.written) == N
     at = next(step for step in range(N) if plain.written[step] not in plain.written[:step] and step)
@@ -116,8 +108,8 @@ def test_how_far_it_is_is_told(written):
 
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
-def test_a_model_that_does_not_write_is_refused(name, folder, tiny_model):
-    model = attnviz.load_model(str(folder("bert"))) if name == "bert" else tiny_model(name)
+def test_a_model_that_does_not_write_is_refused(name, headed, tiny_model):
+    model = headed("bert")[0] if name == "bert" else tiny_model(name)
     with pytest.raises(UnsupportedArchitectureError, match="is no decoder with a language head"):
         continue_text(model, TEXT)
 

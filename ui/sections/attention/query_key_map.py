@@ -22,11 +22,10 @@ from ui.work import cache
 def query_key_map(screen: Screen) -> str:
     """The map with its controls; how it was made and how reliable it is, empty where there is none."""
     selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
-    part = st.container(key="map_part")
-    with part.container(horizontal=True, key="map_title"):
+    with st.container(horizontal=True, key="map_title"):
         st.subheader("Query-key map", anchor=False, width="content")
         judgement = st.empty()
-    with part.container(horizontal=True, vertical_alignment="center", key="map_controls"):
+    with st.container(horizontal=True, vertical_alignment="center", key="map_controls"):
         st.segmented_control(**widgets.field("metric", required=True))
         with st.popover("More", icon=":material/tune:", key="map_more"):
             st.number_input(**widgets.field("perplexity"))
@@ -56,14 +55,13 @@ def query_key_map(screen: Screen) -> str:
         chance = cache.chances(selection.source, kind)[selection.layer]
         judgement.markdown(f"t-SNE: {SHORT[judge(projection.in_map, chance)]}")
         note = map_note(projection, chance)
-        with part:
-            chart(
-                drawn_map,
-                key="map",
-                alt=f"Map of the {len(projection.points)} query and key vectors of this head: {note}",
-                on_pick=pick,
-                name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
-            )
+        chart(
+            drawn_map,
+            key="map",
+            alt=f"Map of the {len(projection.points)} query and key vectors of this head: {note}",
+            on_pick=pick,
+            name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
+        )
         st.caption(note + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
         label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
         other_maps(screen.view)

@@ -14,7 +14,6 @@ from ui.choice import widgets
 from ui.choice.exchanged import exchanged
 from ui.page.view import View
 from ui.sections import outcome
-from ui.sections.own_run import check_can_run
 from ui.work import cache, experiments
 from ui.work.jobs import Call, Job, job
 
@@ -90,10 +89,8 @@ def look(view: View, chosen: Outcome) -> Screen:
     """The two sentences.
 
     Raises:
-        SelectionError: a bundle or a masked text is shown, whose other sentence cannot be read alike.
         ShapeError: the numbers of tokens differ; the message says where.
     """
-    check_can_run(view, "States were to be carried into another run")
     donor = cache.trace(replace(view.selection.source, text=text_of_donor(view), masked=()))
     found = differing(view.trace.tokens, donor.tokens)
     if view.kind != "encoder" and view.trace.target_tokens is not None and donor.target_tokens is not None:
