@@ -23,7 +23,7 @@ with errors.explained():
     outcome = outcome_of(view)
     controls(view, outcome)
     screen = look(view, outcome)
-    work = screen.job()
+    work = screen.patching_job()
     n_tokens = screen.n_rows * len(screen.tokens[0]) * len(view.trace.tokens)
     if is_there(work, n_tokens, "Carrying states over", key="patching_act"):
         shares = joined(work)

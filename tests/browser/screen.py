@@ -68,7 +68,9 @@ def wait_until_drawn(page: Page, path: str = "") -> None:
         wait_for_points(page, POINTS[path])
     if path in PICTURES:
         expect(page.locator(f".st-key-{PICTURES[path]} svg").first).to_be_visible(timeout=LOAD_MS)
-    expect(verdict(page)).to_be_visible(timeout=LOAD_MS)  # what a page draws last; before its first run it is idle too
+    expect(verdict(page)).to_be_visible(
+        timeout=LOAD_MS
+    )  # what a page draws last; before its first run it is idle too
     wait_until_idle(page)
 
 

@@ -1,20 +1,16 @@
 """What is measured of a text's heads: the jobs of an ablation, and what has come of them."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.outcome import Outcome
-from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
 from ui.page.view import View
 from ui.page.waiting import QUICK
-from ui.sections import outcome
-from ui.sections.own_run import check_can_run
+from ui.sections.own_run import OwnRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import Call, Job, job
+from ui.work.jobs import Call, Job
 
 MEAN_TOKENS = QUICK
 """What reading the bundled sentences for the means of the heads counts for: one after another they take seconds."""
@@ -23,11 +19,8 @@ SHARES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class Screen(OwnRun):
     """What is measured of the heads of a text."""
-
-    view: View
-    outcome: Outcome
 
     @property
     def ablation(self) -> Ablation:
@@ -44,21 +37,6 @@ class Screen:
         """The tokens whose last hidden states are the outcome's."""
         return self.view.trace.target_tokens or self.view.trace.tokens
 
-    @property
-    def measured(self) -> str:
-        """The outcome in words."""
-        return outcome.words(self.outcome, self.read)
-
-    @property
-    def given(self) -> tuple[Any, ...]:
-        """What every call begins with: the model's name, the trace and the outcome."""
-        return offer(self.view.selection.model).name, self.view.trace, str(self.outcome)
-
-    def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
-        """A job on this text and outcome."""
-        selection = self.view.selection
-        return job(name, (selection.source, self.view.kind, str(self.outcome), *key), calls)
-
     def ablation_job(self, ablation: Ablation) -> Job:
         """The job that switches off every head."""
 
@@ -73,7 +51,7 @@ class Screen:
                 for first in range(min(SHARES, self.shape[0]))
             ]
 
-        return self.job("ablation", (ablation,), calls)
+        return self.job("ablation", (self.view.kind, ablation), calls)
 
     def n_tokens(self, n_variants: int, ablation: Ablation = "zero") -> int:
         """Tokens that so many variants of the text have, and those that means are taken over."""

@@ -94,6 +94,6 @@ def _job(screen: Screen, heads: list[Head], *, greedily: bool) -> Job:
     }
     return screen.job(
         "removal",
-        (screen.ablation, tuple(heads), greedily),
+        (screen.view.kind, screen.ablation, tuple(heads), greedily),
         lambda: [(experiments.remove, (*screen.given, tuple(heads)), dict(named))],
     )

@@ -1,18 +1,15 @@
 """What the page Inputs measures of a text: the jobs, and the tokens and names that it is about."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from attnviz.effects.input_attribution import STEPS, AttributionMethod, InputAttribution
 from attnviz.effects.outcome import Outcome
-from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
 from ui.page.view import View
-from ui.sections import outcome
-from ui.sections.own_run import check_can_run
+from ui.sections.own_run import OwnRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import Call, Job, job
+from ui.work.jobs import Job
 
 NAMES: dict[AttributionMethod, str] = {
     "gradient_times_input": "Gradient × input",
@@ -29,21 +26,13 @@ _RUNS = 1200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class Screen(OwnRun):
     """A text, and the outcome that is attributed to its tokens."""
-
-    view: View
-    outcome: Outcome
 
     @property
     def tokens(self) -> Tokens:
         """The tokens that the outcome is attributed to: of an encoder-decoder model those of the encoder."""
         return self.view.trace.tokens
-
-    @property
-    def measured(self) -> str:
-        """The outcome in words."""
-        return outcome.words(self.outcome, self.view.trace.target_tokens or self.view.trace.tokens)
 
     @property
     def n_attributed(self) -> int:
@@ -57,22 +46,15 @@ class Screen:
 
     def attributions(self) -> Job:
         """The job that attributes the outcome by every method."""
-        return self._job("inputs", (), lambda: [(experiments.attribute, self._given, {"progress": None})])
+        return self.job("inputs", (), lambda: [(experiments.attribute, self.given, {"progress": None})])
 
     def deletion(self, found: Sequence[InputAttribution]) -> Job:
         """The job that takes tokens away in the order of each method."""
         seed = self.view.selection.seed
         named = {"seed": seed, "progress": None}
-        return self._job(
-            "deletion", (seed,), lambda: [(experiments.delete, (*self._given, tuple(found)), named)]
+        return self.job(
+            "deletion", (seed,), lambda: [(experiments.delete, (*self.given, tuple(found)), named)]
         )
-
-    @property
-    def _given(self) -> tuple[Any, ...]:
-        return offer(self.view.selection.model).name, self.view.trace, str(self.outcome)
-
-    def _job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
-        return job(name, (self.view.selection.source, str(self.outcome), *key), calls)
 
 
 def look(view: View, chosen: Outcome) -> Screen:

@@ -1,6 +1,5 @@
 """What the page Lens shows of a text: the jobs that compute it, and the tokens that it is about."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +8,7 @@ from attnviz.records import Tokens
 from ui.page.view import View
 from ui.sections.own_run import check_can_run
 from ui.work import experiments
-from ui.work.jobs import Call, Job, job
+from ui.work.jobs import Job, job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,19 +29,17 @@ class Screen:
 
     def lens(self) -> Job:
         """The job that sends every layer's states through the head."""
-        return self._job("lens", (), lambda: [(experiments.lens, self._given, {})])
+        return job("lens", self.view.selection.source, lambda: [(experiments.lens, self._given, {})])
 
     def direct(self) -> Job:
         """The job that takes the answer at the selected token apart."""
         at = self.position
-        return self._job("direct", (at,), lambda: [(experiments.direct_effects, (*self._given, at), {})])
+        key = self.view.selection.source, at
+        return job("direct", key, lambda: [(experiments.direct_effects, (*self._given, at), {})])
 
     @property
     def _given(self) -> tuple[Any, ...]:
         return offer(self.view.selection.model).name, self.view.trace
-
-    def _job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
-        return job(name, (self.view.selection.source, *key), calls)
 
 
 def look(view: View) -> Screen:

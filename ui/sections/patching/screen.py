@@ -7,26 +7,24 @@ import streamlit as st
 
 from attnviz.effects.outcome import Outcome
 from attnviz.effects.patching import PatchEffects, differing, is_shifted
-from attnviz.model.catalogue import offer
 from attnviz.model.trace import Trace
 from attnviz.records import Tokens
 from ui.choice import widgets
 from ui.choice.exchanged import exchanged
 from ui.page.view import View
 from ui.sections import outcome
+from ui.sections.own_run import OwnRun
 from ui.work import cache, experiments
-from ui.work.jobs import Call, Job, job
+from ui.work.jobs import Call, Job
 
 SHARES = 2
 """Calls that the rows are shared out among, so that as many processes work on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class Screen(OwnRun):
     """Two sentences of the same number of tokens, and what is carried from the second into the first."""
 
-    view: View
-    outcome: Outcome
     donor: Trace
     differing: tuple[int, ...]
     """Positions, of the queries' tokens, at which the two differ."""
@@ -45,30 +43,28 @@ class Screen:
         return trace.n_heads(kind) if is_heads else trace.n_layers(kind)
 
     @property
-    def measured(self) -> str:
-        """The outcome in words."""
-        return outcome.words(self.outcome, self.view.trace.target_tokens or self.view.trace.tokens)
-
-    @property
     def is_shifted(self) -> bool:
         """Whether words of one sentence stand elsewhere in the other."""
         return is_shifted(*self.tokens)
 
-    def job(self) -> Job:
+    def patching_job(self) -> Job:
         """The job that carries every state."""
         view, carried = self.view, self.view.selection.patching.carried
         layer = view.selection.layer if carried == "heads" else 0
-        given = offer(view.selection.model).name, view.trace, self.donor, str(self.outcome)
+        name, trace, chosen = self.given
 
         def calls() -> list[Call]:
             named = {"carried": carried, "kind": view.kind, "layer": layer, "progress": None}
             return [
-                (experiments.patch, given, named | {"rows": tuple(range(first, self.n_rows, SHARES))})
+                (
+                    experiments.patch,
+                    (name, trace, self.donor, chosen),
+                    named | {"rows": tuple(range(first, self.n_rows, SHARES))},
+                )
                 for first in range(min(SHARES, self.n_rows))
             ]
 
-        key = (view.selection.source, self.donor.tokens.text, view.kind, str(self.outcome), carried, layer)
-        return job("patching", key, calls)
+        return self.job("patching", (self.donor.tokens.text, view.kind, carried, layer), calls)
 
 
 def text_of_donor(view: View) -> str:
