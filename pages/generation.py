@@ -39,7 +39,7 @@ if can_write(view):
                 csv=continuation.csv,
                 numbers="Written tokens",
                 python=generation_lines(view),
-                about=f"{len(continuation.written)} tokens written",
+                about=f"tokens written: {len(continuation.written)}",
                 drawn=lambda: {"Attention over what was written": drawn},
                 page="Generation",
             )

@@ -17,6 +17,7 @@ view = frame("Lens")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     screen = look(view)
+    answer: str | None = None  # whose parts are shown; None for those of the last hidden state
     work = screen.lens()
     n_tokens = len(screen.tokens) * view.trace.n_layers(view.kind)
     if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
@@ -31,11 +32,12 @@ with errors.explained():
         with errors.explained(key="cut_direct"):
             direct = screen.direct()
             if is_there(direct, n_tokens, "Taking the answer apart", key="direct_act"):
+                answer, effects = direct.results[0]
                 left, right = st.columns([3, 1], gap="medium")
                 with left:
-                    heads(screen, *direct.results[0])
+                    heads(screen, answer, effects)
                 with right:
-                    parts(screen, direct.results[0][1])
+                    parts(screen, effects)
                     link_to(
                         page_named("Effects"), label=f"What if {view.selection.place.words} were not there?"
                     )
@@ -45,7 +47,7 @@ with errors.explained():
             {"lens_grid": "Answers after each layer", "lens_heads": "What each head adds"},
             csv=answers.csv,
             numbers="Answers",
-            python=lens_lines(view, screen.position),
+            python=lens_lines(view, screen.position, answer),
             drawn=lambda: {"Answers after each layer": drawn},
             page="Lens",
         )

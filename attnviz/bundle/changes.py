@@ -204,7 +204,10 @@ def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind:
             fits = _is(array, (1, n_query), (1, d_value))
             wanted = f"{n_query} x {d_value}"
         case ReplacedState():
-            d_model = trace.last_hidden_state.shape[1]
+            weight = trace.attention(
+                0, kind
+            ).output_weight  # its width is the stream's; OPT narrows the last hidden state
+            d_model = trace.last_hidden_state.shape[1] if weight is None else weight.shape[2]
             fits = _is(array, (1, n_query), (1, d_model))
             wanted = f"{n_query} x {d_model}"
         case _:

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from attnviz.effects.input_attribution import AttributionMethod, InputAttribution
 from attnviz.effects.outcome import Outcome
-from attnviz.effects.token_embeddings import Baseline
+from attnviz.effects.token_embeddings import Baseline, removable
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
 from attnviz.records import Record
@@ -42,7 +42,7 @@ class DeletionCurve(Record):
 
     method: AttributionMethod
     order: Int[np.ndarray, " step"]
-    """Positions of the tokens, most important first; special tokens are kept and not among them."""
+    """Positions of the tokens, most important first; special tokens and masks are kept and not among them."""
     removed: Float[np.ndarray, " point"]
     """The outcome without the first tokens of the order, from none to all."""
     kept: Float[np.ndarray, " point"]
@@ -75,9 +75,9 @@ class Deletion(Record):
     base: float
     """The outcome of the text."""
     end: float
-    """The outcome without any token but the special ones."""
+    """The outcome without any token but those that are kept."""
     counts: Int[np.ndarray, " point"]
-    """Tokens that are removed or kept at each point, from 0 to all that are not special."""
+    """Tokens that are removed or kept at each point, from 0 to all that may be taken away."""
     bins: Int[np.ndarray, " bin"]
     """Tokens of each bin; of a short text, bins of equally many tokens count once."""
     curves: tuple[DeletionCurve, ...]
@@ -125,13 +125,13 @@ def deletion_curves(
 
     Raises:
         As `attnviz.effects.token_removal.outcomes_without`.
-        SelectionError: a text of special tokens alone.
+        SelectionError: a text of special tokens and masks alone.
     """
-    among = ~trace.tokens.is_special
+    among = removable(model, trace.tokens)
     n_token = int(among.sum())
     if not n_token:
         raise SelectionError(
-            "Deletion curves were asked for; the text has special tokens alone, which are kept. Give a text with a word."
+            "Deletion curves were asked for; the text has special tokens and masks alone, which are kept. Give a text with a word."
         )
     of_bins = np.unique([min(n_token, max(1, ceil(share * n_token))) for share in bins])
     counts = _counts(n_token, most_points, of_bins)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
 
-from attnviz.effects.outcome import Outcome, TokenState, measured
+from attnviz.effects.outcome import ClassAnswer, MeasuredOutcome, Outcome, TokenAnswer, TokenState, measured
 from attnviz.effects.token_embeddings import Baseline, EmbeddedText
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
@@ -39,9 +40,18 @@ METHODS: tuple[AttributionMethod, ...] = get_args(AttributionMethod)
 
 Progress = Callable[[float], None]
 
-STEPS = 64
-"""Points of the integral of integrated gradients: for the first screen's sentence the gap is then 2e-7, the rounding
-of float32."""
+STEPS = (64, 128, 256, 512)
+"""Points of the integral of integrated gradients, one number after another until the gap is small: for the first screen's
+sentence it is 2e-7 with the first, the rounding of float32."""
+
+LARGEST_GAP = 0.01
+"""Share of the difference of outcomes that the gap of integrated gradients may have."""
+
+SMALLEST_GAP = 1e-6
+"""A gap that is not looked at: the rounding of float32."""
+
+SMALLEST_SHARE = 1e-4
+"""Gradient x input is left out where its largest value is below this share of integrated gradients' largest: rounding."""
 
 FLOW_TOKENS = 256
 """Tokens of the longest text of which flow is computed, to one token; half as many to all tokens. On one core 12 tokens and
@@ -60,9 +70,23 @@ class InputAttribution(Record):
     rollout and flow shares of 1."""
     baseline: str | None = None
     """The token that stands for no token, such as "[PAD]", or "zeros"; None where a method needs none."""
+    steps: int | None = None
+    """Of integrated gradients: points of the integral."""
     gap: float | None = None
     """Of integrated gradients: sum of the values - (outcome of the text - outcome of the baseline), 0 for an exact
     integral. A mixture of experts jumps where a token changes its expert, and keeps a gap for any number of steps."""
+
+    @property
+    def difference(self) -> float | None:
+        """Of integrated gradients: outcome of the text - outcome of the baseline."""
+        return None if self.gap is None else float(self.values.sum(dtype=np.float64)) - self.gap
+
+    @property
+    def is_complete(self) -> bool:
+        """Of integrated gradients: whether they sum to the difference of outcomes, up to a hundredth of it or rounding."""
+        if self.gap is None or self.difference is None:
+            return False
+        return abs(self.gap) <= max(LARGEST_GAP * abs(self.difference), SMALLEST_GAP)
 
     @property
     def has_sign(self) -> bool:
@@ -93,20 +117,21 @@ def attribute_inputs(
     *,
     methods: Sequence[AttributionMethod] | None = None,
     baseline: Baseline | None = None,
-    steps: int = STEPS,
+    steps: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[InputAttribution, ...]:
     """An outcome attributed to each token of a text, by several methods.
 
     Of an encoder-decoder model, tokens are those that the encoder reads; the decoder's text stays. Families that
     normalise each vector right after the lookup, such as ModernBERT, do not read its length: gradient x input is then 0 up
-    to rounding for every token, and its order is none.
+    to rounding for every token. Where that is so, and no methods are named, it is left out.
 
     Args:
         trace: of the text without interventions.
         methods: None for all that are available.
         baseline: what stands for no token; None for the model's own, see `attnviz.effects.token_embeddings.BASELINES`.
-        steps: points of the integral of integrated gradients.
+        steps: points of the integral of integrated gradients; None for as many of `STEPS` as it takes until the gap is below
+            `LARGEST_GAP`.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
@@ -127,15 +152,21 @@ def attribute_inputs(
         if one in ("token_replaced", "keys_masked"):
             found.append(_leave_out(model, trace, outcome, one, baseline, text.baseline_label, tell))
         elif one in _OF_ATTENTION:
-            found.append(InputAttribution(method=one, values=_read(trace, outcome, one, tell)))
+            found.append(
+                InputAttribution(method=one, values=_read(trace, _rows(trace, outcome, measure), one, tell))
+            )
         else:
             found.append(_by_gradients(text, measure, one, steps, tell))
         tell(1.0)
-    return tuple(found)
+    return tuple(found if methods is not None else _without_rounding(found))
 
 
 def _by_gradients(
-    text: EmbeddedText, measure: Measure, method: AttributionMethod, steps: int, progress: Progress
+    text: EmbeddedText,
+    measure: Measure,
+    method: AttributionMethod,
+    steps: int | None,
+    progress: Progress,
 ) -> InputAttribution:
     def function(vectors: "Tensor") -> "Tensor":
         return text.outcomes(measure, vectors)
@@ -143,13 +174,24 @@ def _by_gradients(
     if method == "gradient_times_input":
         return InputAttribution(method=method, values=gradients.gradient_times_input(function, text.vectors))
     ends = (text.vectors, text.baseline)
-    values = gradients.integrated_gradients(function, *ends, steps=steps, progress=progress)
-    return InputAttribution(
-        method=method,
-        values=values,
-        baseline=text.baseline_label,
-        gap=gradients.completeness_gap(values, function, *ends),
-    )
+    numbers = STEPS if steps is None else (steps,)
+    for number, n_step in enumerate(numbers):
+        tell = _part(progress, number, len(numbers))
+        values = gradients.integrated_gradients(function, *ends, steps=n_step, progress=tell)
+        gap = gradients.completeness_gap(values, function, *ends)
+        found = InputAttribution(
+            method=method, values=values, baseline=text.baseline_label, steps=n_step, gap=gap
+        )
+        if found.is_complete:
+            break
+    return found
+
+
+def _without_rounding(found: Sequence[InputAttribution]) -> list[InputAttribution]:
+    """All but a gradient x input that is rounding beside integrated gradients."""
+    largest = {one.method: float(np.abs(one.values).max()) for one in found}
+    least = SMALLEST_SHARE * largest.get("integrated_gradients", 0.0)
+    return [one for one in found if one.method != "gradient_times_input" or largest[one.method] >= least]
 
 
 def _leave_out(
@@ -177,9 +219,9 @@ def _leave_out(
 
 
 def _read(
-    trace: "Trace", outcome: Outcome, method: AttributionMethod, progress: Progress
+    trace: "Trace", rows: Sequence[int], method: AttributionMethod, progress: Progress
 ) -> Float[np.ndarray, " key"]:
-    """Matrices [query, key], read in the row of the outcome's token, or averaged over all rows where it has none.
+    """Matrices [query, key], averaged over the rows whose states the outcome reads.
 
     Rollout and flow are those of the last layer. Norm-based weights have a matrix for each layer, whose value vectors are
     summed over the heads before the norm (Kobayashi et al. 2020, arXiv:2004.10102); they are summed over the layers,
@@ -187,7 +229,6 @@ def _read(
     are those across.
     """
     kind = _kind(trace)
-    rows = _rows(trace, outcome)
     n_layer = trace.n_layers(kind)
     if method == "flow":
         layers = [trace.layer_weights(one, kind).mean(axis=0) for one in range(n_layer)]
@@ -204,8 +245,16 @@ def _read(
     return np.asarray(matrix[rows].mean(axis=0), dtype=np.float32)
 
 
-def _rows(trace: "Trace", outcome: Outcome) -> list[int]:
-    """The outcome's token; all tokens whose states it reads where it is not of one."""
+def _rows(trace: "Trace", outcome: Outcome, measure: MeasuredOutcome) -> list[int]:
+    """The tokens whose last hidden states the outcome reads: its own, those that the classifier reads, or all.
+
+    BERT's classifier reads that of [CLS] alone, GPT-2's the last; which ones, the derivative says.
+    """
+    if isinstance(outcome, ClassAnswer):
+        with torch.enable_grad():
+            states = torch.tensor(trace.last_hidden_state)[None].requires_grad_()
+            (gradient,) = torch.autograd.grad(measure(states).sum(), states)
+        return [int(one) for one in gradient[0].abs().sum(dim=-1).nonzero()[:, 0]]
     position = getattr(outcome, "position", None)
     return list(range(len(trace.query_tokens(_kind(trace))))) if position is None else [int(position)]
 
@@ -222,7 +271,7 @@ def _missing(trace: "Trace", outcome: Outcome, method: str) -> str | None:
         return "the change of a token's state is smallest in the unchanged run, where its gradient is 0"
     if method in ("rollout", "flow") and trace.target_tokens is not None:
         return "it follows one text through all layers, and an encoder-decoder model reads two"
-    longest = FLOW_TOKENS if len(_rows(trace, outcome)) == 1 else FLOW_TOKENS // 2
+    longest = FLOW_TOKENS if isinstance(outcome, TokenState | TokenAnswer) else FLOW_TOKENS // 2
     if method == "flow" and len(trace.tokens) > longest:
         return f"it is computed for at most {longest} tokens, and the text has {len(trace.tokens)}"
     if method == "norms" and "norms" not in trace.measures(_kind(trace)):

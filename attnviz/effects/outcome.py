@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from attnviz.errors import SelectionError
 from attnviz.model.answers import (
+    check_classes,
     class_logits,
     class_number,
     class_probabilities,
@@ -27,6 +28,10 @@ from attnviz.records import Record, Tokens, check_index
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
     from attnviz.model.trace import Trace
+
+
+MOST_COMPARED = 512
+"""Tokens of the other text of a similarity, unless the text itself has more: it is cut there, whatever the model reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,8 @@ class TokenState(Record):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity(Record):
     """The similarity of the text with another: the cosine of their mean last hidden states.
+
+    Of a pair, the other text is read with the same second sentence; of an encoder-decoder model, with the decoder's text.
 
     Source: Reimers and Gurevych 2019, "Sentence-BERT" (arXiv:1908.10084), section 3, mean pooling; as the
     ``Pooling`` and ``Normalize`` modules of all-MiniLM-L6-v2.
@@ -89,7 +96,10 @@ class TokenAnswer(Record):
         where = f"token {self.position}"
         if 0 <= self.position < len(tokens):
             where = f"“{tokens.labels[self.position]}” ({where})"
-        return f"{_said(self.token, self.against)} predicted at {where}"
+        said = f"probability of “{self.token}”"
+        if self.against is not None:
+            said = f"log-odds of “{self.token}” against “{self.against}”"
+        return f"{said} predicted at {where}"
 
     def __str__(self) -> str:
         return _written("answer", str(self.position), self.token, self.against)
@@ -106,7 +116,9 @@ class ClassAnswer(Record):
 
     def words(self, tokens: Tokens) -> str:
         """What is measured, as in a sentence."""
-        return f"{_said(self.label, self.against)} as the class of the text"
+        if self.against is not None:
+            return f"logit of the class “{self.label}” minus that of “{self.against}”"
+        return f"probability of “{self.label}” as the class of the text"
 
     def __str__(self) -> str:
         return _written("class", self.label, self.against)
@@ -187,8 +199,11 @@ def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcom
             unit = "1 − cosine" if outcome.by == "turn" else "length"
             return MeasuredOutcome(outcome, states, _change(states[outcome.position], outcome), unit)
         case Similarity():
-            second = None if trace.target_tokens is None else trace.target_tokens.text or None
-            other = model.trace(outcome.text, second, cut=True).last_hidden_state
+            second = (
+                trace.tokens.text_pair if trace.target_tokens is None else trace.target_tokens.text or None
+            )
+            longest = max(MOST_COMPARED, len(trace.tokens))
+            other = model.trace(outcome.text, second, cut=True, max_tokens=longest).last_hidden_state
             vector = sentence_vectors(torch.tensor(other)[None])[0]
             return MeasuredOutcome(
                 outcome, states, lambda hidden: sentence_vectors(hidden) @ vector.to(hidden), "cosine"
@@ -223,18 +238,19 @@ def _of_tokens(model: "Model", outcome: TokenAnswer) -> tuple[Callable[[Tensor],
         logits = token_logits(model, hidden[:, outcome.position])
         return _number(logits, logits.softmax(dim=-1), ids).to(hidden.device)
 
-    return number, _unit(ids)
+    return number, "probability" if outcome.against is None else "log-odds"
 
 
 def _of_classes(model: "Model", outcome: ClassAnswer) -> tuple[Callable[[Tensor], Tensor], str]:
     numbers = [class_number(model, one) for one in (outcome.label, outcome.against) if one is not None]
     _check_apart(numbers, "classes", outcome.label, outcome.against)
+    check_classes(model)
 
     def number(hidden: Tensor) -> Tensor:
         made = class_probabilities(model, hidden) if len(numbers) == 1 else class_logits(model, hidden)
         return _number(made, made, numbers).to(hidden.device)
 
-    return number, _unit(numbers)
+    return number, "probability" if outcome.against is None else "difference of logits"
 
 
 def _number(logits: Tensor, probabilities: Tensor, chosen: list[int]) -> Tensor:
@@ -244,22 +260,12 @@ def _number(logits: Tensor, probabilities: Tensor, chosen: list[int]) -> Tensor:
     return logits[:, chosen[0]] - logits[:, chosen[1]]
 
 
-def _unit(chosen: list[int]) -> str:
-    return "probability" if len(chosen) == 1 else "log-odds"
-
-
 def _check_apart(chosen: list[int], what: str, first: str, second: str | None) -> None:
     if len(set(chosen)) < len(chosen):
         raise SelectionError(
-            f"The log-odds of “{first}” against “{second}” were asked for; they are the same, so these are always 0. "
+            f"“{first}” was to be measured against “{second}”; they are the same, so the difference is always 0. "
             f"Choose two {what}."
         )
-
-
-def _said(first: str, second: str | None) -> str:
-    if second is None:
-        return f"probability of “{first}”"
-    return f"log-odds of “{first}” against “{second}”"
 
 
 def _written(*parts: str | None) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.effects.ablation import unchanged
+from attnviz.effects.outcome import MeasuredOutcome
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.model.interventions import Intervention, Place, ReplacedOutput, ReplacedState
 from attnviz.model.states import hidden_states
@@ -35,6 +36,10 @@ SMALLEST_DIFFERENCE = 1e-5
 """Outcomes of the two texts that are closer than this have no difference to be shared: float32 sums of a few hundred
 numbers of size 1 are rounded by up to 1e-6."""
 
+SMALLEST_RATIO = 1e-3
+"""The same for probabilities, as a share of the larger one: that of a rare token is far below 1e-5, and the rounding of
+a logit changes it by up to 1e-5 of itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PatchEffects(Record):
@@ -44,6 +49,8 @@ class PatchEffects(Record):
     carried: Carried
     layer: int | None
     """The layer whose heads are the rows; None where the rows are layers."""
+    unit: str = ""
+    """Of the outcomes, as `attnviz.effects.outcome.MeasuredOutcome` names it; "" for a measure without one."""
     base: float
     """The receiver's outcome."""
     donor: float
@@ -54,7 +61,10 @@ class PatchEffects(Record):
     @property
     def has_difference(self) -> bool:
         """Whether the two texts' outcomes differ by more than rounding."""
-        return abs(self.donor - self.base) > SMALLEST_DIFFERENCE
+        least = SMALLEST_DIFFERENCE
+        if self.unit == "probability":
+            least = SMALLEST_RATIO * max(self.base, self.donor)
+        return abs(self.donor - self.base) > least
 
     @property
     def shares(self) -> Float[np.ndarray, "row token"]:
@@ -69,6 +79,7 @@ class PatchEffects(Record):
             kind=self.kind,
             carried=self.carried,
             layer=self.layer,
+            unit=self.unit,
             base=self.base,
             donor=self.donor,
             outcomes=np.where(np.isnan(self.outcomes), other.outcomes, self.outcomes),
@@ -140,6 +151,7 @@ def patch(
         kind=kind,
         carried=carried,
         layer=layer if carried == "heads" else None,
+        unit=outcome.unit if isinstance(outcome, MeasuredOutcome) else "",
         base=unchanged(receiver, outcome),
         donor=unchanged(donor, outcome),
         outcomes=outcomes,

@@ -14,6 +14,7 @@ from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_
 from attnviz.model.capture import share_parameters
 from attnviz.model.embeddings import looked_up_by
 from attnviz.model.variants import Measure
+from attnviz.records import Tokens
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -36,6 +37,11 @@ SHORTEST = 0.1
 a padding token's vector, which may be 0; near 0, families with a norm right after the lookup read any short vector like a
 long one, so that the outcome jumps on the last bit of a path. Measured on tiny models of gpt-neox, llama, gemma and qwen3,
 the gap of integrated gradients from zeros after 256 steps is 0.25 to 0.35, and from the end token below 1e-6."""
+
+
+def removable(model: "Model", tokens: Tokens) -> Bool[np.ndarray, " token"]:
+    """True for tokens that may be taken away: neither special nor the mask token, which stands for no word already."""
+    return np.asarray(~tokens.is_special & (tokens.ids != model.tokenizer.mask_token_id))
 
 
 class EmbeddedText:
@@ -116,7 +122,7 @@ class EmbeddedText:
     def _make_baseline(
         self, model: "Model", asked: Baseline | None
     ) -> tuple[str, Float[Tensor, "token d_embedding"]]:
-        """The baseline's label, and the text's vectors with the baseline's for all but the special tokens."""
+        """The baseline's label, and the text's vectors with the baseline's for all tokens that may be taken away."""
         assert self._table is not None
         tokenizer, weight = model.tokenizer, self._table.get_parameter("weight")
         ids = {
@@ -140,8 +146,8 @@ class EmbeddedText:
                 f"The baseline {asked!r} was asked for; {model.name} has no such token. Select another of "
                 f"{', '.join(BASELINES)}."
             )
-        is_kept = torch.tensor(self.tokens.is_special, device=self.vectors.device)
-        return label, torch.where(is_kept[:, None], self.vectors, nothing)
+        is_removed = torch.tensor(removable(model, self.tokens), device=self.vectors.device)
+        return label, torch.where(is_removed[:, None], nothing, self.vectors)
 
     def _replace(self, module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor | None:
         """A hook: the vectors of the current run, at the first lookup by the tokens' ids."""

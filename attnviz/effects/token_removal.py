@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 
 from attnviz.effects.outcome import Outcome, measured
-from attnviz.effects.token_embeddings import Baseline, EmbeddedText
+from attnviz.effects.token_embeddings import Baseline, EmbeddedText, removable
 from attnviz.errors import ShapeError
 from attnviz.model.interventions import Intervention, MaskedKeys
 from attnviz.model.variants import MOST_TOKENS, measured_variants
@@ -45,7 +45,7 @@ def outcomes_without(
 
     Args:
         trace: of the text without interventions.
-        removed: true for tokens that are taken away; special tokens stay where they are replaced.
+        removed: true for tokens that are taken away; special tokens and masks stay where tokens are replaced.
         baseline: what replaces a token; None for the model's own, see `attnviz.effects.token_embeddings.BASELINES`.
         progress: called with the share that is done, 0 to 1.
 
@@ -60,7 +60,7 @@ def outcomes_without(
         )
     measure = measured(model, trace, outcome)
     if removal == "token_replaced":
-        removed = removed & ~trace.tokens.is_special
+        removed = removed & removable(model, trace.tokens)
     distinct, places = np.unique(removed, axis=0, return_inverse=True)
     if removal == "keys_masked":
         variants = [_masked(trace, one) for one in distinct]

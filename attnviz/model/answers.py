@@ -76,16 +76,21 @@ def class_probabilities(
     Raises:
         UnsupportedArchitectureError: the checkpoint has no classifier, or one that predicts a number and no class.
     """
+    check_classes(model)
     problem = _classifier(model, "the class of a text").config.problem_type
-    if problem == "regression":
-        raise UnsupportedArchitectureError(
-            f"The probability of a class was asked for; the classifier of {model.name} predicts numbers, not classes. Select "
-            "a model that classifies, such as distilbert-base-uncased-finetuned-sst-2-english."
-        )
     logits = class_logits(model, hidden)
     if problem == "multi_label_classification" or logits.shape[-1] == 1:
         return logits.sigmoid()
     return logits.softmax(dim=-1)
+
+
+def check_classes(model: Model) -> None:
+    """Raises UnsupportedArchitectureError where the classifier predicts numbers and no classes."""
+    if _classifier(model, "the class of a text").config.problem_type == "regression":
+        raise UnsupportedArchitectureError(
+            f"A class of the text was asked for; the classifier of {model.name} predicts numbers, not classes. Select "
+            "a model that classifies, such as distilbert-base-uncased-finetuned-sst-2-english."
+        )
 
 
 def token_id(model: Model, token: str) -> int:

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import SelectionError, TextTooLongError, UnsupportedArchitectureError, enough_memory
+from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.model.configuration import end_ids
 from attnviz.model.loading import Model
 from attnviz.model.tokenization import labels_of
@@ -62,7 +62,7 @@ class Continuation(Record):
 
 def continue_text(
     model: Model,
-    text: str,
+    text: str | Tokens,
     *,
     n_tokens: int = 20,
     temperature: float = 0.0,
@@ -73,6 +73,7 @@ def continue_text(
     """The tokens that a decoder writes after a text, until it writes its end token.
 
     Args:
+        text: a text, or tokens as they are: those of a pair, or of a text that is cut. An end token at their end is left out.
         n_tokens: most tokens that are written.
         temperature: 0 for the most likely token of each step (greedy); otherwise logits are divided by it, and a token is
             drawn from their softmax.
@@ -81,23 +82,14 @@ def continue_text(
         progress: called with the share that is done, 0 to 1, after each token.
 
     Raises:
-        EmptyTextError, InvalidTextError, TextTooLongError: as `Model.trace`; the last also where the model reads fewer tokens
-            than there would be.
+        EmptyTextError, InvalidTextError, TextTooLongError: as `Model.trace`, of a text.
         OutOfMemoryError: the text is too long for the memory that is left.
-        SelectionError: fewer than one token or candidate asked for, or a negative temperature.
+        SelectionError: fewer than one token or candidate asked for, more tokens than the model has room for, a negative
+            temperature, or a seed of more than 64 bits.
         UnsupportedArchitectureError: the model is no decoder with a language head.
     """
-    tokens = _without_end(model.tokenize(text))
-    _check(model, tokens, n_tokens, temperature, top)
-    limit = model.max_tokens
-    if limit is not None and len(tokens) + n_tokens > limit:
-        raise TextTooLongError(
-            f"{n_tokens} tokens were to be written after a text of {len(tokens):,}; {model.name} reads at most {limit:,} tokens. "
-            "Shorten the text, or ask for fewer.",
-            length=len(tokens) + n_tokens,
-            limit=limit,
-            unit="tokens",
-        )
+    tokens = _without_end(model.tokenize(text) if isinstance(text, str) else text)
+    _check(model, tokens, n_tokens, temperature, seed, top)
     draws = torch.Generator().manual_seed(seed)
     ids, ends = tokens.ids.tolist(), end_ids(model.network, model.head)
     chances, candidates, rows = [], [], []
@@ -105,7 +97,8 @@ def continue_text(
         logits = _next_logits(model, tokens, ids)
         probabilities = logits.softmax(dim=-1)
         if temperature:
-            chosen = int(torch.multinomial((logits / temperature).softmax(dim=-1), 1, generator=draws))
+            shifted = (logits - logits.max()).double()  # a low temperature does not overflow
+            chosen = int(torch.multinomial((shifted / temperature).softmax(dim=-1), 1, generator=draws))
         else:
             chosen = int(logits.argmax())
         best = probabilities.topk(min(top, len(logits)))
@@ -129,7 +122,7 @@ def continue_text(
     )
 
 
-def _check(model: Model, tokens: Tokens, n_tokens: int, temperature: float, top: int) -> None:
+def _check(model: Model, tokens: Tokens, n_tokens: int, temperature: float, seed: int, top: int) -> None:
     if model.head is None or model.trace_tokens(tokens).kinds != ("decoder",):
         raise UnsupportedArchitectureError(
             f"A continuation by {model.name} was asked for; it is no decoder with a language head. Select a model that writes, "
@@ -142,6 +135,13 @@ def _check(model: Model, tokens: Tokens, n_tokens: int, temperature: float, top:
     if not 0 <= temperature < float("inf"):
         raise SelectionError(
             f"The temperature {temperature} was asked for; it is 0 for the most likely token, or more. Give such a number."
+        )
+    if not 0 <= seed < 2**64:
+        raise SelectionError(f"The seed {seed} was asked for; seeds are 0 to 2^64 - 1. Give such a number.")
+    if model.max_tokens is not None and len(tokens) + n_tokens > model.max_tokens:
+        raise SelectionError(
+            f"{n_tokens} tokens were to be written after a text of {len(tokens):,}; {model.name} reads at most "
+            f"{model.max_tokens:,} tokens. Shorten the text, or ask for fewer."
         )
 
 

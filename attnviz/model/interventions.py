@@ -27,7 +27,7 @@ class Intervention(Record):
     """Base of the changes: in one layer or all layers, and in one head or all heads."""
 
     kind: Kind | None = None
-    """Kind of attention; None for the model's only kind, or for all kinds that the change fits."""
+    """Kind of attention; None for all kinds of the model. A change with an array names the kind that it has the shape of."""
     layer: int | None = None
     """None for every layer."""
     head: int | None = None

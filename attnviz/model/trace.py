@@ -78,6 +78,11 @@ class Trace(Record):
         """Number of query heads in a layer."""
         return int(self._calls(kind)[0].query.shape[0])
 
+    @property
+    def last_tokens(self) -> Tokens:
+        """The tokens whose last hidden states these are: of an encoder-decoder model those of the decoder."""
+        return self.tokens if self.target_tokens is None else self.target_tokens
+
     def query_tokens(self, kind: Kind | None = None) -> Tokens:
         """The tokens that the queries of this kind belong to."""
         if self._kind(kind) == "encoder" or self.target_tokens is None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.errors import SelectionError, TextTooLongError, UnsupportedArchitectureError
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.continuation import continue_text
 from tests import tiny
 
@@ -125,5 +125,5 @@ def test_what_cannot_be_asked_for(asked, written):
 def test_more_tokens_than_the_model_reads(written):
     model, found = written("gpt2")
     assert model.max_tokens is not None
-    with pytest.raises(TextTooLongError, match=f"reads at most {model.max_tokens}"):
+    with pytest.raises(SelectionError, match=f"reads at most {model.max_tokens}"):
         continue_text(model, TEXT, n_tokens=model.max_tokens - found.n_read + 1)

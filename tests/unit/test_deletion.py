@@ -132,5 +132,5 @@ def test_a_text_without_words(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace("a")
     tokens = replace(trace.tokens, is_special=np.ones(len(trace.tokens), dtype=bool))
-    with pytest.raises(attnviz.SelectionError, match="special tokens alone"):
+    with pytest.raises(attnviz.SelectionError, match="special tokens and masks alone"):
         deletion_curves(bert, replace(trace, tokens=tokens), OTHER, [])

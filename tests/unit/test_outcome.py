@@ -101,7 +101,7 @@ def test_a_token_that_is_not_there(tiny_model, outcome):
         (ClassAnswer(label="GOOD"), "probability of “GOOD” as the class of the text"),
         (
             ClassAnswer(label="GOOD", against="BAD"),
-            "log-odds of “GOOD” against “BAD” as the class of the text",
+            "logit of the class “GOOD” minus that of “BAD”",
         ),
     ],
 )

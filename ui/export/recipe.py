@@ -4,6 +4,7 @@ One concept: from a view to Python. Typed text stands in the lines as a literal,
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from attnviz.records import Axis
 from ui.page.view import View
@@ -46,6 +47,14 @@ def map_lines(view: View, picked: tuple[int, int], settings: Mapping[str, object
     return "\n".join([*lines, "figure.show()", ""])
 
 
+def _read(view: View, text: str, **named: Any) -> str:
+    """What a text is read with, beside the second sentence of the one on screen."""
+    selection = view.selection
+    second = [selection.second] if selection.second.strip() else []
+    cut = {"cut": True, "max_tokens": cache.MOST_TOKENS} if selection.cut else {}
+    return _call(text, *second, **cut, **named)
+
+
 def _trace_lines(view: View) -> list[str]:
     selection = view.selection
     if selection.bundle:
@@ -55,13 +64,11 @@ def _trace_lines(view: View) -> list[str]:
             'trace = attnviz.read_bundle(Path("bundle.zip").read_bytes()).trace',
         ]
     source = view.trace.provenance
-    second = [selection.second] if selection.second.strip() else []
-    cut = {"cut": True, "max_tokens": cache.MOST_TOKENS} if selection.cut else {}
     return [
         "",
         f"model = attnviz.load_model({selection.model!r})  # revision {source.revision}, attnviz "
         f"{source.versions['attnviz']}",
-        f"trace = model.trace({_call(selection.text, *second, **cut, masked=list(selection.masked))})",
+        f"trace = model.trace({_read(view, selection.text, masked=list(selection.masked))})",
     ]
 
 
@@ -120,7 +127,6 @@ def effects_lines(view: View, outcome: object) -> str:
 def patching_lines(view: View, outcome: object, text: str) -> str:
     """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
     selection = view.selection
-    second = [selection.second] if selection.second.strip() else []
     named = _call(
         kind=selection.kind and view.kind,
         carried=_unless("layer", selection.patching.carried),
@@ -134,7 +140,7 @@ def patching_lines(view: View, outcome: object, text: str) -> str:
             "from attnviz.effects.patching import patch",
             "from attnviz.figures.patching import draw_patching",
             *_trace_lines(view),
-            f"donor = model.trace({_call(text, *second)})",
+            f"donor = model.trace({_read(view, text)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
             f"found = patch({given})",
             f"tokens = trace.query_tokens({view.kind!r}), donor.query_tokens({view.kind!r})",
@@ -144,20 +150,21 @@ def patching_lines(view: View, outcome: object, text: str) -> str:
     )
 
 
-def lens_lines(view: View, position: int) -> str:
-    """Python that looks through the layers, as on the page Lens, and takes the last state of a token apart."""
+def lens_lines(view: View, position: int, answer: str | None) -> str:
+    """Python that looks through the layers, as on the page Lens, and takes the answer at a token apart, or its last state."""
     source = view.selection.source
     has_head = cache.model(source.model).head is not None
+    apart, asked = ("attribute_state", "") if answer is None else ("attribute_token", f", {answer!r}")
     compute, draw = ("lens", "draw_lens") if has_head else ("layer_similarities", "draw_layer_similarities")
     return "\n".join(
         [
             "import attnviz",
             f"from attnviz.effects.lens import {compute}",
-            "from attnviz.effects.logit_attribution import attribute_state",
+            f"from attnviz.effects.logit_attribution import {apart}",
             f"from attnviz.figures.lens import {draw}",
             *_trace_lines(view),
             f"{draw}({compute}(model, trace), trace.target_tokens or trace.tokens).show()",
-            f"found = attribute_state(model, trace, {position})",
+            f"found = {apart}(model, trace, {position}{asked})",
             "for head in found.ranked()[:8]:",
             "    print(head.words, found.heads[head])",
             "",
@@ -197,7 +204,7 @@ def generation_lines(view: View) -> str:
             "import attnviz",
             "from attnviz.model.continuation import continue_text",
             *_trace_lines(view),
-            f"found = continue_text(model, {selection.text!r}, {_named(named)})",
+            f"found = continue_text(model, trace.tokens, {_named(named)})",
             "print(found.written)",
             "written = model.trace_tokens(found.tokens)",
             f"attnviz.figures.draw_heatmap(written, {_call(*selection.place)}).show()",

@@ -1,6 +1,7 @@
 """The outcome of experiments: read from the selection, and chosen in one place for all pages that have one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import streamlit as st
@@ -35,13 +36,18 @@ _NAMES: dict[Kind, str] = {
 
 
 def outcome_of(view: View) -> Outcome:
-    """The outcome that is chosen; the similarity with the sentence in which one word is exchanged until one is.
+    """The outcome that is chosen, its token within the text; until one is, the similarity with an exchanged word.
 
     Raises:
         SelectionError: the link asks for an outcome that there is not.
     """
     written = view.selection.outcome.outcome
-    return outcome_from(written) if written else Similarity(text=exchanged(view.selection.text))
+    if not written:
+        return Similarity(text=exchanged(view.selection.text))
+    outcome = outcome_from(written)
+    if isinstance(outcome, TokenState | TokenAnswer):  # of a text that may have become shorter
+        return replace(outcome, position=min(outcome.position, len(view.trace.last_tokens) - 1))
+    return outcome
 
 
 def change(outcome: Outcome, tokens: Tokens, before: float, after: float) -> str:
@@ -78,11 +84,24 @@ def controls(view: View, outcome: Outcome) -> None:
         [one for one in _NAMES if one == kind or _is_offered(view, one)],
         required=True,
         format_func=_NAMES.__getitem__,
-        help="Sets the number that is measured: how similar the sentence is to another; how far the last hidden state of the "
-        "selected token turns or moves; how likely the model's own head finds a token there, or a class of the text.",
+        help="Sets the number that is measured: how similar the sentence is to another; how far the last hidden state of a "
+        "token turns or moves; how likely the model's own head finds a token there, or a class of the text.",
         default=kind,
         **tie("outcome_kind", kind, lambda picked: state.change(outcome=_first(view, picked))),
     )
+    if isinstance(outcome, TokenState | TokenAnswer):
+        last = len(view.trace.last_tokens) - 1
+        st.number_input(
+            f"At token (0–{last})",
+            0,
+            last,
+            value=outcome.position,
+            width=150,
+            help="Measures the outcome at this token, counted from 0.",
+            **tie(
+                "outcome_position", outcome.position, lambda at: state.change(outcome=str(_at(outcome, at)))
+            ),
+        )
     match outcome:
         case Similarity(text=other):
             _text(
@@ -97,7 +116,7 @@ def controls(view: View, outcome: Outcome) -> None:
                 "Token",
                 "outcome_token",
                 token,
-                f"Measures how likely the model predicts this token of its vocabulary at token {at}.",
+                "Measures how likely the model predicts this token of its vocabulary.",
                 lambda text: str(TokenAnswer(position=at, token=text or token, against=against)),
             )
             _text(
@@ -145,16 +164,25 @@ def _first(view: View, kind: Kind) -> str:
     """The outcome of a kind that is measured first, as it is written."""
     match kind:
         case "turn" | "length":
-            return str(TokenState(position=view.query, by=kind))
+            return str(TokenState(position=_selected(view), by=kind))
         case "answer":
             blanks = [at for at, one in enumerate(view.trace.tokens.labels) if one == _model(view).mask_label]
-            at = min(blanks, default=view.query)
+            at = min(blanks, default=_selected(view))
             likeliest = predict(_model(view), view.trace, at, top=1).ids[0]
             return str(TokenAnswer(position=at, token=_model(view).spellings(int(likeliest))[0]))
         case "class":
             return str(ClassAnswer(label=_labels(view)[0]))
         case _:
             return ""
+
+
+def _at(outcome: TokenState | TokenAnswer, position: int) -> TokenState | TokenAnswer:
+    return replace(outcome, position=position)
+
+
+def _selected(view: View) -> int:
+    """The selected token, or the last where the selected one is of the encoder's text."""
+    return min(view.query, len(view.trace.last_tokens) - 1)
 
 
 def _text(title: str, key: str, value: str, said: str, written: Callable[[str], str]) -> None:

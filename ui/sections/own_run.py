@@ -22,7 +22,7 @@ class OwnRun:
     @property
     def measured(self) -> str:
         """The outcome in words."""
-        return outcome.words(self.outcome, self.view.trace.target_tokens or self.view.trace.tokens)
+        return outcome.words(self.outcome, self.view.trace.last_tokens)
 
     @property
     def given(self) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from attnviz.maps.collection import bundled
 from attnviz.model.continuation import Continuation, continue_text
 from attnviz.model.predictions import predict
 from attnviz.model.trace import Trace
-from attnviz.records import Head, Kind
+from attnviz.records import Head, Kind, Tokens
 from ui.work import with_model
 
 
@@ -174,16 +174,16 @@ def delete(
 
 def write(
     name: str,
-    text: str,
+    read: Tokens,
     *,
     n_tokens: int,
     temperature: float,
     seed: int,
     progress: Progress | None = None,
 ) -> tuple[Continuation, Trace]:
-    """What a decoder writes after a text, and the trace of it all, which holds the attention of every step."""
+    """What a decoder writes after some tokens, and the trace of it all, which holds the attention of every step."""
     model = with_model.own(name)
     found = continue_text(
-        model, text, n_tokens=n_tokens, temperature=temperature, seed=seed, progress=progress
+        model, read, n_tokens=n_tokens, temperature=temperature, seed=seed, progress=progress
     )
     return found, model.trace_tokens(found.tokens)

@@ -81,8 +81,10 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
     )
     of_zero, of_mean = (np.abs(one.effects).reshape(1, -1) for one in (zero, mean))
     agreement = float(rank_correlations(of_zero, of_mean, np.ones_like(of_zero, dtype=bool))[0])
+    several = len(np.unique(of_zero)) > 1 and len(np.unique(of_mean)) > 1
+    spoken = f"Rank correlation of the sizes: {correlation_text(agreement)}. " if several else ""
     st.caption(
-        f"Rank correlation of the sizes: {correlation_text(agreement)}. Zeros take away everything that a head gives, also "
+        f"{spoken}Zeros take away everything that a head gives, also "
         "what it gives whatever it reads; its mean over the bundled sentences leaves that (Wang et al. 2022, "
         "arXiv:2211.00593, section 3.1)."
     )
@@ -100,9 +102,13 @@ def _cells_note(found: CellEffects) -> str:
     drawn = ""
     if len(found.outcomes) < found.n_cell:
         drawn = f" Of {found.n_cell:,} cells, {len(found.outcomes)} are drawn at random."
+    meaning = (
+        " 1 would mean that the weight tells the order of the effects; it says nothing about why."
+        * bool(said)
+    )
     return (
-        f"{spoken}{drawn} A cell is masked in this head alone, so that the rest of its row is renormalised to 1. 1 would mean "
-        "that the weight tells the order of the effects; it says nothing about why."
+        f"{spoken}{meaning}{drawn} A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query "
+        "with a single key then reads nothing."
     ).strip()
 
 

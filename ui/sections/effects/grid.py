@@ -104,7 +104,7 @@ def note(screen: Screen, found: HeadEffects) -> str:
     """What the numbers are relative to, and what they do not mean."""
     return (
         f"Each number is the outcome without the head minus the outcome of the unchanged run, {number_text(found.base)}; "
-        f"while it is off, a head gives {GIVES[found.ablation]}, and every later layer reads the changed text. "
+        f"while it is off, a head gives {GIVES[found.ablation]}, and every later layer reads the changed hidden states. "
         "An effect near 0 does not mean that the head does nothing: another head may do the same, and another sentence or "
         "outcome may need it (Michel et al. 2019, arXiv:1905.10650)."
     )

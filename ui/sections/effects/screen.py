@@ -35,7 +35,7 @@ class Screen(OwnRun):
     @property
     def read(self) -> Tokens:
         """The tokens whose last hidden states are the outcome's."""
-        return self.view.trace.target_tokens or self.view.trace.tokens
+        return self.view.trace.last_tokens
 
     def ablation_job(self, ablation: Ablation) -> Job:
         """The job that switches off every head."""

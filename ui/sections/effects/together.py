@@ -28,11 +28,12 @@ def group(screen: Screen) -> tuple[list[Head], str]:
     picked = [
         one for one in dict.fromkeys([selection.place, *beside]) if one.layer < n_layer and one.head < n_head
     ]
-    if len(picked) > 1:
-        return picked[:MOST_GREEDY], "the picked heads"
-    return [Head(selection.layer, head) for head in range(n_head)][
-        :MOST_GREEDY
-    ], f"the heads of layer {selection.layer}"
+    heads, named = picked, "picked heads"
+    if len(picked) == 1:
+        heads = [Head(selection.layer, head) for head in range(n_head)]
+        named = f"heads of layer {selection.layer}"
+    first = f"first {MOST_GREEDY} " if len(heads) > MOST_GREEDY else ""
+    return heads[:MOST_GREEDY], f"the {first}{named}"
 
 
 def greedy(screen: Screen) -> Figure | None:

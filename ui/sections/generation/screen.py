@@ -76,7 +76,7 @@ def writing(view: View) -> Job:
         "progress": None,
     }
     key = (selection.source, chosen.tokens, chosen.temperature, selection.seed if chosen.temperature else 0)
-    given = offer(selection.model).name, selection.source.text
+    given = offer(selection.model).name, view.trace.tokens
     return job("writing", key, lambda: [(experiments.write, given, named)])
 
 

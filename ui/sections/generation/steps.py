@@ -4,7 +4,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.figures import draw_pattern
-from attnviz.figures.theme import percent_text, weight_text
+from attnviz.figures.theme import share_text, weight_text
 from attnviz.records import Axis
 from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
@@ -21,9 +21,9 @@ def finding(screen: Screen) -> str:
     found, pattern, at = screen.found, screen.pattern, screen.query
     axis = Axis.of(found.tokens)
     written = quoted(found.written[screen.step])
-    chance = percent_text(float(found.probabilities[screen.step]))
+    chance = share_text(float(found.probabilities[screen.step]))
     key = strongest_key(pattern, at)
-    weight = percent_text(float(pattern.weights[at, key]))
+    weight = share_text(float(pattern.weights[at, key]))
     return (
         f"**Step {screen.step + 1} writes {written} ({chance}): in {screen.view.selection.place.words}, {literal(name(axis, at))} "
         f"gives {weight} of its attention to {literal(name(axis, key))}**"
@@ -90,8 +90,9 @@ def note(screen: Screen) -> str:
         else f"drawn at temperature {found.temperature:g} with seed {found.seed}"
     )
     ended = " The model ended the text." if found.ended else ""
+    n = len(found.written)
     return (
-        f"{len(found.written)} tokens, {how}.{ended} The row of a token is what the head read when the next token was written; a "
+        f"{n} token{'s' * (n != 1)}, {how}.{ended} The row of a token is what the head read when the next token was written; a "
         "decoder's rows do not change with what follows, so that one matrix holds every step. Probabilities are at temperature 1."
     )
 

@@ -37,7 +37,7 @@ class Screen(OwnRun):
     @property
     def n_attributed(self) -> int:
         """Tokens of all runs that the attributions take."""
-        return len(self.tokens) * (2 * STEPS + 2 * len(self.tokens))
+        return len(self.tokens) * (2 * STEPS[0] + 2 * len(self.tokens))
 
     @property
     def n_deleted(self) -> int:

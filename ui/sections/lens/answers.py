@@ -8,7 +8,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.lens import LayerSimilarities, Lens
 from attnviz.figures.lens import draw_layer_similarities, draw_lens
-from attnviz.figures.theme import percent_text, weight_text
+from attnviz.figures.theme import share_text, weight_text
 from attnviz.records import Axis
 from ui.choice import state
 from ui.components.ranked_list import Row, ranked_list
@@ -30,12 +30,11 @@ def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
         return f"**{said}{_rise(similar)}**"
     answer, layer = quoted(found.answers[at]), int(found.settled[at])
     last = len(found.answer_ranks) - 1
-    probability = percent_text(float(found.answer_probabilities[-1, at]))
+    probability = share_text(float(found.answer_probabilities[-1, at]))
+    said = _predicted(screen, token, answer, probability)
     if layer == last:
-        return f"**At {token} the model answers {answer} ({probability}), which comes first only after the last layer, {last}**"
-    return (
-        f"**At {token} the model answers {answer} ({probability}), which comes first from layer {layer} on**"
-    )
+        return f"**{said}, which comes first only after the last layer, {last}**"
+    return f"**{said}, which comes first from layer {layer} on**"
 
 
 def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
@@ -93,6 +92,12 @@ def _number(found: Lens | LayerSimilarities, layer: int, at: int) -> float:
     return float(
         found.probabilities[layer, at, 0] if isinstance(found, Lens) else found.similarities[layer, at]
     )
+
+
+def _predicted(screen: Screen, token: str, answer: str, probability: str) -> str:
+    """What the model predicts, and where: a masked language model in the token's place, a decoder after it."""
+    where = "After" if screen.predicts_next else "At"
+    return f"{where} {token} the model predicts {answer} ({probability})"
 
 
 def _rise(similar: np.ndarray) -> str:

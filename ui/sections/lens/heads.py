@@ -12,6 +12,7 @@ from ui.components.ranked_list import Row, ranked_list
 from ui.sections.lens.screen import Screen
 from ui.words.findings import name
 from ui.words.literal import literal, quoted
+from ui.work import cache
 
 _MOST_PARTS = 8
 
@@ -25,8 +26,9 @@ def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
         else f"the last hidden state of {token}"
     )
     first = found.ranked()[0]
-    adds = number_text(float(found.heads[first]))
-    st.markdown(f"**Of all heads, {first.words} adds most to {what}: {adds} of {number_text(found.total)}**")
+    adds, total = number_text(float(found.heads[first])), number_text(found.total)
+    whole = "the logit" if answer is not None else "its length"
+    st.markdown(f"**{first.title} has the largest direct effect on {what}: {adds}; {whole} is {total}**")
 
     def text(layer: int, head: int) -> str:
         return f"{Head(layer, head).title}: {number_text(float(found.heads[layer, head]))}"
@@ -41,7 +43,7 @@ def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
         signed=True,
         key="lens_heads",
     )
-    st.caption(literal(_note(answer, found)))
+    st.caption(literal(_note(screen, answer, found)))
 
 
 def parts(screen: Screen, found: DirectEffects) -> None:
@@ -80,11 +82,17 @@ def parts(screen: Screen, found: DirectEffects) -> None:
     )
 
 
-def _note(answer: str | None, found: DirectEffects) -> str:
+def _note(screen: Screen, answer: str | None, found: DirectEffects) -> str:
+    instead = ""
+    if answer is None and cache.model(screen.view.selection.source.model).head is not None:
+        instead = (
+            "The answer itself is no sum of parts here: the language head is not linear, as BERT's, or its vocabulary has no entry "
+            "that is written so. "
+        )
     what = "logit" if answer is not None else "length of the last hidden state"
     norms = float(np.abs(found.gap))
     return (
-        f"All parts together, heads, MLPs, embedding and biases, sum to the {what}, {number_text(found.total)}, within "
+        f"{instead}All parts together, heads, MLPs, embedding and biases, sum to the {what}, {number_text(found.total)}, within "
         f"{power_text(norms)}. Each is what a part adds directly, through W_O and the norms after it, whose scales are kept; "
         "what it changes in later heads and MLPs is left out, so that switching the head off (Effects) gives another number "
         "(Wang et al. 2022, arXiv:2211.00593)."

@@ -20,7 +20,12 @@ class Screen:
     @property
     def tokens(self) -> Tokens:
         """The tokens whose hidden states these are: of an encoder-decoder model those of the decoder."""
-        return self.view.trace.target_tokens or self.view.trace.tokens
+        return self.view.trace.last_tokens
+
+    @property
+    def predicts_next(self) -> bool:
+        """Whether the head predicts the token that follows, as a decoder's does, and not the one in its place."""
+        return "decoder" in self.view.trace.kinds
 
     @property
     def position(self) -> int:

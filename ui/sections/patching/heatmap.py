@@ -1,5 +1,6 @@
 """The share of the difference that each state brings, as a heatmap, a finding and a table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from plotly.graph_objects import Figure
 from attnviz.effects.patching import PatchEffects
 from attnviz.figures.patching import draw_patching
 from attnviz.figures.theme import number_text, percent_text
-from attnviz.records import Axis, Head
+from attnviz.records import Axis, Head, Tokens
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state
 from ui.page.chart import chart
@@ -16,6 +17,8 @@ from ui.sections.patching.screen import Screen
 from ui.words.findings import name
 from ui.words.literal import literal
 
+_MOST_NAMED = 4
+"""Differing tokens that are named."""
 CARRIED = {
     "layer": "the residual stream after",
     "attention": "the attention output of",
@@ -27,7 +30,10 @@ def finding(screen: Screen, found: PatchEffects) -> str:
     """Which state brings the largest share, in words."""
     if not found.has_difference:
         return "The two sentences have the same outcome: there is no difference to carry over"
-    row, token = np.unravel_index(np.nanargmax(found.shares), found.shares.shape)
+    shares = found.shares
+    if _reads_last(found):
+        shares = shares[:-1]
+    row, token = np.unravel_index(np.nanargmax(shares), shares.shape)
     place = _row(found, int(row))
     at = name(Axis.of(screen.tokens[0]), int(token))
     share = percent_text(float(found.shares[row, token]))
@@ -65,19 +71,19 @@ def note(screen: Screen, found: PatchEffects) -> str:
         "Share = (outcome with the state − first) / (second − first): 0 for nothing, 1 for all of the difference.",
     ]
     if screen.differing:
-        where = ", ".join(
-            f"“{screen.tokens[0].labels[at]}” → “{screen.tokens[1].labels[at]}”"
-            for at in screen.differing[:4]
-        )
-        more = f" and {len(screen.differing) - 4} more" if len(screen.differing) > 4 else ""
-        said.append(f"The sentences differ at ▲: {where}{more}.")
-    else:
+        said.append(f"The sentences differ at ▲: {_exchanged(*screen.tokens, screen.differing)}.")
+    if screen.differing_in_encoder:
+        exchanged = _exchanged(screen.view.trace.tokens, screen.donor.tokens, screen.differing_in_encoder)
+        said.append(f"The encoder's sentences differ: {exchanged}.")
+    if not screen.differing and not screen.differing_in_encoder:
         said.append("The sentences have the same tokens.")
     if screen.is_shifted:
         said.append("Some words stand at other positions; states are carried by position.")
+    if _reads_last(found):
+        said.append("The finding leaves out the last layer, whose states are what the outcome reads.")
     said.append(
-        "A state that brings much is enough here, not necessary: several states can each bring all of it, and shares do not add "
-        "up to 1 (Meng et al. 2022, arXiv:2202.05262; Wang et al. 2022, arXiv:2211.00593)."
+        "A large share means that the state is sufficient, not that it is necessary: several states can each bring all of it, and "
+        "shares do not add up to 1 (Meng et al. 2022, arXiv:2202.05262; Wang et al. 2022, arXiv:2211.00593)."
     )
     return literal(" ".join(said))
 
@@ -91,6 +97,18 @@ def as_csv(screen: Screen, found: PatchEffects) -> bytes:
         for number, at in np.ndindex(*found.outcomes.shape)
     ]
     return table_csv([row, "position", "token", "other token", "outcome", "share"], lines)
+
+
+def _exchanged(tokens: Tokens, others: Tokens, differing: Sequence[int]) -> str:
+    """The first tokens that differ: "“door” → “window” and 2 more"."""
+    where = ", ".join(f"“{tokens.labels[at]}” → “{others.labels[at]}”" for at in differing[:_MOST_NAMED])
+    n_more = len(differing) - _MOST_NAMED
+    return f"{where} and {n_more} more" if n_more > 0 else where
+
+
+def _reads_last(found: PatchEffects) -> bool:
+    """Whether the last row is what the outcome reads, so that a large share there tells nothing."""
+    return found.carried == "layer" and len(found.shares) > 1
 
 
 def _row(found: PatchEffects, row: int) -> str:

@@ -28,6 +28,8 @@ class Screen(OwnRun):
     donor: Trace
     differing: tuple[int, ...]
     """Positions, of the queries' tokens, at which the two differ."""
+    differing_in_encoder: tuple[int, ...]
+    """Positions at which the encoder's tokens differ, where the queries are a decoder's."""
 
     @property
     def tokens(self) -> tuple[Tokens, Tokens]:
@@ -88,10 +90,10 @@ def look(view: View, chosen: Outcome) -> Screen:
         ShapeError: the numbers of tokens differ; the message says where.
     """
     donor = cache.trace(replace(view.selection.source, text=text_of_donor(view), masked=()))
-    found = differing(view.trace.tokens, donor.tokens)
+    found, in_encoder = differing(view.trace.tokens, donor.tokens), tuple[int, ...]()
     if view.kind != "encoder" and view.trace.target_tokens is not None and donor.target_tokens is not None:
-        found = differing(view.trace.target_tokens, donor.target_tokens)
-    return Screen(view=view, outcome=chosen, donor=donor, differing=found)
+        found, in_encoder = differing(view.trace.target_tokens, donor.target_tokens), found
+    return Screen(view=view, outcome=chosen, donor=donor, differing=found, differing_in_encoder=in_encoder)
 
 
 def joined(work: Job) -> PatchEffects:
