@@ -8,18 +8,9 @@ from jaxtyping import Float
 from plotly import graph_objects as go
 
 from attnviz.figures.axes import grid_axis
-from attnviz.figures.theme import (
-    HOVER_NUMBER,
-    THEMES,
-    Marks,
-    Theme,
-    ThemeName,
-    axis_title,
-    base_layout,
-    figure_of,
-    isolated,
-    literal,
-)
+from attnviz.figures.labels import isolated, literal
+from attnviz.figures.numbers import HOVER_NUMBER
+from attnviz.figures.theme import THEMES, Marks, Theme, ThemeName, axis_title, base_layout, figure_of
 from attnviz.records import Head, Measure
 from attnviz.records.tokens import Tokens
 

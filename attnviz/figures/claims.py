@@ -4,13 +4,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import (
-    SMALL_FONT_SIZE,
-    THEMES,
-    ThemeName,
-    base_layout,
-    figure_of,
-)
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, figure_of
 
 _ROW = 26  # px a layer
 _MARGIN = 0.02  # share of the axis, beyond its ends

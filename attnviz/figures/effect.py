@@ -4,16 +4,8 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import (
-    SMALL_FONT_SIZE,
-    THEMES,
-    TOKEN_FONT,
-    ThemeName,
-    axis_labels,
-    base_layout,
-    figure_of,
-    hover_labels,
-)
+from attnviz.figures.labels import axis_labels, hover_labels
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, TOKEN_FONT, ThemeName, base_layout, figure_of
 from attnviz.records import Axis
 
 _MOST_LABELS = 40

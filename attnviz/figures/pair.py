@@ -3,17 +3,8 @@
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import (
-    HOVER_NUMBER,
-    SMALL_FONT_SIZE,
-    THEMES,
-    Marks,
-    Theme,
-    ThemeName,
-    base_layout,
-    figure_of,
-    number_text,
-)
+from attnviz.figures.numbers import HOVER_NUMBER, number_text
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, Marks, Theme, ThemeName, base_layout, figure_of
 from attnviz.heads.score import Score
 
 _HEIGHT = 470

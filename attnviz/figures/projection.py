@@ -7,6 +7,7 @@ from jaxtyping import Float
 from plotly import graph_objects as go
 
 from attnviz.figures.label_placement import CHARACTER, LINE, overlap, place_labels
+from attnviz.figures.labels import token_labels
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -16,7 +17,6 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     figure_of,
-    token_labels,
 )
 from attnviz.figures.tint import BAR_TITLES, Tint, Tinting, tinting
 from attnviz.records import Projection, Role, Tokens

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     Marks,

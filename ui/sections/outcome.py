@@ -13,7 +13,8 @@ from attnviz.effects.outcome import (
     TokenState,
     outcome_from,
 )
-from attnviz.figures.theme import number_text, shortened
+from attnviz.figures.labels import shortened
+from attnviz.figures.numbers import number_text
 from attnviz.model.loading import Model
 from attnviz.model.predictions import predict
 from attnviz.records import Tokens

@@ -4,7 +4,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.figures.heatmap import Shown
-from attnviz.figures.theme import isolated, percent_text, power_text, share_text
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import percent_text, power_text, share_text
 from attnviz.figures.tint import Tint
 from attnviz.maps.projection import NAMES
 from attnviz.maps.spaces import Space

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnviz.figures.comparison import Part
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from attnviz.heads.comparison import Comparison
 from attnviz.records import AttentionPattern
 from ui.choice.selection import Selection

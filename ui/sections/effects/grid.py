@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.ablation import HeadEffects
-from attnviz.figures.theme import number_text
+from attnviz.figures.numbers import number_text
 from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid

@@ -8,7 +8,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.input_attribution import InputAttribution
 from attnviz.figures.inputs import draw_attributions
-from attnviz.figures.theme import power_text
+from attnviz.figures.numbers import power_text
 from attnviz.records import Axis
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state

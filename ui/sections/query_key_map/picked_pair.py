@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.figures import draw_pair
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from attnviz.heads.score import Score, score_of
 from attnviz.records import Axis
 from ui.choice import widgets
