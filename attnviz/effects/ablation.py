@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from attnviz.errors import EmptyTextError, SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
-from attnviz.model.variants import Measure, measured_variants
+from attnviz.model.variants import OutcomeMeasure, measured_variants
 from attnviz.records import AllHeads, Head, Kind, Record, check_index
 from attnviz.records.table import table_csv
 
@@ -140,7 +140,7 @@ def switched_off(
 def ablate_heads(
     model: "Model",
     trace: "Trace",
-    outcome: Measure,
+    measure: OutcomeMeasure,
     *,
     kind: Kind | None = None,
     means: Means | None = None,
@@ -151,7 +151,7 @@ def ablate_heads(
 
     Args:
         trace: of the text without interventions.
-        outcome: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
+        measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
         means: what a head gives while it is off (``mean``); None for zeros (``zero``).
         layers: None for all.
 
@@ -168,7 +168,7 @@ def ablate_heads(
     for layer in chosen:
         places += [*(Head(layer, head) for head in range(n_head)), AllHeads(layer)]
     variants = [switched_off(one, kind, means, n_heads=n_head) for one in places]
-    outcomes = measured_variants(model, trace, variants, outcome, progress=progress)
+    outcomes = measured_variants(model, trace, variants, measure, progress=progress)
     heads = np.full((n_layer, n_head), np.nan, dtype=np.float32)
     of_layers = np.full(n_layer, np.nan, dtype=np.float32)
     for place, number in zip(places, outcomes, strict=True):
@@ -179,7 +179,7 @@ def ablate_heads(
     return HeadEffects(
         kind=kind,
         ablation="zero" if means is None else "mean",
-        base=unchanged(trace, outcome),
+        base=unchanged(trace, measure),
         heads=heads,
         layers=of_layers,
     )
@@ -188,7 +188,7 @@ def ablate_heads(
 def remove_in_order(
     model: "Model",
     trace: "Trace",
-    outcome: Measure,
+    measure: OutcomeMeasure,
     heads: Sequence[Head],
     *,
     kind: Kind | None = None,
@@ -206,14 +206,14 @@ def remove_in_order(
     for one in heads:
         off += switched_off(one, kind, means)
         variants.append(tuple(off))
-    outcomes = measured_variants(model, trace, variants, outcome, progress=progress)
-    return Removal(base=unchanged(trace, outcome), heads=tuple(heads), outcomes=outcomes)
+    outcomes = measured_variants(model, trace, variants, measure, progress=progress)
+    return Removal(base=unchanged(trace, measure), heads=tuple(heads), outcomes=outcomes)
 
 
 def remove_greedily(
     model: "Model",
     trace: "Trace",
-    outcome: Measure,
+    measure: OutcomeMeasure,
     heads: Sequence[Head],
     *,
     kind: Kind | None = None,
@@ -236,13 +236,13 @@ def remove_greedily(
         raise SelectionError(
             "The greedy order of some heads was asked for; one is named twice. Name each once."
         )
-    base, left = unchanged(trace, outcome), list(heads)
+    base, left = unchanged(trace, measure), list(heads)
     off: list[Intervention] = []
     order, outcomes = [], []
     n_done, n_variant = 0, len(left) * (len(left) + 1) // 2
     while left:
         variants = [[*off, *switched_off(one, kind, means)] for one in left]
-        found = measured_variants(model, trace, variants, outcome)
+        found = measured_variants(model, trace, variants, measure)
         best = int(np.abs(found - base).argmin())
         off = list(variants[best])
         order.append(left.pop(best))
@@ -253,7 +253,7 @@ def remove_greedily(
     return Removal(base=base, heads=tuple(order), outcomes=np.array(outcomes, dtype=np.float32))
 
 
-def unchanged(trace: "Trace", outcome: Measure) -> float:
+def unchanged(trace: "Trace", measure: OutcomeMeasure) -> float:
     """The outcome of the run without interventions."""
     with torch.inference_mode():
-        return float(outcome(torch.tensor(trace.last_hidden_state)[None])[0])
+        return float(measure(torch.tensor(trace.last_hidden_state)[None])[0])

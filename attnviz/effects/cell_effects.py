@@ -14,8 +14,7 @@ from scipy.stats import spearmanr
 
 from attnviz.effects.ablation import unchanged
 from attnviz.model.interventions import MaskedKeys
-from attnviz.model.variants import Measure as Outcome
-from attnviz.model.variants import measured_variants
+from attnviz.model.variants import OutcomeMeasure, measured_variants
 from attnviz.records import Kind, Measure, Record
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class CellEffects(Record):
 def mask_cells(
     model: "Model",
     trace: "Trace",
-    outcome: Outcome,
+    measure: OutcomeMeasure,
     layer: int,
     head: int,
     *,
@@ -104,11 +103,11 @@ def mask_cells(
         layer=layer,
         head=head,
         kind=pattern.kind,
-        base=unchanged(trace, outcome),
+        base=unchanged(trace, measure),
         queries=queries,
         keys=keys,
         weights=np.array(pattern.weights[queries, keys]),
         norms=None if norms is None else np.array(norms[queries, keys]),
-        outcomes=measured_variants(model, trace, variants, outcome, progress=progress),
+        outcomes=measured_variants(model, trace, variants, measure, progress=progress),
         n_cell=n_cell,
     )

@@ -17,7 +17,7 @@ from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
 from attnviz.maths import gradients
 from attnviz.maths.attention_flow import attention_flow
-from attnviz.model.variants import Measure
+from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Kind, Record
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def attribute_inputs(
 
 
 def _by_gradients(
-    text: EmbeddedText, measure: Measure, method: AttributionMethod, steps: int, progress: Progress
+    text: EmbeddedText, measure: OutcomeMeasure, method: AttributionMethod, steps: int, progress: Progress
 ) -> InputAttribution:
     def function(vectors: "Tensor") -> "Tensor":
         return text.outcomes(measure, vectors)

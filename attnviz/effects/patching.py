@@ -19,7 +19,7 @@ from attnviz.effects.ablation import unchanged
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.model.interventions import Intervention, Place, ReplacedOutput, ReplacedState
 from attnviz.model.states import hidden_states
-from attnviz.model.variants import Measure, measured_variants
+from attnviz.model.variants import OutcomeMeasure, measured_variants
 from attnviz.records import Kind, Record, Tokens, check_index
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def patch(
     model: "Model",
     receiver: "Trace",
     donor: "Trace",
-    outcome: Measure,
+    measure: OutcomeMeasure,
     *,
     carried: Carried = "layer",
     kind: Kind | None = None,
@@ -112,7 +112,7 @@ def patch(
     Args:
         receiver: trace of the text whose run is changed, without interventions.
         donor: trace of the text whose states are carried over.
-        outcome: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
+        measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
         carried: "heads" for the heads of one layer, otherwise of every layer.
         layer: the layer whose heads are carried.
         rows: layers, or heads, that are carried; None for all.
@@ -133,15 +133,15 @@ def patch(
     of_row = _carrier(model, donor, carried, kind, layer)
     n_token = len(receiver.query_tokens(kind))
     variants = [[of_row(row, token)] for row in chosen for token in range(n_token)]
-    found = measured_variants(model, receiver, variants, outcome, progress=progress)
+    found = measured_variants(model, receiver, variants, measure, progress=progress)
     outcomes = np.full((n_row, n_token), np.nan, dtype=np.float32)
     outcomes[list(chosen)] = found.reshape(len(chosen), n_token)
     return PatchEffects(
         kind=kind,
         carried=carried,
         layer=layer if carried == "heads" else None,
-        base=unchanged(receiver, outcome),
-        donor=unchanged(donor, outcome),
+        base=unchanged(receiver, measure),
+        donor=unchanged(donor, measure),
         outcomes=outcomes,
     )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 Variant = Sequence[Intervention]
-Measure = Callable[[Tensor], Tensor]
+OutcomeMeasure = Callable[[Tensor], Tensor]
 """A number of the last hidden states of each variant, [variant, token, d_model] -> [variant]."""
 
 MOST_TOKENS = 1024
@@ -50,7 +50,7 @@ def measured_variants(
     model: "Model",
     trace: "Trace",
     variants: Sequence[Variant],
-    measure: Measure,
+    measure: OutcomeMeasure,
     *,
     progress: Callable[[float], None] | None = None,
 ) -> Float[np.ndarray, " variant"]:
