@@ -7,7 +7,7 @@ Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (arXiv:1
 masked heads; mean ablation as in Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -18,7 +18,7 @@ from jaxtyping import Float
 from attnviz.errors import EmptyTextError, SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
 from attnviz.model.variants import OutcomeMeasure, measured_variants
-from attnviz.records import AllHeads, Head, Kind, Record, check_index
+from attnviz.records import AllHeads, Head, Kind, Progress, Record, check_index
 from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ ABLATIONS: tuple[Ablation, ...] = get_args(Ablation)
 
 Means = Mapping[Kind, Float[np.ndarray, "layer head d_value"]]
 """Mean output of every head, by kind of attention; see `head_means`."""
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -4,7 +4,6 @@ One concept: the effect of one cell. A cell is taken away by masking it: its sco
 row's other weights grow and still sum to 1. A query whose only key is masked gets zeros.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from scipy.stats import spearmanr
 from attnviz.effects.ablation import unchanged
 from attnviz.model.interventions import MaskedKeys
 from attnviz.model.variants import OutcomeMeasure, measured_variants
-from attnviz.records import Kind, Measure, Record
+from attnviz.records import Kind, Measure, Progress, Record
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -73,7 +72,7 @@ def mask_cells(
     kind: Kind | None = None,
     most: int = MOST_CELLS,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> CellEffects:
     """The outcome without each cell of a head in turn.
 

@@ -4,7 +4,7 @@ One concept: the attribution of an outcome to the tokens that are read. Which me
 `attnviz.effects.deletion`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -18,7 +18,7 @@ from attnviz.errors import SelectionError
 from attnviz.maths import gradients
 from attnviz.maths.attention_flow import attention_flow
 from attnviz.model.variants import OutcomeMeasure
-from attnviz.records import Kind, Record
+from attnviz.records import Kind, Progress, Record
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,8 +36,6 @@ AttributionMethod = Literal[
     "flow",
 ]
 METHODS: tuple[AttributionMethod, ...] = get_args(AttributionMethod)
-
-Progress = Callable[[float], None]
 
 STEPS = 64
 """Points of the integral of integrated gradients: for the first screen's sentence the gap is then 2e-7, the rounding

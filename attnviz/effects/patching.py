@@ -20,7 +20,7 @@ from attnviz.errors import SelectionError, ShapeError
 from attnviz.model.interventions import Intervention, Place, ReplacedOutput, ReplacedState
 from attnviz.model.states import hidden_states
 from attnviz.model.variants import OutcomeMeasure, measured_variants
-from attnviz.records import Kind, Record, Tokens, check_index
+from attnviz.records import Kind, Progress, Record, Tokens, check_index
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -105,7 +105,7 @@ def patch(
     kind: Kind | None = None,
     layer: int = 0,
     rows: Sequence[int] | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> PatchEffects:
     """The receiver's outcome with one state of the donor's at a time.
 

@@ -19,6 +19,16 @@ def number_text(number: float) -> str:
     return (f"{number:,.0f}" if size >= 999.5 else f"{number:#.3g}".rstrip(".")).replace("-", "−")
 
 
+def signed_text(number: float) -> str:
+    """A change with its sign, otherwise as `number_text`: "+0.012", "−12.3"."""
+    return f"+{number_text(number)}" if number > 0 else number_text(number)
+
+
+def sum_text(number: float) -> str:
+    """A sum or one of its terms, to two decimals, so that a reader can add them up: "−4.13"."""
+    return f"{number:.2f}".replace("-", "−")
+
+
 def cell_text(number: float) -> str:
     """A number in a cell that has room for five characters and a sign: "0.475", "0.012", "4.00", "−0.041"."""
     if abs(number) >= 0.9995:

@@ -10,6 +10,7 @@ from attnviz.figures.theme import (
     THEMES,
     Theme,
     ThemeName,
+    axis_title,
     base_layout,
     difference_scale,
     figure_of,
@@ -155,7 +156,7 @@ def _bar() -> dict[str, object]:
 
 def _axis(name: str, palette: Theme) -> dict[str, object]:
     return {
-        "title": {"text": name, "font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 4},
+        "title": axis_title(name, palette.quiet),
         "tickfont": {"size": SMALL_FONT_SIZE},
         "showgrid": False,
         "zeroline": False,

@@ -174,6 +174,21 @@ def axis_title(text: str, colour: str) -> dict[str, object]:
     return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
 
 
+def panel_title(text: str, top: float, colour: str) -> dict[str, object]:
+    """The title of a panel that ends at this height, 0 to 1 of the figure: above its left end."""
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": top,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": SMALL_FONT_SIZE, "color": colour},
+    }
+
+
 def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, width: int) -> dict[str, object]:
     """A frame around cells, from edge to edge."""
     return {

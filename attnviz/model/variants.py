@@ -17,6 +17,7 @@ from attnviz.errors import SelectionError, enough_memory
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
 from attnviz.model.interventions import Intervention, check_layers
+from attnviz.records import Progress
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -52,7 +53,7 @@ def measured_variants(
     variants: Sequence[Variant],
     measure: OutcomeMeasure,
     *,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Float[np.ndarray, " variant"]:
     """A number of each variant's last hidden states, in the order of the variants.
 
