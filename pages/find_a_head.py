@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from attnviz import heads
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from attnviz.records import Axis, Measure
 from ui.choice import state
 from ui.components.head_grid import head_grid
@@ -56,7 +56,7 @@ with errors.explained():
         head_grid(
             [
                 [
-                    f"Layer {layer}, head {head}: {weight_text(float(weights[layer, head]))} from {pair[0]} "
+                    f"Layer {layer}, head {head}: {number_text(float(weights[layer, head]))} from {pair[0]} "
                     f"to {pair[1]}, rank {rank[layer, head]} of {weights.size}"
                     for head in range(weights.shape[1])
                 ]

@@ -5,7 +5,7 @@ import streamlit as st
 from scipy.special import entr
 from sklearn.metrics.pairwise import cosine_similarity
 
-from attnviz.figures.theme import share_text, weight_text
+from attnviz.figures.numbers import number_text, share_text
 from ui.components.anchor import anchor
 from ui.page import errors, verdict
 from ui.page.frame import frame
@@ -44,8 +44,8 @@ def numbers_here(view: View) -> dict[str, str]:
         "Query": f"{len(queries)} × {call.query.shape[2]} numbers; {quoted(queries.labels[query])} is selected",
         "Key": f"{len(keys)} × {call.key.shape[2]} numbers; {quoted(keys.labels[key])} is selected",
         "Value": f"{len(keys)} × {call.value.shape[2]} numbers",
-        "Cosine similarity": f"the query and key of {pair}: {weight_text(cosine_similarity(*vectors).item())}",
-        "Score": f"{pair}: {weight_text(float(pattern.scores[query, key]))}",
+        "Cosine similarity": f"the query and key of {pair}: {number_text(cosine_similarity(*vectors).item())}",
+        "Score": f"{pair}: {number_text(float(pattern.scores[query, key]))}",
         "Weight": f"{pair}: {share_text(float(row[key]))}",
         "Softmax": f"the weights of {quoted(queries.labels[query])} sum to {row.sum():.6f}",
         "Attention matrix": f"{len(queries)} × {len(keys)} weights",

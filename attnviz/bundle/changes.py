@@ -16,7 +16,7 @@ from attnviz.bundle import bounds
 from attnviz.bundle.bounds import LARGEST_NUMBER, MOST_CHANGES, MOST_TOKENS, check_numbers
 from attnviz.bundle.refusal import require
 from attnviz.errors import BundleError
-from attnviz.figures.theme import shortened
+from attnviz.figures.labels import shortened
 from attnviz.model.interventions import (
     Intervention,
     MaskedKeys,

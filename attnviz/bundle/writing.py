@@ -20,8 +20,9 @@ from attnviz.bundle.bounds import LARGEST_BUNDLE, check_numbers, check_sizes
 from attnviz.bundle.changes import changes_arrays, changes_document, changes_in_words, check_changes
 from attnviz.errors import BundleError
 from attnviz.figures.heatmap import Shown, measure_of
+from attnviz.figures.numbers import number_text
 from attnviz.figures.page import draw_page, figures_json
-from attnviz.figures.theme import Colour, ThemeName, weight_text
+from attnviz.figures.theme import Colour, ThemeName
 from attnviz.model.trace import Trace
 from attnviz.records import (
     AttentionPattern,
@@ -143,7 +144,7 @@ def _page(bundle: Bundle, pattern: AttentionPattern, content: PageContent) -> st
     row, column = pattern.queries.index(bundle.query), pattern.keys.index(bundle.key)
     place = f"Layer {bundle.layer}, " + ("all heads" if pattern.head is None else f"head {bundle.head}")
     if row is not None and column is not None:
-        number = weight_text(float(pattern.weights[row, column]))
+        number = number_text(float(pattern.weights[row, column]))
         place += f": “{pattern.queries.labels[row]}” to “{pattern.keys.labels[column]}” {number}"
     return draw_page(
         pattern,

@@ -20,6 +20,7 @@ from attnviz.cost.counting import TILE
 from attnviz.cost.streaming import streaming_attention
 from attnviz.maths.attention import attention_output
 from attnviz.maths.blocks import attention_output_in_blocks
+from attnviz.records import Progress
 
 Method = Literal["whole", "rows", "streaming"]
 """The matrix as a whole, some rows at a time as the models run here, some keys at a time."""
@@ -88,7 +89,7 @@ def measure(
     *,
     seconds: float = SECONDS,
     n_bytes: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Series:
     """Time and memory of one head's attention in three ways, for 64 tokens, 128 and so on.
 

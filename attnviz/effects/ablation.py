@@ -7,7 +7,7 @@ Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (arXiv:1
 masked heads; mean ablation as in Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -17,8 +17,8 @@ from jaxtyping import Float
 
 from attnviz.errors import EmptyTextError, SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
-from attnviz.model.variants import Measure, measured_variants
-from attnviz.records import AllHeads, Head, Kind, Record, check_index
+from attnviz.model.variants import OutcomeMeasure, measured_variants
+from attnviz.records import AllHeads, Head, Kind, Progress, Record, check_index
 from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ ABLATIONS: tuple[Ablation, ...] = get_args(Ablation)
 
 Means = Mapping[Kind, Float[np.ndarray, "layer head d_value"]]
 """Mean output of every head, by kind of attention; see `head_means`."""
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,7 +138,7 @@ def switched_off(
 def ablate_heads(
     model: "Model",
     trace: "Trace",
-    outcome: Measure,
+    measure: OutcomeMeasure,
     *,
     kind: Kind | None = None,
     means: Means | None = None,
@@ -151,7 +149,7 @@ def ablate_heads(
 
     Args:
         trace: of the text without interventions.
-        outcome: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
+        measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
         means: what a head gives while it is off (``mean``); None for zeros (``zero``).
         layers: None for all.
 
@@ -168,7 +166,7 @@ def ablate_heads(
     for layer in chosen:
         places += [*(Head(layer, head) for head in range(n_head)), AllHeads(layer)]
     variants = [switched_off(one, kind, means, n_heads=n_head) for one in places]
-    outcomes = measured_variants(model, trace, variants, outcome, progress=progress)
+    outcomes = measured_variants(model, trace, variants, measure, progress=progress)
     heads = np.full((n_layer, n_head), np.nan, dtype=np.float32)
     of_layers = np.full(n_layer, np.nan, dtype=np.float32)
     for place, number in zip(places, outcomes, strict=True):
@@ -179,7 +177,7 @@ def ablate_heads(
     return HeadEffects(
         kind=kind,
         ablation="zero" if means is None else "mean",
-        base=unchanged(trace, outcome),
+        base=unchanged(trace, measure),
         heads=heads,
         layers=of_layers,
     )
@@ -188,7 +186,7 @@ def ablate_heads(
 def remove_in_order(
     model: "Model",
     trace: "Trace",
-    outcome: Measure,
+    measure: OutcomeMeasure,
     heads: Sequence[Head],
     *,
     kind: Kind | None = None,
@@ -206,14 +204,14 @@ def remove_in_order(
     for one in heads:
         off += switched_off(one, kind, means)
         variants.append(tuple(off))
-    outcomes = measured_variants(model, trace, variants, outcome, progress=progress)
-    return Removal(base=unchanged(trace, outcome), heads=tuple(heads), outcomes=outcomes)
+    outcomes = measured_variants(model, trace, variants, measure, progress=progress)
+    return Removal(base=unchanged(trace, measure), heads=tuple(heads), outcomes=outcomes)
 
 
 def remove_greedily(
     model: "Model",
     trace: "Trace",
-    outcome: Measure,
+    measure: OutcomeMeasure,
     heads: Sequence[Head],
     *,
     kind: Kind | None = None,
@@ -236,13 +234,13 @@ def remove_greedily(
         raise SelectionError(
             "The greedy order of some heads was asked for; one is named twice. Name each once."
         )
-    base, left = unchanged(trace, outcome), list(heads)
+    base, left = unchanged(trace, measure), list(heads)
     off: list[Intervention] = []
     order, outcomes = [], []
     n_done, n_variant = 0, len(left) * (len(left) + 1) // 2
     while left:
         variants = [[*off, *switched_off(one, kind, means)] for one in left]
-        found = measured_variants(model, trace, variants, outcome)
+        found = measured_variants(model, trace, variants, measure)
         best = int(np.abs(found - base).argmin())
         off = list(variants[best])
         order.append(left.pop(best))
@@ -253,7 +251,7 @@ def remove_greedily(
     return Removal(base=base, heads=tuple(order), outcomes=np.array(outcomes, dtype=np.float32))
 
 
-def unchanged(trace: "Trace", outcome: Measure) -> float:
+def unchanged(trace: "Trace", measure: OutcomeMeasure) -> float:
     """The outcome of the run without interventions."""
     with torch.inference_mode():
-        return float(outcome(torch.tensor(trace.last_hidden_state)[None])[0])
+        return float(measure(torch.tensor(trace.last_hidden_state)[None])[0])

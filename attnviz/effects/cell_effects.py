@@ -4,7 +4,6 @@ One concept: the effect of one cell. A cell is taken away by masking it: its sco
 row's other weights grow and still sum to 1. A query whose only key is masked gets zeros.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,8 @@ from scipy.stats import spearmanr
 
 from attnviz.effects.ablation import unchanged
 from attnviz.model.interventions import MaskedKeys
-from attnviz.model.variants import Measure as Outcome
-from attnviz.model.variants import measured_variants
-from attnviz.records import Kind, Measure, Record
+from attnviz.model.variants import OutcomeMeasure, measured_variants
+from attnviz.records import Kind, Measure, Progress, Record
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -67,14 +65,14 @@ class CellEffects(Record):
 def mask_cells(
     model: "Model",
     trace: "Trace",
-    outcome: Outcome,
+    measure: OutcomeMeasure,
     layer: int,
     head: int,
     *,
     kind: Kind | None = None,
     most: int = MOST_CELLS,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> CellEffects:
     """The outcome without each cell of a head in turn.
 
@@ -104,11 +102,11 @@ def mask_cells(
         layer=layer,
         head=head,
         kind=pattern.kind,
-        base=unchanged(trace, outcome),
+        base=unchanged(trace, measure),
         queries=queries,
         keys=keys,
         weights=np.array(pattern.weights[queries, keys]),
         norms=None if norms is None else np.array(norms[queries, keys]),
-        outcomes=measured_variants(model, trace, variants, outcome, progress=progress),
+        outcomes=measured_variants(model, trace, variants, measure, progress=progress),
         n_cell=n_cell,
     )

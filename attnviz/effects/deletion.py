@@ -5,7 +5,7 @@ One concept: the deletion curve, the outcome while more and more tokens are away
 Source: DeYoung et al. 2020, "ERASER: A Benchmark to Evaluate Rationalized NLP Models" (arXiv:1911.03429), section 4.2.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from attnviz.effects.outcome import Outcome
 from attnviz.effects.token_embeddings import Baseline, removable
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
-from attnviz.records import Record
+from attnviz.records import Progress, Record
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -104,7 +104,7 @@ def deletion_curves(
     most_points: int = MOST_POINTS,
     n_orders: int = N_ORDERS,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Deletion:
     """The outcome while tokens are taken away in the order of each attribution, and of random orders.
 

@@ -4,7 +4,7 @@ One concept: the attribution of an outcome to the tokens that are read. Which me
 `attnviz.effects.deletion`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -18,8 +18,8 @@ from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
 from attnviz.maths import gradients
 from attnviz.maths.attention_flow import attention_flow
-from attnviz.model.variants import Measure
-from attnviz.records import Kind, Record
+from attnviz.model.variants import OutcomeMeasure
+from attnviz.records import Kind, Progress, Record
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,8 +37,6 @@ AttributionMethod = Literal[
     "flow",
 ]
 METHODS: tuple[AttributionMethod, ...] = get_args(AttributionMethod)
-
-Progress = Callable[[float], None]
 
 STEPS = (64, 128, 256, 512)
 """Points of the integral of integrated gradients, one number after another until the gap is small: for the first screen's
@@ -163,7 +161,7 @@ def attribute_inputs(
 
 def _by_gradients(
     text: EmbeddedText,
-    measure: Measure,
+    measure: OutcomeMeasure,
     method: AttributionMethod,
     steps: int | None,
     progress: Progress,

@@ -20,8 +20,8 @@ from attnviz.effects.outcome import MeasuredOutcome
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.model.interventions import Intervention, Place, ReplacedOutput, ReplacedState
 from attnviz.model.states import hidden_states
-from attnviz.model.variants import Measure, measured_variants
-from attnviz.records import Kind, Record, Tokens, check_index
+from attnviz.model.variants import OutcomeMeasure, measured_variants
+from attnviz.records import Kind, Progress, Record, Tokens, check_index
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -110,20 +110,20 @@ def patch(
     model: "Model",
     receiver: "Trace",
     donor: "Trace",
-    outcome: Measure,
+    measure: OutcomeMeasure,
     *,
     carried: Carried = "layer",
     kind: Kind | None = None,
     layer: int = 0,
     rows: Sequence[int] | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> PatchEffects:
     """The receiver's outcome with one state of the donor's at a time.
 
     Args:
         receiver: trace of the text whose run is changed, without interventions.
         donor: trace of the text whose states are carried over.
-        outcome: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
+        measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
         carried: "heads" for the heads of one layer, otherwise of every layer.
         layer: the layer whose heads are carried.
         rows: layers, or heads, that are carried; None for all.
@@ -144,16 +144,16 @@ def patch(
     of_row = _carrier(model, donor, carried, kind, layer)
     n_token = len(receiver.query_tokens(kind))
     variants = [[of_row(row, token)] for row in chosen for token in range(n_token)]
-    found = measured_variants(model, receiver, variants, outcome, progress=progress)
+    found = measured_variants(model, receiver, variants, measure, progress=progress)
     outcomes = np.full((n_row, n_token), np.nan, dtype=np.float32)
     outcomes[list(chosen)] = found.reshape(len(chosen), n_token)
     return PatchEffects(
         kind=kind,
         carried=carried,
         layer=layer if carried == "heads" else None,
-        unit=outcome.unit if isinstance(outcome, MeasuredOutcome) else "",
-        base=unchanged(receiver, outcome),
-        donor=unchanged(donor, outcome),
+        unit=measure.unit if isinstance(measure, MeasuredOutcome) else "",
+        base=unchanged(receiver, measure),
+        donor=unchanged(donor, measure),
         outcomes=outcomes,
     )
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.model.capture import share_parameters
 from attnviz.model.embeddings import looked_up_by
-from attnviz.model.variants import Measure
+from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Tokens
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ class EmbeddedText:
         return states
 
     def outcomes(
-        self, outcome: Measure, vectors: Float[Tensor, "variant token d_embedding"]
+        self, measure: OutcomeMeasure, vectors: Float[Tensor, "variant token d_embedding"]
     ) -> Float[Tensor, " variant"]:
         """An outcome of the run on these vectors; differentiable."""
-        return outcome(self.states(vectors).float())
+        return measure(self.states(vectors).float())
 
     def without(
         self, removed: Bool[np.ndarray, "variant token"]

@@ -3,7 +3,6 @@
 One concept: the removal of tokens, all variants in a few passes.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -15,6 +14,7 @@ from attnviz.effects.token_embeddings import Baseline, EmbeddedText, removable
 from attnviz.errors import ShapeError
 from attnviz.model.interventions import Intervention, MaskedKeys
 from attnviz.model.variants import MOST_TOKENS, measured_variants
+from attnviz.records import Progress
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -36,7 +36,7 @@ def outcomes_without(
     removal: TokenRemoval = "token_replaced",
     *,
     baseline: Baseline | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Float[np.ndarray, " variant"]:
     """The outcome without some tokens, for each variant; equal variants run once.
 

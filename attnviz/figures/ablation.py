@@ -8,18 +8,9 @@ from jaxtyping import Float
 from plotly import graph_objects as go
 
 from attnviz.figures.axes import grid_axis
-from attnviz.figures.theme import (
-    HOVER_NUMBER,
-    THEMES,
-    Marks,
-    Theme,
-    ThemeName,
-    axis_title,
-    base_layout,
-    figure_of,
-    isolated,
-    literal,
-)
+from attnviz.figures.labels import isolated, literal
+from attnviz.figures.numbers import HOVER_NUMBER, signed_text
+from attnviz.figures.theme import THEMES, Marks, Theme, ThemeName, axis_title, base_layout, figure_of
 from attnviz.records import Head, Measure
 from attnviz.records.tokens import Tokens
 
@@ -112,7 +103,8 @@ def draw_cell_effects(
         },
         customdata=places,
         text=[
-            f"{name}: {_signed(effect)}" for name, effect in zip(names, cells.effects.tolist(), strict=True)
+            f"{name}: {signed_text(effect)}"
+            for name, effect in zip(names, cells.effects.tolist(), strict=True)
         ],
         hovertemplate=f"%{{text}}<br>%{{x:{HOVER_NUMBER}}}<extra></extra>",
         cliponaxis=False,
@@ -214,7 +206,3 @@ def _line(first: tuple[float, float], last: tuple[float, float], palette: Theme)
 def _cell_name(queries: Tokens, keys: Tokens, query: int, key: int) -> str:
     of_query, of_key = (isolated(literal(one)) for one in (queries.labels[query], keys.labels[key]))
     return f"{of_query}·{query} → {of_key}·{key}"
-
-
-def _signed(effect: float) -> str:
-    return f"{effect:+.3g}".replace("-", "−")

@@ -8,6 +8,7 @@ from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
     ThemeName,
+    axis_title,
     base_layout,
     figure_of,
 )
@@ -55,7 +56,6 @@ def draw_heads(
         hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: %{x:.3g}<extra></extra>",
         cliponaxis=False,
     )
-    title = {"font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 4}
     axis = {"showgrid": False, "zeroline": False, "fixedrange": True, "tickfont": {"size": SMALL_FONT_SIZE}}
     return figure_of(
         points,
@@ -66,7 +66,7 @@ def draw_heads(
             xaxis={
                 **axis,
                 "range": [span[0] - _MARGIN * (span[1] - span[0]), span[1] + _MARGIN * (span[1] - span[0])],
-                "title": {"text": what, **title},
+                "title": axis_title(what, palette.quiet),
                 "gridcolor": palette.edge,
                 "showgrid": True,
             },
@@ -75,7 +75,7 @@ def draw_heads(
                 "range": [-0.6, n_layer - 0.4],
                 "tickmode": "array",
                 "tickvals": list(range(n_layer)),
-                "title": {"text": "layer", **title},
+                "title": axis_title("layer", palette.quiet),
             },
         ),
     )

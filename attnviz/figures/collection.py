@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from plotly import graph_objects as go
 
+from attnviz.figures.labels import isolated, label_at, literal, shortened
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -16,11 +17,7 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     figure_of,
-    isolated,
-    label_at,
-    literal,
     number_scale,
-    shortened,
 )
 from attnviz.records import Tokens
 

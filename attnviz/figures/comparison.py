@@ -9,8 +9,9 @@ from plotly import graph_objects as go
 
 from attnviz.figures.hatching import hatching
 from attnviz.figures.heatmap import MEASURE_NAMES, matrix_axes, segment_borders
+from attnviz.figures.labels import isolated, literal
+from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     Marks,
@@ -19,8 +20,6 @@ from attnviz.figures.theme import (
     base_layout,
     difference_scale,
     figure_of,
-    isolated,
-    literal,
     outline,
     weight_scale,
 )

@@ -8,14 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import (
-    SMALL_FONT_SIZE,
-    THEMES,
-    ThemeName,
-    axis_title,
-    base_layout,
-    figure_of,
-)
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, axis_title, base_layout, figure_of
 
 Unit = Literal["count", "bytes", "seconds"]
 Way = Literal["whole", "rows", "window", "streaming"]

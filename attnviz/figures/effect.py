@@ -4,15 +4,15 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.labels import axis_labels, hover_labels
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
     ThemeName,
-    axis_labels,
+    axis_title,
     base_layout,
     figure_of,
-    hover_labels,
 )
 from attnviz.records import Axis
 
@@ -43,7 +43,6 @@ def draw_effect(
     step = -(-n // _MOST_LABELS)
     shown = list(range(0, n, step))
     font = {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE}
-    title = {"font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 6}
     return figure_of(
         bars,
         base_layout(
@@ -62,7 +61,7 @@ def draw_effect(
             },
             yaxis={
                 "range": [0, max(float(change.max(initial=0.0)) * 1.1, 0.05)],
-                "title": {"text": "1 − cosine", **title},
+                "title": axis_title("1 − cosine", palette.quiet),
                 "automargin": True,
                 "fixedrange": True,
                 "gridcolor": palette.edge,

@@ -5,7 +5,8 @@ from html import escape
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, TOKEN_FONT, ThemeName, label_at, shortened
+from attnviz.figures.labels import label_at, shortened
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, TOKEN_FONT, ThemeName
 from attnviz.heads.flow import Flow
 from attnviz.records import Axis
 

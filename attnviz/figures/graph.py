@@ -10,20 +10,17 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
+from attnviz.figures.labels import axis_labels, hover_labels, isolated, shortened
+from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
     Marks,
     Theme,
     ThemeName,
-    axis_labels,
     base_layout,
     figure_of,
-    hover_labels,
-    isolated,
-    shortened,
 )
 from attnviz.records import AttentionPattern, Axis, Record
 

@@ -4,14 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import (
-    SMALL_FONT_SIZE,
-    THEMES,
-    ThemeName,
-    base_layout,
-    figure_of,
-    weight_scale,
-)
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, figure_of, weight_scale
 from attnviz.records import Head
 
 HEIGHT = 460

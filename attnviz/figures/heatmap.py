@@ -9,9 +9,10 @@ from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
 from attnviz.figures.hatching import hatching
+from attnviz.figures.labels import aliases, axis_labels, hover_labels
+from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
     LOG_DECADES,
     SMALL_FONT_SIZE,
     THEMES,
@@ -20,12 +21,9 @@ from attnviz.figures.theme import (
     Marks,
     Theme,
     ThemeName,
-    aliases,
-    axis_labels,
     axis_title,
     base_layout,
     figure_of,
-    hover_labels,
     outline,
     weight_scale,
 )

@@ -7,17 +7,9 @@ from jaxtyping import Float
 from plotly import graph_objects as go
 
 from attnviz.figures.label_placement import written_numbers
-from attnviz.figures.theme import (
-    SMALL_FONT_SIZE,
-    THEMES,
-    TOKEN_FONT,
-    ThemeName,
-    axis_labels,
-    base_layout,
-    figure_of,
-    hover_labels,
-    weight_text,
-)
+from attnviz.figures.labels import axis_labels, hover_labels
+from attnviz.figures.numbers import number_text
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, TOKEN_FONT, ThemeName, base_layout, figure_of
 from attnviz.records import Axis
 
 _MOST_LABELS = 32
@@ -61,7 +53,7 @@ def draw_rows(
                     "color": palette.key,
                     "line": {"color": palette.picked, "width": np.where(places == picked, 2.5, 0)},
                 },
-                text=[weight_text(float(row[one])) if one in numbered else "" for one in range(n_key)],
+                text=[number_text(float(row[one])) if one in numbered else "" for one in range(n_key)],
                 textposition="outside",
                 textangle=0,
                 constraintext="none",

@@ -8,10 +8,9 @@ from plotly import graph_objects as go
 
 from attnviz.figures.axes import grid_axis
 from attnviz.figures.ink import cell_letters
+from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
+from attnviz.figures.numbers import HOVER_NUMBER, cell_text, number_text
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
-    LONGEST_HOVER,
-    LONGEST_LABEL,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
@@ -19,14 +18,9 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
-    cell_text,
     difference_scale,
     figure_of,
-    isolated,
-    literal,
     outline,
-    shortened,
-    weight_text,
 )
 from attnviz.figures.thumbnails import colours_at
 from attnviz.records.tokens import Tokens
@@ -80,7 +74,7 @@ def draw_attributions(
         customdata=np.stack(
             np.meshgrid(np.arange(n_token), np.arange(n_method), indexing="ij"), axis=-1
         ).tolist(),
-        hovertext=[[weight_text(float(one)) for one in row] for row in values],
+        hovertext=[[number_text(float(one)) for one in row] for row in values],
         hovertemplate="%{y}<br>%{x}: %{hovertext}<extra></extra>",
     )
     marks = [cells]

@@ -5,20 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
-from attnviz.figures.theme import (
-    HOVER_NUMBER,
-    LONGEST_HOVER,
-    LONGEST_LABEL,
-    THEMES,
-    Marks,
-    ThemeName,
-    difference_scale,
-    isolated,
-    literal,
-    shortened,
-    weight_scale,
-)
+from attnviz.figures.numbers import HOVER_NUMBER
+from attnviz.figures.theme import THEMES, Marks, ThemeName, difference_scale, weight_scale
 from attnviz.records.tokens import Tokens
 
 if TYPE_CHECKING:

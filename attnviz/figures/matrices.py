@@ -14,6 +14,7 @@ from attnviz.figures.theme import (
     TOKEN_FONT,
     Theme,
     ThemeName,
+    axis_title,
     base_layout,
     difference_scale,
     figure_of,
@@ -122,7 +123,7 @@ def _axis(name: str, palette: Theme, side: str) -> dict[str, object]:
         "zeroline": False,
         "fixedrange": True,
         "side": side,
-        "title": {"text": name, "font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 2},
+        "title": axis_title(name, palette.quiet),
     }
 
 

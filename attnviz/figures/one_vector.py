@@ -9,19 +9,16 @@ from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
 from attnviz.figures.label_placement import written_numbers
+from attnviz.figures.labels import axis_labels, hover_labels
+from attnviz.figures.numbers import HOVER_NUMBER, number_text, share_text
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
     Theme,
     ThemeName,
-    axis_labels,
     base_layout,
     figure_of,
-    hover_labels,
-    share_text,
-    weight_text,
 )
 from attnviz.records import Axis
 
@@ -139,7 +136,7 @@ def draw_one_vector(
             for one, label in zip(places, _labels(keys, at), strict=True)
         ),
         *(
-            _text(weight_text(float(row[one])), places[one], _NUMBERS, palette.text)
+            _text(number_text(float(row[one])), places[one], _NUMBERS, palette.text)
             for one in written_numbers(row)
         ),
         _title("2014: one vector, the last state, for every output word", _HEIGHT - 12.0, left),

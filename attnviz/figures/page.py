@@ -10,8 +10,9 @@ from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 
 from attnviz.figures.heatmap import Shown, draw_pattern
+from attnviz.figures.numbers import power_text
 from attnviz.figures.ranking import draw_ranking
-from attnviz.figures.theme import FONT, FONT_SIZE, THEMES, Colour, ThemeName, power_text
+from attnviz.figures.theme import FONT, FONT_SIZE, THEMES, Colour, ThemeName
 from attnviz.records import AttentionPattern, Check, VerificationReport
 
 _CONTENT_POLICY = (

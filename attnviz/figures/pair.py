@@ -3,16 +3,17 @@
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.figures.numbers import HOVER_NUMBER, number_text, sum_text
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     Marks,
     Theme,
     ThemeName,
+    axis_title,
     base_layout,
     figure_of,
-    number_text,
+    panel_title,
 )
 from attnviz.heads.score import Score
 
@@ -88,21 +89,21 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
             "fixedrange": True,
             "automargin": True,
             "tickfont": {"size": SMALL_FONT_SIZE},
-            "title": {
-                "text": "dimension, largest contribution first" if largest_first else "dimension",
-                "font": {"color": palette.quiet, "size": SMALL_FONT_SIZE},
-                "standoff": 6,
-            },
+            "title": axis_title(
+                "dimension, largest contribution first" if largest_first else "dimension", palette.quiet
+            ),
         },
         yaxis=_axis("y", palette, range=[-longest, longest]),
         yaxis2=_axis("y2", palette, range=[-longest, longest]),
         yaxis3=_axis("y3", palette),
         yaxis4=_axis("y4", palette),
         annotations=[
-            _title("y", "query", palette.query),
-            _title("y2", "key", palette.key),
-            _title("y3", f"query × key × {score.scale:.3g}", palette.text),
-            _title("y4", f"sum so far, up to the score {_signed(score.value)}", palette.text),
+            panel_title("query", _PANELS["y"][1], palette.query),
+            panel_title("key", _PANELS["y2"][1], palette.key),
+            panel_title(f"query × key × {score.scale:.3g}", _PANELS["y3"][1], palette.text),
+            panel_title(
+                f"sum so far, up to the score {sum_text(score.value)}", _PANELS["y4"][1], palette.text
+            ),
         ],
     )
     terms = _bars(places, added, written, "adds", "y3", palette.strong)
@@ -136,22 +137,3 @@ def _axis(name: str, palette: Theme, **own: object) -> dict[str, object]:
         "tickfont": {"size": SMALL_FONT_SIZE, "color": palette.quiet},
         **own,
     }
-
-
-def _title(axis: str, text: str, colour: str) -> dict[str, object]:
-    """The title of a panel, above its left end."""
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": _PANELS[axis][1],
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": SMALL_FONT_SIZE, "color": colour},
-    }
-
-
-def _signed(number: float) -> str:
-    return f"{number:.2f}".replace("-", "−")

@@ -4,12 +4,13 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     Theme,
     ThemeName,
+    axis_title,
     base_layout,
     difference_scale,
     figure_of,
@@ -155,7 +156,7 @@ def _bar() -> dict[str, object]:
 
 def _axis(name: str, palette: Theme) -> dict[str, object]:
     return {
-        "title": {"text": name, "font": {"size": SMALL_FONT_SIZE, "color": palette.quiet}, "standoff": 4},
+        "title": axis_title(name, palette.quiet),
         "tickfont": {"size": SMALL_FONT_SIZE},
         "showgrid": False,
         "zeroline": False,

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from plotly import graph_objects as go
 
 from attnviz.figures.label_placement import CHARACTER, LINE, overlap, place_labels
+from attnviz.figures.labels import token_labels
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -16,10 +17,9 @@ from attnviz.figures.theme import (
     ThemeName,
     base_layout,
     figure_of,
-    token_labels,
 )
 from attnviz.figures.tint import BAR_TITLES, Tint, Tinting, tinting
-from attnviz.records import Projection, Role, Tokens
+from attnviz.records import ROLE_NAMES, Projection, Role, Tokens
 
 Side = Literal["query", "key"]
 
@@ -34,7 +34,6 @@ CONTOURS = {"½": 2.0, "1/10": 10.0, "1/100": 100.0}
 """Labels of the circles around the selected query, and the factor by which the nearest key's weight is divided there."""
 
 _SYMBOLS: dict[Role, str] = {"query": "circle", "key": "diamond", "value": "square"}
-_PLURALS: dict[Role, str] = {"query": "queries", "key": "keys", "value": "values"}
 _WIDEST_LINE = 8.0  # px, for a weight of 1
 _SIZES = {2: (8, 13), 3: (6, 10)}  # px of a point and of a selected point, by axes
 _MOST_LARGE, _SMALL_SIZE = 200, 5  # most points of the usual size, and the size above that
@@ -286,7 +285,7 @@ def _points(
         marker["line"] = {"width": np.where(is_picked, 2.5, 0), "color": palette.picked}
     return dict(
         type="scatter" if is_flat else "scatter3d",
-        name=_PLURALS[role],
+        name=ROLE_NAMES[role],
         **along,
         mode="markers+text",
         marker=marker,
@@ -313,7 +312,7 @@ def _legend(roles: list[Role], colours: Tinting, tint: Tint, palette: Theme, is_
         dict(
             type=kind,
             **nowhere,
-            name=_PLURALS[role],
+            name=ROLE_NAMES[role],
             mode="markers",
             marker={"symbol": _SYMBOLS[role], "color": palette.text, "size": _SIZES[2][0]},
         )

@@ -4,19 +4,9 @@ import numpy as np
 from plotly import graph_objects as go
 
 from attnviz.figures.heatmap import MEASURE_NAMES
-from attnviz.figures.theme import (
-    HOVER_NUMBER,
-    SMALL_FONT_SIZE,
-    THEMES,
-    TOKEN_FONT,
-    ThemeName,
-    aliases,
-    axis_labels,
-    base_layout,
-    figure_of,
-    hover_labels,
-    weight_text,
-)
+from attnviz.figures.labels import aliases, axis_labels, hover_labels
+from attnviz.figures.numbers import HOVER_NUMBER, number_text
+from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, TOKEN_FONT, ThemeName, base_layout, figure_of
 from attnviz.records import AttentionPattern
 
 MOST_BARS = 8
@@ -51,7 +41,7 @@ def draw_ranking(
             "line": {"color": palette.picked, "width": np.where(order == picked_column, 2.5, 0)},
         },
         text=[
-            f"\N{EN SPACE}{weight_text(float(weight))}" for weight in row[order]
+            f"\N{EN SPACE}{number_text(float(weight))}" for weight in row[order]
         ],  # a saved picture's font is wider
         textposition="outside",
         textfont={"size": SMALL_FONT_SIZE},

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
-    HOVER_NUMBER,
     SMALL_FONT_SIZE,
     THEMES,
     Marks,
@@ -16,6 +16,7 @@ from attnviz.figures.theme import (
     axis_title,
     base_layout,
     figure_of,
+    panel_title,
 )
 
 _MOST_BINS = 61
@@ -62,7 +63,9 @@ def draw_spread(
             )
         )
         notes.append(
-            _note(f"{name}: variance {variance_text(float(scores.var()))}", _PANELS[axis][1], palette)
+            panel_title(
+                f"{name}: variance {variance_text(float(scores.var()))}", _PANELS[axis][1], palette.text
+            )
         )
         if expected is not None:
             deviation = factor * np.sqrt(expected)
@@ -170,11 +173,10 @@ def draw_sharpness(
     level = {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": even, "y1": even, "layer": "below"}
     names = [
         {
-            **_note(name, 1.0, palette),
+            **panel_title(name, 1.0, colour),
             "xref": "x",
             "x": np.log10(at),
             "xanchor": "right" if at < middle else "left",
-            "font": {"size": SMALL_FONT_SIZE, "color": colour},
         }
         for (name, at), colour in zip(marks.items(), colours, strict=True)
     ]
@@ -219,19 +221,4 @@ def _axis(title: str, palette: Theme) -> dict[str, object]:
         "showgrid": False,
         "zeroline": False,
         "fixedrange": True,
-    }
-
-
-def _note(text: str, top: float, palette: Theme) -> dict[str, object]:
-    """Words above a panel that ends at this height."""
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": top,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": SMALL_FONT_SIZE, "color": palette.text},
     }

@@ -8,13 +8,7 @@ from typing import NamedTuple
 
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import (
-    FONT_SIZE,
-    THEMES,
-    ThemeName,
-    base_layout,
-    figure_of,
-)
+from attnviz.figures.theme import FONT_SIZE, THEMES, ThemeName, base_layout, figure_of
 from attnviz.records import Kind, Record
 
 LETTERS = {"query": "n", "key": "n", "d_model": "d_model", "d_head": "d_k"}

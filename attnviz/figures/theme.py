@@ -1,18 +1,13 @@
-"""Every colour and font of attnviz, for the light and the dark theme, and text made safe for plotly.
+"""Every colour and font of attnviz, for the light and the dark theme, and the figures that have them.
 
 One concept: the look of figures. A meaning has the same colour everywhere, and a shape or a place besides.
 """
 
-import unicodedata
 from dataclasses import dataclass
-from html import escape
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Int
 from plotly import graph_objects as go
-
-from attnviz.records import Axis, Tokens
 
 ThemeName = Literal["light", "dark"]
 Colour = Literal["linear", "logarithmic"]
@@ -22,10 +17,6 @@ TOKEN_FONT = '"Source Code", "Source Code VF", "Source Code Pro", ui-monospace, 
 FONT_SIZE = 13
 SMALL_FONT_SIZE = 12
 """Smallest text in a figure, px; readable from the back of a classroom."""
-LONGEST_LABEL = 14
-"""Most characters of a label on an axis; longer labels would take the room of the cells."""
-LONGEST_HOVER = 40
-"""Most characters of a label in hover text; longer ones would not fit on a phone's screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,121 +169,24 @@ def _from_oklab(lab: np.ndarray) -> str:
     return "#" + "".join(f"{round(255 * channel):02x}" for channel in srgb)
 
 
-def literal(text: str) -> str:
-    """Text escaped for plotly, which would interpret tags and entities, and `$...$` as LaTeX."""
-    return escape(text, quote=False).replace("$", "&#36;")
-
-
-def isolated(text: str) -> str:
-    """Text in isolates, so that right-to-left text does not change the order of the text around it.
-
-    Between FSI and PDI: Unicode Standard Annex 9, section 2.4.
-    """
-    runs_left = not text.isascii() and any(
-        unicodedata.bidirectional(one) in ("R", "AL", "AN") for one in text
-    )
-    return f"\u2068{text}\u2069" if runs_left else text
-
-
-def label_at(label: str, position: SupportsIndex) -> str:
-    """A token or word with its position, "door·5", so that equal tokens have different labels."""
-    return f"{isolated(label)}·{position}"
-
-
-def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[str]:
-    """Tokens with their positions, "door·5", so that equal tokens have different labels; safe for plotly."""
-    return [label_at(literal(tokens.labels[position]), position) for position in positions]
-
-
-def axis_labels(axis: Axis, most: int = LONGEST_LABEL) -> list[str]:
-    """The entries of an axis, long ones shortened, each with the position of its first token; safe for plotly."""
-    pairs = zip(axis.labels, axis.positions, strict=True)
-    return [label_at(literal(shortened(label, most)), position) for label, position in pairs]
-
-
-def hover_labels(axis: Axis) -> list[str]:
-    """The same labels for hover text, where there is room for more."""
-    return axis_labels(axis, LONGEST_HOVER)
-
-
-def aliases(values: list[str], written: list[str]) -> dict[str, str]:
-    """Tick labels of an axis by its values, where the two differ.
-
-    Hover text has the values themselves as ``%{x:c}``: plotly replaces a plain ``%{x}`` by the tick label.
-    """
-    return {value: text for value, text in zip(values, written, strict=True) if value != text}
-
-
-def shortened(text: str, most: int = LONGEST_LABEL) -> str:
-    """Text of at most ``most`` characters: longer text loses its middle, "antidises…logy"."""
-    return text if len(text) <= most else f"{text[: most - 5]}…{text[-4:]}"
-
-
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def power_text(number: float) -> str:
-    """A number in powers of ten, "9.2 × 10⁻⁷"; numbers near 1, 0 and "not a number" without a power."""
-    if not np.isfinite(number):
-        return "not a number"
-    if number == 0:
-        return "0"
-    if 0.01 <= abs(number) < 1000:
-        return f"{number:.2g}" if abs(number) < 100 else f"{number:.0f}"
-    digits, exponent = f"{number:.1e}".split("e")
-    raised = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
-    return raised if digits == "1.0" else f"{digits}\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}{raised}"
-
-
-def share_text(weight: float) -> str:
-    """A weight for a sentence: "47.5%"; "under 0.1%" for weights that would round to 0."""
-    if 0 < weight < 0.0005:
-        return "under 0.1%"
-    return f"{100 * weight:.1f}%"
-
-
-def percent_text(share: float) -> str:
-    """A share in whole percent: "83%"."""
-    return f"{100 * share:.0f}%"
-
-
-def weight_text(number: float) -> str:
-    """A number beside a bar, in a table or in hover text, to three digits: "0.475", "1.47", "4.5 × 10⁻⁴".
-
-    `numberText` of ui/components/shared/labels.js writes the same.
-    """
-    size = abs(number)
-    if number == 0 or not np.isfinite(number) or size < 0.001 or size >= 1e6:
-        return power_text(number).replace("-", "−")
-    return (f"{number:,.0f}" if size >= 999.5 else f"{number:#.3g}".rstrip(".")).replace("-", "−")
-
-
-def cell_text(number: float) -> str:
-    """A number in a cell that has room for five characters and a sign: "0.475", "0.012", "4.00", "−0.041"."""
-    if abs(number) >= 0.9995:
-        return weight_text(number)
-    return f"{round(number, 3) + 0.0:.3f}".replace("-", "−")  # + 0.0 takes the sign from 0
-
-
-HOVER_NUMBER = ".3g"
-"""The form of `weight_text` where plotly writes the number."""
-
-
-def number_text(number: float) -> str:
-    """A number of any sign in three significant digits: "0.475", "−12.3", "1,234"; tiny ones in powers of ten."""
-    if not np.isfinite(number) or number == 0:
-        return power_text(number)
-    rounded = float(f"{number:.3g}")
-    if 0.0001 <= abs(rounded) < 1000:
-        written = f"{rounded:#.3g}".rstrip(".")
-    else:
-        written = f"{number:,.0f}" if 1000 <= abs(rounded) < 1e6 else power_text(number)
-    return written.replace("-", "−")
-
-
 def axis_title(text: str, colour: str) -> dict[str, object]:
     """The title of an axis, small and close to the axis."""
     return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
+
+
+def panel_title(text: str, top: float, colour: str) -> dict[str, object]:
+    """The title of a panel that ends at this height, 0 to 1 of the figure: above its left end."""
+    return {
+        "text": text,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": top,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": SMALL_FONT_SIZE, "color": colour},
+    }
 
 
 def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, width: int) -> dict[str, object]:

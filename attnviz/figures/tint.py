@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.figures.theme import Theme, isolated, literal, number_scale
+from attnviz.figures.labels import isolated, literal
+from attnviz.figures.theme import Theme, number_scale
 from attnviz.records import Projection, Tokens
 
 Tint = Literal["role", "token", "position", "position mod 5", "part of word", "norm", "special"]

@@ -3,6 +3,7 @@
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.figures.numbers import power_of_ten, power_text
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -11,12 +12,10 @@ from attnviz.figures.theme import (
     base_layout,
     figure_of,
     outline,
-    power_text,
     weight_scale,
 )
 from attnviz.records import Check, Kind
 
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # <sup> would shrink them to 8 px
 _SMALLEST = (
     -5
 )  # the faint end of the colour scale, 10^-5 of the tolerance; smaller shares and zero have its colour
@@ -60,8 +59,7 @@ def draw_errors(
             "thickness": 10,
             "outlinewidth": 0,
             "tickvals": exponents,
-            "ticktext": ["10" + f"{exponent:.0f}".translate(_SUPERSCRIPTS) for exponent in exponents[:-1]]
-            + ["tolerance"],
+            "ticktext": [*(power_of_ten(one) for one in exponents[:-1].tolist()), "tolerance"],
             "tickfont": {"size": SMALL_FONT_SIZE},
         },
     )

@@ -10,11 +10,11 @@ section 3, the conditional model, with attention weights in the place of co-occu
 Hinton and Roweis 2002, "Stochastic Neighbor Embedding" (NIPS 15), equation 3, with weights in the place of neighbours.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.linalg import eigh
+
+from attnviz.records import Progress
 
 RATE = 0.1
 """Step size: about the largest change of a coordinate in a step. 0.05 and 0.2 give the same divergence within 2%."""
@@ -95,7 +95,7 @@ def fit(
     dimensions: int = 2,
     iterations: int = 500,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Float[np.ndarray, "query axis"], Float[np.ndarray, "key axis"]]:
     """Queries and keys as points whose distances imply the weights; the same for the same arguments.
 

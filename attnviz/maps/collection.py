@@ -4,7 +4,7 @@ One concept: a Collection. The model reads line by line, and only the vectors of
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -20,6 +20,7 @@ from attnviz.records import (
     Axis,
     Kind,
     LayerAttention,
+    Progress,
     Provenance,
     Record,
     Tokens,
@@ -206,7 +207,7 @@ def collect(
     *,
     kind: Kind | None = None,
     most_tokens: int = MOST_TOKENS,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Collection:
     """Queries and keys of one layer for every line of a text that is not blank.
 

@@ -4,7 +4,7 @@ One concept: the queries and keys of all sentences placed together. The vectors 
 `attnviz.maps.spaces`, the points by `attnviz.maps.layouts`, the figures of reliability by `attnviz.maps.faithfulness`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
@@ -15,7 +15,7 @@ from attnviz.errors import ProjectionError
 from attnviz.maps.faithfulness import chance_correlation, faithfulness, trustworthiness
 from attnviz.maps.layouts import FEWEST_POINTS, Layout, lay_out, limits
 from attnviz.maps.spaces import Space, fed
-from attnviz.records import Faithfulness, Record
+from attnviz.records import Faithfulness, Progress, Record
 
 MOST_COMPARED = 2_000
 """Most points whose trustworthiness is measured: all their distances take 32 MB."""
@@ -69,7 +69,7 @@ def joint_map(
     neighbours: int = 15,
     min_dist: float = 0.1,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> JointMap:
     """Queries and keys of one head laid out together, all sentences in one map; same settings, same picture.
 

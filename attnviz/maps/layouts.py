@@ -5,12 +5,13 @@ that does. numpy in, numpy out, so that every function can run in another proces
 """
 
 import warnings
-from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import orthogonal_procrustes
+
+from attnviz.records import Progress
 
 Layout = Literal["tsne", "umap", "pca", "mds"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
@@ -75,7 +76,7 @@ def lay_out(
     *,
     dimensions: int = 2,
     metric: str = "euclidean",
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
     **parameters: Any,
 ) -> Float[np.ndarray, "point axis"]:
     """One point for each vector; the same for the same arguments.
@@ -129,7 +130,7 @@ def _tsne(
     vectors: np.ndarray,
     dimensions: int,
     metric: str,
-    progress: Callable[[float], None] | None,
+    progress: Progress | None,
     perplexity: float,
     iterations: int,
     seed: int,
@@ -164,7 +165,7 @@ def _tsne_of_many(
     vectors: np.ndarray,
     start: np.ndarray,
     metric: str,
-    progress: Callable[[float], None] | None,
+    progress: Progress | None,
     perplexity: float,
     iterations: int,
     seed: int,

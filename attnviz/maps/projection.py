@@ -5,7 +5,6 @@ One concept: a Projection of a trace. The vectors fed in are made by `attnviz.ma
 torch nor transformers is needed.
 """
 
-from collections.abc import Callable
 from dataclasses import fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any, cast
@@ -28,7 +27,7 @@ from attnviz.maps.layouts import (
     limits,
 )
 from attnviz.maps.spaces import Space, fed
-from attnviz.records import Kind, Placement, Projection, Role
+from attnviz.records import Kind, Placement, Progress, Projection, Role
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -164,7 +163,7 @@ def place(
     space: Space,
     dimensions: int,
     metric: str,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
     **parameters: Any,
 ) -> Placement:
     """The placement that `project` makes, from the `arrays` of a head, which can be sent to another process.

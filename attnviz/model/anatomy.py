@@ -21,9 +21,8 @@ from attnviz.model.embeddings import Ingredient, ingredient_of, looked_up_by
 from attnviz.model.loading import Model
 from attnviz.model.output_maps import Linear, OutputMap, linear_parameters
 from attnviz.model.trace import Trace
-from attnviz.records import Kind, Record
+from attnviz.records import Kind, Record, Role
 
-Part = Literal["query", "key", "value"]
 NormalisationMethod = Literal["layer", "rms"]
 
 
@@ -82,7 +81,7 @@ class LayerAnatomy(Record):
     rotary positions do, or computes them in a way that attnviz does not know."""
     sources: Float[np.ndarray, "key d_source"] | None
     """Vectors that the layer's keys and values are made from: in self-attention the same as ``hidden``."""
-    projections: Mapping[Part, LinearMap]
+    projections: Mapping[Role, LinearMap]
     """W_Q, W_K and W_V with their biases; a part is missing where no linear map gives its vectors."""
     output: Float[np.ndarray, "query d_model"] | None
     """Output of the model's own W_O for the heads' outputs, with its bias; None where W_O has any other input."""
@@ -184,9 +183,9 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
             norm.register_forward_hook(normalise)
         with torch.inference_mode():
             network(**model.inputs(trace.tokens, trace.target_tokens))
-    parts: dict[Part, LinearMap] = {}
-    inputs: dict[Part, np.ndarray] = {}
-    recorded_vectors: dict[Part, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}
+    parts: dict[Role, LinearMap] = {}
+    inputs: dict[Role, np.ndarray] = {}
+    recorded_vectors: dict[Role, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}
     for part, vectors in recorded_vectors.items():
         if (found := _projection_of(vectors, listening.before)) is not None:
             inputs[part], parts[part] = found

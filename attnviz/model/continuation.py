@@ -7,7 +7,6 @@ Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learner
 1985, "A Learning Algorithm for Boltzmann Machines" (doi:10.1207/s15516709cog0901_7), equation 5.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +19,7 @@ from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_
 from attnviz.model.configuration import end_ids
 from attnviz.model.loading import Model
 from attnviz.model.tokenization import labels_of
-from attnviz.records import Record, Tokens
+from attnviz.records import Progress, Record, Tokens
 from attnviz.records.table import table_csv
 
 
@@ -68,7 +67,7 @@ def continue_text(
     temperature: float = 0.0,
     seed: int = 0,
     top: int = 5,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Continuation:
     """The tokens that a decoder writes after a text, until it writes its end token.
 

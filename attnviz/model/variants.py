@@ -17,13 +17,14 @@ from attnviz.errors import SelectionError, enough_memory
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
 from attnviz.model.interventions import Intervention, check_layers
+from attnviz.records import Progress
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
     from attnviz.model.trace import Trace
 
 Variant = Sequence[Intervention]
-Measure = Callable[[Tensor], Tensor]
+OutcomeMeasure = Callable[[Tensor], Tensor]
 """A number of the last hidden states of each variant, [variant, token, d_model] -> [variant]."""
 
 MOST_TOKENS = 1024
@@ -50,9 +51,9 @@ def measured_variants(
     model: "Model",
     trace: "Trace",
     variants: Sequence[Variant],
-    measure: Measure,
+    measure: OutcomeMeasure,
     *,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Float[np.ndarray, " variant"]:
     """A number of each variant's last hidden states, in the order of the variants.
 

@@ -18,7 +18,7 @@ from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
 from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
 from attnviz.model.tolerances import REASONS, UNITS, Distance, Tolerances, drift
-from attnviz.records import WEIGHTS, Check, Kind, Tokens, VerificationReport
+from attnviz.records import ROLE_NAMES, WEIGHTS, Check, Kind, Tokens, VerificationReport
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -29,7 +29,6 @@ _UNKNOWN_OUTPUT = (
     "W_O of this family does not take the heads' outputs unchanged, or attnviz does not find W_O, so the contribution "
     "of a head to the layer's output is not known."
 )
-_PARTS = {"query": "queries", "key": "keys", "value": "values"}
 
 
 def verify(model: "Model", trace: "Trace") -> VerificationReport:
@@ -52,7 +51,7 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
             "its own to compare it with. Verify the trace of the same text without them."
         )
     report = _compare(model, trace, {})
-    drifted = {one.name for one in report.failed} & {*_PARTS.values(), "last hidden state"}
+    drifted = {one.name for one in report.failed} & {*ROLE_NAMES.values(), "last hidden state"}
     return _compare(model, trace, _exact_vectors(model, trace)) if drifted else report
 
 
@@ -84,8 +83,8 @@ def _exact_vectors(model: "Model", trace: "Trace") -> _Vectors:
     found: dict[tuple[Kind, int, str] | None, np.ndarray] = {}
 
     def keep(call: ReferenceCall) -> None:
-        for part in _PARTS:
-            found[call.kind, call.layer, part] = getattr(call, part).numpy()
+        for role in ROLE_NAMES:
+            found[call.kind, call.layer, role] = getattr(call, role).numpy()
 
     reference = in_float64(model.reference)
     hidden = ReferencePass(reference, keep).run(**model.inputs(trace.tokens, trace.target_tokens))
@@ -121,16 +120,16 @@ class _Comparison:
         n_head = len(call.query)
         ours = trace.attention(layer, kind)
         distances = {
-            part: Distance(
-                np.repeat(getattr(ours, part), n_head // len(getattr(ours, part)), axis=0),
-                expand_heads(getattr(call, part), n_head).numpy(),
+            role: Distance(
+                np.repeat(getattr(ours, role), n_head // len(getattr(ours, role)), axis=0),
+                expand_heads(getattr(call, role), n_head).numpy(),
             )
-            for part in _PARTS
+            for role in ROLE_NAMES
         }
-        for part, name in _PARTS.items():
-            found, allowed = distances[part].share, self._drift((kind, layer, part), getattr(call, part))
+        for role, name in ROLE_NAMES.items():
+            found, allowed = distances[role].share, self._drift((kind, layer, role), getattr(call, role))
             self._add(name, kind, found, np.full_like(found, allowed))
-            distances[part] = distances[part].capped(allowed)
+            distances[role] = distances[role].capped(allowed)
         self._add("scale", kind, [abs(ours.scale / call.scale - 1.0)], [0.0])
         self._add("attention mask", kind, [_cells_apart(ours.allowed, call.allowed)], [0.0])
         bias = _bias_apart(ours.bias, call.bias)

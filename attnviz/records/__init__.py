@@ -7,12 +7,24 @@ from attnviz.records.attention import AttentionPattern, LayerAttention
 from attnviz.records.checks import WEIGHTS, Check, VerificationReport
 from attnviz.records.head import AllHeads, Head, read_heads
 from attnviz.records.points import Faithfulness, Placement, Projection
-from attnviz.records.record import KINDS, MEASURES, Kind, Measure, Provenance, Record, Role, check_index
+from attnviz.records.record import (
+    KINDS,
+    MEASURES,
+    ROLE_NAMES,
+    Kind,
+    Measure,
+    Progress,
+    Provenance,
+    Record,
+    Role,
+    check_index,
+)
 from attnviz.records.tokens import Axis, Tokens, Unit, arrange
 
 __all__ = [
     "KINDS",
     "MEASURES",
+    "ROLE_NAMES",
     "WEIGHTS",
     "AllHeads",
     "AttentionPattern",
@@ -24,6 +36,7 @@ __all__ = [
     "LayerAttention",
     "Measure",
     "Placement",
+    "Progress",
     "Projection",
     "Provenance",
     "Record",

@@ -19,10 +19,10 @@ class Check(Record):
 
     name: str
     """What is compared, such as "attention weights"."""
-    differences: Mapping[Kind, Float[np.ndarray, "layer #head"]]
+    differences: Mapping[Kind, Float[np.ndarray, " layer #head"]]
     """Largest difference by kind of attention, of each layer, and of each head where heads are compared; in ``unit``.
     NaN counts as failed. A comparison made once for a text is a single number of the model's first kind."""
-    tolerances: Mapping[Kind, Float[np.ndarray, "layer #head"]]
+    tolerances: Mapping[Kind, Float[np.ndarray, " layer #head"]]
     """Largest difference that rounding explains, on the same axes."""
     unit: str
     """Unit of the differences, such as "share of the largest value"."""

@@ -18,6 +18,11 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Role = Literal["query", "key", "value"]
 
+ROLE_NAMES: Mapping[Role, str] = MappingProxyType({"query": "queries", "key": "keys", "value": "values"})
+
+Progress = Callable[[float], None]
+"""What a long computation tells its progress: called with the share that is done, 0 to 1."""
+
 Measure = Literal["weights", "norms", "rollout"]
 """Measure of a cell: ``weights``, the attention weight; ``norms``, the norm-based weight ‖w·v·W_O‖ (Kobayashi et al.
 2020); ``rollout``, an estimate through all layers (Abnar and Zuidema 2020). See `attnviz.maths.attribution`."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from attnviz.records import Axis
 from tests.app.screen import (
     assert_no_exception,
@@ -60,7 +60,7 @@ class TestThePair:
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
         order = np.argsort(-weights, axis=None)[:24]
         expected = [
-            (f"Layer {one // 12}, head {one % 12}", weight_text(float(weights.flat[one]))) for one in order
+            (f"Layer {one // 12}, head {one % 12}", number_text(float(weights.flat[one]))) for one in order
         ]
         assert heads_listed(page) == expected
         assert marked(page, "best_heads") == ["Layer 3, head 1"]
@@ -137,7 +137,7 @@ class TestThePair:
         at = open_page(PAGE, show="norms", query=7, key=5)
         norms = np.stack([door_trace.layer_weights(layer, measure="norms")[:, 7, 5] for layer in range(6)])
         layer, head = divmod(int(norms.argmax()), 12)
-        assert heads_listed(at)[0] == (f"Layer {layer}, head {head}", weight_text(float(norms.max())))
+        assert heads_listed(at)[0] == (f"Layer {layer}, head {head}", number_text(float(norms.max())))
 
     def test_rollout_has_no_heads_and_that_is_said(self):
         at = open_page(PAGE, show="rollout", query=7, key=5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from tests.app.screen import DOOR, assert_no_exception, open_page, shown, unescaped
 from ui.page.navigation import PAGES
 from ui.words.glossary import GROUPS, PAGE
@@ -34,9 +34,9 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
     cosine = q[query] @ k[key] / np.linalg.norm(q[query]) / np.linalg.norm(k[key])
     for said in (
         f"Here: {len(trace.tokens)} in this text.",
-        f"“{one}” and “{other}”: {weight_text(float(scores[query, key]))}.",
+        f"“{one}” and “{other}”: {number_text(float(scores[query, key]))}.",
         f"“{one}” and “{other}”: {100 * weights[query, key]:.1f}%.",
-        f"the query and key of “{one}” and “{other}”: {weight_text(float(cosine))}.",
+        f"the query and key of “{one}” and “{other}”: {number_text(float(cosine))}.",
         f"the row of “{one}”, which sees {len(trace.tokens)} keys: "
         f"{100 * entropy(weights[query], base=len(trace.tokens)):.1f}% of ln n.",
         f"{len(trace.tokens)} × 32 numbers; “{one}” is selected.",

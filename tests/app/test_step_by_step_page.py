@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
 from ui.page.navigation import page_named
 
@@ -98,7 +98,7 @@ def test_every_number_is_the_traces(walked):
     [shared] = [one for one in formulas(at) if one.startswith(f"w_{{{query},{key}}}")]
     fraction, weight, largest = shared.split(r"\approx")[1:]
     assert float(largest) == pytest.approx(trace.scores(layer, head)[query].max(), rel=ROUNDED)
-    assert weight.split(",")[0].strip() == weight_text(float(weights[key]))
+    assert weight.split(",")[0].strip() == number_text(float(weights[key]))
     total = fraction.strip().removesuffix("}").split("{")[-1]
     assert float(total) == pytest.approx(1 / weights.max(), rel=ROUNDED)
 

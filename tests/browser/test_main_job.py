@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from tests.browser.screen import (
     DOOR,
     bars,
@@ -127,7 +127,7 @@ def test_a_click_on_a_cell_picks_its_query_and_key(page, server):
     weights = cells(page)[2]
     page.mouse.move(5, 5)
     expect(readout(page)).to_contain_text(
-        f"query was·2 → key watching·3: weight {weight_text(float(weights[3]))}, score "
+        f"query was·2 → key watching·3: weight {number_text(float(weights[3]))}, score "
     )
     ranked = sorted(range(11), key=lambda key: -weights[key])[:8]
     assert [int(bar.split("·")[1]) for bar in bars(page)] == ranked

@@ -1,6 +1,6 @@
 """Numbers have the same form whether Python or a component's script writes them."""
 
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from tests.unit.test_components import SCRIPTS
 
 NUMBERS = [
@@ -24,4 +24,4 @@ NUMBERS = [
 
 def test_a_number_is_written_alike_by_both(page):
     script = f"numbers => {{ {SCRIPTS['labels.js']} return numbers.map(numberText); }}"
-    assert page.evaluate(script, NUMBERS) == [weight_text(one) for one in NUMBERS]
+    assert page.evaluate(script, NUMBERS) == [number_text(one) for one in NUMBERS]

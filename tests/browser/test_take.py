@@ -13,7 +13,7 @@ from playwright.sync_api import Download, Page, expect
 import attnviz
 from attnviz.bundle.bounds import LARGEST_BUNDLE
 from attnviz.bundle.reading import read_bundle
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from tests.browser.conftest import LAPTOP
 from tests.browser.screen import (
     DOOR,
@@ -281,7 +281,7 @@ class TestBundle:
         offline.mouse.move(x - 1, y)
         offline.mouse.move(x, y)
         expect(offline.locator("#matrix .hoverlayer .hovertext")).to_contain_text(
-            weight_text(before["cells"][8][5])
+            number_text(before["cells"][8][5])
         )
         assert {url.split(":")[0] for url in requests} <= {"file", "data", "blob"}
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import DOOR, link, wait_for_link, wait_until_idle
 
@@ -62,7 +62,7 @@ def numbers(page: Page) -> dict[tuple[str, int], str]:
 
 
 def as_written(weight: float) -> str:
-    return weight_text(float(weight))
+    return number_text(float(weight))
 
 
 @pytest.fixture

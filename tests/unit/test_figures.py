@@ -16,20 +16,10 @@ import attnviz
 from attnviz.figures import draw_errors, draw_heatmap, draw_pattern, draw_projection, draw_ranking
 from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES, TALLEST
 from attnviz.figures.label_placement import SIDES
+from attnviz.figures.labels import label_at, literal, shortened
+from attnviz.figures.numbers import HOVER_NUMBER, cell_text, number_text, share_text
 from attnviz.figures.projection import HEIGHT, hides_labels
-from attnviz.figures.theme import (
-    DARK,
-    HOVER_NUMBER,
-    LIGHT,
-    cell_text,
-    label_at,
-    literal,
-    number_scale,
-    share_text,
-    shortened,
-    weight_scale,
-    weight_text,
-)
+from attnviz.figures.theme import DARK, LIGHT, number_scale, weight_scale
 from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
@@ -590,7 +580,7 @@ def test_numbers_in_words() -> None:
         "100.0%",
     ]
     numbers = (0.0, 0.4754, 0.00412, 0.99996, 1.47, -4.1305, 12345.6, 4.54e-4, -8.9e-7)
-    assert [weight_text(one).replace("\xa0", " ") for one in numbers] == [
+    assert [number_text(one).replace("\xa0", " ") for one in numbers] == [
         *("0", "0.475", "0.00412", "1.00", "1.47", "−4.13", "12,346", "4.5 × 10⁻⁴", "−8.9 × 10⁻⁷"),
     ]
     assert [cell_text(one) for one in (0.0, 0.4754, 0.0123, 1.0, 4.0)] == [

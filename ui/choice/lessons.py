@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from attnviz.model.catalogue import EMBEDDED
 from ui.choice.presets import PRESETS
 from ui.choice.selection import Selection

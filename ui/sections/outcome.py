@@ -14,7 +14,8 @@ from attnviz.effects.outcome import (
     TokenState,
     outcome_from,
 )
-from attnviz.figures.theme import number_text, shortened
+from attnviz.figures.labels import shortened
+from attnviz.figures.numbers import number_text
 from attnviz.model.loading import Model
 from attnviz.model.predictions import predict
 from attnviz.records import Tokens
@@ -25,8 +26,8 @@ from ui.streamlit_fixes.stale_values import tie
 from ui.words.literal import LONGEST_QUOTED, literal, quoted
 from ui.work import cache
 
-Kind = Literal["similarity", "turn", "length", "answer", "class"]
-_NAMES: dict[Kind, str] = {
+OutcomeKind = Literal["similarity", "turn", "length", "answer", "class"]
+_NAMES: dict[OutcomeKind, str] = {
     "similarity": "Similarity",
     "turn": "Token turns",
     "length": "Token moves",
@@ -141,7 +142,7 @@ def controls(view: View, outcome: Outcome) -> None:
             )
 
 
-def _kind(outcome: Outcome) -> Kind:
+def _kind(outcome: Outcome) -> OutcomeKind:
     match outcome:
         case Similarity():
             return "similarity"
@@ -153,14 +154,14 @@ def _kind(outcome: Outcome) -> Kind:
             return "class"
 
 
-def _is_offered(view: View, kind: Kind) -> bool:
+def _is_offered(view: View, kind: OutcomeKind) -> bool:
     """Whether the model has what answers."""
     if kind not in ("answer", "class"):
         return True
     return (_model(view).head if kind == "answer" else _model(view).classifier) is not None
 
 
-def _first(view: View, kind: Kind) -> str:
+def _first(view: View, kind: OutcomeKind) -> str:
     """The outcome of a kind that is measured first, as it is written."""
     match kind:
         case "turn" | "length":

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from attnviz.figures.theme import label_at
+from attnviz.figures.labels import label_at
 from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
 from ui.page.view import View

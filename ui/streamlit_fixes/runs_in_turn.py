@@ -24,7 +24,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 TELL_SECONDS = 1.0
 """After so long a visitor is told how many are ahead."""
 
-Outcome = Literal["done", "replaced", "stopped", "failed"]
+Ended = Literal["done", "replaced", "stopped", "failed"]
 
 _begin = ScriptRunContext.on_script_start
 _execute = exec_code.exec_func_with_error_handling
@@ -37,7 +37,7 @@ class Run:
     page: str
     """Name of the page's file, without its ending."""
     is_block: bool
-    outcome: Outcome
+    outcome: Ended
     waited: float
     """Seconds in line."""
     seconds: float
@@ -76,7 +76,7 @@ def take_turns(
             Run(
                 page=_page(context),
                 is_block=bool(context.fragment_ids_this_run),
-                outcome=_outcome(done),
+                outcome=_ended(done),
                 waited=times.begun - times.asked,
                 seconds=time.monotonic() - times.begun,
             )
@@ -92,7 +92,7 @@ def _page(context: ScriptRunContext) -> str:
     return Path(page["script_path"] if page else context.main_script_path).stem
 
 
-def _outcome(done: tuple[Any, bool, Any, bool, Exception | None]) -> Outcome:
+def _ended(done: tuple[Any, bool, Any, bool, Exception | None]) -> Ended:
     """What Streamlit says of a run: its result, whether it had no errors, what replaces it, whether it was stopped, its error."""
     _, is_right, newer, was_stopped, _ = done
     if not is_right:

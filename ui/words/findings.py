@@ -4,7 +4,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.figures.heatmap import Shown
-from attnviz.figures.theme import isolated, percent_text, power_text, share_text
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import number_text, percent_text, power_text, share_text
 from attnviz.figures.tint import Tint
 from attnviz.maps.projection import NAMES
 from attnviz.maps.spaces import Space
@@ -129,7 +130,7 @@ def key_finding(pattern: AttentionPattern, key: int) -> str:
 
 def amount(pattern: AttentionPattern, row: int, column: int) -> str:
     """A cell's number in words: a share of attention as "47.5%", a norm-based weight as "1.47"."""
-    return number_text(float(pattern.weights[row, column]), pattern.measure)
+    return measure_text(float(pattern.weights[row, column]), pattern.measure)
 
 
 def name(axis: Axis, position: int) -> str:
@@ -148,9 +149,9 @@ def group_name(axis: Axis, span: tuple[int, int]) -> str:
     return name(axis, first) if is_entry else f"“{isolated(axis.tokens.label(first, stop))}”"
 
 
-def number_text(number: float, measure: Measure) -> str:
+def measure_text(number: float, measure: Measure) -> str:
     """A weight in words: "47.5%", or "1.47" for a norm-based one."""
-    return f"{number:.3g}" if measure == "norms" else share_text(number)
+    return number_text(number) if measure == "norms" else share_text(number)
 
 
 def pair_finding(
@@ -170,11 +171,11 @@ def pair_finding(
     n_more = int((weights > given).sum())
     here = f"Layer {picked[0]}, head {picked[1]} gives"
     if not n_more:
-        return f"{here} {number_text(float(given), measure)} {link}, more than any other of the {weights.size} heads."
+        return f"{here} {measure_text(float(given), measure)} {link}, more than any other of the {weights.size} heads."
     layer, head = np.unravel_index(weights.argmax(), weights.shape)
     return (
-        f"{here} {number_text(float(given), measure)} {link}, rank {n_more + 1} of {weights.size} heads; "
-        f"layer {layer}, head {head} gives the most, {number_text(float(weights.max()), measure)}."
+        f"{here} {measure_text(float(given), measure)} {link}, rank {n_more + 1} of {weights.size} heads; "
+        f"layer {layer}, head {head} gives the most, {measure_text(float(weights.max()), measure)}."
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from attnviz.figures.theme import isolated, shortened
+from attnviz.figures.labels import isolated, shortened
 
 _SPACES = re.compile(r"[^\S\N{NO-BREAK SPACE}]+")
 _MEANS_SOMETHING = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&\"'^=%@/])")

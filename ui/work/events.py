@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from ui.work import log
 from ui.work.process import WorkerLostError
 
-Outcome = Literal["done", "cancelled", "failed"]
+Ended = Literal["done", "cancelled", "failed"]
 """Of a job."""
 REGISTRY = CollectorRegistry()
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -141,7 +141,7 @@ def job_begun(job: str, n_call: int) -> None:
     log.event("job_begun", job=job, calls=n_call)
 
 
-def job_ended(job: str, outcome: Outcome, seconds: float, error: Exception | None = None) -> None:
+def job_ended(job: str, outcome: Ended, seconds: float, error: Exception | None = None) -> None:
     """Everything is there, or nobody waits for it any more, or a call has raised an error."""
     _JOBS.labels(outcome).inc()
     if outcome == "done":

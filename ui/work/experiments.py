@@ -9,7 +9,7 @@ from cachetools import LRUCache, cached
 
 from attnviz.effects import ablation, cell_effects, patching
 from attnviz.effects import lens as logit_lens
-from attnviz.effects.ablation import Ablation, HeadEffects, Means, Progress, Removal
+from attnviz.effects.ablation import Ablation, HeadEffects, Means, Removal
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.deletion import Deletion, deletion_curves
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
@@ -21,7 +21,7 @@ from attnviz.maps.collection import bundled
 from attnviz.model.continuation import Continuation, continue_text
 from attnviz.model.predictions import predict
 from attnviz.model.trace import Trace
-from attnviz.records import Head, Kind, Tokens
+from attnviz.records import Head, Kind, Progress, Tokens
 from ui.work import with_model
 
 

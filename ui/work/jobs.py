@@ -152,7 +152,7 @@ class Job:
         elif self._under_way or self._can_go_on():
             self._progress.is_at(self._share())
         else:
-            left: events.Outcome = "cancelled" if self._waiting else "done"
+            left: events.Ended = "cancelled" if self._waiting else "done"
             events.job_ended(self.name, "failed" if self.error else left, self._progress.seconds, self.error)
             self._progress = None
 

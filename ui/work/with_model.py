@@ -1,7 +1,6 @@
 """What worker processes do with a model, on a copy of their own that they load from the same files."""
 
 import time
-from collections.abc import Callable
 
 from cachetools import LRUCache, cached
 
@@ -11,7 +10,7 @@ from attnviz.maps.projection import project
 from attnviz.model import verification
 from attnviz.model.loading import Model, load_model
 from attnviz.model.trace import Trace
-from attnviz.records import Kind, VerificationReport
+from attnviz.records import Kind, Progress, VerificationReport
 from ui.limits import MODELS_MB
 from ui.work import log
 from ui.work.memory import n_bytes
@@ -51,8 +50,6 @@ def verify(name: str, trace: Trace) -> tuple[VerificationReport, dict[str, str]]
     return verification.verify(model, trace), dict(model.weights_sha256)
 
 
-def collect(
-    name: str, text: str, layer: int, *, kind: Kind, progress: Callable[[float], None] | None = None
-) -> Collection:
+def collect(name: str, text: str, layer: int, *, kind: Kind, progress: Progress | None = None) -> Collection:
     """Queries and keys of all lines of a text, as `attnviz.maps.collection.collect`."""
     return collected(_model(name), text, layer, kind=kind, progress=progress)

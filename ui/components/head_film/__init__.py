@@ -13,14 +13,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.figures.matrices import largest_of_blocks
-from attnviz.figures.theme import (
-    FONT,
-    THEMES,
-    TOKEN_FONT,
-    ThemeName,
-    difference_scale,
-    number_text,
-)
+from attnviz.figures.numbers import number_text
+from attnviz.figures.theme import FONT, THEMES, TOKEN_FONT, ThemeName, difference_scale
 from ui.components import colours, register
 
 _mount = register("head_film", "svg", "html", "labels", "film_picture", "renew")

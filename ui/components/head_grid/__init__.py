@@ -8,7 +8,8 @@ import streamlit as st
 from jaxtyping import Bool, Float
 
 from attnviz.figures.ink import inks
-from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName, cell_text
+from attnviz.figures.numbers import cell_text
+from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
 from ui.components.sent import sent

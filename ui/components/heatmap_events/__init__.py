@@ -5,7 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED
-from attnviz.figures.theme import THEMES, ThemeName, label_at, weight_text
+from attnviz.figures.labels import label_at
+from attnviz.figures.numbers import number_text
+from attnviz.figures.theme import THEMES, ThemeName
 from attnviz.records import AttentionPattern, Axis
 from ui.components import register
 from ui.components.sent import sent
@@ -92,7 +94,7 @@ def _picked(pattern: AttentionPattern, picked: tuple[int, int]) -> str:
     query = label_at(pattern.queries.labels[row], pattern.queries.positions[row])
     key = label_at(pattern.keys.labels[column], pattern.keys.positions[column])
     said = f"query {query} → key {key}: "
-    said += f"{MEASURE_NAMES[pattern.measure]} {weight_text(float(pattern.weights[row, column]))}"
+    said += f"{MEASURE_NAMES[pattern.measure]} {number_text(float(pattern.weights[row, column]))}"
     return (
-        said if pattern.scores is None else f"{said}, score {weight_text(float(pattern.scores[row, column]))}"
+        said if pattern.scores is None else f"{said}, score {number_text(float(pattern.scores[row, column]))}"
     )

@@ -1,6 +1,6 @@
 // Numbers as text, and labels that fit their room, measured in the font that was named last.
 
-// To three digits, as `weight_text` of attnviz/figures/theme.py writes it: "0.475", "1.47", "4.5 × 10⁻⁴".
+// To three digits, as `number_text` of attnviz/figures/numbers.py writes it: "0.475", "1.47", "4.5 × 10⁻⁴".
 function numberText(number) {
   if (!Number.isFinite(number)) return "none";
   const size = Math.abs(number);

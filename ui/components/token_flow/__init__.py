@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName, label_at
+from attnviz.figures.labels import label_at
+from attnviz.figures.theme import THEMES, TOKEN_FONT, ThemeName
 from attnviz.heads.flow import Flow
 from attnviz.records import Axis
 from ui.components import colours, register

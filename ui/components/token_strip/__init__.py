@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.figures.theme import ThemeName, share_text
+from attnviz.figures.numbers import share_text
+from attnviz.figures.theme import ThemeName
 from attnviz.records import Tokens
 from ui.components import colours, register
 from ui.components.sent import sent

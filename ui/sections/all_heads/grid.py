@@ -5,7 +5,7 @@ import streamlit as st
 
 from attnviz import heads
 from attnviz.figures.heatmap import MEASURE_NAMES
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import STATISTICS
 from ui.components.head_grid import head_grid
@@ -55,7 +55,7 @@ def grid(screen: Screen) -> None:
         if largest is None:
             said = f"{within(STATISTICS[screen.shown].title)} {screen.reading(screen.shown, layer, head)}"
         else:
-            said = f"largest {MEASURE_NAMES[screen.cells.measure]} {weight_text(float(largest[layer, head]))}"
+            said = f"largest {MEASURE_NAMES[screen.cells.measure]} {number_text(float(largest[layer, head]))}"
         return "; ".join([f"Layer {layer}, head {head}: {said}", *screen.borne(layer, head)])
 
     layers, of_layer = (range(count) for count in screen.shape)

@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from attnviz.figures.heads import draw_head_map
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
 from ui.page.navigation import link_to, page_named
@@ -27,7 +27,7 @@ def nearest(screen: Screen) -> None:
         [
             Row(
                 text=f"Layer {layer}, head {head}",
-                amount=weight_text(1 - divergence),
+                amount=number_text(1 - divergence),
                 length=1 - divergence,
                 picked=False,
             )

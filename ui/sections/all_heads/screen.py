@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz import heads
-from attnviz.figures.theme import share_text, weight_text
+from attnviz.figures.numbers import number_text, share_text
 from attnviz.heads import LABELS, STATISTICS
 from ui.choice import state
 from ui.page.view import View
@@ -49,13 +49,13 @@ class Screen:
         if not np.isfinite(number):
             return "none"
         is_distance = STATISTICS[name].unit == "distance"
-        return f"{weight_text(number)} {self.view.selection.unit}" if is_distance else share_text(number)
+        return f"{number_text(number)} {self.view.selection.unit}" if is_distance else share_text(number)
 
     def reading(self, name: str, layer: int, head: int) -> str:
         """A number of a head as its cell shows it, to three digits."""
         number = float(self.numbers[name][layer, head])
         unit = f" {self.view.selection.unit}" * (STATISTICS[name].unit == "distance")
-        return f"{weight_text(number)}{unit}" if np.isfinite(number) else "none"
+        return f"{number_text(number)}{unit}" if np.isfinite(number) else "none"
 
     def borne(self, layer: int, head: int) -> list[str]:
         """The labels of a head."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from attnviz.figures.numbers import percent_text
 from attnviz.figures.projection import N_LINES
-from attnviz.figures.theme import percent_text
 from attnviz.maps.layouts import aligned
 from attnviz.records import Head, Placement
 from ui.components.map_grid import SmallMap

@@ -4,8 +4,8 @@ import streamlit as st
 
 from attnviz.figures import draw_pattern, draw_ranking
 from attnviz.figures.heatmap import MEASURE_NAMES, TALLEST
+from attnviz.figures.numbers import share_text
 from attnviz.figures.ranking import MOST_BARS
-from attnviz.figures.theme import share_text
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.components.heatmap_events import heatmap_events

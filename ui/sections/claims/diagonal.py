@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from attnviz.heads.claims import Claims
 from ui.page.view import View
 from ui.sections.claims.picture import figure, heads_say

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from attnviz.heads.claims import Claims
 from ui.page.view import View
 from ui.sections.claims.picture import figure, heads_say

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import percent_text, share_text
+from attnviz.figures.numbers import percent_text, share_text
 from attnviz.heads.claims import MOST_WEIGHT, Claims
 from ui.page.view import View
 from ui.sections.claims.picture import figure

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.comparison import MOST_CHANGES, entry_labels
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from attnviz.heads.comparison import Alignment, Comparison
 from ui.choice import state
 from ui.components.ranked_list import Row, ranked_list
@@ -43,7 +43,7 @@ def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int])
             Row(
                 text=queries[one.query],
                 key=keys[one.key],
-                amount=f"{weight_text(one.first)} → {weight_text(one.second)}",
+                amount=f"{number_text(one.first)} → {number_text(one.second)}",
                 length=abs(one.difference / changes[0].difference),
                 picked=(one.query, one.key) == at,
             )
@@ -66,7 +66,7 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
         [
             Row(
                 text=labels[one],
-                amount=weight_text(float(change[one])),
+                amount=number_text(float(change[one])),
                 length=float(change[one] / change[order[0]]),
                 picked=one == comparison.queries.index(query),
             )

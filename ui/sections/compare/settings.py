@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from attnviz.figures.theme import label_at
+from attnviz.figures.labels import label_at
 from attnviz.heads.comparison import Comparison
 from attnviz.model.catalogue import offers
 from ui.choice import state, widgets

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnviz.figures.comparison import Part
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from attnviz.heads.comparison import Comparison
 from attnviz.records import AttentionPattern
 from ui.choice.selection import Selection
@@ -11,7 +11,7 @@ from ui.page.view import View, hidden_note
 from ui.sections.compare.largest import counted, entry_name
 from ui.sections.compare.zoom import zoom_note
 from ui.words import findings as words
-from ui.words.findings import name, number_text, place
+from ui.words.findings import measure_text, name, place
 from ui.words.literal import literal, quoted
 
 
@@ -78,7 +78,7 @@ def finding(comparison: Comparison, picked: tuple[int, int], names: tuple[str, s
         side = 1 if comparison.queries.is_paired[query] else 0
         return f"{link}: {literal(name(sides[side].first, picked[side]))} has no partner in B"
     change, measure = comparison.change(query, key), comparison.first.measure
-    before, after = number_text(change.first, measure), number_text(change.second, measure)
+    before, after = measure_text(change.first, measure), measure_text(change.second, measure)
     if before == after:
         return f"{link} is {before} in {names[0]} as in {names[1]}"
     verb = "rises" if change.difference > 0 else "falls"

@@ -17,7 +17,7 @@ from attnviz.cost.measurement import (
     measure,
 )
 from attnviz.figures.cost import WAY_NAMES, Growth, Unit, draw_growth, quantity_text
-from attnviz.figures.theme import percent_text
+from attnviz.figures.numbers import percent_text
 from attnviz.maths.blocks import QUERY_BLOCK
 from ui.choice import state
 from ui.page import waiting

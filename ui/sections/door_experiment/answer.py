@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from attnviz.figures.theme import isolated, share_text
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import share_text
 from attnviz.model.catalogue import BERT, locate, offer
 from ui.choice.presets import DOOR_MASK
 from ui.choice.selection import Selection

@@ -4,7 +4,8 @@ from functools import partial
 
 import streamlit as st
 
-from attnviz.figures.theme import isolated, share_text
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import share_text
 from attnviz.heads import ranked
 from attnviz.maps.faithfulness import rank_by_distance
 from attnviz.records import AttentionPattern, Head

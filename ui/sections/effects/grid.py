@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.ablation import HeadEffects
-from attnviz.figures.theme import number_text
+from attnviz.figures.numbers import number_text, signed_text
 from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
@@ -35,18 +35,13 @@ def finding(screen: Screen, found: HeadEffects) -> str:
     return f"**Largest effect: without {head.words} {changed}**"
 
 
-def signed(effect: float) -> str:
-    """An effect with its sign: "+0.012"."""
-    return f"+{number_text(effect)}" if effect > 0 else number_text(effect)
-
-
 def grid(screen: Screen, found: HeadEffects) -> None:
     """All heads, layers down and heads across, each with its effect."""
 
     def text(layer: int, head: int) -> str:
         place = Head(layer, head)
         after = number_text(float(found.heads[place]))
-        return f"{place.title}: effect {signed(float(found.effects[place]))}; outcome {after} without it"
+        return f"{place.title}: effect {signed_text(float(found.effects[place]))}; outcome {after} without it"
 
     layers, heads = (range(count) for count in screen.shape)
     head_grid(
@@ -70,7 +65,7 @@ def ranking(screen: Screen, found: HeadEffects) -> None:
         [
             Row(
                 text=one.title,
-                amount=signed(float(found.effects[one])),
+                amount=signed_text(float(found.effects[one])),
                 length=abs(float(found.effects[one])) / largest,
                 picked=one == screen.view.selection.place,
             )
@@ -87,7 +82,7 @@ def ranking(screen: Screen, found: HeadEffects) -> None:
         [
             Row(
                 text=f"Layer {layer}",
-                amount=signed(float(effect)),
+                amount=signed_text(float(effect)),
                 length=abs(float(effect)) / largest,
                 picked=layer == screen.view.selection.layer,
             )

@@ -8,7 +8,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.ablation import HeadEffects, Removal
 from attnviz.figures.ablation import draw_removal
-from attnviz.figures.theme import number_text
+from attnviz.figures.numbers import number_text
 from attnviz.records import Head
 from ui.page.chart import chart
 from ui.page.waiting import is_there

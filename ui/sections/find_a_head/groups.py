@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from attnviz.figures.theme import label_at
+from attnviz.figures.labels import label_at
 from attnviz.records import Axis
 from ui.choice import widgets
 from ui.page.view import View

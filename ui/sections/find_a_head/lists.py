@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz import heads
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from attnviz.records import AttentionPattern
 from attnviz.records.table import table_csv
 from ui.choice import state, widgets
@@ -24,7 +24,7 @@ def best_heads(view: View, weights: np.ndarray) -> None:
         [
             Row(
                 text=f"Layer {layer}, head {head}",
-                amount=weight_text(float(weights[layer, head])),
+                amount=number_text(float(weights[layer, head])),
                 length=float(weights[layer, head]) / largest,
                 picked=(layer, head) == view.selection.place,
             )
@@ -54,7 +54,7 @@ def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span])
             Row(
                 text=query_labels[row],
                 key=key_labels[column],
-                amount=weight_text(weight),
+                amount=number_text(weight),
                 length=weight / pairs[0].weight,
                 picked=(tuple(queries.spans[row]), tuple(keys.spans[column])) == picked,
             )

@@ -4,7 +4,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.figures import draw_pattern
-from attnviz.figures.theme import share_text, weight_text
+from attnviz.figures.numbers import number_text, share_text
 from attnviz.records import Axis
 from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
@@ -75,7 +75,7 @@ def candidates(screen: Screen) -> None:
         width=190,
     )
     st.markdown("**Most likely tokens of this step**")
-    numbers = [weight_text(float(one)) for one in found.candidate_probabilities[step]]
+    numbers = [number_text(float(one)) for one in found.candidate_probabilities[step]]
     st.table(
         {"token": [literal(one) for one in found.candidates[step]], "probability": numbers}, hide_index=True
     )

@@ -12,8 +12,8 @@ from ui.page.chart import chart
 from attnviz.effects.history import Step, StepName
 from attnviz.figures.history import draw_rows
 from attnviz.figures.matrices import draw_matrix
+from attnviz.figures.numbers import share_text
 from attnviz.figures.one_vector import draw_one_vector, left_out
-from attnviz.figures.theme import share_text
 from attnviz.records import AttentionPattern, Axis
 from ui.components.token_strip import token_strip
 from ui.page.view import View

@@ -5,7 +5,7 @@ import streamlit as st
 
 # isort: split
 from attnviz.effects.history import Step, StepName
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from attnviz.records import AttentionPattern, Axis
 from attnviz.records.table import entry_names, table_csv
 from ui.page.view import View

@@ -5,7 +5,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.deletion import Deletion
 from attnviz.figures.inputs import draw_deletion
-from attnviz.figures.theme import number_text
+from attnviz.figures.numbers import number_text
 from ui.page.chart import chart
 from ui.sections.inputs.screen import NAMES, Screen
 

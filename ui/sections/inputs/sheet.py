@@ -9,7 +9,7 @@ from attnviz.effects.input_attribution import InputAttribution
 from attnviz.effects.outcome import TokenState
 from attnviz.effects.token_embeddings import removable
 from attnviz.figures.inputs import draw_attributions
-from attnviz.figures.theme import number_text, power_text
+from attnviz.figures.numbers import number_text, power_text
 from attnviz.records import Axis
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state

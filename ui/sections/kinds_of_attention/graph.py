@@ -8,7 +8,7 @@ from ui.page.chart import chart
 # isort: split
 from attnviz.effects.masking import under_mask
 from attnviz.figures.graph import EDGES_OF_QUERY, draw_graph, strongest_edges
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from ui.page.view import View
 from ui.sections.kinds_of_attention.mask import mask_title
 from ui.words.findings import name

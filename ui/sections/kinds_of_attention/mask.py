@@ -9,7 +9,7 @@ from ui.choice import (
 
 # isort: split
 from attnviz.effects.masks import MASKS, MaskName
-from attnviz.figures.theme import label_at
+from attnviz.figures.labels import label_at
 from ui.choice.fields import Cell
 from ui.page.view import View
 

@@ -11,7 +11,7 @@ from ui.work import cache
 # isort: split
 from attnviz.effects.masking import cosine_change
 from attnviz.figures.effect import draw_effect
-from attnviz.figures.theme import weight_text
+from attnviz.figures.numbers import number_text
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
 from ui.page.view import View
@@ -50,8 +50,8 @@ def turned(view: View, changed: Trace) -> None:
         "No cell that this model attends to is masked, so nothing changes. Mask one, or select another attention mask."
         if np.array_equal(before, after)
         else f"The model has read the sentence again with the attention mask in {where}. The last hidden state of a token turns by "
-        f"{weight_text(float(change.mean()))} on average (1 − cosine: 0 is no change, 1 a right angle), most for "
-        f"{literal(name(tokens, int(change.argmax())))}, by {weight_text(float(change.max()))}."
+        f"{number_text(float(change.mean()))} on average (1 − cosine: 0 is no change, 1 a right angle), most for "
+        f"{literal(name(tokens, int(change.argmax())))}, by {number_text(float(change.max()))}."
     )
     picked = view.query if view.kind != "encoder" or view.trace.target_tokens is None else None
     chart(

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from attnviz.figures.theme import isolated
+from attnviz.figures.labels import isolated
 from attnviz.model.predictions import Predictions
 from attnviz.model.trace import Trace
 from attnviz.records import Axis

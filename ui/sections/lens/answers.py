@@ -8,7 +8,7 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.lens import LayerSimilarities, Lens
 from attnviz.figures.lens import draw_layer_similarities, draw_lens
-from attnviz.figures.theme import share_text, weight_text
+from attnviz.figures.numbers import number_text, share_text
 from attnviz.records import Axis
 from ui.choice import state
 from ui.components.ranked_list import Row, ranked_list
@@ -26,7 +26,7 @@ def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
     token = literal(name(Axis.of(screen.tokens), at))
     if isinstance(found, LayerSimilarities):
         similar = found.similarities[:, at]
-        said = f"After layer 0 the cosine of the vector of {token} and its last one is {weight_text(float(similar[0]))}"
+        said = f"After layer 0 the cosine of the vector of {token} and its last one is {number_text(float(similar[0]))}"
         return f"**{said}{_rise(similar)}**"
     answer, layer = quoted(found.answers[at]), int(found.settled[at])
     last = len(found.answer_ranks) - 1
@@ -60,7 +60,7 @@ def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
                 text=f"Layer {layer}: {found.labels[layer][at][0]}"
                 if isinstance(found, Lens)
                 else f"Layer {layer}",
-                amount=weight_text(number := _number(found, layer, at)),
+                amount=number_text(number := _number(found, layer, at)),
                 length=max(number, 0.0),
                 picked=layer == screen.view.selection.layer,
             )

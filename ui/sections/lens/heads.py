@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.logit_attribution import DirectEffects
-from attnviz.figures.theme import number_text, power_text
+from attnviz.figures.numbers import number_text, power_text
 from attnviz.records import Axis, Head
 from ui.choice import state
 from ui.components.head_grid import head_grid

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import label_at
+from attnviz.figures.labels import label_at
 from ui.choice import widgets
 from ui.page.view import View
 from ui.sections.many_sentences import lines

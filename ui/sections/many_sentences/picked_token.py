@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text
 from attnviz.maps.collection import Collection
 from attnviz.records import Axis
 from ui.choice import state

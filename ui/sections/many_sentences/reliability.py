@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import percent_text
+from attnviz.figures.numbers import percent_text
 from ui.sections.many_sentences.joint_map import Screen
 from ui.words import findings as words
 from ui.words.judgement import READ, judge

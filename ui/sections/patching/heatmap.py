@@ -7,8 +7,8 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from attnviz.effects.patching import PatchEffects
+from attnviz.figures.numbers import number_text, percent_text
 from attnviz.figures.patching import draw_patching
-from attnviz.figures.theme import number_text, percent_text
 from attnviz.records import Axis, Head, Tokens
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state

@@ -3,7 +3,8 @@
 import streamlit as st
 
 from attnviz.figures.effect import draw_effect
-from attnviz.figures.theme import isolated, weight_text
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import number_text
 from attnviz.records import Axis
 from ui.choice import widgets
 from ui.page.chart import chart
@@ -43,7 +44,7 @@ def shuffled(view: View) -> None:
                 alt=f"{title}: how far each token's last hidden state turns",
             )
             st.caption(
-                f"A token turns by {weight_text(float(change.mean()))} on average, by {weight_text(float(change.max()))} at most (1 − cosine)."
+                f"A token turns by {number_text(float(change.mean()))} on average, by {number_text(float(change.max()))} at most (1 − cosine)."
             )
     if found.without_positions.max() < 1e-3:
         st.latex(r"\mathrm{attention}(P M) = P\,\mathrm{attention}(M) \quad \text{for every reordering } P")

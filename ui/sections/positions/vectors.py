@@ -4,8 +4,8 @@ import numpy as np
 import streamlit as st
 from sklearn.metrics.pairwise import cosine_similarity
 
+from attnviz.figures.numbers import number_text
 from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced, tone_limit
-from attnviz.figures.theme import weight_text
 from attnviz.maps.layouts import principal_components
 from attnviz.maths.positions import sinusoidal_order, sinusoidal_positions
 from ui.page.chart import chart
@@ -62,8 +62,8 @@ def vectors(view: View) -> None:
                 )
             lengths = np.linalg.norm(own, axis=1)
             st.caption(
-                f"{own.shape[0]:,} × {own.shape[1]}; lengths {weight_text(float(lengths.min()))} to {weight_text(float(lengths.max()))}. Colours "
-                f"end at ±{weight_text(tone_limit(own))}, which 99 of 100 numbers stay within; the largest is {weight_text(float(np.abs(own).max()))}."
+                f"{own.shape[0]:,} × {own.shape[1]}; lengths {number_text(float(lengths.min()))} to {number_text(float(lengths.max()))}. Colours "
+                f"end at ±{number_text(tone_limit(own))}, which 99 of 100 numbers stay within; the largest is {number_text(float(np.abs(own).max()))}."
             )
             chart(draw_table(own, theme=view.theme), key=f"{key}_table", alt=f"{title}: the vectors")
             chart(
@@ -72,8 +72,8 @@ def vectors(view: View) -> None:
                 alt=f"{title}: cosine similarity of any two positions",
             )
             st.caption(
-                f"{linked('Cosine similarity', 'Cosine similarity') if own is table else 'Cosine similarity'}. Position 0 and 1: {weight_text(cosine(own, 0, 1))}; 0 and 10: {weight_text(cosine(own, 0, 10))}; "
-                f"20 and 30: {weight_text(cosine(own, 20, 30))}. The frame holds the {n_used} positions of this text."
+                f"{linked('Cosine similarity', 'Cosine similarity') if own is table else 'Cosine similarity'}. Position 0 and 1: {number_text(cosine(own, 0, 1))}; 0 and 10: {number_text(cosine(own, 0, 10))}; "
+                f"20 and 30: {number_text(cosine(own, 20, 30))}. The frame holds the {n_used} positions of this text."
                 + (
                     f" Of {len(own)} positions {len(spaced(len(own)))} are drawn."
                     if len(own) > len(spaced(len(own)))
@@ -99,13 +99,13 @@ def distances(sines: np.ndarray, table: np.ndarray | None) -> None:
     spread = max(float(np.ptp(np.diagonal(products, apart))) for apart in steps)
     said = (
         "Of sines and cosines the dot product does not depend on where two positions are, but on how far apart: "
-        + ", ".join(f"{apart} apart it is {weight_text(float(products[0, apart]))}" for apart in steps)
+        + ", ".join(f"{apart} apart it is {number_text(float(products[0, apart]))}" for apart in steps)
         + f", the same everywhere to {power(spread)}."
     )
     if table is not None:
         learned = table.astype(np.float64) @ table.T
         ends = (
-            f"{apart} apart from {weight_text(float(learned.diagonal(apart).min()))} to {weight_text(float(learned.diagonal(apart).max()))}"
+            f"{apart} apart from {number_text(float(learned.diagonal(apart).min()))} to {number_text(float(learned.diagonal(apart).max()))}"
             for apart in steps
             if apart < len(table)
         )

@@ -8,7 +8,8 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.comparison import Part
-from attnviz.figures.theme import isolated, percent_text, share_text
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import percent_text, share_text
 from attnviz.heads.comparison import Comparison, compare
 from attnviz.maps.attention_map import implied_weights
 from attnviz.maps.faithfulness import chance_correlation

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.figures import draw_pair
-from attnviz.figures.theme import share_text
+from attnviz.figures.numbers import share_text, sum_text
 from attnviz.heads.score import Score, score_of
 from attnviz.records import Axis
 from ui.choice import widgets
@@ -41,9 +41,9 @@ def picked_pair(view: View, query: int, key: int) -> None:
 
 def _sum(score: Score) -> str:
     """The score as the sum that it is."""
-    bias = f" + bias {_signed(score.bias)}" if score.bias else ""
+    bias = f" + bias {sum_text(score.bias)}" if score.bias else ""
     total = float(score.terms.sum()) / score.scale if score.scale else 0.0
-    return f"{_signed(total)} × {score.scale:.3g}{bias} = {_signed(score.value)}"
+    return f"{sum_text(total)} × {score.scale:.3g}{bias} = {sum_text(score.value)}"
 
 
 def _largest(score: Score) -> str:
@@ -54,9 +54,9 @@ def _largest(score: Score) -> str:
     if score.bias:
         said = [f"The sum of {len(terms)} products, times the scale, and the bias are the score."]
     if terms[most] > 0:
-        said.append(f"Dimension {most} adds the most, {_signed(terms[most])}.")
+        said.append(f"Dimension {most} adds the most, {sum_text(terms[most])}.")
     if terms[least] < 0:
-        said.append(f"Dimension {least} subtracts the most, {_signed(-terms[least])}.")
+        said.append(f"Dimension {least} subtracts the most, {sum_text(-terms[least])}.")
     return " ".join(said)
 
 
@@ -66,7 +66,3 @@ def _outcome(score: Score, weight: float) -> str:
     return (
         "But the query may not see this key: the mask takes minus infinity in its place, and the weight is 0."
     )
-
-
-def _signed(number: float) -> str:
-    return f"{number:.2f}".replace("-", "−")

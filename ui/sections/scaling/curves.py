@@ -10,8 +10,8 @@ from attnviz.effects.scaling import (
     SCALES,
     sharpness,
 )
+from attnviz.figures.numbers import share_text
 from attnviz.figures.scaling import draw_sharpness
-from attnviz.figures.theme import share_text
 from attnviz.records.table import table_csv
 from ui.page.chart import chart
 from ui.sections.scaling.chosen import Chosen

@@ -3,7 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import isolated, label_at, number_text, share_text, shortened
+from attnviz.figures.labels import isolated, label_at, shortened
+from attnviz.figures.numbers import number_text, share_text
 from attnviz.heads import QueryPath, query_path
 from ui.components.head_film import MOST_CELLS, FilmRow, darkest_from, head_film
 from ui.sections.step_by_step.walk import Walk, shown_keys

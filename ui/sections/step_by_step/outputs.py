@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import share_text, weight_text
+from attnviz.figures.numbers import number_text, share_text
 from ui.sections.step_by_step.walk import (
     TABLE_NUMBER,
     Walk,
@@ -139,7 +139,7 @@ def heads_step(walk: Walk) -> None:
     lengths = np.linalg.norm(parts, axis=1)
     most = int(lengths.argmax())
     st.caption(
-        f"Longest: head {most} with {weight_text(float(lengths[most]))}; head {head} gives {weight_text(float(lengths[head]))}, rank "
+        f"Longest: head {most} with {number_text(float(lengths[most]))}; head {head} gives {number_text(float(lengths[head]))}, rank "
         f"{int((lengths > lengths[head]).sum()) + 1} of {len(lengths)}."
     )
     compare(

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import share_text, weight_text
+from attnviz.figures.numbers import number_text, share_text
 from ui.sections.step_by_step.walk import (
     TABLE_NUMBER,
     Walk,
@@ -34,7 +34,7 @@ def score_step(walk: Walk) -> None:
     made = call.scale * dot + (bias or 0.0)
     score = float(trace.scores(layer, head, kind)[walk.query, walk.key])
     divided = bool(np.isclose(call.scale, len(query) ** -0.5))
-    goes(f"one query and one key, {len(query)} numbers each", f"one number, {weight_text(score)}")
+    goes(f"one query and one key, {len(query)} numbers each", f"one number, {number_text(score)}")
     st.markdown(
         f"How well does the {walk.term('Key')} of {walk.label(walk.key, of='key')} answer the {walk.term('Query')} of "
         f"{walk.label(walk.query, of='query')}? Their numbers are multiplied one by one and added up: the dot "
@@ -61,9 +61,9 @@ def score_step(walk: Walk) -> None:
             else rf"{call.scale:.4g} \, {dot_product}"
         )
         + ("" if bias is None else rf" + b_{{{walk.query},{walk.key}}}")
-        + rf" \approx {weight_text(call.scale)} \times {weight_text(dot)}"
-        + ("" if bias is None else f" {'+' if bias >= 0 else '-'} {weight_text(abs(bias))}")
-        + rf" \approx {weight_text(made)}"
+        + rf" \approx {number_text(call.scale)} \times {number_text(dot)}"
+        + ("" if bias is None else f" {'+' if bias >= 0 else '-'} {number_text(abs(bias))}")
+        + rf" \approx {number_text(made)}"
     )
     picture(
         walk,
@@ -84,7 +84,7 @@ def score_step(walk: Walk) -> None:
         alt="Query, key, their product and its sum so far, dimension by dimension",
     )
     strongest = ", ".join(
-        f"{one} ({weight_text(float(products[one]))})" for one in np.argsort(-np.abs(products))[:3]
+        f"{one} ({number_text(float(products[one]))})" for one in np.argsort(-np.abs(products))[:3]
     )
     st.caption(f"The last sum is the dot product. The dimensions that count most: {strongest}.")
     if not np.isfinite(score):
@@ -92,10 +92,10 @@ def score_step(walk: Walk) -> None:
     else:
         if bias is not None:
             st.caption(
-                f"Product {weight_text(call.scale * dot)}, bias {weight_text(bias)}, score {weight_text(made)}: the bias shifts the score "
+                f"Product {number_text(call.scale * dot)}, bias {number_text(bias)}, score {number_text(made)}: the bias shifts the score "
                 "of the pair, whatever the tokens are."
             )
-        compare(np.array([made]), np.array([score]), f"the score, {weight_text(made)}")
+        compare(np.array([made]), np.array([score]), f"the score, {number_text(made)}")
     leads_on(walk, "pages/scaling.py", "Why divide by the root of the dimensions?")
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1 and section 3.2.1",
@@ -153,8 +153,8 @@ def row_step(walk: Walk) -> None:
         )
     best, worst = int(np.where(seen, row, -np.inf).argmax()), int(np.where(seen, row, np.inf).argmin())
     st.caption(
-        f"Highest in this row: {walk.label(best, of='key')} with {weight_text(float(row[best]))}; lowest: "
-        f"{walk.label(worst, of='key')} with {weight_text(float(row[worst]))}; {walk.label(walk.key, of='key')}: {weight_text(float(row[walk.key]))}."
+        f"Highest in this row: {walk.label(best, of='key')} with {number_text(float(row[best]))}; lowest: "
+        f"{walk.label(worst, of='key')} with {number_text(float(row[worst]))}; {walk.label(walk.key, of='key')}: {number_text(float(row[walk.key]))}."
         + ("" if seen.all() else " Keys that a query may not see are left empty.")
     )
     made = call.scale * (queries[walk.query].astype(np.float64) @ keys.T)
@@ -183,10 +183,10 @@ def softmax_step(walk: Walk) -> None:
     st.latex(
         rf"w_{{{walk.query},{walk.key}}} = \frac{{e^{{s_{{{walk.query},{walk.key}}} - m}}}}"
         rf"{{\sum_j e^{{s_{{{walk.query},j}} - m}}}}"
-        rf" \approx \frac{{{weight_text(float(exponentials[walk.key]))}}}{{{weight_text(total)}}}"
-        rf" \approx {weight_text(float(exponentials[walk.key] / total))}"
+        rf" \approx \frac{{{number_text(float(exponentials[walk.key]))}}}{{{number_text(total)}}}"
+        rf" \approx {number_text(float(exponentials[walk.key] / total))}"
         + (
-            rf", \qquad m = \max_j s_{{{walk.query},j}} \approx {weight_text(largest)}"
+            rf", \qquad m = \max_j s_{{{walk.query},j}} \approx {number_text(largest)}"
             if np.isfinite(largest)
             else ""
         )

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.theme import isolated, weight_text
+from attnviz.figures.labels import isolated
+from attnviz.figures.numbers import number_text
 from ui.sections.step_by_step.walk import (
     Walk,
     anatomy,
@@ -97,7 +98,7 @@ def vectors_step(walk: Walk) -> None:
         labels=rows,
     )
     lengths = ", ".join(
-        f"{one} {weight_text(float(np.linalg.norm(vector)))}" for one, vector in zip(rows, parts, strict=True)
+        f"{one} {number_text(float(np.linalg.norm(vector)))}" for one, vector in zip(rows, parts, strict=True)
     )
     st.caption(f"Lengths for {walk.label(walk.query, of='query')}: {lengths}.")
     if "position" in names:
@@ -199,14 +200,14 @@ def _normalised(walk: Walk, found: "LayerAnatomy", summed: np.ndarray, read: np.
         mean, spread = vectors[query].mean(), vectors[query].std()
         st.latex(
             r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}}"
-            + rf"{added}, \qquad \mu_{{{query}}} \approx {weight_text(float(mean))}, \quad \sigma_{{{query}}} \approx {weight_text(float(spread))}"
+            + rf"{added}, \qquad \mu_{{{query}}} \approx {number_text(float(mean))}, \quad \sigma_{{{query}}} \approx {number_text(float(spread))}"
         )
     else:
         root = np.sqrt((vectors[query] ** 2).mean())
         st.latex(
             r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i}{\sqrt{r_i^2 + \epsilon}}"
             + rf"{added}, \qquad r_i = \sqrt{{\tfrac{{1}}{{{summed.shape[1]}}} \sum_d x_{{i,d}}^2}},"
-            + rf" \quad r_{{{query}}} \approx {weight_text(float(root))}"
+            + rf" \quad r_{{{query}}} \approx {number_text(float(root))}"
         )
     compare(
         norm.of(summed),

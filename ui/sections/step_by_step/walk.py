@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.labels import axis_labels, isolated
 from attnviz.figures.matrices import draw_matrix
-from attnviz.figures.theme import axis_labels, isolated
 from attnviz.records import Axis, Head
 from ui.page.chart import chart
 from ui.page.view import View
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attnviz.model.anatomy import LayerAnatomy
 
 TABLE_NUMBER = st.column_config.NumberColumn(format="%.3g")
-"""The form of `weight_text` where Streamlit writes the number."""
+"""The form of `number_text` where Streamlit writes the number."""
 MOST_KEYS = 12  # in a table of one row; the strongest of a longer text
 
 

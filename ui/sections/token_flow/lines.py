@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED
-from attnviz.figures.theme import percent_text, share_text
+from attnviz.figures.numbers import percent_text, share_text
 from attnviz.heads.flow import MOST_LINES, Flow, above_share, above_weight, strongest_lines
 from attnviz.records import AllHeads, AttentionPattern, Head
 from ui.page.view import View

@@ -1,0 +1,65 @@
+"""Labels of tokens and words: each at its position, short enough for its place, and read literally by plotly."""
+
+import unicodedata
+from html import escape
+from typing import SupportsIndex
+
+import numpy as np
+from jaxtyping import Int
+
+from attnviz.records import Axis, Tokens
+
+LONGEST_LABEL = 14
+"""Most characters of a label on an axis; longer labels would take the room of the cells."""
+LONGEST_HOVER = 40
+"""Most characters of a label in hover text; longer ones would not fit on a phone's screen."""
+
+
+def literal(text: str) -> str:
+    """Text escaped for plotly, which would interpret tags and entities, and `$...$` as LaTeX."""
+    return escape(text, quote=False).replace("$", "&#36;")
+
+
+def isolated(text: str) -> str:
+    """Text in isolates, so that right-to-left text does not change the order of the text around it.
+
+    Between FSI and PDI: Unicode Standard Annex 9, section 2.4.
+    """
+    runs_left = not text.isascii() and any(
+        unicodedata.bidirectional(one) in ("R", "AL", "AN") for one in text
+    )
+    return f"\u2068{text}\u2069" if runs_left else text
+
+
+def label_at(label: str, position: SupportsIndex) -> str:
+    """A token or word with its position, "door·5", so that equal tokens have different labels."""
+    return f"{isolated(label)}·{position}"
+
+
+def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[str]:
+    """Tokens with their positions, "door·5", so that equal tokens have different labels; safe for plotly."""
+    return [label_at(literal(tokens.labels[position]), position) for position in positions]
+
+
+def axis_labels(axis: Axis, most: int = LONGEST_LABEL) -> list[str]:
+    """The entries of an axis, long ones shortened, each with the position of its first token; safe for plotly."""
+    pairs = zip(axis.labels, axis.positions, strict=True)
+    return [label_at(literal(shortened(label, most)), position) for label, position in pairs]
+
+
+def hover_labels(axis: Axis) -> list[str]:
+    """The same labels for hover text, where there is room for more."""
+    return axis_labels(axis, LONGEST_HOVER)
+
+
+def aliases(values: list[str], written: list[str]) -> dict[str, str]:
+    """Tick labels of an axis by its values, where the two differ.
+
+    Hover text has the values themselves as ``%{x:c}``: plotly replaces a plain ``%{x}`` by the tick label.
+    """
+    return {value: text for value, text in zip(values, written, strict=True) if value != text}
+
+
+def shortened(text: str, most: int = LONGEST_LABEL) -> str:
+    """Text of at most ``most`` characters: longer text loses its middle, "antidises…logy"."""
+    return text if len(text) <= most else f"{text[: most - 5]}…{text[-4:]}"
