@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
 from ui.work import jobs, watchers
-from ui.work.jobs import Call, Job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job
 from ui.work.process import Process, WorkerLostError
 from ui.work.turns import Line
 
@@ -63,7 +63,7 @@ def sessions(monkeypatch):
 def endless(tmp_path):
     """As many calls as there are processes, each of which goes on until the file is there."""
     end = tmp_path / "end"
-    yield Job([(calls.until, (end,), {"progress": None})] * jobs.WORKERS), end
+    yield Job([(calls.until, (end,), TELLS_PROGRESS)] * jobs.WORKERS), end
     end.touch()
 
 
@@ -136,7 +136,7 @@ class TestProcesses:
     def test_take_turns_between_jobs(self, tmp_path):
         """A short job does not wait for the end of a long one that came first."""
         gates, log = (tmp_path / "first", tmp_path / "rest"), tmp_path / "log"
-        first, rest = ([(calls.until, (gate,), {"progress": None})] for gate in gates)
+        first, rest = ([(calls.until, (gate,), TELLS_PROGRESS)] for gate in gates)
         long = Job([*first * jobs.WORKERS, *rest * 20])
         short = Job([(calls.note, (log, "short"), {})])
         long.watch()
@@ -168,7 +168,7 @@ class TestProcesses:
             while not job.finished:
                 job.watch()
             print(job.results[0], flush=True)
-            job = jobs.Job([(calls.until, (Path("never"),), {"progress": None})] * jobs.WORKERS)
+            job = jobs.Job([(calls.until, (Path("never"),), jobs.TELLS_PROGRESS)] * jobs.WORKERS)
             while True:
                 job.watch()
                 if job.share:

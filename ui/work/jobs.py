@@ -16,7 +16,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from queue import Empty
-from typing import Any
+from typing import Any, Final
 
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
@@ -28,7 +28,10 @@ from ui.work.turns import LOOK_SECONDS, line
 from ui.work.watchers import Watchers
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
-"""A function of attnviz with its arguments. What it is given as ``progress`` is replaced by a function that notes
+"""A function of attnviz with its arguments."""
+
+TELLS_PROGRESS: Final[dict[str, Any]] = {"progress": None}
+"""Joins the named arguments of a call that says how far it is. Its process puts a function in the place of None that notes
 the share that is done, 0 to 1, and that ends the call when its last visitor has left."""
 
 LAST_SHARE = 5.0

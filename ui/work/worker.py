@@ -66,7 +66,7 @@ def main() -> None:
     while True:
         try:
             function, positional, named = pickle.loads(next_call())
-            if "progress" in named:
+            if "progress" in named:  # `ui.work.jobs.TELLS_PROGRESS`
                 named = named | {"progress": tell}
             with enough_memory():
                 result = function(*positional, **named)

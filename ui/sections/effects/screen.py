@@ -10,7 +10,7 @@ from ui.page.view import View
 from ui.page.waiting import QUICK
 from ui.sections.own_run import OwnRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import Call, Job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job
 
 MEAN_TOKENS = QUICK
 """What reading the bundled sentences for the means of the heads counts for: one after another they take seconds."""
@@ -41,7 +41,7 @@ class Screen(OwnRun):
         """The job that switches off every head."""
 
         def calls() -> list[Call]:
-            named = {"kind": self.view.kind, "ablation_kind": ablation, "progress": None}
+            named = {"kind": self.view.kind, "ablation_kind": ablation, **TELLS_PROGRESS}
             return [
                 (
                     experiments.ablate,

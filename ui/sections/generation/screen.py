@@ -12,7 +12,7 @@ from ui.choice import state, widgets
 from ui.page.view import View
 from ui.words.literal import literal
 from ui.work import cache, experiments
-from ui.work.jobs import Job, job
+from ui.work.jobs import TELLS_PROGRESS, Job, job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def writing(view: View) -> Job:
         "n_tokens": chosen.tokens,
         "temperature": chosen.temperature,
         "seed": selection.seed,
-        "progress": None,
+        **TELLS_PROGRESS,
     }
     key = (selection.source, chosen.tokens, chosen.temperature, selection.seed if chosen.temperature else 0)
     given = offer(selection.model).name, selection.source.text

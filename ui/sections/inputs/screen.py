@@ -9,7 +9,7 @@ from attnviz.records import Tokens
 from ui.page.view import View
 from ui.sections.own_run import OwnRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import Job
+from ui.work.jobs import TELLS_PROGRESS, Job
 
 NAMES: dict[AttributionMethod, str] = {
     "gradient_times_input": "Gradient × input",
@@ -46,12 +46,12 @@ class Screen(OwnRun):
 
     def attributions(self) -> Job:
         """The job that attributes the outcome by every method."""
-        return self.job("inputs", (), lambda: [(experiments.attribute, self.given, {"progress": None})])
+        return self.job("inputs", (), lambda: [(experiments.attribute, self.given, TELLS_PROGRESS)])
 
     def deletion(self, found: Sequence[InputAttribution]) -> Job:
         """The job that takes tokens away in the order of each method."""
         seed = self.view.selection.seed
-        named = {"seed": seed, "progress": None}
+        named = {"seed": seed, **TELLS_PROGRESS}
         return self.job(
             "deletion", (seed,), lambda: [(experiments.delete, (*self.given, tuple(found)), named)]
         )

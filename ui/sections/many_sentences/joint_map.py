@@ -66,7 +66,7 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
     def calls() -> list[jobs.Call]:
         vectors = collection.vectors(selection.head)
         scores = [collection.scores(one, selection.head) for one in range(len(collection.tokens))]
-        return [(joint_map, (*vectors, scores), settings | {"progress": None})]
+        return [(joint_map, (*vectors, scores), settings | jobs.TELLS_PROGRESS)]
 
     job = jobs.job("joint_map", key, calls)
     if job.finished:

@@ -14,7 +14,7 @@ from ui.page.view import View
 from ui.session import of_session
 from ui.words.literal import literal
 from ui.work import uploads
-from ui.work.jobs import job
+from ui.work.jobs import TELLS_PROGRESS, job
 from ui.work.with_model import collect
 
 _MB = 1_000_000
@@ -136,7 +136,7 @@ def read(view: View, text: str) -> Collection | None:
             (
                 collect,
                 (offer(selection.model).name, text, selection.layer),
-                {"kind": view.kind, "progress": None},
+                {"kind": view.kind, **TELLS_PROGRESS},
             )
         ],
     )

@@ -15,7 +15,7 @@ from ui.page.view import View
 from ui.sections import outcome
 from ui.sections.own_run import OwnRun
 from ui.work import cache, experiments
-from ui.work.jobs import Call, Job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job
 
 SHARES = 2
 """Calls that the rows are shared out among, so that as many processes work on them."""
@@ -54,7 +54,7 @@ class Screen(OwnRun):
         name, trace, chosen = self.given
 
         def calls() -> list[Call]:
-            named = {"carried": carried, "kind": view.kind, "layer": layer, "progress": None}
+            named = {"carried": carried, "kind": view.kind, "layer": layer, **TELLS_PROGRESS}
             return [
                 (
                     experiments.patch,

@@ -14,7 +14,7 @@ from ui.page.view import View
 from ui.sections import map_settings
 from ui.words import findings as written
 from ui.work import cache
-from ui.work.jobs import Call, Job, job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job, job
 from ui.work.source import Source
 
 MOST_AT_ONCE = (
@@ -81,7 +81,7 @@ def calls(view: View, head: Head, settings: dict[str, Any]) -> list[Call]:
     """What a process of its own is asked for."""
     value = view.trace.value(*head, view.kind) if settings["values"] else None
     named = {name: one for name, one in settings.items() if name != "values"}
-    return [(place, arrays(view.trace, *head, view.kind), named | {"value": value, "progress": None})]
+    return [(place, arrays(view.trace, *head, view.kind), named | {"value": value, **TELLS_PROGRESS})]
 
 
 def turned(made: list[Projection]) -> Projection:
