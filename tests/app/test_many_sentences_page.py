@@ -189,7 +189,7 @@ def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped():
     if cancel:  # a fast machine may have it already
         cancel[0].click().run()
         assert "The layout of the map was stopped." in captions(at)
-        assert not any(one.running for one in jobs._workers._jobs)
+        assert jobs.state().n_running == 0
         assert "PCA: " in captions(at)
         at.button(key="map_act").click().run()
     until_drawn(at)

@@ -1,4 +1,4 @@
-"""A process of its own for `ui.work.jobs`: reads calls from its standard input, makes them, writes what comes of them.
+"""A process of its own for `ui.work.workers`: reads calls from its standard input, makes them, writes what comes of them.
 
 It ends when its input ends, which it does with the server, however that ends. Nothing of streamlit is imported, and
 of attnviz only what a call needs.
