@@ -62,6 +62,5 @@ with errors.explained():
             python=effects_lines(view, screen.outcome),
             about=screen.measured,
             drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
-            page="Effects",
         )
 verdict.show(view)

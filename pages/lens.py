@@ -47,6 +47,5 @@ with errors.explained():
             numbers="Answers",
             python=lens_lines(view, screen.position),
             drawn=lambda: {"Answers after each layer": drawn},
-            page="Lens",
         )
 verdict.show(view)
