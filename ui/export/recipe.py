@@ -156,7 +156,7 @@ def lens_lines(view: View, position: int) -> str:
             "from attnviz.effects.logit_attribution import attribute_state",
             f"from attnviz.figures.lens import {draw}",
             *_trace_lines(view),
-            f"{draw}({compute}(model, trace), trace.target_tokens or trace.tokens).show()",
+            f"{draw}({compute}(model, trace), trace.last_tokens).show()",
             f"found = attribute_state(model, trace, {position})",
             "for head in found.ranked()[:8]:",
             "    print(head.words, found.heads[head])",

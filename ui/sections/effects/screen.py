@@ -5,10 +5,9 @@ from functools import reduce
 
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.outcome import Outcome
-from attnviz.records import Tokens
 from ui.page.view import View
 from ui.page.waiting import QUICK
-from ui.sections.own_run import OwnRun, check_can_run
+from ui.sections.own_run import MeasuredRun, check_can_run
 from ui.work import experiments
 from ui.work.jobs import TELLS_PROGRESS, Call, Job
 
@@ -19,7 +18,7 @@ SHARES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen(OwnRun):
+class Screen(MeasuredRun):
     """What is measured of the heads of a text."""
 
     @property
@@ -30,12 +29,7 @@ class Screen(OwnRun):
     @property
     def shape(self) -> tuple[int, int]:
         """Layers, and heads of a layer."""
-        return self.view.trace.n_layers(self.view.kind), self.view.trace.n_heads(self.view.kind)
-
-    @property
-    def read(self) -> Tokens:
-        """The tokens whose last hidden states are the outcome's."""
-        return self.view.trace.target_tokens or self.view.trace.tokens
+        return self.view.trace.shape(self.view.kind)
 
     def ablation_job(self, ablation: Ablation) -> Job:
         """The job that switches off every head."""

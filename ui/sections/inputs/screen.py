@@ -7,7 +7,7 @@ from attnviz.effects.input_attribution import STEPS, AttributionMethod, InputAtt
 from attnviz.effects.outcome import Outcome
 from attnviz.records import Tokens
 from ui.page.view import View
-from ui.sections.own_run import OwnRun, check_can_run
+from ui.sections.own_run import MeasuredRun, check_can_run
 from ui.work import experiments
 from ui.work.jobs import TELLS_PROGRESS, Job
 
@@ -26,7 +26,7 @@ _RUNS = 1200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen(OwnRun):
+class Screen(MeasuredRun):
     """A text, and the outcome that is attributed to its tokens."""
 
     @property

@@ -45,7 +45,7 @@ def turned(view: View, changed: Trace) -> None:
     """How far the mask turns each token's last hidden state."""
     before, after = view.trace.last_hidden_state, changed.last_hidden_state
     change, where = cosine_change(before, after), view.selection.masking.applied_in
-    tokens = Axis.of(view.trace.target_tokens or view.trace.tokens)
+    tokens = Axis.of(view.trace.last_tokens)
     st.markdown(
         "No cell that this model attends to is masked, so nothing changes. Mask one, or select another attention mask."
         if np.array_equal(before, after)

@@ -13,7 +13,7 @@ from ui.choice import widgets
 from ui.choice.exchanged import exchanged
 from ui.page.view import View
 from ui.sections import outcome
-from ui.sections.own_run import OwnRun
+from ui.sections.own_run import MeasuredRun
 from ui.work import cache, experiments
 from ui.work.jobs import TELLS_PROGRESS, Call, Job
 
@@ -22,7 +22,7 @@ SHARES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen(OwnRun):
+class Screen(MeasuredRun):
     """Two sentences of the same number of tokens, and what is carried from the second into the first."""
 
     donor: Trace
