@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from attnviz.figures.projection import Side
-from attnviz.maps.layouts import aligned
+from attnviz.maps.layouts import METHOD_NAMES, aligned
 from attnviz.maps.projection import arrays, place, with_tokens
 from attnviz.records import Head, Kind, Projection
 from ui.choice.selection import Selection
@@ -100,7 +100,7 @@ def wait_for(jobs: list[Job], view: View) -> None:
 def under_way(view: View) -> str:
     """What is being made, and why it takes long."""
     settings = settings_of(view.selection)
-    said = f"{written.METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
+    said = f"{METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
     if settings["method"] == "umap":
         said += f". {written.COMPILED}"
     return f"{said} …"
