@@ -1,6 +1,6 @@
 """What people choose for a map of one head, and for the joint map of many sentences.
 
-Names in a link are the names of the fields, after the record's ``PREFIX``.
+Names in a link are the names of the fields, after the record's ``PREFIX`` where it has one.
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,6 @@ _SPACES = " ".join(f"{SPACE_NAMES[one]}: {said}" for one, said in SPACE_WORDS.it
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSettings:
     """What a map of one head's queries and keys is made with, and what is drawn on it."""
-
-    PREFIX: ClassVar = ""
 
     method: Annotated[
         str,
