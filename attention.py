@@ -5,7 +5,7 @@ import streamlit as st
 from ui.export.take import take
 from ui.page import verdict
 from ui.page.frame import frame_around
-from ui.page.navigation import link_to, page_named
+from ui.page.navigation import link_to
 from ui.sections.attention.matrix import matrix, notes, ranking
 from ui.sections.attention.query_key_map import query_key_map
 from ui.sections.attention.screen import Screen, tokens
@@ -47,15 +47,13 @@ terms(
     "t-SNE",
     "Perplexity",
 )
-st.page_link(
-    "pages/claims.py",
+link_to(
+    "Claims",
     label="What weights do not say",
-    icon=":material/forum:",
-    query_params=view.selection.to_params(),
     help="A weight says where a head takes its mixture from, not what the answer rests on: four claims, measured.",
 )
 link_to(
-    page_named("Effects"),
+    "Effects",
     label="What if it were not there?",
     help="Switches this head off, and every other, to measure what happens to an outcome.",
 )

@@ -176,7 +176,7 @@ def _effects(arguments: argparse.Namespace) -> int:
         out.write_bytes(found.csv())
     except OSError as error:
         raise BundleError(f"{out} cannot be written: {error.strerror}. Give another path.") from None
-    print(f"{outcome.words(trace.target_tokens or trace.tokens)}: {found.base:.6g} ({measure.unit})")
+    print(f"{outcome.words(trace.last_tokens)}: {found.base:.6g} ({measure.unit})")
     rows = [(head.words, f"{found.effects[head]:+.3g}") for head in found.ranked()[:5]]
     print(_table(("largest effects", "change"), rows))
     print(out)

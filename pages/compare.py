@@ -66,7 +66,6 @@ else:
         csv=partial(comparison_csv, comparison),
         numbers="Comparison",
         drawn=partial(figures, view, comparison, picked),
-        page="Compare",
         about=f"B: {side_b(view.selection, b.selection, comparison)}",
     )
 verdict.show(view)

@@ -7,7 +7,7 @@ from ui.export.recipe import effects_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.page.navigation import link_to, page_named
+from ui.page.navigation import link_to
 from ui.page.waiting import is_there
 from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
 from ui.sections.effects.grid import controls, finding, grid, note, ranking
@@ -35,7 +35,7 @@ with errors.explained():
             st.caption(literal(note(screen, effects)))
         with right:
             ranking(screen, effects)
-            link_to(page_named("Attention"), label=f"See the attention of {view.selection.place.words}")
+            link_to("Attention", label=f"See the attention of {view.selection.place.words}")
         drawn: dict[str, Figure | None] = {}
         left, right = st.columns(2, gap="medium")
         with left, errors.explained(key="cut_greedy"):
@@ -62,6 +62,5 @@ with errors.explained():
             python=effects_lines(view, screen.outcome),
             about=screen.measured,
             drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
-            page="Effects",
         )
 verdict.show(view)

@@ -41,7 +41,6 @@ if can_write(view):
                 python=generation_lines(view),
                 about=f"tokens written: {len(continuation.written)}",
                 drawn=lambda: {"Attention over what was written": drawn},
-                page="Generation",
             )
 else:
     without_writing(view)

@@ -49,6 +49,5 @@ with errors.explained():
             python=inputs_lines(view, chosen),
             about=f"outcome: {screen.measured}",
             drawn=lambda: drawn,
-            page="Inputs",
         )
 verdict.show(view)

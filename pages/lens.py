@@ -6,7 +6,7 @@ from ui.export.recipe import lens_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.page.navigation import link_to, page_named
+from ui.page.navigation import link_to
 from ui.page.waiting import is_there
 from ui.sections.lens.answers import finding, grid, note, of_token
 from ui.sections.lens.heads import heads, parts
@@ -38,9 +38,7 @@ with errors.explained():
                     heads(screen, answer, effects)
                 with right:
                     parts(screen, effects)
-                    link_to(
-                        page_named("Effects"), label=f"What if {view.selection.place.words} were not there?"
-                    )
+                    link_to("Effects", label=f"What if {view.selection.place.words} were not there?")
         terms("Logit lens", "Direct effect", "Residual stream", "Layer", "Head")
         take(
             view,
@@ -49,6 +47,5 @@ with errors.explained():
             numbers="Answers",
             python=lens_lines(view, screen.position, answer),
             drawn=lambda: {"Answers after each layer": drawn},
-            page="Lens",
         )
 verdict.show(view)

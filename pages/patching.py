@@ -39,6 +39,5 @@ with errors.explained():
             python=patching_lines(view, outcome, text_of_donor(view)),
             about=f"states carried over from: {text_of_donor(view)}; outcome: {screen.measured}",
             drawn=lambda: {"Shares of the difference": drawn},
-            page="Patching",
         )
 verdict.show(view)

@@ -86,6 +86,5 @@ take(
     python=map_lines(view, picked, settings_of(selection)),
     drawn=None if projection is None else partial(figures, drawn, projection, picked),
     points=None if projection is None else partial(points_csv, projection),
-    page="Query-key map",
 )
 verdict.show(view)

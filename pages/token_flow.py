@@ -91,6 +91,5 @@ take(
             flow, view.queries, view.keys, largest=max(largest, 1e-9), drawn=drawn, theme=view.theme
         )
     },
-    page="Token flow",
 )
 verdict.show(view)

@@ -38,7 +38,7 @@ def check_sizes(trace: Trace) -> None:
             )
     name = trace.provenance.model
     for kind in trace.kinds:
-        n_layer, n_head = trace.n_layers(kind), trace.n_heads(kind)
+        n_layer, n_head = trace.shape(kind)
         if n_layer * n_head > MOST_HEADS:
             raise BundleError(
                 f"{name} has {n_layer * n_head:,} heads; a bundle holds at most {MOST_HEADS:,}. Select a smaller model."

@@ -318,7 +318,7 @@ def _tables(found: Table, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
     tables: dict[Kind, np.ndarray] = {}
     for kind in kinds:
         rows = found[kind]
-        whole = trace.n_layers(kind), trace.n_heads(kind)
+        whole = trace.shape(kind)
         lengths = {len(row) for row in rows}
         fits = len(rows) in (1, whole[0]) and lengths <= {1, whole[1]} and len(lengths) == 1
         if name == WEIGHTS:

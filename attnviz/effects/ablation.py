@@ -158,7 +158,7 @@ def ablate_heads(
         SelectionError: no such kind or layer.
     """
     kind = trace.attention(0, kind).kind
-    n_layer, n_head = trace.n_layers(kind), trace.n_heads(kind)
+    n_layer, n_head = trace.shape(kind)
     chosen = range(n_layer) if layers is None else layers
     for layer in chosen:
         check_index("layer", layer, n_layer, trace.provenance.model)

@@ -36,6 +36,11 @@ def label_at(label: str, position: SupportsIndex) -> str:
     return f"{isolated(label)}·{position}"
 
 
+def labels_at(axis: Axis) -> list[str]:
+    """The entries of an axis with the positions of their first tokens, "door·5"; not safe for plotly."""
+    return [label_at(*one) for one in zip(axis.labels, axis.positions, strict=True)]
+
+
 def token_labels(tokens: Tokens, positions: Int[np.ndarray, " token"]) -> list[str]:
     """Tokens with their positions, "door·5", so that equal tokens have different labels; safe for plotly."""
     return [label_at(literal(tokens.labels[position]), position) for position in positions]

@@ -65,7 +65,7 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
         )
     special = trace.key_tokens(kind).is_special
     n = len(special)
-    shape = (trace.n_layers(kind), trace.n_heads(kind))
+    shape = trace.shape(kind)
     has_norms = "norms" in trace.measures(kind)
     found = {name: np.zeros(shape, dtype=np.float32) for name in Claims.__dataclass_fields__}
     own = np.arange(n)

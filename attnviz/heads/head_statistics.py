@@ -149,7 +149,7 @@ def statistics(
     Raises:
         SelectionError: no such kind or measure, or rollout, which has no number for a head.
     """
-    shape = (trace.n_layers(kind), trace.n_heads(kind))
+    shape = trace.shape(kind)
     found = {name: np.full(shape, np.nan, dtype=np.float32) for name in STATISTICS}
     one_text = trace.query_tokens(kind) is trace.key_tokens(kind)
     targets = _targets(queries, keys, one_text)

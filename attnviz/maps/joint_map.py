@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from attnviz.errors import ProjectionError
 from attnviz.maps.faithfulness import chance_correlation, faithfulness, trustworthiness
-from attnviz.maps.layouts import FEWEST_POINTS, Layout, lay_out, limits
+from attnviz.maps.layouts import FEWEST_POINTS, METHOD_NAMES, Layout, lay_out, limits, too_few
 from attnviz.maps.spaces import Space, fed
 from attnviz.records import Faithfulness, Progress, Record
 
@@ -25,7 +25,6 @@ JointMethod = Literal["pca", "umap", "tsne"]
 """Methods for many points. Classical scaling would need all their distances; the attention map could not place the
 sentences relative to each other, since no query sees a key of another sentence."""
 JOINT_METHODS: tuple[JointMethod, ...] = get_args(JointMethod)
-METHOD_NAMES = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE"}
 
 _ITERATIONS = 750
 """Steps of t-SNE, 250 with early exaggeration and 500 without: the usual ones of openTSNE 1.0.4."""
@@ -104,8 +103,7 @@ def joint_map(
     vectors = np.concatenate(fed(queries, keys, space))
     n_point, used, remark = len(vectors), {}, ""
     if n_point < FEWEST_POINTS:
-        remark = f"{n_point} points are too few for {METHOD_NAMES[method]}; they are placed by their principal components."
-        method = "pca"
+        method, remark = "pca", too_few(n_point, method)
     for name, (lowest, highest) in limits(method, n_point).items():
         if not asked[name] >= lowest:
             raise ProjectionError(

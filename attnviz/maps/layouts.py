@@ -18,6 +18,14 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 Metric = Literal["cosine", "euclidean"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
+METHOD_NAMES = {
+    "attention": "Attention map",
+    "tsne": "t-SNE",
+    "umap": "UMAP",
+    "pca": "PCA",
+    "mds": "Classical MDS",
+}
+"""What places the points of a map, that of `attnviz.maps.attention_map` too, as it is written on screen."""
 FEWEST_POINTS = 4
 """With three points or fewer, no perplexity of at least 1 is valid and t-SNE is meaningless."""
 FEWEST_ITERATIONS = 250
@@ -68,6 +76,11 @@ def limits(method: str, n_point: int) -> dict[str, tuple[float, float]]:
             return {"iterations": (float(FEWEST_ITERATIONS), float(MOST_ITERATIONS)), **seed}
         case _:
             return {}
+
+
+def too_few(n_point: int, method: str) -> str:
+    """What is said where principal components stand in for a method, below `FEWEST_POINTS`."""
+    return f"{n_point} points are too few for {METHOD_NAMES[method]}; they are placed by their principal components."
 
 
 def lay_out(

@@ -25,6 +25,7 @@ from attnviz.maps.layouts import (
     Layout,
     lay_out,
     limits,
+    too_few,
 )
 from attnviz.maps.spaces import Space, fed
 from attnviz.records import Kind, Placement, Progress, Projection, Role
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 METHODS = ("attention", *LAYOUTS)
-NAMES = {"attention": "The attention map", "tsne": "t-SNE", "umap": "UMAP", "pca": "PCA", "mds": "MDS"}
 _RANGES: dict[str, tuple[str, int, float]] = {
     "perplexity": ("perplexity", 1, np.inf),
     "iterations": ("number of iterations", FEWEST_ITERATIONS, MOST_ITERATIONS),
@@ -186,8 +186,7 @@ def place(
     remark, loss = "", None
     used: dict[str, Any] = {}
     if n_point < FEWEST_POINTS and method in ("tsne", "umap"):
-        remark = f"{n_point} points are too few for {NAMES[method]}; they are placed by their principal components."
-        method = "pca"
+        method, remark = "pca", too_few(n_point, method)
         points = lay_out(vectors, "pca", dimensions=dimensions)
     else:
         used, remark = _fitted(method, n_point, parameters)

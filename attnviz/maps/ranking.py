@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.maps.layouts import METRICS
-from attnviz.maps.projection import NAMES, place
+from attnviz.maps.layouts import METHOD_NAMES, METRICS
+from attnviz.maps.projection import place
 from attnviz.maps.spaces import SPACES, Space
 from attnviz.records import Faithfulness, Record
 from attnviz.records.table import table_csv
@@ -130,7 +130,7 @@ def ranking_csv(rated: Sequence[RatedMap]) -> bytes:
         ]
         rows.append(
             [
-                NAMES[choice.method],
+                METHOD_NAMES[choice.method],
                 "weights" if is_fitted else choice.space,
                 "" if is_fitted or choice.method == "pca" else choice.metric,
                 *("" if np.isnan(number) else number for number in numbers),

@@ -78,9 +78,13 @@ class Trace(Record):
         """Number of query heads in a layer."""
         return int(self._calls(kind)[0].query.shape[0])
 
+    def shape(self, kind: Kind | None = None) -> tuple[int, int]:
+        """Number of layers with this kind of attention, and of query heads in each."""
+        return self.n_layers(kind), self.n_heads(kind)
+
     @property
     def last_tokens(self) -> Tokens:
-        """The tokens whose last hidden states these are: of an encoder-decoder model those of the decoder."""
+        """The tokens whose last hidden states the model gives: of an encoder-decoder model those of the decoder."""
         return self.tokens if self.target_tokens is None else self.target_tokens
 
     def query_tokens(self, kind: Kind | None = None) -> Tokens:

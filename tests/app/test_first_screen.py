@@ -30,7 +30,6 @@ from tests.app.screen import (
 )
 from ui.choice.presets import PRESETS, offered_presets
 from ui.page.navigation import PAGES
-from ui.page.verdict import PAGE
 
 
 @pytest.fixture
@@ -86,7 +85,6 @@ def test_the_verdict_leads_to_the_verification_page(first_screen):
     link = verdict(first_screen)
     assert ":green[Checked:]" in link.label
     assert "weights within" in link.label
-    assert PAGE == "pages/verification.py"
     assert link.query_string == first_screen.sidebar.get("page_link")[0].proto.query_string
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from attnviz.errors import SelectionError
 from attnviz.maps import layouts
 from attnviz.maps.collection import collect
 from attnviz.maps.joint_map import joint_map
@@ -25,6 +26,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
+from tests.calls import Failing
 from ui.sections.many_sentences.lines import OwnSentences
 from ui.work import cache, jobs
 
@@ -189,7 +191,7 @@ def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped():
     if cancel:  # a fast machine may have it already
         cancel[0].click().run()
         assert "The layout of the map was stopped." in captions(at)
-        assert not any(one.running for one in jobs._workers._jobs)
+        assert jobs.state().n_running == 0
         assert "PCA: " in captions(at)
         at.button(key="map_act").click().run()
     until_drawn(at)
@@ -217,7 +219,17 @@ def test_cross_attention_is_refused(checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
     jobs.end()  # the next process knows of it
     at = open_lines("a cat sat", model=folder.name, kind="cross", text="a cat", second="the mat")
-    assert any("Select encoder attention" in one for one in errors(at))
+    assert [one.split(". ")[-1] for one in errors(at)] == ["Select encoder attention."]
+    assert "Try again" not in [one.label for one in at.button]  # which would not help
+
+
+def test_a_map_that_cannot_be_made_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    refused = SelectionError("Something was asked for that is not there.")
+    failing = Failing("attnviz.maps.joint_map:joint_map", tmp_path / "never", refused)
+    monkeypatch.setattr("ui.sections.many_sentences.joint_map.joint_map", failing)
+    at = open_lines("Of these there is no map yet.\nIt creaked.")
+    assert errors(at) == [str(refused)]
+    assert "Try again" not in [one.label for one in at.button]
 
 
 def test_numbers_as_csv(few, mapped, monkeypatch):

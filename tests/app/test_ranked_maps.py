@@ -81,7 +81,7 @@ def test_can_be_stopped_and_go_on():
     if any(one.label == "Cancel" for one in at.button):
         at.button(key="ranking_act").click().run()
         assert_no_exception(at)
-        assert not any(one.running for one in jobs._workers._jobs)
+        assert jobs.state().n_running == 0
         at.button(key="ranking_act").click().run()
         assert_no_exception(at)
     until_drawn(at)

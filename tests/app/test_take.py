@@ -226,6 +226,16 @@ class TestBundlesOfPages:
 
         return of
 
+    def test_says_its_page_and_can_be_opened_on_another(self, bundled, taken):
+        bundle, files = bundled("pages/all_heads.py")
+        data = taken["take_bundle"][1]()
+        assert bundle.page == "All heads"
+        assert "All heads" in files["view.html"].decode()
+        at = open_bundle(open_page(), data)
+        assert errors(at) == []
+        assert any("From a bundle, as recorded" in one for one in captions(at))
+        assert read_bundle(taken["take_bundle"][1]()).page == "Attention"
+
     def test_token_flow(self, bundled):
         bundle, files = bundled("pages/token_flow.py", heads="3.5")
         assert (bundle.page, bundle.settings["heads"]) == ("Token flow", "3.5")

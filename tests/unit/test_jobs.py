@@ -1,9 +1,11 @@
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,8 +15,8 @@ from streamlit.testing.v1 import AppTest
 
 from attnviz.errors import ProjectionError, TextTooLongError
 from tests import calls
-from ui.work import jobs, watchers
-from ui.work.jobs import Call, Job
+from ui.work import jobs, watchers, workers
+from ui.work.jobs import TELLS_PROGRESS, Call, Job
 from ui.work.process import Process, WorkerLostError
 from ui.work.turns import Line
 
@@ -63,7 +65,7 @@ def sessions(monkeypatch):
 def endless(tmp_path):
     """As many calls as there are processes, each of which goes on until the file is there."""
     end = tmp_path / "end"
-    yield Job([(calls.until, (end,), {"progress": None})] * jobs.WORKERS), end
+    yield Job([(calls.until, (end,), TELLS_PROGRESS)] * workers.WORKERS), end
     end.touch()
 
 
@@ -84,7 +86,7 @@ class TestResults:
     def test_come_from_processes_that_stay(self):
         first, second = (set(done(Job([(calls.process_id, (), {})] * 8)).results) for _ in range(2))
         assert os.getpid() not in first | second
-        assert len(first | second) <= jobs.WORKERS
+        assert len(first | second) <= workers.WORKERS
 
     def test_are_not_mixed_with_what_a_library_prints(self):
         assert done(Job([(calls.chatter, (), {})] * 3)).results == ["done"] * 3
@@ -125,8 +127,7 @@ class TestProcesses:
                 job.watch()
             st.session_state.loaded = job.results[0]
 
-        for process in jobs._workers._idle:  # they may have loaded more for others
-            process.end()
+        jobs.end()  # processes that are there may have loaded more for others
         at = AppTest.from_function(page, default_timeout=LONG).run()
         assert not at.exception
         loaded = at.session_state.loaded
@@ -136,11 +137,11 @@ class TestProcesses:
     def test_take_turns_between_jobs(self, tmp_path):
         """A short job does not wait for the end of a long one that came first."""
         gates, log = (tmp_path / "first", tmp_path / "rest"), tmp_path / "log"
-        first, rest = ([(calls.until, (gate,), {"progress": None})] for gate in gates)
-        long = Job([*first * jobs.WORKERS, *rest * 20])
+        first, rest = ([(calls.until, (gate,), TELLS_PROGRESS)] for gate in gates)
+        long = Job([*first * workers.WORKERS, *rest * 20])
         short = Job([(calls.note, (log, "short"), {})])
         long.watch()
-        wait(lambda: long.share == pytest.approx(0.5 * jobs.WORKERS / 22))  # every process is at work
+        wait(lambda: long.share == pytest.approx(0.5 * workers.WORKERS / 22))  # every process is at work
         short.watch()
         gates[0].touch()
 
@@ -161,14 +162,14 @@ class TestProcesses:
             import signal, sys, time
             from pathlib import Path
             from tests import calls
-            from ui.work import jobs
+            from ui.work import jobs, workers
 
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())
             job = jobs.Job([(calls.process_id, (), {})])
             while not job.finished:
                 job.watch()
             print(job.results[0], flush=True)
-            job = jobs.Job([(calls.until, (Path("never"),), {"progress": None})] * jobs.WORKERS)
+            job = jobs.Job([(calls.until, (Path("never"),), jobs.TELLS_PROGRESS)] * workers.WORKERS)
             while True:
                 job.watch()
                 if job.share:
@@ -200,7 +201,7 @@ class TestLooking:
         assert job.running
         assert job.n_done == 0
         end.touch()
-        assert done(job).results == ["done"] * jobs.WORKERS
+        assert done(job).results == ["done"] * workers.WORKERS
 
     def test_no_longer_ends_the_calls_under_way(self, endless):
         job, end = endless
@@ -224,21 +225,22 @@ class TestLooking:
         assert not job.running
 
     def test_no_longer_ends_the_process_of_a_call_that_tells_nothing(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(jobs, "LAST_SHARE", 0.0)
+        monkeypatch.setattr(workers, "LAST_SHARE", 0.0)
         end = tmp_path / "end"
         job = Job([(calls.until_untold, (end,), {})])
         job.watch()
         wait(end.with_suffix(".begun").exists)
+        alive = set(jobs.state().processes)
         job.leave()
-        wait(lambda: not job._under_way)
+        wait(lambda: not jobs.state().n_under_way)
         assert job.error is None
-        assert all(process.is_alive for process in jobs._workers._processes)
+        assert len(alive - set(jobs.state().processes)) == 1
         end.touch()
         job.go_on()
         assert done(job).results == ["done"]
 
     def test_of_one_of_two_lets_a_call_that_tells_nothing_go_on(self, tmp_path, monkeypatch, sessions):
-        monkeypatch.setattr(jobs, "LAST_SHARE", 0.0)
+        monkeypatch.setattr(workers, "LAST_SHARE", 0.0)
         listened = []
         receive = Process.receive
         monkeypatch.setattr(
@@ -260,7 +262,7 @@ class TestLooking:
             return len(listened) > 3
 
         wait(is_listened_to)
-        assert job._under_way
+        assert jobs.state().n_under_way
         end.touch()
         assert done(job).results == ["done"]
         assert len(end.with_suffix(".begun").read_text()) == 1  # it was not begun anew
@@ -379,9 +381,9 @@ class TestErrors:
 
     def test_of_an_idle_process_that_has_ended_are_none(self):
         done(Job([(calls.double, (number,), {}) for number in range(5)]))
-        for process in jobs._workers._idle:
-            os.kill(process._process.pid, signal.SIGKILL)
-            wait(lambda process=process: not process.is_alive)
+        for process in jobs.state().processes:
+            os.kill(process, signal.SIGKILL)
+        wait(lambda: not jobs.state().processes)
         assert done(Job([(calls.double, (number,), {}) for number in range(5)])).finished
 
     def test_of_what_cannot_be_sent_back(self):
@@ -394,11 +396,24 @@ class TestErrors:
         assert done(Job([(calls.double, (3,), {})])).finished
 
 
-def test_what_is_idle_takes_no_thread():
-    done(Job([(calls.double, (number,), {}) for number in range(5)]))
-    wait(lambda: not any(thread.name.endswith("(_serve)") for thread in threading.enumerate()))
-    assert len(jobs._workers._jobs) == 0
-    assert jobs._workers._n_thread == 0
+def test_what_is_idle_takes_no_thread_and_keeps_no_job(tmp_path):
+    def is_served() -> bool:
+        return any(thread.name == workers.THREADS for thread in threading.enumerate())
+
+    end = tmp_path / "end"
+    job = Job([(calls.until, (end,), TELLS_PROGRESS)])
+    job.watch()
+    assert is_served()
+    assert jobs.state().n_running == 1
+    end.touch()
+    done(job)
+    wait(lambda: not is_served())
+    state = jobs.state()
+    assert (state.n_running, state.n_under_way, state.n_waiting) == (0, 0, 0)
+    let_go = weakref.ref(job)
+    del job
+    gc.collect()
+    assert let_go() is None
 
 
 class TestElsewhere:

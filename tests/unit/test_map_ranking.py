@@ -124,7 +124,7 @@ def test_as_a_table() -> None:
     ]
     rows = list(csv.reader(io.StringIO(ranking_csv(maps).decode("utf-8-sig"))))
     assert rows[1:] == [
-        ["The attention map", "weights", "", "-0.75", "0.5", "0.25", "", "0.125", "2.0"],
+        ["Attention map", "weights", "", "-0.75", "0.5", "0.25", "", "0.125", "2.0"],
         ["t-SNE", "lifted", "euclidean", "-0.5", "0.5", "0.25", "0.75", "", "2.0"],
         ["PCA", "lifted", "", "-0.25", "0.5", "0.25", "0.75", "", "2.0"],
     ]

@@ -120,3 +120,15 @@ class TestStore:
 
         assert [double(3), double(3), double(3, times=5), double(4)] == [6, 6, 15, 8]
         assert asked == [(3, 2), (3, 5), (4, 2)]
+
+    def test_functions_of_one_name_in_two_modules_do_not_share(self):
+        def named_alike(module: str):
+            def number() -> str:
+                return module
+
+            number.__module__ = module
+            return number
+
+        store = Store(1)
+        one, other = (store.remembers()(named_alike(module)) for module in ("one", "other"))
+        assert (one(), other()) == ("one", "other")

@@ -57,7 +57,7 @@ def test_every_cache_of_the_code_is_listed():
         "ui/work/remembered.py:MODELS",
         "ui/work/remembered.py:_entries",  # of those two
         "ui/work/with_model.py:MODELS",
-        "ui/work/with_model.py:_model",  # in that one
+        "ui/work/with_model.py:own",  # in that one
     }
     assert found == stores | {one for kept in BOUNDED for one in kept.where}
 

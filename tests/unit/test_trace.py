@@ -104,7 +104,7 @@ class TestOutOfRange:
         with pytest.raises(SelectionError, match="'cross' was asked for; bert has encoder"):
             getattr(tiny_model("bert").trace(TEXT), name)(0, 0, "cross")
 
-    @pytest.mark.parametrize("name", ["n_layers", "n_heads", "query_tokens", "key_tokens"])
+    @pytest.mark.parametrize("name", ["n_layers", "n_heads", "shape", "query_tokens", "key_tokens"])
     def test_kind_of_the_whole(self, name, tiny_model):
         with pytest.raises(SelectionError, match="'encoder' was asked for; gpt2 has decoder"):
             getattr(tiny_model("gpt2").trace(TEXT), name)("encoder")
@@ -113,6 +113,22 @@ class TestOutOfRange:
         with pytest.raises(IndexError) as found:
             door_trace.weights(6, 0)
         assert isinstance(found.value, AttnvizError)
+
+
+@pytest.mark.parametrize(
+    ("family", "ends"), [("bert", "tokens"), ("gpt2", "tokens"), ("t5", "target_tokens")]
+)
+def test_the_last_hidden_states_are_those_of_the_last_tokens(family, ends, tiny_model):
+    model = tiny_model(family)
+    trace = model.trace(TEXT, "a cat") if family == "t5" else model.trace(TEXT)
+    assert trace.last_tokens is getattr(trace, ends)
+    assert len(trace.last_hidden_state) == len(trace.last_tokens)
+
+
+def test_the_shape_counts_layers_and_heads(tiny_model):
+    trace = tiny_model("t5").trace(TEXT, "a cat")
+    for kind in trace.kinds:
+        assert trace.shape(kind) == (len(trace.layers[kind]), len(trace.layers[kind][0].query))
 
 
 def test_layers_that_do_not_fit_the_tokens_are_refused(tiny_model):

@@ -1,6 +1,6 @@
 """What the pages of experiments let people choose: what is measured, changed, carried over or written.
 
-Names in a link are the names of the fields, after the record's ``PREFIX``.
+Names in a link are the names of the fields, after the record's ``PREFIX`` where it has one.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,6 @@ MOST_WRITTEN = 50
 class OutcomeSettings:
     """The number of a forward pass that experiments have an effect on."""
 
-    PREFIX: ClassVar = ""
-
     outcome: Annotated[
         str,
         Text(
@@ -35,8 +33,6 @@ class OutcomeSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectsSettings:
     """How heads are switched off."""
-
-    PREFIX: ClassVar = ""
 
     ablation: Annotated[
         Ablation,

@@ -252,7 +252,7 @@ def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
     """By its name in a link what each field of a record can hold, and where its value stands.
 
     A field holds what its type is annotated with, or what follows from the type; one that may be None holds what its
-    type is without it. Where the type is a record, its fields are taken, their names after its ``PREFIX``.
+    type is without it. Where the type is a record, its fields are taken, their names after its ``PREFIX`` where it has one.
     """
     hints = get_type_hints(record, include_extras=True)
     holds: dict[str, Text] = {}
@@ -260,7 +260,7 @@ def declarations(record: Any) -> tuple[dict[str, Text], dict[str, Place]]:
     for one in fields(record):
         given = hints[one.name]
         if is_dataclass(given):
-            prefix: str = vars(given)["PREFIX"]
+            prefix: str = getattr(given, "PREFIX", "")
             of_part, places_in_part = declarations(given)
             holds |= {prefix + name: inner for name, inner in of_part.items()}
             for name, place in places_in_part.items():

@@ -1,6 +1,6 @@
 """What people choose for a map of one head, and for the joint map of many sentences.
 
-Names in a link are the names of the fields, after the record's ``PREFIX``.
+Names in a link are the names of the fields, after the record's ``PREFIX`` where it has one.
 """
 
 from dataclasses import dataclass
@@ -8,14 +8,13 @@ from typing import Annotated, ClassVar, Literal
 
 from attnviz.figures import collection as collection_figures
 from attnviz.figures.tint import Tint
-from attnviz.maps import joint_map
 from attnviz.maps.joint_map import JointMethod
-from attnviz.maps.layouts import FEWEST_ITERATIONS, METRICS, MOST_ITERATIONS
+from attnviz.maps.layouts import FEWEST_ITERATIONS, METHOD_NAMES, METRICS, MOST_ITERATIONS
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import Space
 from attnviz.records import Head
 from ui.choice.fields import Number, OneHead, Switch, Text, Word
-from ui.words.findings import METHOD_NAMES, SPACE_NAMES, SPACE_WORDS, TINT_NAMES
+from ui.words.findings import SPACE_NAMES, SPACE_WORDS, TINT_NAMES
 
 MapsOrder = Literal["layer", "reliability"]
 """How the maps of all heads are ordered: by layer and head, or the most reliable first."""
@@ -29,8 +28,6 @@ _SPACES = " ".join(f"{SPACE_NAMES[one]}: {said}" for one, said in SPACE_WORDS.it
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSettings:
     """What a map of one head's queries and keys is made with, and what is drawn on it."""
-
-    PREFIX: ClassVar = ""
 
     method: Annotated[
         str,
@@ -154,7 +151,7 @@ class JointMapSettings:
     method: Annotated[
         JointMethod,
         Word(
-            names=joint_map.METHOD_NAMES,
+            names=METHOD_NAMES,
             title="Method",
             help="Places the points: PCA keeps large distances and is fastest; UMAP and t-SNE keep neighbours and form "
             "groups.",

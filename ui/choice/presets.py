@@ -73,17 +73,6 @@ def offered_presets(*, fills_blanks: bool) -> tuple[Preset, ...]:
     return tuple(one for one in PRESETS if fills_blanks or not one.has_blank)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstScreen:
-    """What a model shows before anything is chosen."""
-
-    preset: Preset
-    layer: int
-    head: int
-
-
-def first_screen(model: str) -> FirstScreen:
+def first_preset(model: str) -> Preset:
     """The door sentence with the head of this model that links the door; the embedded model's for others."""
-    preset = DOOR_MASK if model == BERT else DOOR_IT
-    assert preset.head is not None
-    return FirstScreen(preset=preset, layer=preset.head.layer, head=preset.head.head)
+    return DOOR_MASK if model == BERT else DOOR_IT

@@ -22,7 +22,7 @@ from ui.choice.experiment_settings import (
 )
 from ui.choice.fields import LinkError, Number, Positions, Switch, Text, Word, declarations, written
 from ui.choice.map_settings import JointMapSettings, MapSettings
-from ui.choice.presets import first_screen
+from ui.choice.presets import first_preset
 from ui.choice.settings import (
     FlowSettings,
     GridSettings,
@@ -256,8 +256,9 @@ def can_be(name: str, value: Any) -> bool:
 
 def first_selection(model: str) -> Selection:
     """What this model shows before anything is chosen."""
-    first = first_screen(model)
-    return Selection(model=model, text=first.preset.text, layer=first.layer, head=first.head)
+    first = first_preset(model)
+    assert first.head is not None  # both have one
+    return Selection(model=model, text=first.text, layer=first.head.layer, head=first.head.head)
 
 
 def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:

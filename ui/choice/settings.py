@@ -1,6 +1,9 @@
-"""What one page lets people choose: a record for each page that has settings of its own.
+"""What one page lets people choose, a record for each: pages that show attention as it is, and compare it.
 
-Names in a link are the names of the fields, after the record's ``PREFIX``.
+Settings of maps, which several pages draw, are in `ui.choice.map_settings`; those of pages that run the model again with
+something changed in `ui.choice.experiment_settings`.
+
+Names in a link are the names of the fields, after the record's ``PREFIX`` where it has one.
 """
 
 from dataclasses import dataclass
@@ -25,8 +28,6 @@ FEWEST_ZOOMED = 12
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSettings:
     """The lines from queries to keys: of which heads, and from what weight on."""
-
-    PREFIX: ClassVar = ""
 
     heads: Annotated[
         tuple[Head | AllHeads, ...],
@@ -81,8 +82,6 @@ class FlowSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskSettings:
     """The attention mask that is compared with the model's own, and streaming attention under it."""
-
-    PREFIX: ClassVar = ""
 
     mask: Annotated[
         MaskName,
@@ -139,8 +138,6 @@ class MaskSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridSettings:
     """The grid of all heads: what it shows, and which heads it dims."""
-
-    PREFIX: ClassVar = ""
 
     grid: Annotated[
         str,
@@ -268,8 +265,6 @@ class PairList:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSettings:
     """What the dot products of the selected head are compared under."""
-
-    PREFIX: ClassVar = ""
 
     scale: Annotated[
         float | None,

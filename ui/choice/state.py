@@ -19,7 +19,7 @@ from attnviz.model.catalogue import default_model
 from attnviz.model.tokenization import has_words
 from attnviz.model.trace import Trace
 from attnviz.records import AllHeads, Head, Kind
-from ui.choice.presets import Preset, first_screen
+from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import Selection, can_be, first_selection, from_params
 from ui.session import Link, of_session
 from ui.work.opened_bundles import opened
@@ -73,7 +73,7 @@ def current(page: str) -> Selection:
     if here.selection is None or other_link:
         here.selection, here.notices = from_params(params)
         if "text" not in params:
-            here.preset = first_screen(chosen().model).preset
+            here.preset = first_preset(chosen().model)
         link.params = params
     return chosen()
 
@@ -179,7 +179,7 @@ def last_good() -> Selection:
     """The last selection that could be shown; the first screen before there was one."""
     here = of_session(Chosen)
     if here.shown is None:
-        here.preset = first_screen(default_model()).preset
+        here.preset = first_preset(default_model())
         return first_selection(default_model())
     return here.shown if opened(here.shown.bundle) else here.shown.but(bundle="")
 

@@ -163,7 +163,7 @@ def lens_lines(view: View, position: int, answer: str | None) -> str:
             f"from attnviz.effects.logit_attribution import {apart}",
             f"from attnviz.figures.lens import {draw}",
             *_trace_lines(view),
-            f"{draw}({compute}(model, trace), trace.target_tokens or trace.tokens).show()",
+            f"{draw}({compute}(model, trace), trace.last_tokens).show()",
             f"found = {apart}(model, trace, {position}{asked})",
             "for head in found.ranked()[:8]:",
             "    print(head.words, found.heads[head])",

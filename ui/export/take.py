@@ -31,7 +31,6 @@ def take(
     notes: Mapping[str, str] | None = None,
     drawn: Callable[[], Mapping[str, Figure | str]] | None = None,
     points: Callable[[], bytes] | None = None,
-    page: str = "",
 ) -> None:
     """The popover at the top right of a page, wherever on the page this is called.
 
@@ -43,7 +42,6 @@ def take(
         about: what the caption of a saved picture says beside text, model and head.
         notes: of each map, by its key, how it was made and how reliable it is, which its caption says too.
         drawn: draws the page's figures for a bundle, by title: Plotly's, or SVGs as text. The page's numbers go along.
-        page: name of the page, which a bundle notes.
         points: makes the CSV of a map's points for a bundle.
     """
     selection, key = view.selection, _key(view)
@@ -67,7 +65,7 @@ def take(
         csv_button(numbers, csv or partial(_matrix, view), stem=stem, key="take_csv", width="stretch")
         st.download_button(
             "Download bundle (.zip)",
-            data=partial(_bundle_file, _bundle_maker(view, key, page), drawn, csv, points),
+            data=partial(_bundle_file, _bundle_maker(view, key), drawn, csv, points),
             file_name=f"{stem}.zip",
             mime="application/zip",
             on_click="ignore",
@@ -124,7 +122,7 @@ def _bundle_file(
     return write_bundle(make(), content)
 
 
-def _bundle_maker(view: View, key: int, page: str) -> Callable[[], Bundle]:
+def _bundle_maker(view: View, key: int) -> Callable[[], Bundle]:
     """Makes the bundle of a view, in a thread that knows no session: what is the session's is looked up here."""
     selection = view.selection
     bundle = opened(selection.bundle)
@@ -144,7 +142,7 @@ def _bundle_maker(view: View, key: int, page: str) -> Callable[[], Bundle]:
             show=selection.show,
             colour=selection.colour,
             theme=view.theme,
-            page=page,
+            page=view.page,
             settings={name: value for name, value in selection.to_params().items() if name != "bundle"},
             weights_sha256=cache.model(selection.model).weights_sha256
             if bundle is None

@@ -82,7 +82,7 @@ def place(view: View) -> None:
         st.segmented_control(
             **widgets.field("kind", view.selection.but(kind=kind), options=trace.kinds, required=True)
         )
-    n_layers, n_heads = trace.n_layers(kind), trace.n_heads(kind)
+    n_layers, n_heads = trace.shape(kind)
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{n_layers - 1})", width=205))
     st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{n_heads - 1})", width=210))
     current = view.selection.layer * n_heads + view.selection.head

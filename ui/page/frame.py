@@ -97,7 +97,7 @@ def frame_around(name: str) -> Iterator[View]:
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view, linked = _view(selection, places)
+        view, linked = _view(name, selection, places)
     with examples_place:
         controls.examples(view)
     with lesson_place:
@@ -138,7 +138,7 @@ def _selected_finding(view: View) -> None:
         st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
-def _view(selection: Selection, places: Places) -> tuple[View, Selection]:
+def _view(page: str, selection: Selection, places: Places) -> tuple[View, Selection]:
     """The view asked for, or the nearest one that works after saying why; and the selection for the link.
 
     What was typed and selected stays in its fields.
@@ -146,12 +146,12 @@ def _view(selection: Selection, places: Places) -> tuple[View, Selection]:
     try:
         chosen = offer(selection.model)
         if selection.bundle or locate(chosen) is not None:
-            view = _fitted_view(selection, places)
+            view = _fitted_view(page, selection, places)
             state.settle(view.selection)
             return view, view.selection
         downloads.panel(chosen)
         # The text goes on with the model there was; the link keeps the model that was asked for.
-        view = _fitted_view(selection.but(model=state.last_good().model), places)
+        view = _fitted_view(page, selection.but(model=state.last_good().model), places)
         state.remember(view.selection)
         st.caption(f"What is shown is still the attention of {literal(view.selection.model)}.")
         return view, view.selection.but(model=selection.model)
@@ -163,16 +163,17 @@ def _view(selection: Selection, places: Places) -> tuple[View, Selection]:
         name: getattr(good, name)
         for name in ("model", "text", "second", "cut", "masked", "bundle", "query", "key")
     }
-    view = _fitted_view(selection.but(**(kept | picks)), places)
+    view = _fitted_view(page, selection.but(**(kept | picks)), places)
     state.remember(view.selection)
     return view, view.selection
 
 
-def _fitted_view(selection: Selection, places: Places) -> View:
+def _fitted_view(page: str, selection: Selection, places: Places) -> View:
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]
     return View(
+        page=page,
         selection=fitted,
         query=fitted.query or 0,
         trace=trace,

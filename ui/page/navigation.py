@@ -9,6 +9,7 @@ from typing import Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ui.choice.selection import Selection
 from ui.session import Link, of_session
 
 Group = Literal["Look", "Compare", "Maps", "Effects", "Learn", "Check"]
@@ -193,13 +194,22 @@ def page_after(page: Page) -> Page:
     return PAGES[(PAGES.index(page) + 1) % len(PAGES)]
 
 
-def link_to(page: Page, *, label: str = "", help: str | None = None) -> None:
-    """A link to a page that keeps what is chosen."""
+def link_to(
+    name: str, *, label: str = "", icon: str = "", selection: Selection | None = None, help: str | None = None
+) -> None:
+    """A link to the page of this name.
+
+    Args:
+        label: the name if empty.
+        icon: name of a Material symbol, the page's if empty.
+        selection: what the page shows; None for what is chosen.
+    """
+    page = page_named(name)
     st.page_link(
         page.file,
         label=label or page.name,
-        icon=f":material/{page.icon}:",
-        query_params=of_session(Link).params or {},
+        icon=f":material/{icon or page.icon}:",
+        query_params=selection.to_params() if selection else of_session(Link).params or {},
         help=help,
     )
 
@@ -228,7 +238,7 @@ def heading(page: Page) -> Places:
 def next_page(page: Page) -> None:
     """The page to go on to, once the link to what is shown is known."""
     following = page_after(page)
-    link_to(following, label=f"Next: {following.name}")
+    link_to(following.name, label=f"Next: {following.name}")
 
 
 def menu() -> None:
@@ -237,4 +247,4 @@ def menu() -> None:
         st.markdown(f"**{group}**")
         for page in PAGES:
             if page.group == group:
-                link_to(page)
+                link_to(page.name)

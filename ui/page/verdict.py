@@ -6,13 +6,12 @@ from attnviz.bundle.changes import changes_in_words
 from attnviz.records import Check, VerificationReport
 from ui.choice.selection import Selection
 from ui.page import bundles, errors
+from ui.page.navigation import link_to
 from ui.page.view import View
 from ui.words.findings import power
 from ui.words.literal import literal
 from ui.work import cache
 from ui.work.opened_bundles import opened
-
-PAGE = "pages/verification.py"
 
 
 def report_on(selection: Selection) -> tuple[VerificationReport, bool]:
@@ -73,20 +72,20 @@ def _show(selection: Selection) -> None:
     """The headline in one line, which leads to the Verification page; of a bundle, what it records and a way to check it."""
     report, recorded = report_on(selection)
     if not recorded:
-        st.page_link(
-            PAGE,
+        link_to(
+            "Verification",
             label=headline(report),
-            icon=":material/check_circle:" if report.passed else ":material/cancel:",
-            query_params=selection.to_params(),
+            icon="check_circle" if report.passed else "cancel",
+            selection=selection,
             help="Compares every number shown here with the model's own attention for this text. Opens each comparison.",
         )
         return
     with st.container(gap="small"):
-        st.page_link(
-            PAGE,
+        link_to(
+            "Verification",
             label=RECORDED,
-            icon=":material/history:",
-            query_params=selection.to_params(),
+            icon="history",
+            selection=selection,
             help="What was recorded in the file; nothing was compared here. Opens each check.",
         )
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -16,6 +16,8 @@ from ui.work import cache
 class View:
     """What a page draws: the selection as it is really shown, and its trace."""
 
+    page: str
+    """Name of the page."""
     selection: Selection
     query: int
     """Position of the selected query."""

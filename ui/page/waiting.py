@@ -7,7 +7,14 @@ from typing import NoReturn
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.errors import (
+    EmptyTextError,
+    InvalidTextError,
+    SelectionError,
+    ShapeError,
+    TextTooLongError,
+    UnsupportedArchitectureError,
+)
 from ui.choice import state
 from ui.page import errors
 from ui.streamlit_fixes.redrawn_block import redrawn_block
@@ -16,6 +23,15 @@ from ui.work.jobs import Job
 QUICK = 20_000
 """Tokens of all variants up to which a page waits for its numbers, which takes about a second, instead of showing how far they
 are."""
+REFUSALS = (
+    EmptyTextError,
+    InvalidTextError,
+    SelectionError,
+    ShapeError,
+    TextTooLongError,
+    UnsupportedArchitectureError,
+)
+"""What is said of a text, a choice or a model that a job cannot be made of; trying again would not help."""
 PULSE = 0.5
 """Seconds between two looks at a job."""
 
@@ -29,23 +45,29 @@ def whole_page() -> NoReturn:
     st.rerun()
 
 
-def is_there(work: Job, n_tokens: int, said: str, *, key: str) -> bool:
+def is_there(
+    work: Job, n_tokens: int | None, said: str, *, key: str, stopped: str = "", resume: str = "Go on"
+) -> bool:
     """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
 
     Args:
-        said: what is being measured, for the line beside the bar.
+        n_tokens: tokens of all variants; None for what a page never waits for.
+        said: what is being done, for the line beside the bar.
+        stopped: what is shown after this visitor has cancelled; empty for the words of `said`.
+        resume: label of the button that goes on after that.
 
     Raises:
-        SelectionError, UnsupportedArchitectureError, ValueError: what the job cannot be made of; trying again would not help.
+        AttnvizError: one of `REFUSALS`.
     """
-    if not work.finished and n_tokens <= QUICK and work.is_awaited:
+    if n_tokens is not None and n_tokens <= QUICK and work.is_awaited:
         with st.spinner(f"{said} …", show_time=True):
             work.wait()
-    if isinstance(work.error, SelectionError | UnsupportedArchitectureError | ValueError):
+    if isinstance(work.error, REFUSALS):
         raise work.error
     if work.finished:
         return True
-    show_jobs([work], lambda: f"{said} …", lambda: f"Cancelled: {said.lower()}.", key=key)
+    stopped = stopped or f"Cancelled: {said.lower()}."
+    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key)
     return False
 
 

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from attnviz.maps.layouts import limits
+from attnviz.maps.layouts import METHOD_NAMES, limits
 from ui.choice import widgets
 from ui.choice.selection import FIELDS
 from ui.page.view import View
-from ui.words.findings import METHOD_NAMES
 
 PARAMETERS = ("perplexity", "neighbours", "min_dist", "iterations", "seed")
 """Every parameter that some method takes."""

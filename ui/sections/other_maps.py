@@ -3,17 +3,13 @@
 One concept: where a reader of a map that is no good finds a better one.
 """
 
-import streamlit as st
-
-from ui.page.view import View
+from ui.page.navigation import link_to
 
 
-def other_maps(view: View) -> None:
+def other_maps() -> None:
     """The link below a map."""
-    st.page_link(
-        "pages/query_key_map.py",
+    link_to(
+        "Query-key map",
         label="Other maps of these vectors, one fitted to the attention itself",
-        icon=":material/scatter_plot:",
-        query_params=view.selection.to_params(),
         help="Each map has a verdict of its own: where this one misleads, another may be reliable.",
     )

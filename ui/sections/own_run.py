@@ -1,4 +1,4 @@
-"""Experiments run the model again with something changed, which an opened bundle cannot."""
+"""A text that is run again, with something changed or read on the way: what its jobs are of. An opened bundle cannot be."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,33 @@ from ui.work.jobs import Call, Job, job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRun:
-    """The text of a page, and what is measured of it each time that it is run."""
+    """The text of a page that runs it again."""
 
     view: View
+
+    @property
+    def model(self) -> str:
+        """The model's name, as worker processes load it."""
+        return offer(self.view.selection.model).name
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What a call begins with: the model's name, the trace and, where there is one, the outcome."""
+        return self.model, self.view.trace, *self._measures
+
+    def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
+        """A job on this text and outcome."""
+        return job(name, (self.view.selection.source, *self._measures, *key), calls)
+
+    @property
+    def _measures(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun(OwnRun):
+    """The text of a page, and what is measured of it each time that it is run."""
+
     outcome: Outcome
 
     @property
@@ -25,13 +49,8 @@ class OwnRun:
         return outcome.words(self.outcome, self.view.trace.last_tokens)
 
     @property
-    def given(self) -> tuple[Any, ...]:
-        """What every call begins with: the model's name, the trace and the outcome."""
-        return offer(self.view.selection.model).name, self.view.trace, str(self.outcome)
-
-    def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
-        """A job on this text and outcome."""
-        return job(name, (self.view.selection.source, str(self.outcome), *key), calls)
+    def _measures(self) -> tuple[str, ...]:
+        return (str(self.outcome),)
 
 
 def check_can_run(view: View, asked: str) -> None:

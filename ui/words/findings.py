@@ -7,7 +7,7 @@ from attnviz.figures.heatmap import Shown
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, percent_text, power_text, share_text
 from attnviz.figures.tint import Tint
-from attnviz.maps.projection import NAMES
+from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
 from attnviz.records import AttentionPattern, Axis, Measure, Projection
 from ui.words.judgement import READ, judge
@@ -32,8 +32,6 @@ MEASURE_NOTES: dict[Measure, str] = {
     "attention and half the residual connection (Abnar and Zuidema 2020, arXiv:2005.00928).",
 }
 """What is said below a picture of each measure."""
-METHOD_NAMES = NAMES | {"attention": "Attention map", "mds": "Classical MDS"}
-"""What places the points of a map, the same."""
 WITHOUT_NORMS = (
     "Norm-based weights are not offered: this family's W_O does not take the heads' outputs as they are, or attnviz "
     "does not find it, so what a head adds to the layer's output is not known."

@@ -269,7 +269,8 @@ def compared_report(source: Source) -> VerificationReport:
 
 
 @NUMBERS.remembers()
-def _compared_report(digest: str, name: str, weights: tuple[tuple[str, str], ...]) -> VerificationReport:
+def _compared_report(digest: str, name: str, of_weights: tuple[tuple[str, str], ...]) -> VerificationReport:
+    """`of_weights` is part of the key alone: a verdict holds for the weights that it was made with."""
     return compare_bundle(recorded(digest), model(name))
 
 

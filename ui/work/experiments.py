@@ -43,7 +43,7 @@ def ablate(
     kind: Kind,
     ablation_kind: Ablation,
     layers: Sequence[int],
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> HeadEffects:
     """The outcome without each head of some layers, as `attnviz.effects.ablation.ablate_heads`."""
     model = with_model.own(name)
@@ -67,7 +67,7 @@ def remove(
     kind: Kind,
     ablation_kind: Ablation,
     greedily: bool,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> Removal:
     """The outcome while more and more heads are off, in this order or in the greedy one."""
     model = with_model.own(name)
@@ -91,7 +91,7 @@ def mask_cells(
     *,
     kind: Kind,
     seed: int,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> CellEffects:
     """The outcome without each cell of a head, as `attnviz.effects.cell_effects.mask_cells`."""
     model = with_model.own(name)
@@ -109,7 +109,7 @@ def patch(
     kind: Kind,
     layer: int,
     rows: Sequence[int],
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> PatchEffects:
     """The outcome with one state of another text at a time, as `attnviz.effects.patching.patch`."""
     model = with_model.own(name)
@@ -150,9 +150,7 @@ def direct_effects(name: str, trace: Trace, position: int) -> tuple[str | None, 
     return None, attribute_state(model, trace, position)
 
 
-def attribute(
-    name: str, trace: Trace, outcome: str, *, progress: Progress | None = None
-) -> tuple[InputAttribution, ...]:
+def attribute(name: str, trace: Trace, outcome: str, *, progress: Progress) -> tuple[InputAttribution, ...]:
     """How much each token counts, as `attnviz.effects.input_attribution.attribute_inputs`."""
     return attribute_inputs(with_model.own(name), trace, outcome_from(outcome), progress=progress)
 
@@ -164,7 +162,7 @@ def delete(
     attributions: Sequence[InputAttribution],
     *,
     seed: int,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> Deletion:
     """The outcome while tokens are taken away, as `attnviz.effects.deletion.deletion_curves`."""
     return deletion_curves(
@@ -179,7 +177,7 @@ def write(
     n_tokens: int,
     temperature: float,
     seed: int,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> tuple[Continuation, Trace]:
     """What a decoder writes after some tokens, and the trace of it all, which holds the attention of every step."""
     model = with_model.own(name)

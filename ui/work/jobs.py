@@ -2,43 +2,34 @@
 
 One concept: a Job, a list of calls whose results are shown as they come. Everybody who looks at the same thing
 shares one job; it goes on while anybody looks, and stops when the last one has left or gone. Who has left, by
-cancelling it, is asked before it goes on for them.
-
-The processes are `ui.work.worker`'s, started when first needed. They are not multiprocessing's: those run the main module
-once more, which under Streamlit is a page.
+cancelling it, is asked before it goes on for them. Which process makes which call when is `ui.work.workers`'s.
 """
 
-import atexit
-import pickle
 import threading
-import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from queue import Empty
-from typing import Any
+from typing import Any, Final
 
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
-from ui.limits import JOBS, JOBS_MB, WORKERS
+from ui.limits import JOBS, JOBS_MB
 from ui.work import events
 from ui.work.memory import n_bytes
-from ui.work.process import ENDED, Process, Processes, as_raised, lost
 from ui.work.turns import LOOK_SECONDS, line
 from ui.work.watchers import Watchers
+from ui.work.workers import Workers, lock
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
-"""A function of attnviz with its arguments. What it is given as ``progress`` is replaced by a function that notes
+"""A function of attnviz with its arguments."""
+
+TELLS_PROGRESS: Final[dict[str, Any]] = {"progress": None}
+"""Joins the named arguments of a call that says how far it is. Its process puts a function in the place of None that notes
 the share that is done, 0 to 1, and that ends the call when its last visitor has left."""
 
-LAST_SHARE = 5.0
-"""Seconds for a call that nobody waits for to tell its next share, with which it ends; its process is ended after that, and
-with it the model that it has loaded."""
-LISTEN_SECONDS = 0.25
-"""How often it is asked whether anybody still waits for a call that says nothing."""
+_workers: Workers["Job"] = Workers()
 _kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
-_lock = threading.Lock()  # of all jobs and of who works on them
-_changed = threading.Condition(_lock)  # a call has come back
+_changed = threading.Condition(lock)  # a call has come back
 
 
 class Job:
@@ -62,13 +53,13 @@ class Job:
     @property
     def n_done(self) -> int:
         """Calls that have come back."""
-        with _lock:
+        with lock:
             return len(self.results) - len(self._waiting) - len(self._under_way)
 
     @property
     def share(self) -> float:
         """Share of the work that is done, 0 to 1; of calls under way, what they have told."""
-        with _lock:
+        with lock:
             return self._share()
 
     @property
@@ -79,31 +70,31 @@ class Job:
     @property
     def running(self) -> bool:
         """Whether there is more to come without asking for it."""
-        with _lock:
-            return bool(self._watchers) and self.error is None and bool(self._waiting or self._under_way)
+        with lock:
+            return self._is_running
 
     def watch(self) -> None:
         """Says that this session looks, which starts the work and keeps it going."""
-        with _lock:
+        with lock:
             self._watchers.look()
         _workers.work_on(self)
 
     def prefer(self, number: int) -> None:
         """Puts a call before the others that wait."""
-        with _lock:
+        with lock:
             if number in self._waiting:
                 self._waiting.remove(number)
                 self._waiting.appendleft(number)
 
     def leave(self) -> None:
         """Says that this session no longer looks, and does not want to."""
-        with _lock:
+        with lock:
             self._watchers.leave()
 
     @property
     def was_left(self) -> bool:
         """Whether this session has left it, and not gone on since."""
-        with _lock:
+        with lock:
             return self._watchers.lost_me
 
     @property
@@ -113,7 +104,7 @@ class Job:
 
     def go_on(self) -> None:
         """Forgets the error and that this session has left, so that what is missing is made when a visitor watches."""
-        with _lock:
+        with lock:
             self.error = None
             self._watchers.come_back()
 
@@ -136,28 +127,78 @@ class Job:
                             return self.results
                     look()
         finally:  # where this visitor has gone, or asked for something newer, nobody may be left
-            with _lock:
+            with lock:
                 self._watchers.look_away()
+
+    @property
+    def _is_running(self) -> bool:
+        return bool(self._watchers) and self.error is None and bool(self._waiting or self._under_way)
 
     def _share(self) -> float:
         left = len(self._waiting) + len(self._under_way) - sum(self._under_way.values())
         return 1.0 - left / max(1, len(self.results))
 
-    def _note(self) -> None:
+    # The rest is what `ui.work.workers.Work` asks for, while the lock is held.
+
+    @property
+    def n_ready(self) -> int:
+        """Calls that may begin."""
+        return len(self._waiting) if self._watchers and self.error is None else 0
+
+    @property
+    def n_begun(self) -> int:
+        """Calls that processes are at."""
+        return len(self._under_way)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks."""
+        return bool(self._watchers)
+
+    def begin(self) -> int:
+        """Begins the next call; its number."""
+        number = self._waiting.popleft()
+        self._under_way[number] = 0.0
+        self.note()
+        return number
+
+    def call(self, number: int) -> Call:
+        """A call, which is asked for once and without the lock, for it may take a while to make."""
+        return self._calls[number]
+
+    def set_share(self, number: int, share: float) -> None:
+        """Takes in how far a call is, 0 to 1."""
+        self._under_way[number] = min(1.0, max(0.0, share))
+        self.note()
+
+    def take_back(self, number: int, what: str, value: Any) -> None:
+        """Takes in what has come of a call: a `result`, an `error`, or nothing where it was `stopped`."""
+        del self._under_way[number]
+        if what == "result":
+            self.results[number] = value
+            self.n_bytes += n_bytes(value)
+            if not self._waiting and not self._under_way:
+                self._calls = ()  # they may hold much
+            _make_room(self)
+        else:
+            self._waiting.appendleft(number)
+        if what == "error":
+            self.error = value
+        self.note()
+        _changed.notify_all()
+
+    def note(self) -> None:
         """Tells the log of its beginning, of how far it is and of its end."""
         if self._progress is None:
             if self._under_way:
                 self._progress = events.Progress("job_progress", job=self.name)
                 events.job_begun(self.name, len(self._waiting) + len(self._under_way))
-        elif self._under_way or self._can_go_on():
+        elif self._under_way or self.n_ready:
             self._progress.is_at(self._share())
         else:
             left: events.Ended = "cancelled" if self._waiting else "done"
             events.job_ended(self.name, "failed" if self.error else left, self._progress.seconds, self.error)
             self._progress = None
-
-    def _can_go_on(self) -> bool:
-        return bool(self._waiting and self._watchers) and self.error is None
 
 
 def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
@@ -167,12 +208,12 @@ def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
         calls: makes the calls. A sequence whose items are made when they are asked for holds less: each is asked
             for once, by the thread that sends it, where nothing of Streamlit can be called.
     """
-    with _lock:
+    with lock:
         if found := _kept.get((name, key)):
             _kept.move_to_end((name, key))
             return found
     made = Job(calls(), name)
-    with _lock:
+    with lock:
         found = _kept.setdefault((name, key), made)
         _make_room(found)
     return found
@@ -180,7 +221,7 @@ def job(name: str, key: Hashable, calls: Callable[[], Sequence[Call]]) -> Job:
 
 def _make_room(newest: Job) -> None:
     """Lets go of jobs that nobody looks at, those asked for longest ago first, until there is room for the others."""
-    unwatched = [one for one, job in _kept.items() if job is not newest and not job._watchers]
+    unwatched = [one for one, job in _kept.items() if job is not newest and not job.is_watched]
     for one in unwatched:
         if len(_kept) <= JOBS and sum(job.n_bytes for job in _kept.values()) <= JOBS_MB * 1e6:
             break
@@ -193,7 +234,10 @@ class State:
 
     n_kept: int
     kept_bytes: int
+    n_running: int
+    """Jobs of which more comes without asking for it."""
     n_under_way: int
+    """Jobs that a process is at, those included that it is about to stop."""
     n_waiting: int
     """Jobs that somebody waits for and no process has begun."""
     processes: tuple[int, ...]
@@ -202,12 +246,13 @@ class State:
 
 def state() -> State:
     """What there is now, for the metrics."""
-    with _lock:
+    with lock:
         return State(
             n_kept=len(_kept),
             kept_bytes=sum(job.n_bytes for job in _kept.values()),
-            n_under_way=sum(bool(job._under_way) for job in _workers._jobs),
-            n_waiting=sum(job._can_go_on() and not job._under_way for job in _workers._jobs),
+            n_running=sum(job._is_running for job in _workers.jobs),
+            n_under_way=sum(job.n_begun > 0 for job in _workers.jobs),
+            n_waiting=sum(job.n_ready > 0 and not job.n_begun for job in _workers.jobs),
             processes=_workers.ids,
         )
 
@@ -220,119 +265,6 @@ def elsewhere(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     return Job([(function, args, named)], function.__name__).wait()[0]
 
 
-class _Workers(Processes):
-    """Processes, and a thread for each of them while there is something to do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._jobs: deque[Job] = deque()
-        self._n_thread = 0
-        atexit.register(self.end)
-
-    def work_on(self, job: Job) -> None:
-        """Sees to it that a process works on a job."""
-        with _lock:
-            if job._can_go_on() and job not in self._jobs:
-                self._jobs.append(job)
-            n_call = sum(len(one._waiting) for one in self._jobs if one._can_go_on())
-            for _ in range(min(n_call, WORKERS - self._n_thread)):
-                self._n_thread += 1
-                threading.Thread(target=self._serve, daemon=True).start()
-
-    def _next(self) -> tuple[Job, int] | None:
-        """The next call of the job that has waited longest for its turn."""
-        for job in self._jobs:
-            job._note()
-        for job in list(self._jobs):
-            if job._can_go_on():
-                self._jobs.remove(job)
-                self._jobs.append(job)
-                number = job._waiting.popleft()
-                job._under_way[number] = 0.0
-                job._note()
-                return job, number
-        self._jobs = deque(job for job in self._jobs if job._under_way)
-        return None
-
-    def _serve(self) -> None:
-        process = None
-        while True:
-            with _lock:
-                task = self._next()
-                if task is None:
-                    self._n_thread -= 1
-                    if process is not None:
-                        self.give_back(process)
-                    return
-                process = process or self.take()
-            process = self._make(*task, process)
-
-    def _make(self, job: Job, number: int, process: Process | None) -> Process | None:
-        """Makes a call; the process that can be asked next, None where it has ended."""
-        value: Any
-        try:
-            call = pickle.dumps(job._calls[number])
-        except Exception as error:  # noqa: BLE001 - it goes to the page that asked
-            what, value = "error", error
-        else:
-            try:
-                process = process or self.start()
-                process.send(call)
-                what, value = self._listen(job, number, process)
-            except Exception as error:  # noqa: BLE001 - the process cannot be started or spoken to
-                what, value = ENDED, error
-            if what == ENDED:
-                what, value = "error", lost(process, value)
-            if process is not None and not process.is_alive:
-                self.forget(process)
-                process = None
-        if what == "error" and not isinstance(value, Exception):
-            value = as_raised(*value)
-        with _lock:
-            del job._under_way[number]
-            if what == "result":
-                job.results[number] = value
-                job.n_bytes += n_bytes(value)
-                if not job._waiting and not job._under_way:
-                    job._calls = ()  # they may hold much
-                _make_room(job)
-            else:
-                job._waiting.appendleft(number)
-            if what == "error":
-                job.error = value
-            job._note()
-            _changed.notify_all()
-        return process
-
-    def _listen(self, job: Job, number: int, process: Process) -> tuple[str, Any]:
-        """Notes how far a call is, until it ends; ends it where nobody waits for it."""
-        unwatched_since = None
-        while True:
-            try:
-                what, value = process.receive(LISTEN_SECONDS)
-            except Empty:
-                what, value = "", None
-            if what not in ("share", ""):
-                return what, value
-            now = time.monotonic()
-            with _lock:
-                if what == "share":
-                    job._under_way[number] = min(1.0, max(0.0, value))
-                    job._note()
-                is_watched = bool(job._watchers)
-            if is_watched:
-                unwatched_since = None
-            elif unwatched_since is None:
-                unwatched_since = now
-                process.send(None)
-            elif now - unwatched_since > LAST_SHARE:
-                process.end()
-                return "stopped", None
-
-
-_workers = _Workers()
-
-
 def end() -> None:
     """Ends the processes; what they were at is lost."""
     _workers.end()
@@ -340,6 +272,6 @@ def end() -> None:
 
 def looked_away(since: float) -> None:
     """Says that this session's page was drawn anew since then: at what it did not ask for it no longer looks."""
-    with _lock:
-        for job in (*_workers._jobs, *_kept.values()):
+    with lock:
+        for job in (*_workers.jobs, *_kept.values()):
             job._watchers.looked_away(since)

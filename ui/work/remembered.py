@@ -98,7 +98,7 @@ class Store:
                     with waiting():
                         return function(*args, **named)
 
-                key = function.__qualname__, args, tuple(sorted(named.items()))
+                key = function.__module__, function.__qualname__, args, tuple(sorted(named.items()))
                 return self.found_or_made(key, make)
 
             return kept

@@ -20,21 +20,17 @@ MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 
 
 @cached(MODELS, key=lambda name: name)
-def _model(name: str) -> Model:
+def own(name: str) -> Model:
+    """The model of this name in this process."""
     since = time.monotonic()
     model = load_model(name)
     log.event("model_loaded", model=name, megabytes=n_bytes(model) // 10**6, seconds=time.monotonic() - since)
     return model
 
 
-def own(name: str) -> Model:
-    """The model of this name in this process."""
-    return _model(name)
-
-
 def warm(name: str) -> None:
     """Loads the model and what maps are made with, so that no visitor waits for it."""
-    model = _model(name)
+    model = own(name)
     trace = model.trace("A door.")
     verification.verify(model, trace)
     project(trace, 0, 0)
@@ -46,10 +42,10 @@ def verify(name: str, trace: Trace) -> tuple[VerificationReport, dict[str, str]]
     Raises:
         ModelNotAvailableError, VerificationError: as `attnviz.verify`.
     """
-    model = _model(name)
+    model = own(name)
     return verification.verify(model, trace), dict(model.weights_sha256)
 
 
-def collect(name: str, text: str, layer: int, *, kind: Kind, progress: Progress | None = None) -> Collection:
+def collect(name: str, text: str, layer: int, *, kind: Kind, progress: Progress) -> Collection:
     """Queries and keys of all lines of a text, as `attnviz.maps.collection.collect`."""
-    return collected(_model(name), text, layer, kind=kind, progress=progress)
+    return collected(own(name), text, layer, kind=kind, progress=progress)

@@ -1,4 +1,4 @@
-"""A process of its own for `ui.work.jobs`: reads calls from its standard input, makes them, writes what comes of them.
+"""A process of its own for `ui.work.workers`: reads calls from its standard input, makes them, writes what comes of them.
 
 It ends when its input ends, which it does with the server, however that ends. Nothing of streamlit is imported, and
 of attnviz only what a call needs.
@@ -66,7 +66,7 @@ def main() -> None:
     while True:
         try:
             function, positional, named = pickle.loads(next_call())
-            if "progress" in named:
+            if "progress" in named:  # `ui.work.jobs.TELLS_PROGRESS`
                 named = named | {"progress": tell}
             with enough_memory():
                 result = function(*positional, **named)

@@ -12,7 +12,7 @@ from attnviz.figures.numbers import cell_text
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
-from ui.components.sent import sent
+from ui.components.sent import takes_cell
 
 _mount = register("head_grid", "svg", "html", "grid", "renew")
 _LEGEND_STEPS = 17
@@ -51,11 +51,6 @@ def head_grid(
     """
     n_layer, n_head = len(texts), len(texts[0])
 
-    def take() -> None:
-        match sent(key, "pick"):
-            case [int(layer), int(head)] if 0 <= layer < n_layer and 0 <= head < n_head:
-                on_pick(layer, head)
-
     cells: list[list[dict[str, object]]] = [
         [
             {
@@ -86,7 +81,7 @@ def head_grid(
             _mount(key=f"{key}_pictures", data={"grid": key, "pictures": encoded})
         if numbers is not None:
             data["legend"] = _colour(cells, numbers, span, theme, signed=signed)
-        _mount(key=key, data=data, on_pick_change=take)
+        _mount(key=key, data=data, on_pick_change=takes_cell(key, n_layer, n_head, on_pick))
 
 
 def _colour(

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 
 from attnviz.figures.heatmap import MEASURE_NAMES, MOST_COUNTED
-from attnviz.figures.labels import label_at
+from attnviz.figures.labels import label_at, labels_at
 from attnviz.figures.numbers import number_text
 from attnviz.figures.theme import THEMES, ThemeName
-from attnviz.records import AttentionPattern, Axis
+from attnviz.records import AttentionPattern
 from ui.components import register
 from ui.components.sent import sent
 
@@ -45,8 +45,8 @@ def heatmap_events(
     _mount(
         key="heatmap_events",
         data={
-            "queries": _names(pattern.queries),
-            "keys": _names(pattern.keys),
+            "queries": labels_at(pattern.queries),
+            "keys": labels_at(pattern.keys),
             "chart": chart,
             "number": "score" if show == "scores" else MEASURE_NAMES[pattern.measure],
             "queryPositions": pattern.queries.positions.tolist(),
@@ -59,11 +59,6 @@ def heatmap_events(
         },
         on_pick_change=take,
     )
-
-
-def _names(axis: Axis) -> list[str]:
-    pairs = zip(axis.labels, axis.positions, strict=True)
-    return [label_at(label, position) for label, position in pairs]
 
 
 def _normalisers(pattern: AttentionPattern) -> list[float | None]:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from ui.components import colours, register
-from ui.components.sent import sent
+from ui.components.sent import takes_cell
 
 _mount = register("map_grid", "svg", "html", "grid", "renew")
 _FINEST = 255
@@ -58,11 +58,6 @@ def map_grid(
     """
     n_layer, n_head = len(maps), len(maps[0])
 
-    def take() -> None:
-        match sent(key, "pick"):
-            case [int(layer), int(head)] if 0 <= layer < n_layer and 0 <= head < n_head:
-                on_pick(layer, head)
-
     shown = order or [(layer, head) for layer in range(n_layer) for head in range(n_head)]
     with st.container(gap=None, key=f"{key}_room"):
         # A message for each layer: Streamlit sends what the browser has already only by its hash, so that neither
@@ -84,7 +79,7 @@ def map_grid(
                 "fontSize": SMALL_FONT_SIZE,
                 "colours": colours(theme, "background", "text", "quiet", "edge", "picked", "query", "key"),
             },
-            on_pick_change=take,
+            on_pick_change=takes_cell(key, n_layer, n_head, on_pick),
         )
 
 

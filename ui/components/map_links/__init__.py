@@ -6,7 +6,7 @@ The chart itself stays as it is, with its zoom: thousands of points need not be 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from attnviz.figures.theme import ThemeName
+from attnviz.figures.theme import TOKEN_FONT, ThemeName
 from attnviz.records import Role
 from ui.components import colours, register
 from ui.components.sent import sent
@@ -54,6 +54,7 @@ def map_links(
             "chart": chart,
             "picked": picked and asdict(picked),
             "links": [asdict(one) for one in links],
+            "font": TOKEN_FONT,
             "colours": colours(theme, "background", "picked", "query", "key"),
         },
         on_pick_change=take,

@@ -4,7 +4,6 @@
 const WIDEST = 7; // px, for a weight of 1
 const LETTER = 7.4; // px a letter takes at 12 px
 const LINE = 15; // px
-const FONT = '"Source Code", "Source Code VF", "Source Code Pro", ui-monospace, monospace';
 
 /** The first of eight places around a point where a label covers none of the boxes, or the last. */
 function placed([x, y], label, boxes) {
@@ -19,7 +18,7 @@ function placed([x, y], label, boxes) {
   return box;
 }
 
-function overlay(chart, { picked, links, colours }) {
+function overlay(chart, { picked, links, font, colours }) {
   const ground = chart.querySelector(".svg-container");
   const area = plotArea(chart);
   if (!ground || !area) return;
@@ -47,7 +46,7 @@ function overlay(chart, { picked, links, colours }) {
     const { x, y } = placed([cx, cy], one.label, boxes);
     const look = {
       ...{ fill: colours[one.role], stroke: colours.background, "stroke-width": 4, "paint-order": "stroke" },
-      ...{ "font-family": FONT, "font-size": 12, "font-weight": number ? 400 : 700 },
+      ...{ "font-family": font, "font-size": 12, "font-weight": number ? 400 : 700 },
     };
     svg.append(
       draw("path", { d: outline, fill, stroke: colours.picked, "stroke-width": number ? 1.5 : 3 }),

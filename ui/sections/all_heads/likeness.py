@@ -8,7 +8,7 @@ from attnviz.figures.heads import draw_head_map
 from attnviz.figures.numbers import number_text
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
-from ui.page.navigation import link_to, page_named
+from ui.page.navigation import link_to
 from ui.sections.all_heads.screen import Screen, pick
 from ui.words.glossary import linked
 from ui.work import head_cache
@@ -44,7 +44,7 @@ def nearest(screen: Screen) -> None:
         + (f" Of {n_queries:,} rows {n_rows:,} are compared, evenly spaced." if n_rows < n_queries else "")
     )
     link_to(
-        page_named("Effects"),
+        "Effects",
         label=f"What if {selection.place.words} were not there?",
         help="Switches this head off, and every other, to measure what happens to an outcome.",
     )

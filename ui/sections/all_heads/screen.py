@@ -41,7 +41,7 @@ class Screen:
     @property
     def shape(self) -> tuple[int, int]:
         """Layers, and heads of a layer."""
-        return self.view.trace.n_layers(self.view.kind), self.view.trace.n_heads(self.view.kind)
+        return self.view.trace.shape(self.view.kind)
 
     def amount(self, name: str, layer: int, head: int) -> str:
         """A number of a head in a sentence."""

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.projection import N_LINES
+from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.records import Axis
 from attnviz.records.table import table_csv
 from ui.choice import state
@@ -84,7 +85,7 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     """How the maps were made and what their signs mean."""
     queries = Axis.of(view.trace.query_tokens(view.kind))
     made = [one for one in work.results if one is not None]
-    said = [f"{words.METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
+    said = [f"{METHOD_NAMES[view.selection.maps.method]}, the same settings for every head."]
     if made and made[0].remark:
         said.append(made[0].remark)
     said.append(

@@ -25,8 +25,7 @@ class LastMaps:
 
 def heads_of(view: View) -> list[Head]:
     """Every head, layer by layer."""
-    shape = view.trace.n_layers(view.kind), view.trace.n_heads(view.kind)
-    return [Head(layer, head) for layer, head in np.ndindex(*shape)]
+    return [Head(layer, head) for layer, head in np.ndindex(*view.trace.shape(view.kind))]
 
 
 # What `ui.words.judgement.judge` says, in a few words.

@@ -64,6 +64,6 @@ def query_key_map(screen: Screen) -> str:
         )
         st.caption(note + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
         label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
-        other_maps(screen.view)
+        other_maps()
         return note
     return ""

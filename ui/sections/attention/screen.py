@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-import streamlit as st
 
 from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.components.token_strip import token_strip
+from ui.page.navigation import link_to
 from ui.page.view import View
 from ui.words.findings import (
     finding,
@@ -78,10 +78,9 @@ def tokens(screen: Screen) -> None:
         theme=theme,
     )
     if selection.masked and not selection.bundle:
-        st.page_link(
-            "pages/compare.py",
+        link_to(
+            "Compare",
             label="Compare with the unmasked text",
-            icon=":material/compare_arrows:",
-            query_params=selection.but(masked=(), other_masked=selection.masked).to_params(),
+            selection=selection.but(masked=(), other_masked=selection.masked),
             help="Shows what masking changes: A is the unmasked text, B the masked one.",
         )

@@ -25,7 +25,7 @@ from ui.page.chart import chart
 from ui.page.view import View
 from ui.session import of_session
 from ui.words.findings import power
-from ui.work.jobs import job
+from ui.work.jobs import TELLS_PROGRESS, job
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ def measured_cost(view: View, layer: Layer) -> None:
             help="Runs attnviz's attention for longer and longer texts and draws its time and memory.",
         )
         return
-    work = job("cost", size, lambda: [(measure, size, {"seconds": SECONDS, "progress": None})])
+    work = job("cost", size, lambda: [(measure, size, {"seconds": SECONDS, **TELLS_PROGRESS})])
 
     def result() -> None:
         if work.finished:

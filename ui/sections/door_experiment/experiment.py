@@ -6,7 +6,7 @@ import streamlit as st
 
 from attnviz.model.catalogue import default_model
 from ui.choice import state
-from ui.choice.presets import Preset, first_screen
+from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import Selection, first_selection
 from ui.page.view import View
 from ui.words.literal import literal, quoted
@@ -24,7 +24,7 @@ class Experiment:
     def here(cls) -> "Experiment":
         """With bert-base-uncased where its weights are on disk, with the bundled model and its own head otherwise."""
         model = default_model()
-        preset = first_screen(model).preset
+        preset = first_preset(model)
         labels = cache.trace(first_selection(model).source).tokens.labels
         query, key = labels.index(preset.query or ""), labels.index(preset.key or "")
         return cls(selection=first_selection(model).but(query=query, key=key), preset=preset)

@@ -76,5 +76,5 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
             )
     note = map_note(projection, cache.chances(selection.source, view.kind)[selection.layer])
     st.caption(note)
-    other_maps(view)
+    other_maps()
     return note

@@ -11,7 +11,7 @@ from attnviz.maps.faithfulness import rank_by_distance
 from attnviz.records import AttentionPattern, Head
 from ui.choice import state
 from ui.choice.selection import Selection
-from ui.page.navigation import link_to, page_named
+from ui.page.navigation import link_to
 from ui.page.view import View
 from ui.sections.door_experiment.answer import blank
 from ui.sections.door_experiment.experiment import Experiment
@@ -58,7 +58,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
                 help="Selects the head that gives this pair the largest weight.",
             )
         link_to(
-            page_named("Compare"),
+            "Compare",
             label="Compare side by side",
             help="Shows two heads, sentences or models side by side.",
         )

@@ -18,6 +18,7 @@ from ui.sections.effects.grid import pick
 from ui.sections.effects.screen import Screen, joined
 from ui.words.findings import correlation_text
 from ui.work import experiments
+from ui.work.jobs import TELLS_PROGRESS
 
 
 def weights_and_effects(screen: Screen) -> Figure | None:
@@ -32,7 +33,7 @@ def weights_and_effects(screen: Screen) -> Figure | None:
             (
                 experiments.mask_cells,
                 (*screen.given, place),
-                {"kind": view.kind, "seed": view.selection.seed, "progress": None},
+                {"kind": view.kind, "seed": view.selection.seed, **TELLS_PROGRESS},
             )
         ],
     )

@@ -31,7 +31,9 @@ def controls(screen: Screen) -> None:
 def finding(screen: Screen, found: HeadEffects) -> str:
     """Which head has the largest effect, as Markdown."""
     head = found.ranked()[0]
-    changed = outcome.change(screen.outcome, screen.read, found.base, float(found.heads[head]))
+    changed = outcome.change(
+        screen.outcome, screen.view.trace.last_tokens, found.base, float(found.heads[head])
+    )
     return f"**Largest effect: without {head.words} {changed}**"
 
 

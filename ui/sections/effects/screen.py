@@ -5,12 +5,11 @@ from functools import reduce
 
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.outcome import Outcome
-from attnviz.records import Tokens
 from ui.page.view import View
 from ui.page.waiting import QUICK
-from ui.sections.own_run import OwnRun, check_can_run
+from ui.sections.own_run import MeasuredRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import Call, Job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job
 
 MEAN_TOKENS = QUICK
 """What reading the bundled sentences for the means of the heads counts for: one after another they take seconds."""
@@ -19,7 +18,7 @@ SHARES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen(OwnRun):
+class Screen(MeasuredRun):
     """What is measured of the heads of a text."""
 
     @property
@@ -30,18 +29,13 @@ class Screen(OwnRun):
     @property
     def shape(self) -> tuple[int, int]:
         """Layers, and heads of a layer."""
-        return self.view.trace.n_layers(self.view.kind), self.view.trace.n_heads(self.view.kind)
-
-    @property
-    def read(self) -> Tokens:
-        """The tokens whose last hidden states are the outcome's."""
-        return self.view.trace.last_tokens
+        return self.view.trace.shape(self.view.kind)
 
     def ablation_job(self, ablation: Ablation) -> Job:
         """The job that switches off every head."""
 
         def calls() -> list[Call]:
-            named = {"kind": self.view.kind, "ablation_kind": ablation, "progress": None}
+            named = {"kind": self.view.kind, "ablation_kind": ablation, **TELLS_PROGRESS}
             return [
                 (
                     experiments.ablate,

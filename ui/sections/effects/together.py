@@ -14,7 +14,7 @@ from ui.page.chart import chart
 from ui.page.waiting import is_there
 from ui.sections.effects.screen import Screen
 from ui.work import experiments
-from ui.work.jobs import Job
+from ui.work.jobs import TELLS_PROGRESS, Job
 
 MOST_GREEDY = 24
 """Heads that a greedy search goes through: 24 take 300 variants of the text."""
@@ -91,7 +91,7 @@ def _job(screen: Screen, heads: list[Head], *, greedily: bool) -> Job:
         "kind": screen.view.kind,
         "ablation_kind": screen.ablation,
         "greedily": greedily,
-        "progress": None,
+        **TELLS_PROGRESS,
     }
     return screen.job(
         "removal",

@@ -4,18 +4,12 @@ from typing import Any
 
 import streamlit as st
 
-from attnviz.figures.labels import label_at
+from attnviz.figures.labels import labels_at
 from attnviz.records import Axis
 from ui.choice import widgets
 from ui.page.view import View
 
 Span = tuple[int, int]  # position of the first token of a group, and the position after its last
-
-
-def numbered(axis: Axis) -> list[str]:
-    """Entries with their positions, "door·5", so that two equal tokens stay two."""
-    pairs = zip(axis.labels, axis.positions, strict=True)
-    return [label_at(label, position) for label, position in pairs]
 
 
 def span_of(axis: Axis, first: int, last: int | None) -> Span:
@@ -26,7 +20,7 @@ def span_of(axis: Axis, first: int, last: int | None) -> Span:
 
 def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> None:
     """Two fields for one side of the pair: its token, and the last token where it is a phrase."""
-    names = dict(zip(axis.positions.tolist(), numbered(axis), strict=True))
+    names = dict(zip(axis.positions.tolist(), labels_at(axis), strict=True))
     first, last = (int(axis.positions[axis.index(one) or 0]) for one in (span[0], span[1] - 1))
     places: dict[str, Any] = {side: first, f"{side}_to": last}
     shown = view.selection.but(**places)

@@ -4,13 +4,14 @@ import numpy as np
 import streamlit as st
 
 from attnviz import heads
+from attnviz.figures.labels import labels_at
 from attnviz.figures.numbers import number_text
 from attnviz.records import AttentionPattern
 from attnviz.records.table import table_csv
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.view import View, hidden_note
-from ui.sections.find_a_head.groups import Span, numbered
+from ui.sections.find_a_head.groups import Span
 
 MOST_ROWS = 24  # of a list, which scrolls where the window has no room for all of them
 
@@ -48,7 +49,7 @@ def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span])
         pattern, MOST_ROWS, special=selection.pairs.special, itself=selection.pairs.itself
     )
     queries, keys = pattern.queries, pattern.keys
-    query_labels, key_labels = numbered(queries), numbered(keys)
+    query_labels, key_labels = labels_at(queries), labels_at(keys)
     ranked_list(
         [
             Row(

@@ -4,22 +4,21 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from attnviz.model.catalogue import offer
 from attnviz.model.continuation import Continuation
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.page.view import View
+from ui.sections.own_run import OwnRun
 from ui.words.literal import literal
 from ui.work import cache, experiments
-from ui.work.jobs import Job, job
+from ui.work.jobs import TELLS_PROGRESS, Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class Screen(OwnRun):
     """A continuation, with the attention of every step."""
 
-    view: View
     found: Continuation
     trace: Trace
     """Of all tokens; the row of a token is what was read when the next one was written."""
@@ -73,11 +72,12 @@ def writing(view: View) -> Job:
         "n_tokens": chosen.tokens,
         "temperature": chosen.temperature,
         "seed": selection.seed,
-        "progress": None,
+        **TELLS_PROGRESS,
     }
-    key = (selection.source, chosen.tokens, chosen.temperature, selection.seed if chosen.temperature else 0)
-    given = offer(selection.model).name, view.trace.tokens
-    return job("writing", key, lambda: [(experiments.write, given, named)])
+    run = OwnRun(view=view)
+    key = (chosen.tokens, chosen.temperature, selection.seed if chosen.temperature else 0)
+    given = run.model, view.trace.tokens
+    return run.job("writing", key, lambda: [(experiments.write, given, named)])
 
 
 def show(step: int) -> None:

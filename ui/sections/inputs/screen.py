@@ -7,9 +7,9 @@ from attnviz.effects.input_attribution import STEPS, AttributionMethod, InputAtt
 from attnviz.effects.outcome import Outcome
 from attnviz.records import Tokens
 from ui.page.view import View
-from ui.sections.own_run import OwnRun, check_can_run
+from ui.sections.own_run import MeasuredRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import Job
+from ui.work.jobs import TELLS_PROGRESS, Job
 
 NAMES: dict[AttributionMethod, str] = {
     "gradient_times_input": "Gradient × input",
@@ -26,7 +26,7 @@ _RUNS = 1200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen(OwnRun):
+class Screen(MeasuredRun):
     """A text, and the outcome that is attributed to its tokens."""
 
     @property
@@ -46,12 +46,12 @@ class Screen(OwnRun):
 
     def attributions(self) -> Job:
         """The job that attributes the outcome by every method."""
-        return self.job("inputs", (), lambda: [(experiments.attribute, self.given, {"progress": None})])
+        return self.job("inputs", (), lambda: [(experiments.attribute, self.given, TELLS_PROGRESS)])
 
     def deletion(self, found: Sequence[InputAttribution]) -> Job:
         """The job that takes tokens away in the order of each method."""
         seed = self.view.selection.seed
-        named = {"seed": seed, "progress": None}
+        named = {"seed": seed, **TELLS_PROGRESS}
         return self.job(
             "deletion", (seed,), lambda: [(experiments.delete, (*self.given, tuple(found)), named)]
         )

@@ -9,6 +9,7 @@ from ui.page.chart import chart
 from attnviz.effects.masking import under_mask
 from attnviz.figures import draw_pattern
 from ui.components.heatmap_events import heatmap_events
+from ui.page.navigation import link_to
 from ui.page.view import View
 from ui.sections.kinds_of_attention.mask import mask_title, paint
 from ui.sections.pair import pick, pick_key
@@ -69,10 +70,8 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
     if empty := int((~masked.allowed.any(axis=1)).sum()):
         said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
     st.caption(said)
-    st.page_link(
-        "pages/token_flow.py",
+    link_to(
+        "Token flow",
         label="See the edges as lines",
-        icon=":material/arrow_forward:",
-        query_params=view.selection.to_params(),
         help="Shows this head as lines from each query to its keys, without the attention mask.",
     )

@@ -1,21 +1,17 @@
 """What the page Lens shows of a text: the jobs that compute it, and the tokens that it is about."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
 from ui.page.view import View
-from ui.sections.own_run import check_can_run
+from ui.sections.own_run import OwnRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import Job, job
+from ui.work.jobs import Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class Screen(OwnRun):
     """A text whose hidden states are looked through."""
-
-    view: View
 
     @property
     def tokens(self) -> Tokens:
@@ -34,17 +30,12 @@ class Screen:
 
     def lens(self) -> Job:
         """The job that sends every layer's states through the head."""
-        return job("lens", self.view.selection.source, lambda: [(experiments.lens, self._given, {})])
+        return self.job("lens", (), lambda: [(experiments.lens, self.given, {})])
 
     def direct(self) -> Job:
         """The job that takes the answer at the selected token apart."""
         at = self.position
-        key = self.view.selection.source, at
-        return job("direct", key, lambda: [(experiments.direct_effects, (*self._given, at), {})])
-
-    @property
-    def _given(self) -> tuple[Any, ...]:
-        return offer(self.view.selection.model).name, self.view.trace
+        return self.job("direct", (at,), lambda: [(experiments.direct_effects, (*self.given, at), {})])
 
 
 def look(view: View) -> Screen:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from attnviz.figures.collection import draw_collection, hover_texts
 from attnviz.figures.labels import label_at
-from attnviz.maps.joint_map import METHOD_NAMES
+from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.records import Role
 from attnviz.records.table import table_csv
 from ui.components.map_links import Mark, map_links

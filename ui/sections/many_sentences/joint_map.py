@@ -10,8 +10,8 @@ from attnviz.maps.joint_map import JointMap, joint_map
 from ui.choice import widgets
 from ui.choice.map_settings import JointMapSettings
 from ui.choice.selection import Selection
-from ui.page import waiting
 from ui.page.view import View
+from ui.page.waiting import is_there
 from ui.sections.many_sentences.lines import digest
 from ui.work import jobs
 
@@ -56,7 +56,11 @@ def parameters(selection: Selection) -> None:
 
 
 def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
-    """The map of the selected head, made by another process; None while it is not there."""
+    """The map of the selected head, made by another process; None while it is not there.
+
+    Raises:
+        AttnvizError: one of `ui.page.waiting.REFUSALS`.
+    """
     selection = view.selection
     settings: dict[str, Any] = {"method": selection.joint.method, "space": selection.joint.space}
     for name in _FIELDS[selection.joint.method]:
@@ -66,17 +70,16 @@ def lay_out(view: View, text: str, collection: Collection) -> Screen | None:
     def calls() -> list[jobs.Call]:
         vectors = collection.vectors(selection.head)
         scores = [collection.scores(one, selection.head) for one in range(len(collection.tokens))]
-        return [(joint_map, (*vectors, scores), settings | {"progress": None})]
+        return [(joint_map, (*vectors, scores), settings | jobs.TELLS_PROGRESS)]
 
     job = jobs.job("joint_map", key, calls)
-    if job.finished:
-        return Screen(collection=collection, head=selection.head, map=job.results[0])
-
-    waiting.show_jobs(
-        [job],
-        lambda: f"Laying out the queries and keys of {len(collection.tokens):,} sentences …",
-        lambda: "The layout of the map was stopped.",
+    if not is_there(
+        job,
+        None,
+        f"Laying out the queries and keys of {len(collection.tokens):,} sentences",
+        stopped="The layout of the map was stopped.",
         resume="Lay it out",
         key="map_act",
-    )
-    return None
+    ):
+        return None
+    return Screen(collection=collection, head=selection.head, map=job.results[0])

@@ -9,12 +9,12 @@ from attnviz.errors import InvalidTextError
 from attnviz.maps.collection import LARGEST_FILE, Collection, bundled, decoded
 from attnviz.model.catalogue import offer
 from ui.choice import state
-from ui.page import waiting
 from ui.page.view import View
+from ui.page.waiting import is_there
 from ui.session import of_session
 from ui.words.literal import literal
 from ui.work import uploads
-from ui.work.jobs import job
+from ui.work.jobs import TELLS_PROGRESS, job
 from ui.work.with_model import collect
 
 _MB = 1_000_000
@@ -136,23 +136,21 @@ def read(view: View, text: str) -> Collection | None:
             (
                 collect,
                 (offer(selection.model).name, text, selection.layer),
-                {"kind": view.kind, "progress": None},
+                {"kind": view.kind, **TELLS_PROGRESS},
             )
         ],
     )
-    if isinstance(work.error, ValueError):  # of the text or the selection: trying again would not help
-        raise work.error
-    if work.finished:
-        found: Collection = work.results[0]
-        return found
-    waiting.show_jobs(
-        [work],
-        lambda: f"The model reads {len(text.splitlines()):,} lines in a process of its own …",
-        lambda: "Reading the sentences was stopped.",
+    if not is_there(
+        work,
+        None,
+        f"The model reads {len(text.splitlines()):,} lines in a process of its own",
+        stopped="Reading the sentences was stopped.",
         resume="Read them",
         key="reading_act",
-    )
-    return None
+    ):
+        return None
+    found: Collection = work.results[0]
+    return found
 
 
 def digest(text: str) -> str:

@@ -10,6 +10,7 @@ from attnviz.maps.collection import Collection
 from attnviz.records import Axis
 from ui.choice import state
 from ui.components.token_strip import token_strip
+from ui.page.navigation import link_to
 from ui.page.view import View
 from ui.sections.many_sentences.joint_map import Screen
 from ui.words.findings import name
@@ -105,16 +106,10 @@ def sentence(view: View, screen: Screen, token: int) -> None:
         head=screen.head,
     )
     with st.container(horizontal=True):
-        for page, label, icon in (
-            ("attention.py", "Open in Attention", ":material/grid_on:"),
-            ("pages/query_key_map.py", "Open in Query-key map", ":material/scatter_plot:"),
-            ("pages/token_flow.py", "Open in Token flow", ":material/conversion_path:"),
-        ):
-            st.page_link(
+        for page in ("Attention", "Query-key map", "Token flow"):
+            link_to(
                 page,
-                label=label,
-                icon=icon,
-                query_params=there.to_params(),
-                width="content",
+                label=f"Open in {page}",
+                selection=there,
                 help="Shows this sentence there, with this query and key selected.",
             )

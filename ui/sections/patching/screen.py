@@ -13,16 +13,16 @@ from ui.choice import widgets
 from ui.choice.exchanged import exchanged
 from ui.page.view import View
 from ui.sections import outcome
-from ui.sections.own_run import OwnRun
+from ui.sections.own_run import MeasuredRun
 from ui.work import cache, experiments
-from ui.work.jobs import Call, Job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job
 
 SHARES = 2
 """Calls that the rows are shared out among, so that as many processes work on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen(OwnRun):
+class Screen(MeasuredRun):
     """Two sentences of the same number of tokens, and what is carried from the second into the first."""
 
     donor: Trace
@@ -56,7 +56,7 @@ class Screen(OwnRun):
         name, trace, chosen = self.given
 
         def calls() -> list[Call]:
-            named = {"carried": carried, "kind": view.kind, "layer": layer, "progress": None}
+            named = {"carried": carried, "kind": view.kind, "layer": layer, **TELLS_PROGRESS}
             return [
                 (
                     experiments.patch,

@@ -13,10 +13,11 @@ from attnviz.figures.numbers import percent_text, share_text
 from attnviz.heads.comparison import Comparison, compare
 from attnviz.maps.attention_map import implied_weights
 from attnviz.maps.faithfulness import chance_correlation
+from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.records import AttentionPattern, Axis, Faithfulness, LayerAttention, Projection
 from ui.page.view import View, hidden_note
 from ui.sections.compare.zoom import matrix, zoom_buttons, zoom_note
-from ui.words.findings import METHOD_NAMES, correlation_text, name
+from ui.words.findings import correlation_text, name
 from ui.words.judgement import FAIR, judge
 from ui.words.literal import literal
 from ui.work import cache

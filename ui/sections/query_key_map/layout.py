@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from attnviz.figures.projection import Side
-from attnviz.maps.layouts import aligned
+from attnviz.maps.layouts import METHOD_NAMES, aligned
 from attnviz.maps.projection import arrays, place, with_tokens
 from attnviz.records import Head, Kind, Projection
 from ui.choice.selection import Selection
@@ -14,7 +14,7 @@ from ui.page.view import View
 from ui.sections import map_settings
 from ui.words import findings as written
 from ui.work import cache
-from ui.work.jobs import Call, Job, job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job, job
 from ui.work.source import Source
 
 MOST_AT_ONCE = (
@@ -81,7 +81,7 @@ def calls(view: View, head: Head, settings: dict[str, Any]) -> list[Call]:
     """What a process of its own is asked for."""
     value = view.trace.value(*head, view.kind) if settings["values"] else None
     named = {name: one for name, one in settings.items() if name != "values"}
-    return [(place, arrays(view.trace, *head, view.kind), named | {"value": value, "progress": None})]
+    return [(place, arrays(view.trace, *head, view.kind), named | {"value": value, **TELLS_PROGRESS})]
 
 
 def turned(made: list[Projection]) -> Projection:
@@ -100,7 +100,7 @@ def wait_for(jobs: list[Job], view: View) -> None:
 def under_way(view: View) -> str:
     """What is being made, and why it takes long."""
     settings = settings_of(view.selection)
-    said = f"{written.METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
+    said = f"{METHOD_NAMES[settings['method']]} lays out {points_of(view, settings):,} points"
     if settings["method"] == "umap":
         said += f". {written.COMPILED}"
     return f"{said} …"

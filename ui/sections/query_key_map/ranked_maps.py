@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.projection import arrays
 from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
 from ui.choice import state
@@ -15,7 +16,7 @@ from ui.export.take import csv_button
 from ui.page import waiting
 from ui.page.view import View
 from ui.session import of_session
-from ui.words.findings import COMPILED, METHOD_NAMES, SPACE_NAMES
+from ui.words.findings import COMPILED, SPACE_NAMES
 from ui.work.jobs import Call, Job, job
 
 

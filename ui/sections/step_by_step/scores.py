@@ -4,13 +4,13 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.numbers import number_text, share_text
+from ui.page.navigation import link_to
 from ui.sections.step_by_step.walk import (
     TABLE_NUMBER,
     Walk,
     compare,
     goes,
     labels,
-    leads_on,
     picture,
     shown_keys,
     size,
@@ -96,7 +96,7 @@ def score_step(walk: Walk) -> None:
                 "of the pair, whatever the tokens are."
             )
         compare(np.array([made]), np.array([score]), f"the score, {number_text(made)}")
-    leads_on(walk, "pages/scaling.py", "Why divide by the root of the dimensions?")
+    link_to("Scaling", label="Why divide by the root of the dimensions?")
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1 and section 3.2.1",
         *([] if bias is None else ["the bias: Raffel et al. 2020, arXiv:1910.10683, section 2.1"]),
@@ -222,7 +222,7 @@ def softmax_step(walk: Walk) -> None:
             f"The {len(order)} strongest keys; the other {len(row) - len(order):,} share {share_text(rest)} of the weight."
         )
     compare(exponentials / total, weights, "this row of weights")
-    leads_on(walk, "pages/scaling.py", "What happens where the largest is not taken off")
+    link_to("Scaling", label="What happens where the largest is not taken off")
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1",
         "the largest taken off: Blanchard et al. 2021, arXiv:1909.03469",

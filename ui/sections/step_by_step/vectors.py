@@ -7,13 +7,13 @@ import streamlit as st
 
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text
+from ui.page.navigation import link_to
 from ui.sections.step_by_step.walk import (
     Walk,
     anatomy,
     compare,
     goes,
     labels,
-    leads_on,
     picture,
     size,
     source,
@@ -102,7 +102,7 @@ def vectors_step(walk: Walk) -> None:
     )
     st.caption(f"Lengths for {walk.label(walk.query, of='query')}: {lengths}.")
     if "position" in names:
-        leads_on(walk, "pages/positions.py", "Where the position vectors come from")
+        link_to("Positions", label="Where the position vectors come from")
     _normalised(walk, found, summed, read)
     if read is not None:
         picture(

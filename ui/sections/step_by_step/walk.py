@@ -104,13 +104,6 @@ def source(*papers: str) -> None:
     st.caption(f"{'; '.join(papers)}.")
 
 
-def leads_on(walk: Walk, page: str, label: str) -> None:
-    """A link to the page that goes into one thing, with the same pair selected."""
-    st.page_link(
-        page, label=label, icon=":material/arrow_forward:", query_params=walk.view.selection.to_params()
-    )
-
-
 def size(matrix: np.ndarray) -> str:
     """Rows and columns of a matrix, "11 × 384"."""
     return " × ".join(f"{one:,}" for one in matrix.shape)
