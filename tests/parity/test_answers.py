@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 
 import attnviz
 from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.input_attribution import attribute_inputs
 from attnviz.effects.outcome import ClassAnswer, TokenAnswer, measured
 from tests import tiny
 
@@ -143,6 +144,7 @@ class TestClasses:
         assert found.unit == "probability"
         odds = measured(model, trace, ClassAnswer(label="GOOD", against="MEH"))
         assert odds.value == pytest.approx(expected[0] - expected[2], abs=1e-4)
+        assert odds.unit == "difference of logits"
         assert_differentiable(odds, trace)
         hidden = states(trace, n=4)
         np.testing.assert_allclose(odds(hidden), [float(odds(one[None])[0]) for one in hidden], atol=1e-4)
@@ -165,11 +167,21 @@ class TestClasses:
         found = measured(model, model.trace(TEXT), ClassAnswer(label=label))
         assert found.value == pytest.approx(expected[label], rel=RTOL)
 
-    def test_a_number_is_no_class(self, tmp_path):
-        settings = {"id2label": {0: "LABEL_0"}, "problem_type": "regression"}
-        model = attnviz.load_model(str(tiny.save_with_classifier("bert", tmp_path, **settings)))
+    @pytest.mark.parametrize("against", [None, "BAD"])
+    def test_a_number_is_no_class(self, against, tmp_path):
+        folder = tiny.save_with_classifier("bert", tmp_path, problem_type="regression")
+        model = attnviz.load_model(str(folder))
         with pytest.raises(attnviz.UnsupportedArchitectureError, match="predicts numbers"):
-            measured(model, model.trace(TEXT), ClassAnswer(label="LABEL_0"))
+            measured(model, model.trace(TEXT), ClassAnswer(label="GOOD", against=against))
+
+    @pytest.mark.parametrize(("name", "read"), [("bert", 0), ("gpt2", -1)])
+    def test_attention_is_read_where_the_classifier_reads(self, name, read, classifying):
+        """BERT's reads the state of [CLS] alone, GPT-2's that of the last token."""
+        model, _ = classifying(name)
+        trace = model.trace(TEXT)
+        (found,) = attribute_inputs(model, trace, ClassAnswer(label="GOOD"), methods=["rollout"])
+        last = trace.n_layers() - 1
+        np.testing.assert_allclose(found.values, trace.rollout(last)[read], rtol=1e-5)
 
     def test_heads_switched_off(self, classifying):
         model, _ = classifying("bert")

@@ -349,3 +349,15 @@ class TestRefused:
         parts = {f"intervention.{number}.npy": b"" for number in range(5000)}
         many = packed_again(parts, 0)
         self.refused(packed_again(files | {NUMBERS: many}), "its files are not those of a bundle")
+
+
+def test_a_stream_may_be_wider_than_the_last_hidden_state(tiny_model):
+    """OPT narrows its last hidden state."""
+    opt = tiny_model("opt")
+    plain = opt.trace(TEXT)
+    d_model = plain.attention(0).output_weight.shape[2]
+    assert d_model != plain.last_hidden_state.shape[1]
+    one = ReplacedState(layer=0, states=numbers(len(plain.tokens), d_model))
+    written = bundle_of(opt, opt.trace(TEXT, interventions=[one]))
+    (read,) = read_bundle(written).trace.interventions
+    np.testing.assert_array_equal(read.states, one.states)

@@ -115,7 +115,8 @@ def test_a_model_that_does_not_write_is_refused(name, headed, tiny_model):
 
 
 @pytest.mark.parametrize(
-    "asked", [{"n_tokens": 0}, {"top": 0}, {"temperature": -1.0}, {"temperature": float("nan")}]
+    "asked",
+    [{"n_tokens": 0}, {"top": 0}, {"temperature": -1.0}, {"temperature": float("nan")}, {"seed": 2**64}],
 )
 def test_what_cannot_be_asked_for(asked, written):
     with pytest.raises(SelectionError, match=r"(were|was) asked for"):
@@ -127,3 +128,18 @@ def test_more_tokens_than_the_model_reads(written):
     assert model.max_tokens is not None
     with pytest.raises(SelectionError, match=f"reads at most {model.max_tokens}"):
         continue_text(model, TEXT, n_tokens=model.max_tokens - found.n_read + 1)
+
+
+@pytest.mark.parametrize("temperature", [1e-40, 5e-324])
+def test_a_temperature_near_0_writes_what_0_does(temperature, written):
+    model, plain = written("gpt2")
+    assert continue_text(model, TEXT, n_tokens=N, temperature=temperature).written == plain.written
+
+
+def test_a_pair_is_continued_after_its_second_sentence(written):
+    model, _ = written("gpt2")
+    pair = model.trace("the cat", "sat on it").tokens
+    found = continue_text(model, pair, n_tokens=2)
+    assert found.tokens.labels[: found.n_read] == pair.labels
+    one = continue_text(model, "the cat" + "sat on it", n_tokens=2)
+    assert found.tokens.ids.tolist() == one.tokens.ids.tolist()

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import attnviz
+from attnviz.effects import input_attribution
 from attnviz.effects.input_attribution import (
     METHODS,
     InputAttribution,
@@ -12,6 +13,7 @@ from attnviz.effects.input_attribution import (
     available_methods,
 )
 from attnviz.effects.outcome import Similarity, TokenState, measured
+from attnviz.effects.token_embeddings import EmbeddedText
 from attnviz.maths.attention_flow import attention_flow
 
 TEXT, OTHER, STATE = "the cat sat on a mat", Similarity(text="a door opened"), TokenState(position=3)
@@ -129,3 +131,37 @@ def test_flow_of_a_long_text_is_not_offered(embedded):
     assert "flow" in available_methods(trace, STATE)
     with pytest.raises(attnviz.SelectionError, match="at most 128 tokens, and the text has 152"):
         attribute_inputs(embedded, trace, OTHER, methods=["flow"])
+
+
+class TestCompleteness:
+    def test_steps_are_added_until_the_integral_is_found(self, tiny_model, monkeypatch):
+        monkeypatch.setattr(input_attribution, "STEPS", (2, 4, 64, 128))
+        modernbert = tiny_model("modernbert")
+        trace = modernbert.trace("the cat", "sat on it")
+        (few,) = attribute_inputs(modernbert, trace, OTHER, methods=["integrated_gradients"], steps=2)
+        (found,) = attribute_inputs(modernbert, trace, OTHER, methods=["integrated_gradients"])
+        assert few.steps == 2 and not few.is_complete
+        assert found.is_complete and found.steps == 64
+        text, measure = EmbeddedText(modernbert, trace), measured(modernbert, trace, OTHER)
+        with torch.inference_mode():
+            whole, nothing = text.outcomes(measure, torch.stack([text.vectors, text.baseline])).tolist()
+        assert found.difference == pytest.approx(whole - nothing, abs=1e-6)
+        assert found.values.sum() == pytest.approx(whole - nothing, abs=0.01 * abs(whole - nothing) + 1e-6)
+
+    @pytest.mark.parametrize(
+        ("sum_of_values", "gap", "complete"),
+        [(1.0, 0.009, True), (1.0, 0.02, False), (1.0, -0.02, False), (1e-7, 1e-7, True)],
+    )
+    def test_a_hundredth_of_the_difference_may_be_missing(self, sum_of_values, gap, complete):
+        values = np.array([sum_of_values, 0], dtype=np.float32)
+        found = InputAttribution(method="integrated_gradients", values=values, gap=gap)
+        assert found.is_complete is complete
+
+
+def test_rounding_is_left_out_unless_it_is_asked_for(tiny_model):
+    """ModernBERT scales every token's vector to one length, so that no product with its gradient is left."""
+    modernbert, bert = tiny_model("modernbert"), tiny_model("bert")
+    assert "gradient_times_input" not in by_method(modernbert, modernbert.trace(TEXT), OTHER)
+    asked = by_method(modernbert, modernbert.trace(TEXT), OTHER, methods=["gradient_times_input"])
+    assert "gradient_times_input" in asked
+    assert "gradient_times_input" in by_method(bert, bert.trace(TEXT), OTHER)

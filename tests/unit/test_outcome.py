@@ -29,6 +29,25 @@ def test_similarity_is_that_of_sentence_transformers(tiny_model):
     assert same.value == pytest.approx(1, abs=1e-6)
 
 
+def test_a_pair_is_compared_with_a_pair(tiny_model):
+    bert = tiny_model("bert")
+    trace = bert.trace(TEXT, "it opened .")
+    assert measured(bert, trace, Similarity(text=TEXT)).value == pytest.approx(1, abs=1e-6)
+    other = bert.trace(OTHER, "it opened .").last_hidden_state.mean(axis=0)
+    one = trace.last_hidden_state.mean(axis=0)
+    expected = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+    assert measured(bert, trace, Similarity(text=OTHER)).value == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_other_text_is_cut_however_much_the_model_reads(tiny_model):
+    t5 = tiny_model("t5")
+    assert t5.max_tokens is None
+    trace, long = t5.trace(OTHER), f"{TEXT} " * 200
+    found = measured(t5, trace, Similarity(text=long)).value
+    first = measured(t5, trace, Similarity(text=long + "opened " * 500)).value
+    assert found == first
+
+
 def test_the_state_of_a_token(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.effects.outcome import Similarity, measured
 from attnviz.effects.patching import CARRIED, PatchEffects, differing, is_shifted, patch
 from attnviz.model.interventions import ReplacedOutput, ReplacedState
 from attnviz.model.states import hidden_states
@@ -112,3 +113,33 @@ def test_places_that_are_not_there(bert, tiny_model):
     bitnet = tiny_model("bitnet")
     with pytest.raises(attnviz.SelectionError, match="does not know its W_O"):
         patch(bitnet, bitnet.trace("the cat"), bitnet.trace("the mat"), outcome, carried="attention")
+
+
+@pytest.mark.parametrize(
+    ("unit", "base", "donor", "there"),
+    [
+        ("probability", 3e-7, 8e-6, True),  # 27 times as likely, and both are rare
+        ("probability", 0.5, 0.50001, False),
+        ("cosine", 3e-7, 8e-6, False),  # rounding
+        ("cosine", 0.5, 0.5001, True),
+    ],
+)
+def test_what_counts_as_a_difference_of_outcomes(unit, base, donor, there):
+    found = PatchEffects(
+        kind="encoder",
+        carried="layer",
+        layer=None,
+        unit=unit,
+        base=base,
+        donor=donor,
+        outcomes=np.zeros((1, 1), dtype=np.float32),
+    )
+    assert found.has_difference is there
+    assert np.isfinite(found.shares).all() == there
+
+
+def test_the_unit_is_that_of_what_is_measured(bert):
+    receiver, donor = bert.trace(TEXT), bert.trace(OTHER)
+    found = patch(bert, receiver, donor, measured(bert, receiver, Similarity(text=OTHER)))
+    assert found.unit == "cosine"
+    assert found.joined(found).unit == "cosine"

@@ -6,7 +6,7 @@ import torch
 
 import attnviz
 from attnviz.effects.outcome import Similarity, TokenState, measured
-from attnviz.effects.token_embeddings import BASELINES, EmbeddedText
+from attnviz.effects.token_embeddings import BASELINES, EmbeddedText, removable
 from attnviz.effects.token_removal import outcomes_without
 from attnviz.model.interventions import MaskedKeys, ScaledOutput
 
@@ -111,3 +111,16 @@ def test_the_model_is_as_it_was(tiny_model):
     )
     assert all(one.grad is None for one in bert.network.parameters())
     assert attnviz.verify(bert, bert.trace(TEXT)).passed
+
+
+@pytest.mark.parametrize(("text", "masked"), [("the cat [MASK] on a mat", ()), (TEXT, (3,))])
+def test_a_mask_stays(tiny_model, text, masked):
+    """It stands for no word already; a baseline in its place would take the blank away that is filled in."""
+    bert = tiny_model("bert")
+    trace = bert.trace(text, masked=masked)
+    assert trace.tokens.labels[3] == "[MASK]"
+    assert removable(bert, trace.tokens).tolist() == [False, True, True, False, True, True, True, False]
+    found = outcomes_without(bert, trace, OTHER, np.eye(len(trace.tokens), dtype=bool))
+    base = measured(bert, trace, OTHER).value
+    changed = np.abs(found - base) > TOLERANCE
+    assert changed.tolist() == removable(bert, trace.tokens).tolist()

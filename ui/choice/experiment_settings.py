@@ -91,7 +91,7 @@ class GenerationSettings:
             2,
             step=0.1,
             title="Temperature",
-            help="Draws each token with the random seed, ; a higher temperature makes the probabilities more even, 0 writes the "
+            help="Draws each token with the random seed; a higher temperature makes the probabilities more even, 0 writes the "
             "most likely token.",
         ),
     ] = 0.0
