@@ -32,7 +32,7 @@ with errors.explained():
         left, right = st.columns([3, 1], gap="medium")
         with left:
             grid(screen, effects)
-            st.caption(literal(note(screen, effects)))
+            st.caption(literal(note(effects)))
         with right:
             ranking(screen, effects)
             link_to("Attention", label=f"See the attention of {view.selection.place.words}")

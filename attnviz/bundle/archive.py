@@ -71,6 +71,11 @@ def read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def read_arrays(numbers: bytes) -> dict[str, np.ndarray]:
+    """The arrays in a bundle's file of numbers, by name; `attnviz.bundle.reading` checks their axes.
+
+    Raises:
+        BundleError: another file is among them, or one is no array of float32 or bool, or is damaged.
+    """
     with open_zip(numbers) as archive:
         others = set(archive.namelist()) - _ARRAY_FILES
         require(

@@ -8,5 +8,13 @@ DAMAGED = (
 
 
 def require(holds: bool, found: str) -> None:
+    """Refuses the file unless this holds.
+
+    Args:
+        found: what is wrong with the file otherwise, in a sentence.
+
+    Raises:
+        BundleError: it does not hold.
+    """
     if not holds:
         raise BundleError(DAMAGED.format(found))

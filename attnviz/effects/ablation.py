@@ -9,7 +9,7 @@ masked heads; mean ablation as in Wang et al. 2022, "Interpretability in the Wil
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
 Ablation = Literal["zero", "mean"]
-ABLATIONS: tuple[Ablation, ...] = get_args(Ablation)
 
 Means = Mapping[Kind, Float[np.ndarray, "layer head d_value"]]
 """Mean output of every head, by kind of attention; see `head_means`."""

@@ -3,7 +3,7 @@
 One concept: the removal of tokens, all variants in a few passes.
 """
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -24,8 +24,6 @@ TokenRemoval = Literal["token_replaced", "keys_masked"]
 """``token_replaced``: the baseline, such as the padding token, stands in the token's place, and nothing is left of the token.
 ``keys_masked``: no query of any head and layer sees the token's key, as if it were padding. Its own
 hidden state is still computed, and still counts where an outcome reads it, as the mean over all tokens does."""
-
-TOKEN_REMOVALS: tuple[TokenRemoval, ...] = get_args(TokenRemoval)
 
 
 def outcomes_without(

@@ -163,7 +163,7 @@ def draw_graph(
         customdata=[float(one[8]) for one in tips],
         hovertemplate=f"%{{text}}<br>weight %{{customdata:{HOVER_NUMBER}}}<extra></extra>",
     )
-    nodes, labels = _nodes(pattern, edges, query_at, key_at, (query, key), palette)
+    nodes, labels = _nodes(pattern, query_at, key_at, (query, key), palette)
     side = {"visible": False, "range": [-_REACH, _REACH], "fixedrange": True}
     return figure_of(
         [arrows, nodes],
@@ -223,7 +223,6 @@ def _arrow(start: np.ndarray, end: np.ndarray, *, loop: float) -> tuple[str, np.
 
 def _nodes(
     pattern: AttentionPattern,
-    edges: Edges,
     query_at: dict[int, np.ndarray],
     key_at: dict[int, np.ndarray],
     picked: tuple[int, int | None],

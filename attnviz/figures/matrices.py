@@ -99,7 +99,9 @@ def draw_matrix(
     )
 
 
-def largest_of_blocks(cells: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def largest_of_blocks(
+    cells: Float[np.ndarray, "row column"], rows: int, columns: int
+) -> Float[np.ndarray, "row_block column_block"]:
     """The number of each block that is farthest from 0."""
     if rows == columns == 1:
         return cells

@@ -1,7 +1,7 @@
 """Position vectors: how similar any two are, and their path in the plane."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
 from attnviz.figures.numbers import HOVER_NUMBER
@@ -145,7 +145,7 @@ def tone_limit(table: Float[np.ndarray, "position d_model"]) -> float:
     return float(np.quantile(np.abs(table), 0.99)) or float(np.abs(table).max(initial=0.0)) or 1.0
 
 
-def spaced(count: int, most: int = MOST_POSITIONS) -> np.ndarray:
+def spaced(count: int, most: int = MOST_POSITIONS) -> Int[np.ndarray, " shown"]:
     """All rows, or ``most`` of them evenly spaced, including the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 

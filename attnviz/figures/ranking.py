@@ -19,8 +19,11 @@ def draw_ranking(
     """The `MOST_BARS` keys that a query gives most weight, strongest first.
 
     Args:
-        query: position of the query's token; it must be among the pattern's rows.
+        query: position of the query's token.
         picked_key: position of the selected key, whose bar is outlined.
+
+    Raises:
+        ValueError: the query is not among the pattern's rows.
     """
     palette = THEMES[theme]
     index = pattern.queries.index(query)

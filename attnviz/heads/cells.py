@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 
 from attnviz.records import Axis, Kind, Measure, arrange
 
@@ -62,7 +62,9 @@ def on_both_axes(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " entry"], 
     return rows, columns
 
 
-def ratio(above: np.ndarray, below: np.ndarray, *, otherwise: float = np.nan) -> np.ndarray:
+def ratio(
+    above: Real[np.ndarray, "*axes"], below: Real[np.ndarray, "*#axes"], *, otherwise: float = np.nan
+) -> Float[np.ndarray, "*axes"]:
     """The quotient, or a given value where the divisor is 0."""
     full = np.full(above.shape, otherwise, dtype=np.float32)
     quotient: np.ndarray = np.divide(above, below, out=full, where=below > 0, casting="same_kind")

@@ -76,6 +76,9 @@ def divergences(
     Rows are divided by their sum over the shown keys. For a long text evenly spaced rows are compared, as many as
     ``most_compared`` allows; rows that see no shown key in some head are left out.
 
+    Raises:
+        ShapeError: no row sees a shown key in every head.
+
     Source: Clark et al. 2019 (arXiv:1906.04341), section 6: the sum over the tokens of JS(H_i(x), H_j(x));
     here their mean, so that texts of any length can be compared.
     """

@@ -82,6 +82,9 @@ def rollout(layers: Iterable[Float[np.ndarray, "query key"]]) -> Float[np.ndarra
     Args:
         layers: weights averaged over the heads, from the lowest layer upwards.
 
+    Raises:
+        ValueError: there is no layer.
+
     Source: Abnar and Zuidema 2020, "Quantifying Attention Flow in Transformers" (arXiv:2005.00928),
     section 3: it assumes that half of each layer is its weights and half the residual connection,
     ``A = 0.5 W + 0.5 I``, and multiplies a later layer on the left. W_V, W_O, norms and feed-forward networks do not

@@ -183,12 +183,12 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
             norm.register_forward_hook(normalise)
         with torch.inference_mode():
             network(**model.inputs(trace.tokens, trace.target_tokens))
-    parts: dict[Role, LinearMap] = {}
+    projections: dict[Role, LinearMap] = {}
     inputs: dict[Role, np.ndarray] = {}
     recorded_vectors: dict[Role, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}
-    for part, vectors in recorded_vectors.items():
+    for role, vectors in recorded_vectors.items():
         if (found := _projection_of(vectors, listening.before)) is not None:
-            inputs[part], parts[part] = found
+            inputs[role], projections[role] = found
     first = trace.attention(0, first_kind)
     found_first = (
         _projection_of(one, listening.before_first) for one in (first.query, first.key, first.value)
@@ -206,7 +206,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
         leads_to_first_layer=_leads_to(read, start, listening.before_first),
         hidden=inputs.get("query"),
         sources=inputs.get("key", inputs.get("value")),
-        projections=parts,
+        projections=projections,
         output=output,
         output_weight=output_weight,
         output_bias=output_bias,
@@ -265,7 +265,9 @@ def _output(
     return _rows(made), joining.weight, joining.bias
 
 
-def normalisation_of(module: nn.Module, given: np.ndarray, made: np.ndarray) -> Normalisation | None:
+def normalisation_of(
+    module: nn.Module, given: Float[np.ndarray, "token d_model"], made: Float[np.ndarray, "token d_model"]
+) -> Normalisation | None:
     """The normalisation that a module computes, identified by its output; None where no formula gives that output."""
     weight = module.get_parameter("weight").detach().float().cpu().numpy()
     bias = getattr(module, "bias", None)

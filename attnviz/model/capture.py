@@ -99,13 +99,19 @@ class Recording:
         return self._begins is not None and self.order.n_layers >= self._begins
 
     def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """As `split_mask`. All layers get the same mask, so the mask is split and kept once."""
+        """As `split_mask`, for a mask [batch, 1 or head, query, key]. All layers get the same mask, so the mask is split and kept once."""
         if id(mask) not in self._masks:
             self._masks[id(mask)] = (mask, *split_mask(mask))  # keeping the mask keeps its id unique
         return self._masks[id(mask)][1:]
 
     def changed(self, module: nn.Module, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor | None:
-        """The mask of the current call, after the interventions."""
+        """The mask of the current call, [batch, 1 or head, query, key], after the interventions.
+
+        Args:
+            query: [batch, head, query, d_head].
+            key: [batch, kv_head, key, d_head].
+            allowed: the mask before them; None where every key is allowed.
+        """
         kind, layer = self.order.upcoming(module)
         left = self.changes.allowed(kind, layer, (query.shape[1], query.shape[2], key.shape[2]))
         if left is None:
@@ -123,6 +129,7 @@ class Recording:
         allowed: Tensor | None,
         bias: Tensor | None,
     ) -> None:
+        """Takes in the next call of the pass, with the axes of `attnviz_attention`; a batch of one where calls are kept."""
         kind, layer = self.order.next(module)
         self.modules.append(module)
         if not self._keeps:
@@ -298,6 +305,8 @@ def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:
 
 def split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """The cells that a mask allows, and the bias it adds to the scores; each None where the mask has no such effect.
+
+    All are [batch, 1 or head, query, key].
 
     transformers writes "not allowed" as the dtype's lowest number; numbers near it count as not allowed too.
     """

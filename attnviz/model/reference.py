@@ -89,11 +89,13 @@ class ReferencePass:
             _pass.reset(token)
 
     def attended(self, module: nn.Module, call: dict[str, Any]) -> None:
+        """Tells of an attention call; ``call`` has the other fields of a `ReferenceCall`."""
         kind, layer = self._order.next(module)
         self._joined = None
         self._on_attention(ReferenceCall(kind=kind, layer=layer, **call))
 
     def joined(self, output: Tensor) -> None:
+        """Tells of the output of a layer's W_O, [..., token, d_model], the first time after its attention call."""
         place = self._order.last
         if place is not None and place != self._joined:  # the first time after this attention call
             self._joined = place
@@ -112,6 +114,15 @@ def family_attention(
     **terms: Any,
 ) -> tuple[Tensor, Tensor]:
     """The family's own eager attention with all its arguments, reported to the current pass.
+
+    Args:
+        query: [batch, head, query, d_head].
+        key, value: [batch, kv_head, key, d_head].
+        attention_mask: [batch, 1 or head, query, key].
+        terms: what else the family passes.
+
+    Returns:
+        [batch, query, head, d_value], and the weights [batch, head, query, key].
 
     Raises:
         UnsupportedArchitectureError: the family's module has no ``eager_attention_forward``.

@@ -52,6 +52,7 @@ class NotedStates(Changes):
         return len(self.states["layer"])
 
     def changed_states(self, where: Place, kind: Kind, layer: int, states: torch.Tensor) -> torch.Tensor:
+        """The same states, [1, token, d_model], which are noted."""
         self.states[where][kind, layer] = states[0].float().cpu().numpy().copy()
         return states
 

@@ -68,7 +68,7 @@ def test_the_tokens_and_the_attention_of_transformers(offered, generated):
         atol=2e-5,
     )
     said = unescaped(headline(at))
-    assert said.startswith("**Step 3 writes ") and f"({100 * probabilities[2].max():.0f}%)" in said
+    assert said.startswith("**Step 3 writes ") and f"({100 * probabilities[2].max():.1f}%)" in said
     table = at.table[0].value
     np.testing.assert_allclose(
         [float(one) for one in table["probability"]], np.sort(probabilities[2])[::-1][:5], rtol=0.01

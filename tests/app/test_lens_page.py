@@ -52,7 +52,7 @@ def test_what_the_heads_add_sums_to_the_length(states):
     length = np.linalg.norm(states[-1, 7])
     assert f"sum to the length of the last hidden state, {length:.3g}" in unescaped(captions(at))
     assert np.shape(component(at, "lens_heads")["cells"]) == (6, 12)
-    assert "adds most to the last hidden state of “it”" in unescaped(
+    assert "has the largest direct effect on the last hidden state of “it”" in unescaped(
         " ".join(one.value for one in at.markdown)
     )
 
@@ -90,7 +90,9 @@ def test_with_a_head_the_answers_of_transformers(name, offered):
     np.testing.assert_allclose(numbers(drawn["z"])[-1], probabilities.max(dim=-1).values.numpy(), rtol=2e-4)
     if name == "bert":  # of GPT-2 labels are decoded
         assert drawn["hovertext"][-1][3].strip("\u2068\u2069") == likeliest[3]
-    assert "the model answers" in unescaped(headline(at))
+    where = "At" if name == "bert" else "After"  # in the token's place, or next
+    assert unescaped(headline(at)).startswith(f"**{where} “")
+    assert "the model predicts" in unescaped(headline(at))
 
 
 def test_an_opened_bundle_is_explained(door_bundle):

@@ -358,6 +358,5 @@ def test_a_stream_may_be_wider_than_the_last_hidden_state(tiny_model):
     d_model = plain.attention(0).output_weight.shape[2]
     assert d_model != plain.last_hidden_state.shape[1]
     one = ReplacedState(layer=0, states=numbers(len(plain.tokens), d_model))
-    written = bundle_of(opt, opt.trace(TEXT, interventions=[one]))
-    (read,) = read_bundle(written).trace.interventions
+    (read,) = read_bundle(written(opt, TEXT, None, [one])).trace.interventions
     np.testing.assert_array_equal(read.states, one.states)

@@ -1,5 +1,7 @@
 """Deletion curves: their ends, their areas written out, and how often chance is inside its own band."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import attnviz
 from attnviz.effects.deletion import deletion_curves
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
 from attnviz.effects.outcome import Similarity, TokenState
-from attnviz.effects.token_removal import TOKEN_REMOVALS, outcomes_without
+from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 
 TEXT, OTHER = "I was watching the door when it opened", Similarity(text="the cat sat on a mat")
 TOLERANCE = 2e-5  # float32, rows of a batch summed in another order than one alone
@@ -22,7 +24,7 @@ def is_in(tokens, positions):
     return np.isin(np.arange(len(tokens)), positions)
 
 
-@pytest.mark.parametrize("removal", TOKEN_REMOVALS)
+@pytest.mark.parametrize("removal", get_args(TokenRemoval))
 @pytest.mark.parametrize("outcome", [OTHER, TokenState(position=4)])
 @pytest.mark.parametrize("name", ["bert", "llama"])
 def test_every_point_is_a_run_of_its_own(tiny_model, name, outcome, removal):

@@ -8,6 +8,8 @@ from ui.choice.lessons import lesson_for
 from ui.page.view import View
 from ui.words.literal import literal
 
+_MOST_WORDS = 4
+
 
 def offer(page: str, view: View) -> None:
     """A button below the heading; none where the page has no such example, or shows it."""
@@ -31,7 +33,7 @@ def offer(page: str, view: View) -> None:
     )
 
 
-def _beginning(text: str, most: int = 4) -> str:
+def _beginning(text: str) -> str:
     """The first words of a sentence."""
     words = text.split()
-    return " ".join(words[:most]) + (" …" if len(words) > most else "")
+    return " ".join(words[:_MOST_WORDS]) + (" …" if len(words) > _MOST_WORDS else "")

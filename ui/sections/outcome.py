@@ -37,18 +37,13 @@ _NAMES: dict[OutcomeKind, str] = {
 
 
 def outcome_of(view: View) -> Outcome:
-    """The outcome that is chosen, its token within the text; until one is, the similarity with an exchanged word.
+    """The outcome that is chosen; the similarity with the sentence in which one word is exchanged until one is.
 
     Raises:
         SelectionError: the link asks for an outcome that there is not.
     """
     written = view.selection.outcome.outcome
-    if not written:
-        return Similarity(text=exchanged(view.selection.text))
-    outcome = outcome_from(written)
-    if isinstance(outcome, TokenState | TokenAnswer):  # of a text that may have become shorter
-        return replace(outcome, position=min(outcome.position, len(view.trace.last_tokens) - 1))
-    return outcome
+    return outcome_from(written) if written else Similarity(text=exchanged(view.selection.text))
 
 
 def change(outcome: Outcome, tokens: Tokens, before: float, after: float) -> str:
@@ -96,12 +91,10 @@ def controls(view: View, outcome: Outcome) -> None:
             f"At token (0–{last})",
             0,
             last,
-            value=outcome.position,
+            value=(at := min(outcome.position, last)),  # the text may have become shorter
             width=150,
             help="Measures the outcome at this token, counted from 0.",
-            **tie(
-                "outcome_position", outcome.position, lambda at: state.change(outcome=str(_at(outcome, at)))
-            ),
+            **tie("outcome_position", at, lambda at: state.change(outcome=str(_at(outcome, at)))),
         )
     match outcome:
         case Similarity(text=other):

@@ -44,13 +44,13 @@ def texts(**values: str) -> dict[str, Any]:
     return values if LOG_TEXTS == "yes" else {}
 
 
-def begin(level: int = logging.INFO) -> logging.Formatter:
+def begin() -> logging.Formatter:
     """From now on events are written to the standard error; what all other lines should be formatted with."""
     line, handler = Line(), logging.StreamHandler(sys.stderr)
     handler.setFormatter(line)
     logging.getLogger().addHandler(handler)
     logging.captureWarnings(True)
-    _log.setLevel(level)
+    _log.setLevel(logging.INFO)
     return line
 
 

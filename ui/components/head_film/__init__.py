@@ -7,7 +7,6 @@ did not compute.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -25,8 +24,6 @@ MOST_CELLS = 64
 _MOST_FIRST = 10
 _SHARE_BELOW = 0.99
 _MIDDLE = 32  # of the scale, whose ends are 0 and 64
-
-Letter = Literal["x", "q", "k", "v", "o"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,11 +27,9 @@ def head_grid(
     theme: ThemeName,
     pictures: Sequence[Sequence[bytes]] | None = None,
     numbers: Float[np.ndarray, "layer head"] | None = None,
-    span: tuple[float, float] | None = None,
     signed: bool = False,
     marks: Sequence[Sequence[str]] | None = None,
     dimmed: Bool[np.ndarray, "layer head"] | None = None,
-    height: int = 660,
     key: str = "head_grid",
 ) -> None:
     """Draws the grid; ``on_pick`` is called with the layer and head of a cell that is clicked.
@@ -40,13 +38,11 @@ def head_grid(
         texts: what the line below the grid says of each head, layer by layer.
         name: what the grid shows, for those who do not see it.
         pictures: a PNG of each head, layer by layer.
-        numbers: a number of each head in place of a picture; NaN where there is none.
-        span: numbers at the two ends of the colours; from 0, or the smallest if that is less, to the largest by
-            default.
+        numbers: a number of each head in place of a picture; NaN where there is none. The colours go from 0, or the
+            smallest if that is less, to the largest.
         signed: whether the numbers are differences: the colours then go from one tone through the background at 0 to another.
         marks: a few letters in the corner of each head's picture or square.
         dimmed: True for heads that are drawn faintly; they can be selected like the others.
-        height: most that the grid takes, px, while its cells stay large enough to be hit.
         key: of the component; one for each grid on a page.
     """
     n_layer, n_head = len(texts), len(texts[0])
@@ -68,7 +64,6 @@ def head_grid(
         "name": name,
         "cells": cells,
         "picked": picked,
-        "height": height,
         "font": FONT,
         "fontSize": SMALL_FONT_SIZE,
         "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
@@ -80,14 +75,13 @@ def head_grid(
             encoded = [[b64encode(one).decode() for one in row] for row in pictures]
             _mount(key=f"{key}_pictures", data={"grid": key, "pictures": encoded})
         if numbers is not None:
-            data["legend"] = _colour(cells, numbers, span, theme, signed=signed)
+            data["legend"] = _colour(cells, numbers, theme, signed=signed)
         _mount(key=key, data=data, on_pick_change=takes_cell(key, n_layer, n_head, on_pick))
 
 
 def _colour(
     cells: list[list[dict[str, object]]],
     numbers: Float[np.ndarray, "layer head"],
-    span: tuple[float, float] | None,
     theme: ThemeName,
     *,
     signed: bool,
@@ -97,7 +91,6 @@ def _colour(
     low, high = float(known.min(initial=0.0)), float(known.max(initial=0.0))
     if signed:
         low, high = -max(-low, high), max(-low, high)
-    low, high = span or (low, high)
     middle = 0.5 if signed else 0.0
     shares = np.nan_to_num((numbers.astype(np.float64) - low) / ((high - low) or 1.0), nan=middle).clip(0, 1)
     flat = colours_at(shares.ravel(), theme, signed=signed)

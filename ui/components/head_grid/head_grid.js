@@ -6,13 +6,14 @@ const GAP = 3, LEGEND = 34; // px
 const ROOMY = 46; // px a cell needs for a mark above its number in the middle
 const SMALLEST = 32, LARGEST = 76; // px a cell is wide and high
 const FAINT = 0.2; // opacity
+const MOST_HEIGHT = 660; // px that the grid takes at most, while its cells stay large enough to be hit
 const SHARE_OF_WINDOW = 0.76; // what the grid takes of the window's height at most
 
 const pictures = (window.attnvizPictures ??= new Map()); // grid -> its newest pictures
 
 function sideOfCell(data, width) {
   const [nLayers, nHeads] = [data.cells.length, data.cells[0].length];
-  const height = Math.min(data.height, SHARE_OF_WINDOW * window.innerHeight) - TOP - (data.legend ? LEGEND : 0);
+  const height = Math.min(MOST_HEIGHT, SHARE_OF_WINDOW * window.innerHeight) - TOP - (data.legend ? LEGEND : 0);
   const side = Math.min((width - LEFT - RIGHT) / nHeads, height / nLayers) - GAP;
   return Math.floor(Math.max(SMALLEST, Math.min(LARGEST, side)));
 }

@@ -12,6 +12,7 @@ from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from ui.components import colours, register
 from ui.components.sent import takes_cell
 
+_KEY = "map_grid"
 _mount = register("map_grid", "svg", "html", "grid", "renew")
 _FINEST = 255
 """Steps from one side of a map to the other: a third of a pixel on a large screen, and a byte each."""
@@ -46,7 +47,6 @@ def map_grid(
     picked: tuple[int, int],
     on_pick: Callable[[int, int], None],
     theme: ThemeName,
-    key: str = "map_grid",
 ) -> None:
     """Draws the grid; ``on_pick`` is called with the layer and head of a map that is clicked.
 
@@ -59,17 +59,17 @@ def map_grid(
     n_layer, n_head = len(maps), len(maps[0])
 
     shown = order or [(layer, head) for layer in range(n_layer) for head in range(n_head)]
-    with st.container(gap=None, key=f"{key}_room"):
+    with st.container(gap=None, key=f"{_KEY}_room"):
         # A message for each layer: Streamlit sends what the browser has already only by its hash, so that neither
         # a selection nor another layer's maps send these once more. In tuples: it looks into every list for a dataframe,
         # which is a seventh of the grid's time.
         for layer, of_layer in enumerate(maps):
             points = tuple("" if one.points is None else _packed(one.points) for one in of_layer)
-            _mount(key=f"{key}_{layer}", data={"grid": key, "layer": layer, "points": points})
+            _mount(key=f"{_KEY}_{layer}", data={"grid": _KEY, "layer": layer, "points": points})
         _mount(
-            key=key,
+            key=_KEY,
             data={
-                "grid": key,
+                "grid": _KEY,
                 "name": name,
                 "columns": n_head,
                 "axes": order is None,
@@ -79,7 +79,7 @@ def map_grid(
                 "fontSize": SMALL_FONT_SIZE,
                 "colours": colours(theme, "background", "text", "quiet", "edge", "picked", "query", "key"),
             },
-            on_pick_change=takes_cell(key, n_layer, n_head, on_pick),
+            on_pick_change=takes_cell(_KEY, n_layer, n_head, on_pick),
         )
 
 

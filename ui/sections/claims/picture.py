@@ -2,6 +2,7 @@
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.figures.claims import draw_heads
 from ui.page.chart import chart
@@ -23,13 +24,11 @@ def heads_say(holds: np.ndarray) -> str:
     return f"{word}: {int(holds.sum())} of {holds.size} heads"
 
 
-def figure(
-    view: View, key: str, numbers: np.ndarray, what: str, *, span: tuple[float, float] = (0.0, 1.0)
-) -> None:
-    """One number of every head."""
+def figure(view: View, key: str, numbers: Float[np.ndarray, "layer head"], what: str) -> None:
+    """One number of every head, from 0 to 1."""
     picked = view.selection.place
     chart(
-        draw_heads(numbers, what=what, picked=picked, span=span, theme=view.theme),
+        draw_heads(numbers, what=what, picked=picked, theme=view.theme),
         key=f"claim_{key}",
         alt=f"{what}, one point for each head; layer {picked[0]}, head {picked[1]}: {numbers[picked]:.3f}",
     )

@@ -97,7 +97,7 @@ def ranking(screen: Screen, found: HeadEffects) -> None:
     )
 
 
-def note(screen: Screen, found: HeadEffects) -> str:
+def note(found: HeadEffects) -> str:
     """What the numbers are relative to, and what they do not mean."""
     return (
         f"Each number is the outcome without the head minus the outcome of the unchanged run, {number_text(found.base)}; "

@@ -6,8 +6,6 @@ from ui.choice import widgets
 from ui.page.view import View
 from ui.sections.many_sentences import joint_map, lines
 
-_TINT_NAMES = {"token": "Frequent tokens", "norm": "Length of vector", "special": "Special or not"}
-
 
 def controls(view: View) -> None:
     """How the map is made and coloured, and the token that is highlighted."""
