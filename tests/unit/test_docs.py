@@ -30,6 +30,12 @@ def misquoted(text: str) -> list[str]:
     ]
 
 
+def unquoted(text: str) -> list[str]:
+    """Steps without a line of code."""
+    steps = re.split(r"^## (?=\d)", text, flags=re.MULTILINE)[1:]
+    return [one.partition("\n")[0] for one in steps if not QUOTE.search(one)]
+
+
 def missing(text: str) -> list[str]:
     """Files and folders that are named and are not there."""
     return [name for name in FILE.findall(text) if not (ROOT / name).exists()]
@@ -37,7 +43,9 @@ def missing(text: str) -> list[str]:
 
 def test_every_line_of_code_in_the_maths_is_there():
     text = (ROOT / "docs" / "maths.md").read_text(encoding="utf-8")
-    assert len(QUOTE.findall(text)) >= 9  # those of steps 1 to 7
+    assert unquoted(text) == ["16. Checked"]  # which says how all others are
+    assert len(QUOTE.findall(text)) == 19  # some steps have two
+    assert [line for line in text.splitlines() if "` in `" in line and not QUOTE.fullmatch(line)] == []
     assert misquoted(text) == []
 
 
@@ -80,6 +88,7 @@ def test_every_choice_says_what_it_does():
 
 def test_checks_can_fail():
     assert misquoted("`no such line` in `attnviz/errors.py`") == ["no such line"]
+    assert unquoted("# All\n## 1. One\n`a` in `b`\n## 2. Two\nwords") == ["2. Two"]
     assert missing("`attnviz/nothing.py` and `attnviz/errors.py`") == ["attnviz/nothing.py"]
     assert rows_of_pages("| page | what it answers |\n|---|---|\n| One | Why? |\n\n| no | row |") == ["One"]
 
