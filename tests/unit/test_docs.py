@@ -1,7 +1,8 @@
-"""What docs/ says of the code is there: every file, and every line that is quoted."""
+"""What docs/, README and the changelog say of the code is there: every file, every name, and every line that is quoted."""
 
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -12,10 +13,14 @@ from ui.page.navigation import PAGES
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 QUOTE = re.compile(r"^`(?P<line>[^`]+)` in `(?P<file>[^`]+)`$", re.MULTILINE)
-FILE = re.compile(r"`((?:attnviz|ui|pages|tests|docs)/[\w/.]*|app\.py)`")
+FOLDERS = "attnviz", "ui", "pages", "tests", "benchmarks", "deploy", "locked", "docs"
+FILE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w/.-]*|app\.py|attention\.py)`")
+NAME = re.compile(r"\battnviz(?:\.[A-Za-z_]\w*)+")
 
 
 DOCS = [
+    "README.md",
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))),
 ]
@@ -41,6 +46,19 @@ def missing(text: str) -> list[str]:
     return [name for name in FILE.findall(text) if not (ROOT / name).exists()]
 
 
+def unknown(text: str) -> list[str]:
+    """Dotted names of attnviz that are neither a module nor something in one."""
+    return [name for name in NAME.findall(text) if not is_known(name)]
+
+
+def is_known(name: str) -> bool:
+    try:
+        resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
 def test_every_line_of_code_in_the_maths_is_there():
     text = (ROOT / "docs" / "maths.md").read_text(encoding="utf-8")
     assert unquoted(text) == ["16. Checked"]  # which says how all others are
@@ -53,6 +71,12 @@ def test_every_line_of_code_in_the_maths_is_there():
 def test_every_file_that_is_named_is_there(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert missing(text) == []
+
+
+@pytest.mark.parametrize("name", DOCS)
+def test_every_name_of_attnviz_is_there(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert unknown(text) == []
 
 
 def test_a_journey_passes_ten_files_at_most():
@@ -90,6 +114,13 @@ def test_checks_can_fail():
     assert misquoted("`no such line` in `attnviz/errors.py`") == ["no such line"]
     assert unquoted("# All\n## 1. One\n`a` in `b`\n## 2. Two\nwords") == ["2. Two"]
     assert missing("`attnviz/nothing.py` and `attnviz/errors.py`") == ["attnviz/nothing.py"]
+    for folder in FOLDERS:
+        assert (ROOT / folder).is_dir()
+        assert missing(f"`{folder}/no-thing.py`") == [f"{folder}/no-thing.py"]
+    assert unknown("attnviz.errors, attnviz.Trace.no_method and `attnviz.nothing`") == [
+        "attnviz.Trace.no_method",
+        "attnviz.nothing",
+    ]
     assert rows_of_pages("| page | what it answers |\n|---|---|\n| One | Why? |\n\n| no | row |") == ["One"]
 
 
