@@ -6,6 +6,7 @@ from pkgutil import resolve_name
 
 import pytest
 
+from attnviz import cli
 from ui.choice import parameters
 from ui.choice.selection import FIELDS
 from ui.page.navigation import PAGES
@@ -97,6 +98,22 @@ def test_readme_the_menu_and_the_files_are_the_same_pages():
     assert sorted(rows_of_pages(readme)) == sorted(page.name for page in PAGES)
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")}
     assert {page.file for page in PAGES} == files | {"attention.py"}
+
+
+def test_readme_has_every_command():
+    commands = {line.split()[1] for line in README.splitlines() if re.match(r"attnviz \w+ ", line)}
+    (parsers,) = cli._parser()._subparsers._group_actions
+    assert commands == set(parsers.choices)
+
+
+def test_readme_has_every_variable():
+    code = [
+        path.read_text(encoding="utf-8")
+        for folder in ("attnviz", "ui", "deploy")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    read = set(re.findall(r"\bATTNVIZ_[A-Z_]+", "".join(code)))
+    assert read <= set(re.findall(r"^\| `(ATTNVIZ_\w+)` \|", README, flags=re.MULTILINE))
 
 
 def test_the_table_of_links_has_every_choice():
