@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.bundle.writing import NUMBERS, PROVENANCE
-from tests.app.screen import open_page, until_drawn
+from tests.app.screen import open_bundle, open_page, until_drawn
 from tests.app.test_odd_bundles import odd_on_a_page
 from tests.fuzz.conftest import assert_shown
 from tests.odd_bundles import odd
@@ -62,9 +62,7 @@ def changed(draw: st.DrawFn, data: bytes) -> bytes:
 def test_as_a_bundle(data, bundles, tally):
     kind = data.draw(st.sampled_from(["bytes", *bundles]))
     file = data.draw(st.binary(max_size=2000) if kind == "bytes" else changed(bundles[kind]))
-    at = open_page(data.draw(st.sampled_from(PAGES)).file, iterations=250)
-    [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]
-    uploader.set_value(("any.zip", file, "application/zip")).run()
+    at = open_bundle(open_page(data.draw(st.sampled_from(PAGES)).file, iterations=250), file)
     assert_shown(at)
     tally("uploaded bundles")
 
