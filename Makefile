@@ -37,7 +37,7 @@ serve: $(INSTALLED) ## Start attnviz for many people: a process for each core be
 	@exec $(BIN)/python -m deploy.serve --address $(ADDRESS) --port $(PORT) --processes $(PROCESSES)
 
 image: $(MADE) ## Build the container's image with Docker or Podman (MODELS=bert-base-uncased,...)
-	@$(BIN)/python deploy/image.py MODELS=$(MODELS)
+	@$(BIN)/python -m deploy.image MODELS=$(MODELS)
 
 image-test: $(INSTALLED_DEV) chromium ## Build the image with a tiny model inside, and try it: not root, read-only, without a network
 	$(BIN)/python -m pytest tests/image -p no:xdist
@@ -75,7 +75,7 @@ chromium: $(INSTALLED_DEV) ## Find a Chromium, or install one
 	@$(BIN)/python tests/browser/find_chromium.py
 
 nginx: $(MADE) ## Find nginx, or install it
-	@$(BIN)/python deploy/find_nginx.py
+	@$(BIN)/python -m deploy.find_nginx
 
 bench: $(INSTALLED_BENCH) chromium ## Measure against the budgets, and beside BertViz
 	$(BIN)/python -m benchmarks

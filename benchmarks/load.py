@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from benchmarks.sentences import SUBJECTS
 from tests.browser.conftest import running_server
 from tests.served import served
 from tests.visitor import Visitor, visit
@@ -25,7 +26,6 @@ from ui.page.navigation import PAGES
 
 PAUSE = 5.0
 """Seconds from one change of a visitor to the next."""
-SUBJECTS = ["cat", "dog", "man", "girl", "bird", "king", "child", "nurse", "judge", "clerk", "guard", "monk"]
 PLACES = ["door", "gate", "book", "window", "river"]
 
 

@@ -13,10 +13,10 @@ import attnviz
 from attnviz.figures import draw_heatmap
 from attnviz.model.catalogue import EMBEDDED
 from benchmarks.measurement import Measurement
+from benchmarks.sentences import SUBJECTS
 from tests.browser.conftest import LAUNCH, running_server
 from tests.browser.find_chromium import chromium_path
 
-SUBJECTS = ["cat", "dog", "man", "girl", "bird", "king", "child", "nurse", "judge", "clerk", "guard", "monk"]
 # From the moment the button is let go until the drawn axis shows the new sentence's token.
 CLICK_UNTIL_DRAWN = """
 (label) => {

@@ -5,14 +5,14 @@ One concept: the path of nginx.
 
 import os
 import shutil
-import subprocess
 import sys
+
+from deploy import apt
 
 VARIABLE = "ATTNVIZ_NGINX"
 """Environment variable with the path of the nginx to use, before any other."""
 SYSTEM = "/usr/sbin:/usr/local/sbin"
 """Where Debian has it, which is not on the PATH of everybody."""
-APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300")
 REMEDY = (
     "nginx is needed to serve with several processes, and none was found. Install it (`apt-get install nginx-light` on Debian, "
     f"`brew install nginx` on macOS), or name it: {VARIABLE}=/path/to/nginx."
@@ -42,10 +42,9 @@ def main() -> int:
         try:
             path = nginx_path()
         except NginxNotFoundError:
-            if os.geteuid() != 0 or not shutil.which("apt-get"):
+            if not apt.can_install():
                 raise
-            for command in (["update"], ["install", "--no-install-recommends", "-y", "nginx-light"]):
-                subprocess.run([*APT, *command], stdout=sys.stderr, check=False)
+            apt.install("nginx-light", check=False)
             path = nginx_path()
     except NginxNotFoundError as error:
         print(error, file=sys.stderr)

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy import apt
+
 ROOT = Path(__file__).parents[1]
 IMAGE = "attnviz"
 BASE = "localhost/attnviz-base"
 """The base image that is made here where none can be pulled."""
 SUITE = "bookworm"
-APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300")
 RUN_OPTIONS: tuple[tuple[str, ...], ...] = (
     (),
     ("--runtime", "runc", "--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"),
@@ -88,8 +89,8 @@ def find_engine() -> Engine:
         if asked.returncode == 0 and "Cannot connect" not in asked.stderr + asked.stdout:
             return Engine(command)
         found[command] = (asked.stderr.strip() or asked.stdout.strip()).splitlines()[-1]
-    if found["podman"] == "not installed" and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install("podman", "runc", "crun")
+    if found["podman"] == "not installed" and apt.can_install():
+        apt.install("podman", "runc", "crun")
         return find_engine()
     raise NoEngineError(NOTHING.format(found="; ".join(f"{one}: {why}" for one, why in found.items())))
 
@@ -115,13 +116,13 @@ def base_image(engine: Engine) -> str:
     if pulled.returncode == 0:
         return usual
     said = pulled.stderr.strip().splitlines()[-1]
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if not apt.can_install():
         raise NoEngineError(
             f"{usual} cannot be pulled ({said}). Name a base image: BASE_IMAGE=... make image"
         )
     print(f"{usual} cannot be pulled ({said}); a base is made of Debian's packages.", flush=True)
     if shutil.which("debootstrap") is None:
-        _install("debootstrap")
+        apt.install("debootstrap")
     with tempfile.TemporaryDirectory() as folder:
         included = "--include=python3,python3-venv,ca-certificates"
         _run("debootstrap", "--variant=minbase", included, SUITE, folder)
@@ -188,11 +189,6 @@ def _write_pip_configuration(path: str) -> list[str]:
         written.write(file)
     # An index is a folder whose pages link to files beside it.
     return sorted({str(Path(one).parent) if one.endswith("/simple") else one for one in local})
-
-
-def _install(*packages: str) -> None:
-    _run(*APT, "update")
-    _run(*APT, "install", "--no-install-recommends", "-y", *packages)
 
 
 def _run(*command: str) -> None:

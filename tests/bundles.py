@@ -1,10 +1,16 @@
-"""A view as a bundle holds it, for tests of writing, reading and comparing bundles."""
+"""A view as a bundle holds it, and the files in a bundle, for tests of writing, reading and comparing bundles."""
 
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 import attnviz
-from attnviz.bundle.writing import Bundle
+from attnviz.bundle.writing import NUMBERS, PROVENANCE, Bundle
 from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis, Kind
@@ -26,3 +32,41 @@ def bundle_of(model: Model, trace: Trace, *, kind: Kind | None = None, **changes
         weights_sha256=model.weights_sha256,
     )
     return replace(made, **changes)
+
+
+def files_of(packed: bytes) -> dict[str, bytes]:
+    """What is in a zip, by file name."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed_again(files: Mapping[str, bytes], compression: int | None = None) -> bytes:
+    """A zip of these files, compressed as a bundle's are unless it is said how."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        for name, content in files.items():
+            kind = zipfile.ZIP_STORED if name == NUMBERS else zipfile.ZIP_DEFLATED
+            target.writestr(name, content, compress_type=kind if compression is None else compression)
+    return archive.getvalue()
+
+
+def with_arrays(
+    packed: bytes,
+    change: Callable[[dict[str, np.ndarray]], object],
+    save: Callable[..., object] = np.savez,
+) -> bytes:
+    """The bundle with changed numbers; ``change`` is called with the arrays by name."""
+    files = files_of(packed)
+    arrays = dict(np.load(io.BytesIO(files[NUMBERS])))
+    change(arrays)
+    file = io.BytesIO()
+    save(file, **arrays)
+    return packed_again(files | {NUMBERS: file.getvalue()})
+
+
+def with_document(packed: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    """The bundle with a changed provenance; ``change`` is called with the parsed JSON."""
+    files = files_of(packed)
+    document = json.loads(files[PROVENANCE])
+    change(document)
+    return packed_again(files | {PROVENANCE: json.dumps(document).encode()})

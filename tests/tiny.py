@@ -13,12 +13,15 @@ from typing import Any
 import torch
 import transformers as tf
 
+from attnviz.model.loading import Model
+from attnviz.model.trace import Trace
 from tests.tiny_tokenizers import VOCABULARY, tokenizer
 
 ENCODER_LAYERS, DECODER_LAYERS = 3, 4
 HEADS, D_HEAD = 2, 5
 D_MODEL, D_INNER = HEADS * D_HEAD, 17
 LIMIT = 37  # positions
+TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
 WEIGHT_STD = 0.4
 STEEP_STD = 0.2
 """For families with a d_model of 60, whose scores would reach 170 and be rounded by 1e-5."""
@@ -329,6 +332,11 @@ def save(family: Family, folder: Path, *, seed: int = 0) -> Path:
     build(family, seed=seed).save_pretrained(folder)
     tokenizer(family.tokenizer).save_pretrained(folder)
     return folder
+
+
+def trace_of(model: Model, family: Family, **changed: Any) -> Trace:
+    """Of the text that these models are tried with, and of the second one where there is a decoder for it."""
+    return model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None, **changed)
 
 
 def save_with_head(name: str, folder: Path) -> Path:

@@ -1,6 +1,7 @@
 """What all tests of pages have in common."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -9,7 +10,7 @@ from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from ui.page import downloads
-from ui.work import cache, head_cache, with_model
+from ui.work import cache, head_cache, jobs, with_model
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,18 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
 def _on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """AppTest of Streamlit 1.67 has no address of its visitor."""
     monkeypatch.setattr(downloads, "_address", lambda: "127.0.0.1")
+
+
+@pytest.fixture
+def offer_to_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+    """Offers the model in a folder, to the processes that compute too: the next ones know of it, and those after the test do not."""
+
+    def offer(folder: Path) -> None:
+        monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+        jobs.end()
+
+    yield offer
+    jobs.end()
 
 
 @pytest.fixture(autouse=True, scope="session")

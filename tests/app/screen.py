@@ -32,6 +32,12 @@ def open_page(page: str = "attention.py", **params: object) -> AppTest:
     return at
 
 
+def open_bundle(at: AppTest, data: bytes, name: str = "door.zip", timeout: float | None = None) -> AppTest:
+    """Opens a file in the sidebar."""
+    [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]
+    return uploader.set_value((name, data, "application/zip")).run(timeout=timeout)
+
+
 def type_text(at: AppTest, text: str, second: str | None = None) -> AppTest:
     """Types a sentence and presses the button of its form."""
     at.text_area(key="field_text").set_value(text)

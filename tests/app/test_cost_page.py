@@ -10,6 +10,7 @@ from tests.app.screen import (
     errors,
     figure,
     numbers,
+    open_bundle,
     open_page,
     shown,
     unescaped,
@@ -119,8 +120,7 @@ def test_other_kinds(family, kind, said, checkpoint, monkeypatch):
 
 
 def test_a_bundle_has_no_limit_to_show(door_bundle):
-    at = open_page(PAGE)
-    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    at = open_bundle(open_page(PAGE), door_bundle)
     assert_no_exception(at)
     assert "A bundle does not say how long a text its model reads." in words(at)
     assert list(rows(at)) == ["11", "1,000", "10,000", "100,000", "1,000,000"]

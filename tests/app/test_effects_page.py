@@ -131,13 +131,6 @@ def test_an_outcome_that_there_is_not_is_explained(outcome):
     assert errors(at) and "asked for" in errors(at)[0]
 
 
-def test_an_opened_bundle_is_explained(door_bundle):
-    at = open_page(PAGE)
-    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
-    assert_no_exception(at)
-    assert "cannot be run again with changes" in errors(at)[0]
-
-
 def test_a_head_is_picked_everywhere():
     at = until_drawn(open_page(PAGE, layer=3, head=1))
     assert component(at, "effects_grid")["picked"] == [3, 1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.app.hostile import TEXT, TOKENS, save_hostile_bert
-from tests.app.screen import DOOR, assert_no_exception, component, errors, open_page
+from tests.app.screen import DOOR, assert_no_exception, component, errors, open_bundle, open_page
 from tests.numpy_attention import output, weights
 
 PAGE = "pages/step_by_step.py"
@@ -110,8 +110,7 @@ def test_a_long_text_is_whole_in_its_sums(embedded):
 
 
 def test_a_bundle_begins_with_the_query(door_bundle):
-    at = open_page(PAGE)
-    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    at = open_bundle(open_page(PAGE), door_bundle)
     assert_no_exception(at)
     drawn = component(at, "head_film")
     assert drawn["first"] == 1

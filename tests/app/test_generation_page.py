@@ -18,7 +18,6 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui.work import jobs
 
 PAGE = "pages/generation.py"
 TEXT = "the cat sat when"
@@ -30,11 +29,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def offered(folder, monkeypatch):
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-    jobs.end()  # the next process knows of it
-    yield
-    jobs.end()
+def offered(folder, offer_to_workers):
+    offer_to_workers(folder)
 
 
 @pytest.fixture(scope="module")

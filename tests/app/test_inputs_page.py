@@ -223,13 +223,6 @@ def test_of_a_state_one_method_fewer():
     assert "of 3 methods" in headline(at)
 
 
-def test_an_opened_bundle_is_explained(door_bundle):
-    at = open_page(PAGE)
-    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
-    assert_no_exception(at)
-    assert "cannot be run again with changes" in errors(at)[0]
-
-
 @pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])
 def test_an_outcome_that_there_is_not_is_explained(outcome):
     at = until_drawn(open_page(PAGE, outcome=outcome))

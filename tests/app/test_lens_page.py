@@ -20,7 +20,6 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui.work import jobs
 
 PAGE = "pages/lens.py"
 
@@ -57,23 +56,10 @@ def test_what_the_heads_add_sums_to_the_length(states):
     )
 
 
-@pytest.fixture
-def offered(tmp_path, monkeypatch):
-    """Offers a tiny model with a language head, to the processes that compute too."""
-
-    def offer(name):
-        folder = tiny.save_with_head(name, tmp_path / name)
-        monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-        jobs.end()  # the next process knows of it
-        return folder
-
-    yield offer
-    jobs.end()
-
-
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_with_a_head_the_answers_of_transformers(name, offered):
-    folder = offered(name)
+def test_with_a_head_the_answers_of_transformers(name, tmp_path, offer_to_workers):
+    folder = tiny.save_with_head(name, tmp_path / name)
+    offer_to_workers(folder)
     text = "the cat sat when it opened"
     whole = tiny.WITH_HEAD[name].from_pretrained(folder, attn_implementation="eager").eval()
     tokenizer = tf.AutoTokenizer.from_pretrained(folder)
@@ -93,10 +79,3 @@ def test_with_a_head_the_answers_of_transformers(name, offered):
     where = "At" if name == "bert" else "After"  # in the token's place, or next
     assert unescaped(headline(at)).startswith(f"**{where} “")
     assert "the model predicts" in unescaped(headline(at))
-
-
-def test_an_opened_bundle_is_explained(door_bundle):
-    at = open_page(PAGE)
-    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
-    assert_no_exception(at)
-    assert "cannot be run again with changes" in errors(at)[0]

@@ -20,7 +20,6 @@ from tests.app.screen import (
 )
 from ui.page.navigation import PAGES
 from ui.words.literal import literal
-from ui.work import jobs
 
 # How each token would read if it were taken for markup and not for text.
 MARKUP = re.compile(
@@ -94,13 +93,10 @@ def test_words_do_not_take_a_token_for_markup(offered, page):
 
 
 @pytest.mark.parametrize("page", ["pages/effects.py", "pages/lens.py"])
-def test_words_of_experiments_do_not_take_a_token_for_markup(offered, page):
-    jobs.end()  # the next process knows of the model
+def test_words_of_experiments_do_not_take_a_token_for_markup(folder, offer_to_workers, page):
+    offer_to_workers(folder)
     asked = {"text": TEXT, "query": 3, "outcome": "state:3"}
-    try:
-        assert_words_are_literal(until_drawn(open_page(page, model="hostile", layer=2, **asked)), TOKENS[1])
-    finally:
-        jobs.end()
+    assert_words_are_literal(until_drawn(open_page(page, model="hostile", layer=2, **asked)), TOKENS[1])
 
 
 @pytest.mark.parametrize("position", range(len(TOKENS)), ids=TOKENS)

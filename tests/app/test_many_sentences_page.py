@@ -205,19 +205,17 @@ def test_every_control_says_what_it_does():
 
 
 @pytest.mark.parametrize(("family", "kind"), [("llama", "decoder"), ("t5", "encoder")])
-def test_other_families(family, kind, checkpoint, monkeypatch):
+def test_other_families(family, kind, checkpoint, offer_to_workers):
     folder = checkpoint(family)
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-    jobs.end()  # the next process knows of it
+    offer_to_workers(folder)
     at = open_lines("a cat sat\nthe door", model=folder.name, kind=kind, text="a cat")
     assert errors(at) == []
     assert "2 sentences" in said_first(at)
 
 
-def test_cross_attention_is_refused(checkpoint, monkeypatch):
+def test_cross_attention_is_refused(checkpoint, offer_to_workers):
     folder = checkpoint("t5")
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-    jobs.end()  # the next process knows of it
+    offer_to_workers(folder)
     at = open_lines("a cat sat", model=folder.name, kind="cross", text="a cat", second="the mat")
     assert [one.split(". ")[-1] for one in errors(at)] == ["Select encoder attention."]
     assert "Try again" not in [one.label for one in at.button]  # which would not help

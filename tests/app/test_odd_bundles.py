@@ -5,7 +5,7 @@ The kinds that once did; `tests/fuzz` goes through all of `tests.odd_bundles`.
 
 import pytest
 
-from tests.app.screen import errors, open_page, unescaped
+from tests.app.screen import errors, open_bundle, open_page, unescaped
 from tests.odd_bundles import long, odd
 from ui.page.navigation import PAGES
 
@@ -36,8 +36,7 @@ def odd_on_a_page(page, bundles):
     at = open_page(page)
     wrong = {}
     for name, data in bundles.items():
-        [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]
-        uploader.set_value(("odd.zip", data, "application/zip")).run(timeout=300)
+        open_bundle(at, data, timeout=300)
         if at.exception:
             wrong[name] = [f"{one.message} {one.stack_trace[-3:]}" for one in at.exception]
             at = open_page(page)

@@ -62,10 +62,3 @@ def test_the_same_sentence_has_no_difference():
     at = until_drawn(open_page(PAGE, patch_text=DOOR))
     assert_no_exception(at)
     assert "no difference to carry over" in unescaped(headline(at))
-
-
-def test_an_opened_bundle_is_explained(door_bundle):
-    at = open_page(PAGE)
-    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
-    assert_no_exception(at)
-    assert "cannot be run again with changes" in errors(at)[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.figures.numbers import number_text
-from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_page, unescaped
+from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_bundle, open_page, unescaped
 from ui.page.navigation import page_named
 
 PAGE = "pages/step_by_step.py"
@@ -380,8 +380,7 @@ def test_a_step_says_what_goes_in_and_comes_out():
 
 @pytest.mark.parametrize("step", range(1, 9))
 def test_a_bundle_has_the_steps_that_need_no_model(step, door_bundle):
-    at = open_page(PAGE)
-    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    at = open_bundle(open_page(PAGE), door_bundle)
     at.button_group(key="field_step").set_value(step).run()
     assert_no_exception(at)
     assert at.subheader[0].value.startswith(f"{step}. ")

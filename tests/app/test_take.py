@@ -24,6 +24,7 @@ from tests.app.screen import (
     matrix,
     notices,
     numbers,
+    open_bundle,
     open_page,
     picked,
     shown,
@@ -68,10 +69,6 @@ def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, 
     assert_no_exception(at)
     assert meanings or page.name in ("Many sentences", "Generation")  # which the bundled model has nothing on
     assert [key for key, said in meanings.items() if not said] == []
-
-
-def open_bundle(at, data, name="door.zip"):
-    return at.file_uploader[0].set_value((name, data, "application/zip")).run()
 
 
 def captions(at):

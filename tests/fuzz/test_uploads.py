@@ -1,16 +1,15 @@
 """Any bytes as a file: a bundle or lines, or one sentence why not, and the page goes on."""
 
-import io
 import json
-import zipfile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.bundle.writing import NUMBERS, PROVENANCE
-from tests.app.screen import open_page, until_drawn
+from tests.app.screen import open_bundle, open_page, until_drawn
 from tests.app.test_odd_bundles import odd_on_a_page
+from tests.bundles import files_of, packed_again
 from tests.fuzz.conftest import assert_shown
 from tests.odd_bundles import odd
 from ui.page.navigation import PAGES
@@ -31,40 +30,29 @@ def bundles() -> dict[str, bytes]:
     return odd()
 
 
-def packed(files: dict[str, bytes]) -> bytes:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as target:
-        for name, content in files.items():
-            target.writestr(name, content)
-    return archive.getvalue()
-
-
 @st.composite
 def changed(draw: st.DrawFn, data: bytes) -> bytes:
     """A bundle in which something else stands in the place of a part, under valid checksums."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
+    files = files_of(data)
     if draw(st.booleans()):
         numbers = bytearray(files[NUMBERS])
         for place, mask in draw(st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 255)), max_size=4)):
             numbers[place % len(numbers)] ^= mask
-        return packed(files | {NUMBERS: bytes(numbers)})
+        return packed_again(files | {NUMBERS: bytes(numbers)})
     document = json.loads(files[PROVENANCE])
     place, name = document, draw(st.sampled_from(sorted(document)))
     while isinstance(place[name], dict | list) and place[name] and draw(st.booleans()):
         place = place[name]
         name = draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
     place[name] = draw(json_values)
-    return packed(files | {PROVENANCE: json.dumps(document).encode()})
+    return packed_again(files | {PROVENANCE: json.dumps(document).encode()})
 
 
 @given(data=st.data())
 def test_as_a_bundle(data, bundles, tally):
     kind = data.draw(st.sampled_from(["bytes", *bundles]))
     file = data.draw(st.binary(max_size=2000) if kind == "bytes" else changed(bundles[kind]))
-    at = open_page(data.draw(st.sampled_from(PAGES)).file, iterations=250)
-    [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]
-    uploader.set_value(("any.zip", file, "application/zip")).run()
+    at = open_bundle(open_page(data.draw(st.sampled_from(PAGES)).file, iterations=250), file)
     assert_shown(at)
     tally("uploaded bundles")
 

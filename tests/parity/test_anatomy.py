@@ -9,8 +9,8 @@ import torch
 import attnviz
 from attnviz.model.anatomy import anatomy
 from tests import tiny, tiny_tokenizers
+from tests.tiny import SECOND_TEXT, TEXT, trace_of
 
-TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
 TOLERANCE = 1e-4  # float32: sums of up to 30 products of values of about 10; a wrong head or axis is off by 1
 
 # Families whose queries and keys are the linear map's own. The others turn them by their positions after the map
@@ -26,10 +26,6 @@ PLAIN = {
 }
 MISSING = {"opt": {"query"}, "deepseek-v3": {"query", "key", "value"}}
 INGREDIENTS = PLAIN | {name: {"token", "segment"} for name in ("gte", "jina-embeddings-v3", "nomic-bert")}
-
-
-def trace_of(model, family):
-    return model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None)
 
 
 @pytest.mark.parametrize("family", tiny.TEXT_FAMILIES.values(), ids=list(tiny.TEXT_FAMILIES))

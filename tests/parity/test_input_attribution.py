@@ -16,8 +16,8 @@ from attnviz.effects.outcome import Similarity, TokenState, measured
 from attnviz.effects.token_embeddings import EmbeddedText
 from attnviz.effects.token_removal import outcomes_without
 from tests import tiny
+from tests.tiny import SECOND_TEXT, trace_of
 
-TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
 OTHER = Similarity(text="the cat sat")
 # float32: states of up to 30, gradients of up to 200, summed in another order
 TOLERANCE = 1e-4
@@ -32,11 +32,7 @@ def by_name(family):
     return family.name
 
 
-def read(model, family, **changed):
-    return model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None, **changed)
-
-
-def own_similarity(family, states, other):
+def own_similarity(states, other):
     """The similarity, written out, of a batch of states with a text's last hidden state."""
     mean, theirs = states.mean(dim=1), torch.tensor(other).mean(dim=0)
     return functional.cosine_similarity(mean, theirs[None], dim=1)
@@ -56,14 +52,14 @@ def own_gradient(folder, family, trace, other):
         inputs["decoder_input_ids"] = torch.tensor(trace.target_tokens.ids)[None]
     states = network(**inputs).last_hidden_state
     np.testing.assert_allclose(states[0].detach(), trace.last_hidden_state, atol=TOLERANCE)
-    (gradient,) = torch.autograd.grad(own_similarity(family, states, other).sum(), vectors)
+    (gradient,) = torch.autograd.grad(own_similarity(states, other).sum(), vectors)
     return (gradient * vectors).sum(dim=-1)[0].detach().numpy()
 
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
 def test_gradient_times_input_is_that_of_transformers(family, tiny_model, checkpoint):
     model = tiny_model(family.name)
-    trace = read(model, family)
+    trace = trace_of(model, family)
     other = model.trace(OTHER.text, SECOND_TEXT if family.is_encoder_decoder else None).last_hidden_state
     (found,) = attribute_inputs(model, trace, OTHER, methods=["gradient_times_input"])
     expected = own_gradient(checkpoint(family.name), family, trace, other)
@@ -76,7 +72,7 @@ def test_gradient_times_input_is_that_of_transformers(family, tiny_model, checkp
 def test_on_its_own_vectors_the_text_is_the_text(family, tiny_model):
     """After attnviz has verified it, so that nothing that a family kept of a pass without gradients is in the way."""
     model = tiny_model(family.name)
-    trace = read(model, family)
+    trace = trace_of(model, family)
     assert attnviz.verify(model, trace).passed
     text = EmbeddedText(model, trace)
     states = text.states(torch.stack([text.vectors, text.baseline]).requires_grad_())
@@ -89,13 +85,13 @@ def test_on_its_own_vectors_the_text_is_the_text(family, tiny_model):
 def test_all_words_replaced_by_the_mask_token_are_the_masked_text(family, tiny_model):
     """`Model.trace` changes ids, attnviz's removal changes vectors: position ids and factors have to be the same."""
     model = tiny_model(family.name)
-    trace = read(model, family)
+    trace = trace_of(model, family)
     if model.mask_label is None:
         with pytest.raises(attnviz.SelectionError, match="'mask' was asked for"):
             EmbeddedText(model, trace, "mask")
         return
     words = np.flatnonzero(~trace.tokens.is_special)
-    masked = read(model, family, masked=words.tolist())
+    masked = trace_of(model, family, masked=words.tolist())
     expected = measured(model, trace, OTHER)(torch.tensor(masked.last_hidden_state)[None])
     removed = np.isin(np.arange(len(trace.tokens)), words)[None]
     found = outcomes_without(model, trace, OTHER, removed, baseline="mask")
@@ -107,7 +103,7 @@ def test_all_words_replaced_by_the_mask_token_are_the_masked_text(family, tiny_m
 def test_gap_of_integrated_gradients(family, tiny_model):
     """It is what the sum says, shrinks with the steps, and no token that is kept gets any."""
     model = tiny_model(family.name)
-    trace = read(model, family)
+    trace = trace_of(model, family)
     found = [
         attribute_inputs(model, trace, OTHER, methods=["integrated_gradients"], steps=steps)[0]
         for steps in (4, 256)
@@ -128,7 +124,7 @@ def test_gap_of_integrated_gradients(family, tiny_model):
 def test_masked_keys_are_padding(family, tiny_model, checkpoint):
     """Leaving a token out equals a run of transformers' own with an attention mask, as for a padding token."""
     model = tiny_model(family.name)
-    trace = read(model, family)
+    trace = trace_of(model, family)
     network = AutoModel.from_pretrained(checkpoint(family.name), attn_implementation="eager").eval()
     n_token = len(trace.tokens)
     measure = measured(model, trace, OTHER)
@@ -146,7 +142,7 @@ def test_masked_keys_are_padding(family, tiny_model, checkpoint):
 @pytest.mark.parametrize("name", ["bart", "t5"])
 def test_masked_keys_of_an_encoder_are_masked_across_too(name, tiny_model, checkpoint):
     family, model = tiny.TEXT_FAMILIES[name], tiny_model(name)
-    trace = read(model, family)
+    trace = trace_of(model, family)
     network = AutoModel.from_pretrained(checkpoint(name), attn_implementation="eager").eval()
     measure = measured(model, trace, OTHER)
     (found,) = attribute_inputs(model, trace, OTHER, methods=["keys_masked"])
@@ -162,7 +158,7 @@ def test_masked_keys_of_an_encoder_are_masked_across_too(name, tiny_model, check
 @pytest.mark.parametrize("family", ALL, ids=by_name)
 def test_every_method_that_is_there_gives_a_number_for_every_token(family, tiny_model):
     model = tiny_model(family.name)
-    trace = read(model, family)
+    trace = trace_of(model, family)
     last = TokenState(position=len(trace.tokens if trace.target_tokens is None else trace.target_tokens) - 1)
     for outcome in (OTHER, last):
         methods = available_methods(trace, outcome)

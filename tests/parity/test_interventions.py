@@ -17,8 +17,8 @@ from attnviz.model.interventions import (
 from attnviz.model.variants import states_of_variants
 from tests import tiny
 from tests.parity.test_output_weights import FAMILIES, PROJECTIONS
+from tests.tiny import trace_of
 
-TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
 OTHER, OTHER_SECOND = "the cat sat when opened", "a door ."
 # float32: rows of a batch are summed in another order than one alone, and the sizes of states are up to 10.
 TOLERANCE = 1e-4
@@ -27,10 +27,6 @@ ALL = list(tiny.TEXT_FAMILIES.values())
 
 def by_name(family):
     return family.name
-
-
-def read(model, family, **changed):
-    return model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None, **changed)
 
 
 def read_other(model, family):
@@ -44,7 +40,7 @@ def put_out(model, family, kind, layer, interventions):
     handle = model.network.get_submodule(path).register_forward_hook(
         lambda _, __, output: noted.append(output.reshape(-1, output.shape[-1]).clone())
     )
-    trace = read(model, family, interventions=interventions)
+    trace = trace_of(model, family, interventions=interventions)
     handle.remove()
     return trace, noted[layer if len(noted) > 1 else 0].numpy()  # ALBERT has one for all layers
 
@@ -86,7 +82,7 @@ def test_an_attention_output_carried_over(family, tiny_model):
 def test_the_residual_stream_of_another_text_gives_the_other_text(family, tiny_model):
     """All of it, after any layer: what follows is a function of it alone. None of it: nothing has changed."""
     model = tiny_model(family.name)
-    plain, other = read(model, family), read_other(model, family)
+    plain, other = trace_of(model, family), read_other(model, family)
     if family.is_encoder_decoder:
         stream = [("encoder", layer) for layer in range(family.n_layers["encoder"])]
         stream += [("decoder", layer) for layer in range(family.n_layers["decoder"])]
@@ -100,13 +96,13 @@ def test_the_residual_stream_of_another_text_gives_the_other_text(family, tiny_m
     noted = states_after_layers(model, other)
     for places in stream:
         carried = [ReplacedState(states=noted[kind, layer], kind=kind, layer=layer) for kind, layer in places]
-        changed = read(model, family, interventions=carried)
+        changed = trace_of(model, family, interventions=carried)
         np.testing.assert_allclose(changed.last_hidden_state, other.last_hidden_state, atol=TOLERANCE)
         none = [
             ReplacedState(states=noted[kind, layer], kind=kind, layer=layer, positions=())
             for kind, layer in places
         ]
-        unchanged = read(model, family, interventions=none)
+        unchanged = trace_of(model, family, interventions=none)
         np.testing.assert_array_equal(unchanged.last_hidden_state, plain.last_hidden_state)
 
 
@@ -119,7 +115,7 @@ def states_after_layers(model, trace):
 @pytest.mark.parametrize("family", ALL, ids=by_name)
 def test_variants_of_a_batch_equal_one_at_a_time(family, tiny_model):
     model = tiny_model(family.name)
-    plain = read(model, family)
+    plain = trace_of(model, family)
     variants = []
     for kind, n_layer in family.n_layers.items():
         n_query, n_key = len(plain.query_tokens(kind)), len(plain.key_tokens(kind))
@@ -141,7 +137,7 @@ def test_variants_of_a_batch_equal_one_at_a_time(family, tiny_model):
     for places, states in states_of_variants(model, plain, variants):
         together[list(places)] = states.numpy()
     for variant, states in zip(variants, together, strict=True):
-        alone = read(model, family, interventions=variant).last_hidden_state
+        alone = trace_of(model, family, interventions=variant).last_hidden_state
         np.testing.assert_allclose(states, alone, atol=TOLERANCE, rtol=TOLERANCE)
     moved = np.abs(together - plain.last_hidden_state).max(axis=(1, 2))
     assert moved[-1] < TOLERANCE and (moved[:-1] > 10 * TOLERANCE).mean() > 0.5
@@ -152,7 +148,7 @@ def test_after_all_of_it_the_models_are_as_they_were(tiny_model):
     for name in ("bert", "albert", "gpt2", "bart", "t5"):
         family, model = tiny.TEXT_FAMILIES[name], tiny_model(name)
         fresh = tiny.build(family)
-        trace = read(model, family)
+        trace = trace_of(model, family)
         with torch.inference_mode():
             expected = fresh(**model.inputs(trace.tokens, trace.target_tokens)).last_hidden_state[0]
         np.testing.assert_allclose(trace.last_hidden_state, expected, atol=TOLERANCE)

@@ -11,11 +11,11 @@ import torch
 from transformers import AutoModel
 
 from tests import tiny
+from tests.tiny import trace_of
 
 # float32: sums of up to 30 x 8 products of values of about 10; a wrong head or axis is off by 1.
 TOLERANCE = 1e-4
 
-TEXT, SECOND_TEXT = "I was watching the door", "it opened ."
 
 _BART = {
     "encoder": "encoder.layers.{}.self_attn.out_proj",
@@ -71,10 +71,6 @@ PROJECTIONS = {
 }
 # BitNet's projection is of the normalised outputs of the heads (SubLN), so no sum over heads gives what it puts out.
 FAMILIES = [family for family in tiny.TEXT_FAMILIES.values() if family.name != "bitnet"]
-
-
-def trace_of(model, family):
-    return model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None)
 
 
 @pytest.fixture(scope="module")

@@ -85,13 +85,3 @@ async def still_answers(visitor: Visitor) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_end_in_no_exception(server, page):
     assert run(attack(server, page.address, PER_PAGE, seed=PAGES.index(page))) == []
-
-
-def test_to_empty_all_caches_has_no_effect(server):
-    async def clear_and_click() -> None:
-        async with visit(server) as visitor:
-            await visitor.settle()
-            await visitor.send_raw(BackMsg(clear_cache=True).SerializeToString())
-            await still_answers(visitor)
-
-    run(clear_and_click())

@@ -257,7 +257,7 @@ def imports_before_ui(root: Path) -> list[str]:
     """The import statements of all screens that stand before their first one of `ui`."""
     found = []
     for name, tree in modules(root):
-        if name == "app" or name.startswith("pages."):
+        if name in ("app", "attention") or within(name, "pages"):
             statements = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
             of_ui = [any(within(imported, "ui") for imported in imports(one)) for one in statements]
             found += [ast.unparse(one) for one in statements[: of_ui.index(True)]]

@@ -22,7 +22,7 @@ from attnviz.errors import BundleError
 from attnviz.figures import draw_pattern
 from attnviz.records import Axis
 from attnviz.records.table import matrix_csv
-from tests.bundles import bundle_of
+from tests.bundles import bundle_of, files_of, packed_again, with_arrays, with_document
 
 pytestmark = pytest.mark.slow
 
@@ -48,38 +48,6 @@ def door(embedded, door_trace):
 @pytest.fixture(scope="session")
 def packed(door):
     return write_bundle(door)
-
-
-def files_of(packed):
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def packed_again(files, compression=None):
-    """A zip of these files; the page and CSV are left out of what matters, so they may be anything."""
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as target:
-        for name, content in files.items():
-            kind = zipfile.ZIP_STORED if name == NUMBERS else zipfile.ZIP_DEFLATED
-            target.writestr(name, content, compress_type=kind if compression is None else compression)
-    return archive.getvalue()
-
-
-def with_document(packed, change):
-    """The bundle with a changed provenance; ``change`` is called with the parsed JSON."""
-    files = files_of(packed)
-    document = json.loads(files[PROVENANCE])
-    change(document)
-    return packed_again(files | {PROVENANCE: json.dumps(document).encode()})
-
-
-def with_arrays(packed, change, save=np.savez):
-    files = files_of(packed)
-    arrays = dict(np.load(io.BytesIO(files[NUMBERS])))
-    change(arrays)
-    file = io.BytesIO()
-    save(file, **arrays)
-    return packed_again(files | {NUMBERS: file.getvalue()})
 
 
 def with_npy(packed, name, content):

@@ -8,8 +8,8 @@ from attnviz.bundle.bounds import MOST_ROLLOUT, MOST_WEIGHTS, MOST_WEIGHTS_OF_A_
 from attnviz.bundle.reading import read_bundle
 from attnviz.bundle.writing import LARGEST_BUNDLE
 from attnviz.errors import BundleError
+from tests.bundles import with_document
 from tests.odd_bundles import bundle, long, odd, trace
-from tests.unit.test_bundle import with_document
 
 
 class TestWork:

@@ -22,8 +22,7 @@ from attnviz.model.interventions import (
     ReplacedWeights,
     ScaledOutput,
 )
-from tests.bundles import bundle_of
-from tests.unit.test_bundle import files_of, packed_again, with_arrays, with_document
+from tests.bundles import bundle_of, files_of, packed_again, with_arrays, with_document
 
 pytestmark = pytest.mark.slow
 

@@ -14,6 +14,7 @@ from attnviz.figures.theme import DARK, LIGHT, difference_scale
 from attnviz.heads.comparison import align, compare, comparison_csv
 from attnviz.records import Axis
 from tests import hand_made
+from tests.colours import SEEN, linear, oklab, seen
 
 ROUNDING = 1e-6  # float32: differences of weights up to 1, and sums of a dozen of them
 
@@ -386,47 +387,6 @@ class TestLongTexts:
         assert long.around(5, 5, 600).difference.shape == long.difference.shape
 
 
-# Machado, Oliveira and Fernandes 2009, "A Physiologically-based Model for Simulation of Color Vision Deficiency",
-# table 1, severity 1: linear RGB as it is seen.
-SEEN = {
-    "protanopia": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
-    ],
-    "deuteranopia": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ],
-    "tritanopia": [
-        [1.255528, -0.076749, -0.178779],
-        [-0.078411, 0.930809, 0.147602],
-        [0.004733, 0.691367, 0.303900],
-    ],
-}
-
-
-def linear(colour):
-    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-
-
-def oklab(rgb):
-    """Linear RGB in OKLab, as Ottosson writes it out in his C++."""
-    r, g, b = rgb
-    long = np.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b)
-    medium = np.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b)
-    short = np.cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b)
-    return np.array(
-        [
-            0.2104542553 * long + 0.7936177850 * medium - 0.0040720468 * short,
-            1.9779984951 * long - 2.4285922050 * medium + 0.4505937099 * short,
-            0.0259040371 * long + 0.7827717662 * medium - 0.8086757660 * short,
-        ]
-    )
-
-
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 class TestDifferenceScale:
     def test_goes_through_the_background(self, theme):
@@ -449,7 +409,5 @@ class TestDifferenceScale:
 
     @pytest.mark.parametrize("eyes", SEEN)
     def test_signs_are_told_apart_with_any_colour_blindness(self, theme, eyes):
-        falls, grows = (
-            oklab((SEEN[eyes] @ linear(colour)).clip(0, 1)) for colour in (theme.falls, theme.grows)
-        )
+        falls, grows = seen(theme.falls, eyes), seen(theme.grows, eyes)
         assert np.linalg.norm(falls - grows) > 0.12  # six times the least that is noticed, 0.02

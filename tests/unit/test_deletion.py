@@ -15,7 +15,7 @@ TEXT, OTHER = "I was watching the door when it opened", Similarity(text="the cat
 TOLERANCE = 2e-5  # float32, rows of a batch summed in another order than one alone
 
 
-def given(trace, values):
+def given(values):
     """An attribution with these numbers; they may be any."""
     return InputAttribution(method="integrated_gradients", values=np.asarray(values, dtype=np.float32))
 
@@ -32,7 +32,7 @@ def test_every_point_is_a_run_of_its_own(tiny_model, name, outcome, removal):
     trace = model.trace(TEXT if name == "bert" else "a door")
     tokens = trace.tokens
     values = np.random.default_rng(0).normal(size=len(tokens))
-    found = deletion_curves(model, trace, outcome, [given(trace, values)], removal=removal, n_orders=3)
+    found = deletion_curves(model, trace, outcome, [given(values)], removal=removal, n_orders=3)
     (curve,) = found.curves
     words = np.flatnonzero(~tokens.is_special)
     assert curve.order.tolist() == sorted(words, key=lambda one: -values[one] * found.direction)
@@ -58,7 +58,7 @@ def test_areas_are_means_over_the_bins(tiny_model, outcome):
     """8 words: 1%, 5% and 10% are one word, 20% two and 50% four."""
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
-    found = deletion_curves(bert, trace, outcome, [given(trace, np.arange(10.0))], n_orders=3)
+    found = deletion_curves(bert, trace, outcome, [given(np.arange(10.0))], n_orders=3)
     assert found.bins.tolist() == [1, 2, 4]
     (curve,) = found.curves
     places = [found.counts.tolist().index(count) for count in (1, 2, 4)]
@@ -85,7 +85,7 @@ def test_chance_is_inside_its_band_nine_times_of_ten(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace("I was watching the door when it opened , the cat sat on a mat")
     random = np.random.default_rng(7)
-    drawn = [given(trace, random.permutation(len(trace.tokens))) for _ in range(200)]
+    drawn = [given(random.permutation(len(trace.tokens))) for _ in range(200)]
     found = deletion_curves(bert, trace, OTHER, drawn, n_orders=400, seed=1)
     between = slice(
         2, -2
@@ -116,9 +116,7 @@ def test_a_good_order_is_above_chance_and_its_reverse_below(embedded, door_trace
     outcome = Similarity(text="The door swung open while I looked on.")
     (good,) = attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"])
     told = []
-    found = deletion_curves(
-        embedded, door_trace, outcome, [good, given(door_trace, -good.values)], progress=told.append
-    )
+    found = deletion_curves(embedded, door_trace, outcome, [good, given(-good.values)], progress=told.append)
     best, worst = found.curves
     assert best.comprehensiveness > found.chance.comprehensiveness[1]
     assert best.sufficiency < found.chance.sufficiency[0]

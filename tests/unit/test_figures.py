@@ -24,21 +24,9 @@ from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
 from tests import hand_made
+from tests.colours import contrast, luminance
 
 WIRE_BUDGET = 1_500_000  # bytes; DESIGN's budget for the heatmap of 512 tokens
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance, WCAG 2.2."""
-    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
-
-
-def contrast(one: str, other: str) -> float:
-    """Contrast ratio, WCAG 2.2."""
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from attnviz.bundle.reading import read_bundle
 from tests.app.screen import component as component_of
-from tests.app.screen import figure, numbers, open_page, until_drawn
+from tests.app.screen import figure, numbers, open_bundle, open_page, until_drawn
 
 pytestmark = pytest.mark.slow
 
@@ -87,8 +87,7 @@ def test_name_the_kind_of_attention(kind, checkpoint, monkeypatch):
 
 
 def test_of_a_bundle_read_it(monkeypatch, tmp_path, door_bundle):
-    at = open_page()
-    at.file_uploader[0].set_value(("door.zip", door_bundle, "application/zip")).run()
+    at = open_bundle(open_page(), door_bundle)
     lines = lines_of(at)
     assert "load_model" not in lines
     (tmp_path / "bundle.zip").write_bytes(door_bundle)

@@ -2,6 +2,8 @@
 
 import ast
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from attnviz.figures.heatmap import _scale
 from attnviz.figures.theme import THEMES
 from ui.limits import LIMITS
-from ui.work import jobs, with_model
+from ui.work import jobs, uploads, with_model
 from ui.work.memory import n_bytes
 from ui.work.remembered import MODELS, NUMBERS, Store
 from ui.work.stores import BOUNDED, KEPT, table
@@ -91,10 +93,31 @@ def test_each_limit_in_bytes_is_the_operator_s():
     assert variables <= set(usual)
 
 
+@contextmanager
+def kept_in(name: str) -> Iterator[None]:
+    """One thing more in this store, of at least 1,000 bytes."""
+    match name:
+        case "results" | "models":
+            entries = {"results": NUMBERS, "models": MODELS}[name]._entries
+            entries["one more"] = bytes(1000), "one more"
+            yield
+            del entries["one more"]
+        case "jobs":
+            jobs.job("one more", "key", lambda: []).n_bytes = 1000
+            yield
+            del jobs._kept["one more", "key"]
+        case "uploads":
+            with uploads.arriving(1000):
+                yield
+
+
 @pytest.mark.parametrize("store", KEPT, ids=lambda store: store.name)
 def test_how_much_there_is_can_be_told(store):
-    assert 0 <= store.n_bytes() <= store.megabytes * 1e6
-    assert store.n_entries() >= 0
+    n_byte, n_entry = store.n_bytes(), store.n_entries()
+    with kept_in(store.name):
+        assert store.n_entries() == n_entry + 1
+        assert n_byte + 1000 <= store.n_bytes() <= store.megabytes * 1e6
+    assert (store.n_bytes(), store.n_entries()) == (n_byte, n_entry)
 
 
 def test_what_is_small_is_small():

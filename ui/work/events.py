@@ -1,7 +1,7 @@
 """What happens on the server: each event is written to the log and counted for Prometheus.
 
 One concept: an event, a function for each. `ui.work.metrics` serves what is counted here; docs/operating.md has a line of
-each.
+each and says what its values are.
 """
 
 import logging

@@ -1,0 +1,30 @@
+"""Debian's packages, installed where root can.
+
+One concept: how apt-get is called.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300")
+
+
+def can_install() -> bool:
+    """Whether this is root, on a Debian."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def install(*packages: str, check: bool = True) -> None:
+    """Installs packages; what apt-get says goes to the standard error.
+
+    Args:
+        check: whether a failure is an error.
+
+    Raises:
+        subprocess.CalledProcessError: it failed, if that is checked.
+    """
+    for command in (("update",), ("install", "--no-install-recommends", "-y", *packages)):
+        print("+", " ".join([*APT, *command]), file=sys.stderr, flush=True)
+        subprocess.run([*APT, *command], stdout=sys.stderr, check=check)
