@@ -203,13 +203,9 @@ def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind:
             d_value = trace.attention(0, kind).value.shape[2]
             fits = _is(array, (1, n_query), (1, d_value))
             wanted = f"{n_query} x {d_value}"
-        case ReplacedState():
-            weight = trace.attention(
-                0, kind
-            ).output_weight  # its width is the stream's; OPT narrows the last hidden state
-            d_model = trace.last_hidden_state.shape[1] if weight is None else weight.shape[2]
-            fits = _is(array, (1, n_query), (1, d_model))
-            wanted = f"{n_query} x {d_model}"
+        case ReplacedState():  # a stream may be wider than the last hidden state, as OPT's is
+            fits = _is(array, (1, n_query))
+            wanted = f"{n_query} rows"
         case _:
             return
     if not fits:
@@ -217,8 +213,10 @@ def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind:
         raise _unfit(one, f"has an array of {shape} numbers where {kind} attention has {wanted}")
 
 
-def _is(array: np.ndarray | None, rows: tuple[int, ...], columns: tuple[int, ...]) -> bool:
-    return array is not None and array.ndim == 2 and array.shape[0] in rows and array.shape[1] in columns
+def _is(array: np.ndarray | None, rows: tuple[int, ...], columns: tuple[int, ...] | None = None) -> bool:
+    if array is None or array.ndim != 2 or array.shape[0] not in rows:
+        return False
+    return columns is None or array.shape[1] in columns
 
 
 def _n_cells(trace: Trace, kind: Kind) -> int:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -145,7 +146,9 @@ def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
         "Where a token is taken away, its vector is replaced by that of [PAD]; special tokens and masks are kept."
         in said
     )
-    [gap] = [one.split(". ")[0] for one in said.split("sum to the difference of outcomes within ")[1:]]
+    [gap] = [
+        one.split(". ")[0] for one in re.split(r"sum to the difference of outcomes, [^,]+, within ", said)[1:]
+    ]
     digits, _, power = gap.partition("\xa0×\xa010⁻")
     written = float(digits) * 10.0 ** -("⁰¹²³⁴⁵⁶⁷⁸⁹".index(power) if power else 0)
     assert power_text(written) == gap
