@@ -13,7 +13,11 @@ import attnviz
 from attnviz.bundle.writing import NUMBERS, PROVENANCE, Bundle
 from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
-from attnviz.records import Axis, Kind
+from attnviz.records import Axis, Kind, VerificationReport
+
+EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Of the weights of the bundled model."""
+ROUNDING = 2.5e-5  # what it explains at scores of 20 or so
 
 
 def bundle_of(model: Model, trace: Trace, *, kind: Kind | None = None, **changes: Any) -> Bundle:
@@ -70,3 +74,17 @@ def with_document(packed: bytes, change: Callable[[dict[str, Any]], object]) -> 
     document = json.loads(files[PROVENANCE])
     change(document)
     return packed_again(files | {PROVENANCE: json.dumps(document).encode()})
+
+
+def failed(report: VerificationReport) -> VerificationReport:
+    """The report with a weight of layer 2, head 5 that is not a number."""
+    differences = report.weight_error.copy()
+    differences[2, 5] = np.nan
+    weights = replace(
+        report.check("attention weights"),
+        differences={"encoder": differences},
+        tolerances={"encoder": np.full_like(differences, ROUNDING)},
+    )
+    return replace(
+        report, checks=tuple(weights if one.name == "attention weights" else one for one in report.checks)
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -9,6 +10,7 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
+from ui.export import take
 from ui.page import downloads
 from ui.work import cache, head_cache, jobs, with_model
 
@@ -38,6 +40,20 @@ def offer_to_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path
 
     yield offer
     jobs.end()
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Callable[[], bytes], str]]:
+    """What the two download buttons of a page give, called as a click would."""
+    made: dict[str, tuple[str, Callable[[], bytes], str]] = {}
+    real = take.st.download_button
+
+    def noting(label: str, data: Callable[[], bytes], **rest: Any) -> Any:
+        made[rest["key"]] = (label, data, rest["file_name"])
+        return real(label, data, **rest)
+
+    monkeypatch.setattr(take.st, "download_button", noting)
+    return made
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -17,8 +17,6 @@ QUOTE = re.compile(r"^`(?P<line>[^`]+)` in `(?P<file>[^`]+)`$", re.MULTILINE)
 FOLDERS = "attnviz", "ui", "pages", "tests", "benchmarks", "deploy", "locked", "docs"
 FILE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w/.-]*|app\.py|attention\.py)`")
 NAME = re.compile(r"\battnviz(?:\.[A-Za-z_]\w*)+")
-
-
 DOCS = [
     "README.md",
     "CHANGELOG.md",

@@ -1,0 +1,147 @@
+"""An opened bundle compared with the model on this machine."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import write_bundle
+from tests.app.opened import RECORDED, all_words, captions, verdict
+from tests.app.screen import (
+    assert_no_exception,
+    errors,
+    open_bundle,
+    open_page,
+)
+from ui.work import cache
+from ui.work.remembered import NUMBERS
+
+
+def doctored(door_bundle):
+    """A file with random queries and values, and weights that follow from them, which says that all is well."""
+    bundle = read_bundle(door_bundle)
+    random = np.random.default_rng(0)
+    layers = tuple(
+        replace(
+            one,
+            query=random.normal(size=one.query.shape).astype(np.float32),
+            value=random.normal(size=one.value.shape).astype(np.float32),
+        )
+        for one in bundle.trace.layers["encoder"]
+    )
+    return write_bundle(replace(bundle, trace=replace(bundle.trace, layers={"encoder": layers})))
+
+
+class TestComparing:
+    """What a bundle says of itself is recorded; what is said here was compared here."""
+
+    @pytest.mark.parametrize("page", ["attention.py", "pages/verification.py", "pages/find_a_head.py"])
+    def test_nothing_is_promised_before(self, page, door_bundle):
+        at = open_bundle(open_page(), doctored(door_bundle))
+        if page != "attention.py":
+            at.switch_page(page).run()
+        assert_no_exception(at)
+        words = all_words(at)
+        assert RECORDED in words
+        assert "12 of 12 checks passed" in words
+        assert "The attention weights follow from the queries, keys, mask and scale in this file." in words
+        for promise in ("checked", "matches", "match the model", "the model's own,", "green", "check_circle"):
+            assert promise not in words.lower()
+
+    @pytest.mark.parametrize("key", ["compare_bundle", "compare_bundle_verdict"])
+    def test_says_what_a_computed_trace_says_once_it_passed(self, key, door_bundle):
+        at = open_bundle(open_page(), door_bundle)
+        at.button(key=key).click().run()
+        assert_no_exception(at)
+        assert verdict(at).startswith(":green[Checked:] 12 comparisons, weights within ")
+        assert not [one for one in at.button if one.key.startswith("compare_bundle")]
+        at.switch_page("pages/verification.py").run()
+        assert_no_exception(at)
+        assert "Recorded" not in all_words(at)
+        at.switch_page("pages/find_a_head.py").run()
+        assert verdict(at).startswith(":green[Checked:]")
+
+    def test_of_other_numbers_goes_red(self, door_bundle):
+        at = open_bundle(open_page(), doctored(door_bundle))
+        at.button(key="compare_bundle").click().run()
+        assert_no_exception(at)
+        assert verdict(at).startswith(":red[Does not match the model:] queries differ by ")
+        at.switch_page("pages/verification.py").run()
+        assert ":red[:material/cancel: failed]" in all_words(at)
+
+    def test_of_another_text_goes_red(self, door_bundle):
+        bundle = read_bundle(door_bundle)
+        tokens = replace(bundle.trace.tokens, text="Short.")
+        axis = attnviz.records.Axis.of(tokens)
+        other = replace(bundle, trace=replace(bundle.trace, tokens=tokens), queries=axis, keys=axis)
+        at = open_bundle(open_page(), write_bundle(other))
+        at.button(key="compare_bundle").click().run()
+        assert_no_exception(at)
+        [said] = errors(at)
+        assert "tokens, 11 in the bundle and 4 for its text here" in said
+        assert "Checked" not in all_words(at)
+
+    def test_another_bundle_has_to_be_compared_itself(self, door_bundle):
+        at = open_bundle(open_page(), door_bundle)
+        at.button(key="compare_bundle").click().run()
+        open_bundle(at, doctored(door_bundle))
+        assert verdict(at) == RECORDED
+        assert at.button(key="compare_bundle").label == "Run again and compare"
+
+    def test_is_made_once(self, door_bundle, monkeypatch):
+        made = []
+        compare = cache.compare_bundle
+        monkeypatch.setattr(cache, "compare_bundle", lambda *of: made.append(of) or compare(*of))
+        NUMBERS.clear()
+        for _ in range(2):
+            at = open_bundle(open_page(), door_bundle)
+            assert verdict(at) == RECORDED
+            at.button(key="compare_bundle").click().run()
+            at.number_input(key="field_head").set_value(3).run()
+            assert verdict(at).startswith(":green[Checked:]")
+        assert len(made) == 1
+
+    @pytest.mark.parametrize(
+        ("changes", "reason"),
+        [
+            ({"name": "bert-base-uncased"}, "These weights are not on this machine"),
+            ({"name": "../../etc"}, "These weights are not on this machine"),
+            ({"weights_sha256": {}}, "The bundle does not say which weights it was made with"),
+        ],
+    )
+    def test_is_not_offered_without_the_weights(self, changes, reason, door_bundle):
+        bundle = read_bundle(door_bundle)
+        if "name" in changes:
+            provenance = replace(bundle.trace.provenance, model=changes["name"])
+            changes = {"trace": replace(bundle.trace, provenance=provenance)}
+        at = open_bundle(open_page(), write_bundle(replace(bundle, **changes)))
+        assert_no_exception(at)
+        assert not [one for one in at.button if one.key.startswith("compare_bundle")]
+        assert [one.startswith(reason) for one in captions(at)].count(
+            True
+        ) == 2  # the banner, and at the verdict
+        assert verdict(at) == RECORDED
+
+    def test_with_other_weights_says_so_and_stays_recorded(self, door_bundle):
+        other = replace(read_bundle(door_bundle), weights_sha256={"model.safetensors": "0" * 64})
+        at = open_bundle(open_page(), write_bundle(other))
+        at.button(key="compare_bundle").click().run()
+        assert_no_exception(at)
+        assert verdict(at) == RECORDED
+        [said] = [one for one in captions(at) if "SHA-256" in one]
+        assert said.startswith("The model here has other weights (SHA-256 differs)")
+        assert "Checked" not in all_words(at)
+
+    def test_what_the_file_says_is_shown_literally(self, door_bundle):
+        bundle = read_bundle(door_bundle)
+        checks = tuple(
+            replace(one, reason=":green[Checked] [link](http://x)") for one in bundle.report.checks
+        )
+        at = open_bundle(
+            open_page(), write_bundle(replace(bundle, report=replace(bundle.report, checks=checks)))
+        )
+        at.switch_page("pages/verification.py").run()
+        assert ":green[" not in all_words(at)
+        assert "](http" not in all_words(at)

@@ -1,0 +1,254 @@
+"""Export: what the popover of every page gives, and the bundles that pages make."""
+
+import csv
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.bundle.reading import read_bundle
+from tests.app.opened import captions
+from tests.app.screen import (
+    assert_no_exception,
+    component,
+    errors,
+    figure,
+    matrix,
+    numbers,
+    open_bundle,
+    open_page,
+    type_text,
+    until_drawn,
+)
+from ui.export import captions as picture_captions
+from ui.export import take
+from ui.page.navigation import PAGES
+
+PLACE = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1, "query": 7, "key": 5}
+
+
+@pytest.mark.parametrize("page", [one for one in PAGES if one.name != "Glossary"], ids=lambda one: one.name)
+def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, monkeypatch):
+    meanings = {}
+
+    def noting(view, key, name, about="", note=""):
+        meanings[key] = picture_captions.meaning(view, key)
+        return picture_captions.caption(view, key, name, about, note)
+
+    monkeypatch.setattr(take, "caption", noting)
+    at = open_page(page.file, **PLACE, **({"step": 0} if page.name == "Step by step" else {}))
+    assert_no_exception(at)
+    assert meanings or page.name in ("Many sentences", "Generation")  # which the bundled model has nothing on
+    assert [key for key, said in meanings.items() if not said] == []
+
+
+def rows_of(csv_bytes):
+    return list(csv.reader(io.StringIO(csv_bytes.decode("utf-8-sig"), newline="")))
+
+
+class TestPopover:
+    @pytest.mark.parametrize(
+        ("page", "figures"),
+        [
+            ("attention.py", {"matrix", "ranking", "map"}),
+            ("pages/verification.py", {"errors"}),
+            ("pages/token_flow.py", {"token_flow"}),
+            ("pages/find_a_head.py", {"head_grid"}),
+            ("pages/all_heads.py", {"head_grid", "head_map"}),
+            (
+                "pages/scaling.py",
+                {"spread_random", "spread_model", "sharp_entropy", "sharp_largest", "sharp_jacobian"},
+            ),
+        ],
+    )
+    def test_names_the_pictures_of_its_page(self, page, figures):
+        at = open_page(page)
+        assert_no_exception(at)
+        data = component(at, "save_picture")
+        assert {one["key"] for one in data["figures"]} == figures
+        drawn = {one.key for one in at.get("bidi_component")}
+        assert figures <= drawn
+        assert data["link"] is True
+
+    @pytest.mark.parametrize(
+        ("page", "key"),
+        [
+            ("attention.py", "map"),
+            ("pages/door_experiment.py", "door_map"),
+            ("pages/query_key_map.py", "space_map"),
+        ],
+    )
+    def test_a_saved_map_says_how_it_was_made_and_how_reliable_it_is(self, page, key):
+        at = open_page(page, **PLACE, method="tsne", perplexity=5, seed=3)
+        [said] = [one["caption"][1] for one in component(at, "save_picture")["figures"] if one["key"] == key]
+        assert " · line thickness: attention weight · t-SNE, " in said
+        assert ", perplexity 5, 1000 iterations, seed 3. Reliability: for " in said
+        assert "correlation of distance and score −0." in said
+        assert said.endswith(f" · attnviz {attnviz.__version__}")
+
+    def test_saved_maps_of_all_heads_say_what_they_were_made_with(self):
+        at = open_page("pages/all_maps.py", **PLACE, method="tsne", perplexity=1000, seed=3)
+        [one] = component(at, "save_picture")["figures"]
+        assert (
+            " · t-SNE, perplexity 7, iterations 1000, random seed 3. Each number is a map's"
+            in one["caption"][1]
+        )
+
+    def test_numbers_are_those_of_the_matrix(self, taken):
+        at = open_page(
+            special="hidden", unit="words", text="Unbelievable doors opened.", show="norms", layer=2
+        )
+        label, make, name = taken["take_csv"]
+        rows = rows_of(make())
+        assert (label, name) == ("Matrix as CSV", "attnviz-layer2-head1.csv")
+        read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
+        np.testing.assert_array_equal(read, matrix(at))
+        assert [cell.split(" ", 1)[1] for cell in rows[0][1:]] == ["unbelievable", "doors", "opened", "."]
+
+    def test_numbers_of_a_pair_are_ranked(self, taken, door_trace):
+        open_page("pages/find_a_head.py", query=7, key=5)
+        rows = rows_of(taken["take_csv"][1]())
+        assert rows[0] == ["layer", "head", "number"]
+        assert rows[1][:2] == ["3", "1"]  # the door sentence's head
+        assert len(rows) == 73
+        for layer, head, number in rows[1:]:
+            assert np.float32(number) == door_trace.weights(int(layer), int(head))[7, 5]
+
+    def test_numbers_of_a_page_of_curves_are_those_drawn(self, taken):
+        at = open_page("pages/scaling.py", layer=2, head=7, query=3, scale=4)
+        label, make, _ = taken["take_csv"]
+        header, *rows = rows_of(make())
+        assert label == "Curves as CSV"
+        assert header[:4] == ["scale", "entropy, share of ln n", "largest weight", "norm of the Jacobian"]
+        read = np.array(rows, dtype=np.float64)
+        for column, name in enumerate(("entropy", "largest", "jacobian"), 1):
+            random, _, row, _ = figure(at, f"sharp_{name}")["data"]
+            np.testing.assert_array_equal(read[:, 0], numbers(row["x"]))
+            np.testing.assert_array_equal(read[:, column], numbers(row["y"]))
+            np.testing.assert_array_equal(read[:, column + 3], numbers(random["y"]))
+
+    def test_numbers_of_the_cost_are_counted_by_hand(self, taken):
+        open_page("pages/cost.py", reach=1, quantity="cells")
+        label, make, _ = taken["take_csv"]
+        header, *rows = rows_of(make())
+        assert label == "Costs as CSV"
+        assert header[:3] == ["tokens", "cells, whole matrix", "cells, sliding window"]
+        assert [int(row[0]) for row in rows] == [11, 16, 512, 1000, 10_000, 100_000, 1_000_000]
+        # 12 heads; a window of 3 keys, less one at each end; 32 numbers a query and 32 a value; 4 bytes a cell
+        found = dict(zip(header, map(int, rows[1]), strict=True))
+        assert found["cells, whole matrix"] == 12 * 16 * 16
+        assert found["cells, sliding window"] == 12 * (3 * 16 - 2)
+        assert found["bytes, whole matrix"] == 4 * 12 * 16 * 16
+        assert found["multiplications, whole matrix"] == 12 * 16 * 16 * (32 + 32)
+
+    def test_numbers_of_the_claims_are_those_of_all_heads(self, taken):
+        at = open_page("pages/claims.py")
+        label, make, _ = taken["take_csv"]
+        header, *rows = rows_of(make())
+        assert label == "All heads as CSV"
+        assert [row[:2] for row in rows] == [
+            [str(layer), str(head)] for layer in range(6) for head in range(12)
+        ]
+        for name, chart in (("weight asymmetry", "symmetric"), ("on itself", "diagonal")):
+            read = np.array([row[header.index(name)] for row in rows], dtype=np.float32)
+            np.testing.assert_array_equal(read, numbers(figure(at, f"claim_{chart}")["data"][0]["x"]))
+
+    def test_bundle_is_the_view(self, taken, embedded):
+        at = open_page(layer=1, head=7, query=2, key=4, show="scores", seed=9, masked="5")
+        data = taken["take_bundle"][1]()
+        assert data == taken["take_bundle"][1]()
+        bundle = read_bundle(data)
+        assert (bundle.layer, bundle.head, bundle.query, bundle.key, bundle.show) == (1, 7, 2, 4, "scores")
+        np.testing.assert_array_equal(bundle.pattern.scores, matrix(at))
+        assert bundle.settings["seed"] == "9"
+        assert bundle.trace.tokens.masked == {5: "door"}
+        assert bundle.weights_sha256 == embedded.weights_sha256
+
+    def test_nothing_is_made_before_it_is_asked_for(self, monkeypatch):
+        made = []
+        monkeypatch.setattr(take, "write_bundle", made.append)
+        monkeypatch.setattr(take, "matrix_csv", made.append)
+        assert_no_exception(open_page())
+        assert made == []
+
+    def test_a_text_too_long_for_a_link_has_none(self):
+        at = type_text(open_page(), "é " * 12_000)
+        at.button(key="cut").click().run()
+        assert component(at, "save_picture")["link"] is False
+
+
+class TestBundlesOfPages:
+    """A bundle holds what the page shows that it was made from."""
+
+    @pytest.fixture
+    def bundled(self, taken):
+        def of(page, **params):
+            assert_no_exception(until_drawn(open_page(page, **PLACE, **params)))
+            data = taken["take_bundle"][1]()
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                return read_bundle(data), {name: archive.read(name) for name in archive.namelist()}
+
+        return of
+
+    def test_says_its_page_and_can_be_opened_on_another(self, bundled, taken):
+        bundle, files = bundled("pages/all_heads.py")
+        data = taken["take_bundle"][1]()
+        assert bundle.page == "All heads"
+        assert "All heads" in files["view.html"].decode()
+        at = open_bundle(open_page(), data)
+        assert errors(at) == []
+        assert any("From a bundle, as recorded" in one for one in captions(at))
+        assert read_bundle(taken["take_bundle"][1]()).page == "Attention"
+
+    def test_token_flow(self, bundled):
+        bundle, files = bundled("pages/token_flow.py", heads="3.5")
+        assert (bundle.page, bundle.settings["heads"]) == ("Token flow", "3.5")
+        assert rows_of(files["page.csv"])[0] == ["layer", "head", "query", "key", "number"]
+        svg = json.loads(files["figures.json"])["Token flow"]
+        assert svg.count("<path ") == len(rows_of(files["page.csv"])) - 1
+        assert svg in files["view.html"].decode()
+
+    def test_query_key_map(self, bundled):
+        bundle, files = bundled("pages/query_key_map.py", method="pca")
+        assert (bundle.page, bundle.settings["method"]) == ("Query-key map", "pca")
+        header, *rows = rows_of(files["points.csv"])
+        assert header == ["role", "token", "x", "y", "method", "vectors", "settings"]
+        assert len(rows) == 22
+        assert rows[7][:2] == ["query", "7 it"]
+        assert {row[4] for row in rows} == {"pca"}
+        points = json.loads(files["figures.json"])["Map of queries and keys"]["data"][-2]
+        assert points["name"] == "queries"
+        assert numbers(points["x"])[7] == pytest.approx(float(rows[7][2]))
+
+    def test_compare(self, bundled):
+        bundle, files = bundled("pages/compare.py", other_head=5)
+        assert bundle.page == "Compare"
+        assert set(json.loads(files["figures.json"])) == {"Matrix A", "Matrix B", "B minus A"}
+        assert len(rows_of(files["page.csv"])) > 1
+        assert b'id="more_2"' in files["view.html"]
+
+    @pytest.mark.parametrize(
+        ("page", "figures"),
+        [
+            (
+                "Effects",
+                {
+                    "Heads off one by one",
+                    "Weights and effects",
+                    "All heads off one by one",
+                    "Zeros and means",
+                },
+            ),
+            ("Patching", {"Shares of the difference"}),
+            ("Lens", {"Answers after each layer"}),
+            ("Inputs", {"Attributions", "Deletion curves"}),
+        ],
+    )
+    def test_experiments(self, bundled, page, figures):
+        bundle, files = bundled(f"pages/{page.lower()}.py")
+        assert bundle.page == page
+        assert set(json.loads(files["figures.json"])) == figures
+        assert len(rows_of(files["page.csv"])) > 11

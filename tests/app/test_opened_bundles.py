@@ -1,0 +1,213 @@
+"""A bundle opened again: what it shows, how it is left, and what is refused."""
+
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.bundle.reading import read_bundle
+from attnviz.bundle.writing import write_bundle
+from attnviz.model.interventions import ReplacedWeights, ScaledOutput
+from tests.app.opened import RECORDED, captions, verdict
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    chips,
+    component,
+    errors,
+    finding,
+    matrix,
+    notices,
+    open_bundle,
+    open_page,
+    picked,
+    shown,
+    type_text,
+    unescaped,
+)
+from ui.page import bundles
+
+
+class TestOpening:
+    @pytest.fixture
+    def opened(self, door_bundle):
+        at = open_bundle(open_page(text="Something else."), door_bundle)
+        assert_no_exception(at)
+        return at
+
+    def test_shows_the_bundle(self, opened, door_trace):
+        assert finding(opened).startswith("Layer 2, head 7: “opened” gives")
+        assert chips(opened) == list(door_trace.tokens.labels)
+        assert picked(opened) == [8]
+        np.testing.assert_array_equal(matrix(opened), door_trace.weights(2, 7))
+        assert shown(opened)["seed"] == "11"
+        assert any(
+            "From a bundle, as recorded: all-MiniLM-L6-v2, revision 0.1.0" in one for one in captions(opened)
+        )
+        assert opened.text_area(key="field_text").value == "I was watching the door when it opened."
+
+    def test_numbers_are_the_files_and_not_the_models(self, embedded, door_bundle):
+        """A bundle of other numbers than the model's: queries twice as long."""
+        bundle = read_bundle(door_bundle)
+        layers = tuple(replace(one, query=2 * one.query) for one in bundle.trace.layers["encoder"])
+        other = replace(bundle, trace=replace(bundle.trace, layers={"encoder": layers}))
+        at = open_bundle(open_page(), write_bundle(other))
+        np.testing.assert_array_equal(matrix(at), other.trace.weights(2, 7))
+        assert np.abs(matrix(at) - bundle.trace.weights(2, 7)).max() > 0.1
+        at.number_input(key="field_head").set_value(3).run()
+        np.testing.assert_array_equal(matrix(at), other.trace.weights(2, 3))
+
+    def test_verdict_is_the_recorded_one(self, door_bundle):
+        bundle = read_bundle(door_bundle)
+        assert "12 of 12 checks passed" in captions(open_bundle(open_page(), door_bundle))
+        tables = {"encoder": np.full((6, 12), 0.125, dtype=np.float32)}
+        checks = tuple(
+            replace(one, differences=tables) if one.name == "attention weights" else one
+            for one in bundle.report.checks
+        )
+        failed = replace(bundle, report=replace(bundle.report, checks=checks))
+        at = open_bundle(open_page(), write_bundle(failed))
+        assert verdict(at) == RECORDED
+        assert ":red[11 of 12 checks passed]" in captions(at)
+        at.switch_page("pages/verification.py").run()
+        assert f"**{RECORDED}: :red[11 of 12 checks passed]**" in [one.value for one in at.markdown]
+
+    def test_says_that_the_run_was_changed(self, embedded, door_bundle):
+        off = ScaledOutput(factor=0.0, layer=2, head=7)
+        uniform = ReplacedWeights(weights=np.full((11, 11), 1 / 11, dtype=np.float32), layer=2, head=7)
+        trace = embedded.trace(DOOR, interventions=[uniform, off])
+        at = open_bundle(open_page(), write_bundle(replace(read_bundle(door_bundle), trace=trace)))
+        assert_no_exception(at)
+        np.testing.assert_array_equal(matrix(at), uniform.weights)
+        how = "layer 2, head 7: weights replaced; layer 2, head 7: output × 0"
+        assert any(
+            f"The run was changed: {how}. The attention weights that were not replaced follow" in one
+            for one in captions(at)
+        )
+        checked = f"12 of 12 checks of the unchanged run passed; the run was changed: {how}"
+        assert checked in captions(at)
+        assert any("it cannot be compared with the model's own" in one for one in captions(at))
+        assert not [one for one in at.button if one.label == "Run again and compare"]
+        at.switch_page("pages/verification.py").run()
+        assert_no_exception(at)
+        assert f"**{RECORDED}: {checked}**" in [unescaped(one.value) for one in at.markdown]
+
+    def test_verification_page_says_what_is_not_in_it(self, opened):
+        at = opened.switch_page("pages/verification.py").run()
+        assert_no_exception(at)
+        assert any("The bundle does not hold the model" in one for one in captions(at))
+        [table] = [one.value for one in at.dataframe]
+        assert list(table.columns) == ["key", "score s", "exp(s − m)", "ours"]
+        assert not [one for one in at.button if one.key == "verify_presets"]
+
+    def test_holds_on_every_page_and_for_another_head(self, opened, door_trace):
+        opened.number_input(key="field_layer").set_value(4).run()
+        np.testing.assert_array_equal(matrix(opened), door_trace.weights(4, 7))
+        opened.switch_page("pages/verification.py").run()
+        opened.switch_page("attention.py").run()
+        assert any("From a bundle, as recorded" in one for one in captions(opened))
+
+    @pytest.mark.parametrize("way", ["sentence", "example", "button"])
+    def test_is_left(self, way, opened):
+        if way == "sentence":
+            type_text(opened, "A new sentence.")
+            assert chips(opened) == ["[CLS]", "a", "new", "sentence", ".", "[SEP]"]
+        elif way == "example":
+            choice = opened.selectbox(key="preset_choice")
+            choice.set_value(next(one for one in choice.options if "bank" in one)).run()
+            assert "bank" in chips(opened)
+        else:
+            opened.button(key="leave_bundle").click().run()
+        assert_no_exception(opened)
+        assert not any("From a bundle, as recorded" in one for one in captions(opened))
+        assert "bundle" not in shown(opened)
+        said = ["The bundle is closed: the model on this machine computes what is shown."]
+        assert notices(opened) == ([] if way == "button" else said)
+
+    def test_a_larger_file_than_the_operator_allows_is_refused(self, door_bundle, monkeypatch):
+        monkeypatch.setattr(bundles, "UPLOAD_MB", 1)
+        at = open_bundle(open_page(), door_bundle)
+        assert [unescaped(one.value) for one in at.error] == [
+            f"This file is {len(door_bundle) / 1e6:.0f} MB; a bundle is at most 1 MB here. Select another file."
+        ]
+        assert not any("From a bundle" in one for one in captions(at))
+
+    def test_another_session_does_not_see_it(self, opened, door_bundle):
+        digest = sha256(door_bundle).hexdigest()
+        assert shown(opened)["bundle"] == digest
+        other = open_page(bundle=digest, text="Another text.")
+        assert_no_exception(other)
+        assert chips(other) == ["[CLS]", "another", "text", ".", "[SEP]"]
+        assert notices(other) == [
+            "The link leads to a bundle that is not open here; the model computes its sentence instead."
+        ]
+        assert "bundle" not in shown(other)
+
+    def test_the_same_bundle_in_two_sessions(self, opened, door_bundle, door_trace):
+        other = open_bundle(open_page(), door_bundle)
+        np.testing.assert_array_equal(matrix(other), door_trace.weights(2, 7))
+        assert_no_exception(other)
+
+    def test_its_model_need_not_be_here(self, tiny_model):
+        model = tiny_model("t5")
+        trace = model.trace("the door", "it opened")
+        axis = attnviz.records.Axis.of(trace.target_tokens)
+        data = write_bundle(
+            attnviz.Bundle(
+                trace=trace,
+                report=attnviz.verify(model, trace),
+                kind="cross",
+                layer=1,
+                head=1,
+                queries=axis,
+                keys=attnviz.records.Axis.of(trace.tokens),
+                query=1,
+                key=0,
+            )
+        )
+        at = open_bundle(open_page(), data)
+        assert_no_exception(at)
+        assert errors(at) == []
+        np.testing.assert_array_equal(matrix(at), trace.weights(1, 1, "cross"))
+        assert any("From a bundle, as recorded: t5, revision local folder" in one for one in captions(at))
+        assert component(at, "token_strip")["mask"] is None
+
+    def test_the_same_file_comes_out_again(self, taken, opened, door_bundle):
+        bundle = read_bundle(door_bundle)
+        opened.run()
+        again = read_bundle(taken["take_bundle"][1]())
+        assert again.report.max_abs_error == bundle.report.max_abs_error
+        assert again.weights_sha256 == bundle.weights_sha256
+        np.testing.assert_array_equal(again.trace.last_hidden_state, bundle.trace.last_hidden_state)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("data", [b"no zip", b""])
+    def test_a_file_that_is_none_is_explained_and_the_view_stays(self, data):
+        at = open_page()
+        before = matrix(at)
+        open_bundle(at, data)
+        assert_no_exception(at)
+        [message] = errors(at)
+        assert message.startswith("This file is not a bundle of attnviz, or it is damaged")
+        np.testing.assert_array_equal(matrix(at), before)
+        at.number_input(key="field_head").set_value(3).run()
+        np.testing.assert_array_equal(matrix(at).shape, before.shape)
+
+    def test_a_good_file_after_a_bad_one(self, door_bundle):
+        at = open_bundle(open_page(), b"no zip")
+        open_bundle(at, door_bundle)
+        assert errors(at) == []
+        assert finding(at).startswith("Layer 2, head 7")
+
+    def test_settings_are_taken_like_a_link(self, door_bundle):
+        bundle = read_bundle(door_bundle)
+        settings = {"seed": "-5", "metric": "<b>no</b>", "bundle": "x", "model": "y", "unit": "words"}
+        at = open_bundle(open_page(), write_bundle(replace(bundle, settings=settings)))
+        assert_no_exception(at)
+        said = notices(at)
+        assert any("metric “<b>no</b>”" in one for one in said)
+        assert any("seed -5" in one for one in said)
+        assert shown(at)["unit"] == "words"

@@ -1,0 +1,66 @@
+"""The address of the first screen: a link shows the same again, and Back the screen before."""
+
+from playwright.sync_api import expect
+
+from tests.browser.screen import (
+    DOOR,
+    chips,
+    click_cell,
+    finding,
+    open_screen,
+    readout,
+    screen,
+    sentence,
+    show_attention,
+    wait_for_link,
+    wait_until_drawn,
+)
+
+
+def test_a_link_shows_the_same_screen_again_and_to_others(page, server, visitors):
+    open_screen(page, server)
+    show_attention(page, "The old man the boats.")
+    wait_for_link(page, text="The old man the boats.")
+    page.get_by_role("button", name="Next").click()
+    wait_for_link(page, head=2)
+    wait_until_drawn(page)
+    click_cell(page, 4, 2)
+    wait_for_link(page, query=4, key=2)
+    page.get_by_text("Scores", exact=True).click()
+    wait_for_link(page, show="scores")
+    page.get_by_text("Euclidean", exact=True).click()
+    wait_for_link(page, metric="euclidean")
+    wait_until_drawn(page)
+    page.mouse.move(5, 5)
+    expect(readout(page)).to_contain_text("query the·4 → key old·2")
+    before = screen(page)
+
+    page.reload()
+    wait_until_drawn(page)
+    expect(readout(page)).to_have_text(before["readout"])
+    assert screen(page) == before
+
+    other = visitors()
+    other.goto(page.url)
+    wait_until_drawn(other)
+    expect(readout(other)).to_have_text(before["readout"])
+    assert screen(other) == before
+    expect(other.get_by_text("The link asks for")).to_have_count(0)
+
+
+def test_back_returns_to_the_screen_before(page, server):
+    open_screen(page, server)
+    page.get_by_role("button", name="Next").click()
+    wait_for_link(page, head=2)
+    expect(finding(page)).to_contain_text("head 2:")
+    show_attention(page, "the door")
+    wait_for_link(page, text="the door")
+    expect(chips(page)).to_have_count(4)
+
+    page.go_back()
+    expect(chips(page)).to_have_count(11)
+    expect(finding(page)).to_contain_text("Layer 3, head 2:")
+    expect(sentence(page)).to_have_value(DOOR)
+    page.go_back()
+    expect(finding(page)).to_contain_text("Layer 3, head 1:")
+    assert page.url.startswith(server)

@@ -1,0 +1,243 @@
+"""Every way to pick a query and a key on the first screen: cells, chips, labels, points, bars, by touch and by key."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from attnviz.figures.numbers import number_text
+from tests.browser.screen import (
+    bars,
+    cells,
+    chip,
+    chips,
+    click_cell,
+    finding,
+    line_starts,
+    link,
+    map_point,
+    open_screen,
+    picked_chips,
+    plot,
+    readout,
+    screen,
+    wait_for_link,
+    wait_until_drawn,
+)
+
+
+def test_a_click_on_a_cell_picks_its_query_and_key(page, server):
+    open_screen(page, server)
+    click_cell(page, 2, 3)  # "was" to "watching"
+
+    wait_for_link(page, query=2, key=3)
+    expect(finding(page)).to_contain_text("“was” gives")
+    expect(finding(page)).to_contain_text("of its attention to “watching”")
+    expect(chip(page, 2)).to_have_attribute("aria-pressed", "true")
+    assert picked_chips(page) == [2]
+    wait_until_drawn(page)
+    weights = cells(page)[2]
+    page.mouse.move(5, 5)
+    expect(readout(page)).to_contain_text(
+        f"query was·2 → key watching·3: weight {number_text(float(weights[3]))}, score "
+    )
+    ranked = sorted(range(11), key=lambda key: -weights[key])[:8]
+    assert [int(bar.split("·")[1]) for bar in bars(page)] == ranked
+    assert set(map(tuple, line_starts(page))) == {tuple(map_point(page, "queries", 2))}
+    assert link(page)["head"] == "1"  # the head stays
+
+
+def test_a_click_beside_the_cells_picks_nothing(page, server):
+    open_screen(page, server)
+    before = screen(page)
+    box = plot(page, "matrix").bounding_box()
+    page.mouse.click(box["x"] + 5, box["y"] + box["height"] - 5)
+    page.get_by_role("button", name="Next").click()  # something that is sure to run after it
+    wait_for_link(page, head=2)
+    assert (link(page)["query"], link(page)["key"]) == (before["link"]["query"], before["link"]["key"])
+
+
+def test_a_click_on_a_chip_picks_the_query(page, server):
+    open_screen(page, server)
+    chip(page, 8).click()
+
+    wait_for_link(page, query=8)
+    expect(finding(page)).to_contain_text("“opened” gives")
+    expect(chip(page, 8)).to_have_attribute("aria-pressed", "true")
+    expect(chip(page, 7)).to_have_attribute("aria-pressed", "false")
+    expect(readout(page)).to_contain_text("query opened·8 → key")
+    assert "key" not in link(page)  # the strongest, and not the last query's
+
+
+def deep_focus(page):
+    """What has the keyboard's focus, inside components too: its label or text."""
+    return page.evaluate(
+        """() => {
+            let one = document.activeElement;
+            while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+            return one?.getAttribute("aria-label") ?? one?.textContent ?? "";
+        }"""
+    )
+
+
+def tab_to(page, start):
+    """Presses Tab until what is focused has a label that starts so."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if deep_focus(page).startswith(start):
+            return
+    pytest.fail(f"Tab never came to {start!r}")
+
+
+def test_the_keyboard_alone_is_enough(page, server):
+    open_screen(page, server)
+    tab_to(page, "Sentence")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("The old door creaked.")
+    page.keyboard.press("Control+Enter")
+    wait_for_link(page, text="The old door creaked.")
+    expect(chips(page)).to_contain_text(["[CLS]", "the", "old", "door"])
+
+    tab_to(page, "token ")  # the selected one, for the strip is one stop
+    page.keyboard.press("Home")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+        if deep_focus(page).startswith("Put"):
+            page.keyboard.press("ArrowRight")
+    assert deep_focus(page).startswith("token 3: door")
+    page.keyboard.press("Enter")
+    wait_for_link(page, query=3)
+    expect(finding(page)).to_contain_text("“door” gives")
+    page.wait_for_function(
+        """() => {
+            let one = document.activeElement;
+            while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+            return one?.dataset.position === "3";
+        }"""
+    )  # the focus is not lost, so that its button and the next chip are a key away
+    assert deep_focus(page).startswith("token 3: door")
+    page.keyboard.press("ArrowRight")
+    assert deep_focus(page).startswith("Put [MASK] in the place of “door”")
+    page.keyboard.press("ArrowRight")
+    assert deep_focus(page).startswith("token 4: ")
+    page.keyboard.press("End")
+    assert deep_focus(page).startswith("token 6: [SEP]")
+    page.keyboard.press("Tab")
+    assert not deep_focus(page).startswith(("token", "Put"))
+
+
+def tick(page, key, axis, position):
+    """The label of the row ("y") or column ("x") of the token at this position."""
+    return plot(page, key).locator(f".{axis}tick text").filter(has_text=re.compile(rf"·{position}$"))
+
+
+def click_tick(page, axis, position):
+    """Clicks the label of a row ("y") or of a column ("x") of the matrix."""
+    plot(page, "matrix").scroll_into_view_if_needed()
+    box = tick(page, "matrix", axis, position).bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def click_map(page, role, position):
+    at = page.evaluate(
+        """([role, position]) => {
+            const plot = document.querySelector(".st-key-map .js-plotly-plot:has(.cartesianlayer)");
+            const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
+            const points = plot._fullData.find(one => one.name === role);
+            return [box.x + xaxis._offset + xaxis.l2p(points.x[position]),
+                box.y + yaxis._offset + yaxis.l2p(points.y[position])];
+        }""",
+        [role, position],
+    )
+    page.mouse.move(at[0] - 1, at[1])
+    page.mouse.move(*at)
+    page.mouse.click(*at)
+
+
+def click_bar(page, position, x):
+    """Clicks the row of a key in the ranking: at its label, or this many px right of the chart's left edge."""
+    plot(page, "ranking").scroll_into_view_if_needed()
+    row = tick(page, "ranking", "y", position).bounding_box()
+    left = plot(page, "ranking").bounding_box()["x"]
+    page.mouse.click(left + x, row["y"] + row["height"] / 2)
+
+
+class TestPicking:
+    """Every picture of the first screen selects, not its cells alone."""
+
+    def test_labels_of_rows_and_columns(self, page, server):
+        open_screen(page, server)
+        click_tick(page, "y", 2)
+        wait_for_link(page, query=2)
+        assert "key" not in link(page)  # the strongest, as after a click on a chip
+        expect(finding(page)).to_contain_text("“was” gives")
+        wait_until_drawn(page)
+        click_tick(page, "x", 4)
+        wait_for_link(page, query=2, key=4)
+        expect(finding(page)).to_contain_text("“was” gives")
+        expect(finding(page)).to_contain_text("to “the”")
+
+    def test_points_of_the_map(self, page, server):
+        open_screen(page, server)
+        click_map(page, "keys", 8)
+        wait_for_link(page, query=7, key=8)
+        expect(finding(page)).to_contain_text("“it” gives")
+        wait_until_drawn(page)
+        click_map(page, "queries", 3)
+        wait_for_link(page, query=3)
+        assert "key" not in link(page)
+        expect(finding(page)).to_contain_text("“watching” gives")
+
+    def test_two_points_of_the_map_at_once(self, page, server):
+        """Neither a double click, nor the first point twice."""
+        open_screen(page, server)
+        click_map(page, "keys", 8)
+        click_map(page, "queries", 3)
+        wait_for_link(page, query=3)
+
+    def test_two_cells_at_once(self, page, server):
+        open_screen(page, server)
+        for query, key in ((2, 5), (9, 0)):
+            click_cell(page, query, key)
+        wait_for_link(page, query=9, key=0)
+
+    @pytest.mark.parametrize("x", [20, 300])
+    def test_bars_and_their_labels(self, x, page, server):
+        open_screen(page, server)
+        key = int(bars(page)[4].split("·")[1])
+        click_bar(page, key, x)
+        wait_for_link(page, query=7, key=key)
+
+    def test_by_touch(self, browser, server):
+        context = browser.new_context(has_touch=True, viewport={"width": 400, "height": 900})
+        page = context.new_page()
+        open_screen(page, server)
+        key = int(bars(page)[3].split("·")[1])
+        tick(page, "ranking", "y", key).scroll_into_view_if_needed()
+        row = tick(page, "ranking", "y", key).bounding_box()
+        page.touchscreen.tap(row["x"] + 120, row["y"] + row["height"] / 2)
+        wait_for_link(page, key=key)
+        wait_until_drawn(page)
+        plot(page, "matrix").scroll_into_view_if_needed()
+        label = tick(page, "matrix", "y", 2).bounding_box()
+        page.touchscreen.tap(label["x"] + label["width"] / 2, label["y"] + label["height"] / 2)
+        wait_for_link(page, query=2)
+        context.close()
+
+    def test_the_keyboard_alone_selects_a_key(self, page, server):
+        open_screen(page, server)
+        field = page.get_by_role("combobox", name=re.compile("Key"))
+        field.focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.type("watching")
+        page.keyboard.press("Enter")
+        wait_for_link(page, key=3)
+        expect(finding(page)).to_contain_text("to “watching”")
+
+    def test_points_of_the_map_by_key(self, page, server):
+        open_screen(page, server)
+        page.get_by_role("group", name="Map of queries and keys").focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Home")
+        page.keyboard.press("Enter")
+        wait_for_link(page, query=7, key=0)

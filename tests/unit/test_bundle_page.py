@@ -1,0 +1,121 @@
+"""The page of HTML in a bundle: what it says, shows and never does."""
+
+import html.parser
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attnviz.bundle import writing as bundles
+from attnviz.bundle.writing import PAGE
+from attnviz.records import Axis
+from tests.bundles import EMBEDDED_SHA256, failed, files_of
+
+pytestmark = pytest.mark.slow
+
+
+class Words(html.parser.HTMLParser):
+    """The words of a page, and the addresses in it."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.words, self.addresses, self.scripts, self.rows = "", [], [], []
+        self._in = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self._in.append(tag)
+        self.addresses += [value for name, value in attrs if name in ("src", "href")]
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        while self._in and self._in.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._in and self._in[-1] == "script":
+            self.scripts.append(data)
+        elif "style" not in self._in:
+            self.words += data
+            if self._in and self._in[-1] in ("td", "th"):
+                self.rows[-1][-1] += data
+
+
+class TestPage:
+    def test_says_where_the_numbers_come_from(self, packed):
+        page = Words(files_of(packed)[PAGE].decode())
+        for words in ("“it” to “door” 0.475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256):
+            assert words in page.words
+
+    def test_says_what_was_recorded_and_that_it_cannot_check_it(self, door):
+        tables = {"encoder": np.zeros((6, 12), dtype=np.float32)}
+        tables["encoder"][4, 9] = 8.9e-7
+        weights = replace(
+            door.report.check("attention weights"),
+            differences=tables,
+            tolerances={"encoder": np.full((6, 12), 2.5e-5, dtype=np.float32)},
+        )
+        checks = tuple(weights if one.name == "attention weights" else one for one in door.report.checks)
+        report = replace(door.report, checks=checks, not_compared={"score bias": "It <has> none."})
+        page = Words(bundles.bundle_files(replace(door, report=report))[PAGE].decode())
+        assert (
+            "attnviz 0.1.0 compared these numbers with the model's when it computed them: 12 of 12 checks passed. This "
+            "page cannot check that again." in page.words
+        )
+        rows = {row[0]: row[1:] for row in page.rows}
+        assert len(rows) == 1 + 12 + 1  # the names of the columns, the checks, and what was left out
+        assert rows["attention weights"] == [
+            "passed",
+            "8.9\u00a0×\u00a010⁻⁷",
+            "2.5\u00a0×\u00a010⁻⁵",
+            "L4 H9",
+            "weight",
+        ]
+        assert rows["tokens"] == ["passed", "0", "0", "", "tokens"]
+        assert rows["score bias"] == ["not compared", "", "", "", "It <has> none."]
+
+    def test_of_other_numbers_than_the_models_does_not_say_that_they_match(self, door):
+        """Queries and values are changed, and the verdict is left as it was."""
+        layers = tuple(
+            replace(one, query=2 * one.query, value=-one.value) for one in door.trace.layers["encoder"]
+        )
+        doctored = replace(door, trace=replace(door.trace, layers={"encoder": layers}))
+        words = Words(bundles.bundle_files(doctored)[PAGE].decode()).words
+        for promise in ("checked", "matches", "the model's own"):
+            assert promise not in words.lower()
+
+    def test_names_no_address(self, packed):
+        page = files_of(packed)[PAGE].decode()
+        assert Words(page).addresses == []
+        assert "default-src 'none'" in page
+
+    def test_has_plotly_once(self, packed):
+        page = files_of(packed)[PAGE].decode()
+        assert len(re.findall(r"\* plotly\.js v", page)) == 1
+
+    def test_shows_tokens_and_texts_literally(self, door):
+        bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>$x$"
+        tokens = replace(door.trace.tokens, text=bad, labels=(bad,) * 11)
+        trace = replace(door.trace, tokens=tokens)
+        changed = replace(door, trace=trace, queries=Axis.of(tokens), keys=Axis.of(tokens))
+        page = Words(bundles.bundle_files(changed)[PAGE].decode())
+        assert page.addresses == []
+        assert len(page.scripts) == 2  # plotly.js and the figures
+        assert page.words.count(bad) >= 3  # title, query and text
+
+    def test_of_a_failed_verification_says_so(self, door):
+        words = Words(bundles.bundle_files(replace(door, report=failed(door.report)))[PAGE].decode())
+        assert "11 of 12 checks passed" in words.words
+        [row] = [row for row in words.rows if "FAILED" in row]
+        assert row == [
+            "attention weights",
+            "FAILED",
+            "not a number",
+            "2.5\u00a0×\u00a010⁻⁵",
+            "L2 H5",
+            "weight",
+        ]

@@ -1,0 +1,61 @@
+"""Numbers in words, cells and hover texts have one form each."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import attnviz
+from attnviz.figures.numbers import HOVER_NUMBER, cell_text, number_text, share_text
+
+
+def test_numbers_in_words() -> None:
+    assert [share_text(one) for one in (0.0, 0.0003, 0.4754, 1.0)] == [
+        "0.0%",
+        "under 0.1%",
+        "47.5%",
+        "100.0%",
+    ]
+    numbers = (0.0, 0.4754, 0.00412, 0.99996, 1.47, -4.1305, 12345.6, 4.54e-4, -8.9e-7)
+    assert [number_text(one).replace("\xa0", " ") for one in numbers] == [
+        *("0", "0.475", "0.00412", "1.00", "1.47", "−4.13", "12,346", "4.5 × 10⁻⁴", "−8.9 × 10⁻⁷"),
+    ]
+    assert [cell_text(one) for one in (0.0, 0.4754, 0.0123, 1.0, 4.0)] == [
+        *("0.000", "0.475", "0.012", "1.00", "4.00"),
+    ]
+
+
+FIGURES = {
+    path.name: path.read_text(encoding="utf-8") for path in Path(attnviz.figures.__file__).parent.glob("*.py")
+}
+
+
+IN_HOVER = re.compile(r"%\{+[\w.\[\]]+:([^}]+)\}")
+"""The form of a number in a hover text, also where Python fills it in."""
+
+
+def hover_forms(source: str) -> set[str]:
+    """Forms in which plotly writes numbers in the hover texts of a figure's module."""
+    return {
+        one.removeprefix("{sign}").removeprefix("{sign").replace("{HOVER_NUMBER", HOVER_NUMBER)
+        for one in IN_HOVER.findall(source)
+    }
+
+
+def other_forms(source: str) -> set[str]:
+    """Those that are not the house's: three significant digits, whole numbers with commas, and labels as they are."""
+    return hover_forms(source) - {HOVER_NUMBER, f"+{HOVER_NUMBER}", ",", "c", ""} | set(
+        re.findall(r"char\.mod\([^)]+\)", source)
+    )
+
+
+def test_numbers_in_hover_texts_have_the_form_of_the_house() -> None:
+    assert sum(bool(hover_forms(source)) for source in FIGURES.values()) > 10
+    assert {name: other_forms(source) for name, source in FIGURES.items() if other_forms(source)} == {}
+
+
+@pytest.mark.parametrize(
+    "source", ['"weight %{customdata:.4f}"', 'f"{name} %{{y:.3f}}"', '"%{customdata[0]:.1e}"']
+)
+def test_another_form_is_noticed(source: str) -> None:
+    assert other_forms(source)

@@ -1,0 +1,42 @@
+"""Colours of both themes can be told apart and read."""
+
+import numpy as np
+import pytest
+
+from attnviz.figures.theme import DARK, LIGHT, number_scale, weight_scale
+from tests.colours import contrast, luminance
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_points_can_be_seen_whatever_their_colour(palette) -> None:
+    colours = [*palette.groups, palette.value, *(colour for _, colour in number_scale(palette))]
+    assert min(contrast(colour, palette.background) for colour in colours) > 2
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+@pytest.mark.parametrize("logarithmic", [False, True])
+def test_colour_scale_starts_at_the_background_and_is_even(theme, logarithmic: bool) -> None:
+    scale = weight_scale(theme, logarithmic=logarithmic)
+    places, colours = zip(*scale, strict=True)
+    assert (colours[0], colours[-1]) == (theme.background, theme.strong)
+    assert places[0] == 0 and places[-1] == pytest.approx(1) and list(places) == sorted(places)
+    # CIE 1976 lightness, another definition of even steps than the one the scale is made with
+    lightness = np.array([116 * np.cbrt(max(luminance(colour), 0.009)) - 16 for colour in colours])
+    steps = np.abs(np.diff(lightness))
+    assert (np.diff(lightness) <= 0.5).all() if theme is LIGHT else (np.diff(lightness) >= -0.5).all()
+    assert steps.max() < 3 * steps.mean()
+
+
+def test_logarithmic_scale_tells_small_weights_apart() -> None:
+    places = [place for place, _ in weight_scale(LIGHT, logarithmic=True)]
+    tones = np.linspace(0, 1, len(places))
+    assert np.interp(0.01, places, tones) == pytest.approx(0.5, abs=0.01)  # halfway from 0.0001 to 1
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+@pytest.mark.parametrize("name", ["text", "quiet", "query", "key", "key_text", "picked", "failed"])
+def test_texts_can_be_read(theme, name: str) -> None:
+    # WCAG 2.2 asks for 4.5 for small text; query and key are Okabe and Ito's colours as they are, and are
+    # used at 12 px in bold or beside a shape that says the same.
+    lowest = 3.0 if theme is LIGHT and name in ("query", "key") else 4.5
+    assert contrast(getattr(theme, name), theme.background) >= lowest
