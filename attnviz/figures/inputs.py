@@ -74,8 +74,14 @@ def draw_attributions(
         customdata=np.stack(
             np.meshgrid(np.arange(n_token), np.arange(n_method), indexing="ij"), axis=-1
         ).tolist(),
-        hovertext=[[number_text(float(one)) for one in row] for row in values],
-        hovertemplate="%{y}<br>%{x}: %{hovertext}<extra></extra>",
+        hovertext=[
+            [
+                f"{token}<br>{column}: {number_text(float(one))}"
+                for column, one in zip(columns, row, strict=True)
+            ]
+            for token, row in zip(rows, values, strict=True)
+        ],
+        hovertemplate="%{hovertext}<extra></extra>",
     )
     marks = [cells]
     if n_token <= _MOST_WRITTEN:

@@ -47,7 +47,7 @@ def draw_layer_grid(
     names: Sequence[str],
     written: Sequence[str],
     colours: Colours,
-    hover: Marks,
+    said: Sequence[Sequence[str]],
     letters: Sequence[Sequence[str]] | None = None,
     picked: int | None = None,
     theme: ThemeName = "light",
@@ -58,7 +58,7 @@ def draw_layer_grid(
         row: what a row is, as in "layer".
         names: of the tokens across, for hover texts; positions are added.
         written: what stands below each column.
-        hover: text and hover template of the cells.
+        said: what is said of each cell, safe for plotly.
         letters: what stands in the cells, whose colours are those of weights from 0 to 1; None for nothing.
         picked: position of the token whose column is outlined.
     """
@@ -84,7 +84,8 @@ def draw_layer_grid(
             "outlinewidth": 0,
             "tickfont": {"size": SMALL_FONT_SIZE},
         },
-        **hover,
+        hovertext=said,
+        hovertemplate="%{hovertext}<extra></extra>",
     )
     axis = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
     step = max(1, -(-n_token // _MOST_LABELS))

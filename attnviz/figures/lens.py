@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
+from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, hover_labels, isolated, literal, shortened
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
-from attnviz.figures.numbers import HOVER_NUMBER
-from attnviz.figures.theme import THEMES, Marks, ThemeName, difference_scale, weight_scale
-from attnviz.records.tokens import Tokens
+from attnviz.figures.numbers import number_text
+from attnviz.figures.theme import THEMES, ThemeName, difference_scale, weight_scale
+from attnviz.records.tokens import Axis, Tokens
 
 if TYPE_CHECKING:
     from attnviz.effects.lens import LayerSimilarities, Lens
@@ -29,10 +29,15 @@ def draw_lens(
         picked: position of the selected token, whose column is outlined.
     """
     answers = [[literal(row[0]) for row in layer] for layer in found.labels]
-    hover: Marks = {
-        "hovertext": [[isolated(shortened(one, LONGEST_HOVER)) for one in row] for row in answers],
-        "hovertemplate": f"layer %{{y}}, %{{x}}<br>most likely %{{hovertext}}, %{{z:{HOVER_NUMBER}}}<extra></extra>",
-    }
+    names = hover_labels(Axis.of(tokens))
+    said = [
+        [
+            f"layer {layer}, {names[at]}<br>most likely {isolated(shortened(one, LONGEST_HOVER))}, "
+            f"{number_text(float(found.probabilities[layer, at, 0]))}"
+            for at, one in enumerate(row)
+        ]
+        for layer, row in enumerate(answers)
+    ]
     written = [[isolated(shortened(one, _LONGEST_IN_CELL)) for one in row] for row in answers]
     return draw_layer_grid(
         found.probabilities[..., 0],
@@ -40,7 +45,7 @@ def draw_lens(
         names=_names(tokens, LONGEST_HOVER),
         written=_names(tokens, LONGEST_LABEL),
         colours=Colours(scale=weight_scale(THEMES[theme]), low=0.0, high=1.0, title="its probability"),
-        hover=hover,
+        said=said,
         letters=written if len(tokens) <= _MOST_WRITTEN else None,
         picked=picked,
         theme=theme,
@@ -52,7 +57,7 @@ def draw_layer_similarities(
 ) -> go.Figure:
     """A cell for each layer and token: the cosine of the vector there and the last hidden state."""
     lowest = float(np.nanmin(found.similarities, initial=0.0))
-    palette = THEMES[theme]
+    palette, names = THEMES[theme], hover_labels(Axis.of(tokens))
     return draw_layer_grid(
         found.similarities,
         row="layer",
@@ -64,7 +69,10 @@ def draw_layer_similarities(
             high=1.0,
             title="similarity with the last",
         ),
-        hover={"hovertemplate": f"layer %{{y}}, %{{x}}<br>cosine %{{z:{HOVER_NUMBER}}}<extra></extra>"},
+        said=[
+            [f"layer {layer}, {names[at]}<br>cosine {number_text(float(one))}" for at, one in enumerate(row)]
+            for layer, row in enumerate(found.similarities)
+        ],
         picked=picked,
         theme=theme,
     )

@@ -8,7 +8,7 @@ from plotly import graph_objects as go
 
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
-from attnviz.figures.numbers import HOVER_NUMBER
+from attnviz.figures.numbers import number_text
 from attnviz.figures.theme import THEMES, ThemeName, difference_scale
 from attnviz.records.tokens import Tokens
 
@@ -49,10 +49,14 @@ def draw_patching(
         colours=Colours(
             scale=difference_scale(THEMES[theme]), low=-largest, high=largest, title="share of the difference"
         ),
-        hover={
-            "text": found.outcomes,
-            "hovertemplate": f"{row} %{{y}}, %{{x}}<br>share %{{z:{HOVER_NUMBER}}}, outcome %{{text:{HOVER_NUMBER}}}<extra></extra>",
-        },
+        said=[
+            [
+                f"{row} {number}, {names[at]}·{at}<br>share {number_text(float(share))}, outcome "
+                f"{number_text(float(found.outcomes[number, at]))}"
+                for at, share in enumerate(of_row)
+            ]
+            for number, of_row in enumerate(shares)
+        ],
         picked=picked,
         theme=theme,
     )

@@ -229,3 +229,24 @@ def test_a_closed_menu_covers_nothing_of_the_page(server, visitors):
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
     for one in (page.get_by_role("heading", level=1), page.get_by_role("button", name="Export")):
         one.click(trial=True)  # refused where something lies over it
+
+
+def test_what_is_typed_and_not_shown_yet_is_marked(page, server):
+    open_screen(page, server, text=DOOR, layer=3, head=1)
+    field, button = (
+        page.get_by_role("textbox", name="Sentence"),
+        page.get_by_role("button", name="Show attention"),
+    )
+    hint = page.get_by_text("Press Ctrl+Enter to apply")
+    expect(hint).to_have_count(0)
+    field.press("End")
+    field.press_sequentially(" Then")
+    expect(hint).to_be_visible()
+    assert (
+        hint.bounding_box()["y"] >= field.bounding_box()["y"] + field.bounding_box()["height"]
+    )  # not over the text
+    expect(button).to_have_css("outline-style", "solid")
+    field.press("Control+Enter")
+    wait_for_link(page, text=f"{DOOR} Then")
+    expect(hint).to_have_count(0)
+    expect(button).to_have_css("outline-style", "none")

@@ -1,15 +1,39 @@
 // Listens to a chart that plotly_figure draws and reports the custom data of the point that is clicked. A chart
-// with a name can be walked through by key; a line below it says which point is looked at.
+// with a name can be walked through by key; a line below it says which point or cell is looked at.
 // Rests on readout, chart, chart_insides and tick_labels.
 
-const HINT = matchMedia("(hover: none)").matches
-  ? "Tap a point to select it."
-  : "Click a point, or walk through the points with the arrow keys; Enter selects.";
+const isTouched = matchMedia("(hover: none)").matches;
 
-/** The text of a point: Plotly's hover text has entities in the place of what it would read as markup. */
+/** How one is selected; a heatmap has cells. */
+function hintOf(chart) {
+  const one = chart?.data.some(({ type }) => type === "heatmap") ? "cell" : "point";
+  return isTouched
+    ? `Tap a ${one} to select it.`
+    : `Click a ${one}, or walk through the ${one}s with the arrow keys; Enter selects.`;
+}
+
+/** The text of a point on one line: Plotly's hover text has entities in the place of what it would read as markup. */
 function plain(hovertext) {
-  const page = new DOMParser().parseFromString(hovertext, "text/html");
+  const page = new DOMParser().parseFromString(hovertext.replaceAll("<br>", ", "), "text/html");
   return page.body.textContent;
+}
+
+/** The points in rows, as the arrow keys walk through them: those of a trace, or the cells of a heatmap's row, the upper first. */
+function rowsOf({ data, layout }) {
+  return data.flatMap((trace, curveNumber) => {
+    const { type, customdata, hovertext } = trace;
+    if (!customdata) return [];
+    if (type !== "heatmap") {
+      const point = (number) => ({ curveNumber, pointNumber: number, custom: customdata[number], said: hovertext[number] });
+      return [{ length: customdata.length, point }];
+    }
+    const rows = customdata.map((row, y) => ({
+      length: row.length,
+      point: (x) => ({ curveNumber, pointNumber: [y, x], custom: row[x], said: hovertext[y][x] }),
+    }));
+    const [bottom, top] = layout.yaxis.range;
+    return bottom > top ? rows : rows.reverse();
+  });
 }
 
 /** Whether it has three axes; Plotly cannot be told to point at something in such a one. */
@@ -22,38 +46,38 @@ function show(component) {
   const line = parentElement.querySelector(".point_clicks");
   line.dataset.walks = Boolean(data.name);
   showAsReadout(line);
-  if (data.name && !line.textContent) line.textContent = HINT;
-
   let chart = null;
+  if (data.name && !line.textContent) line.textContent = hintOf(chart);
+
   const report = (customdata) => {
     if (customdata !== undefined) setTriggerValue("click", Array.from(customdata));
   };
   const click = ({ customdata }) => report(customdata);
-  const say = (trace, number) => {
-    line.textContent = plain(trace.hovertext[number]);
+  const say = (hovertext) => {
+    line.textContent = plain(hovertext);
   };
   const hover = (event) => {
     const { data: trace, pointNumber } = event.points[0];
-    if (data.name && trace?.hovertext) say(trace, pointNumber);
+    const said = [pointNumber].flat().reduce((found, at) => found?.[at], trace?.hovertext);
+    if (data.name && said !== undefined) say(said);
   };
   const unhover = () => {
-    if (data.name) line.textContent = HINT;
+    if (data.name) line.textContent = hintOf(chart);
   };
-  const kinds = () => chart.data.map((trace, curve) => ({ trace, curve })).filter(({ trace }) => trace.customdata);
 
-  /** Looks at the point that the walk has reached, whose kind and number are noted on the line. */
+  /** Looks at the point that the walk has reached, whose row and number are noted on the line. */
   const look = () => {
-    const [kind, number] = line.at;
-    const { trace, curve } = kinds()[kind];
-    if (!isTurned(chart)) Plotly.Fx.hover(chart, [{ curveNumber: curve, pointNumber: number }]);
-    say(trace, number);
+    const [row, number] = line.at;
+    const { curveNumber, pointNumber, said } = rowsOf(chart)[row].point(number);
+    if (!isTurned(chart)) Plotly.Fx.hover(chart, [{ curveNumber, pointNumber }]);
+    say(said);
   };
   const press = (event) => {
-    const all = kinds();
-    if (!all.length) return;
-    let [kind, number] = line.at ?? [0, -1];
-    kind = Math.min(kind, all.length - 1);
-    const last = () => all[kind].trace.customdata.length - 1;
+    const rows = rowsOf(chart);
+    if (!rows.length) return;
+    let [row, number] = line.at ?? [0, -1];
+    row = Math.min(row, rows.length - 1);
+    const last = () => rows[row].length - 1;
     switch (event.key) {
       case "ArrowRight":
         number += 1;
@@ -62,10 +86,10 @@ function show(component) {
         number -= 1;
         break;
       case "ArrowDown":
-        kind = Math.min(kind + 1, all.length - 1);
+        row = Math.min(row + 1, rows.length - 1);
         break;
       case "ArrowUp":
-        kind = Math.max(kind - 1, 0);
+        row = Math.max(row - 1, 0);
         break;
       case "Home":
         number = 0;
@@ -77,18 +101,18 @@ function show(component) {
       case " ":
         if (number < 0) return;
         event.preventDefault();
-        report(all[kind].trace.customdata[Math.min(number, last())]);
+        report(rows[row].point(Math.min(number, last())).custom);
         return;
       default:
         return;
     }
     event.preventDefault();
-    line.at = [kind, Math.min(Math.max(number, 0), last())];
+    line.at = [row, Math.min(Math.max(number, 0), last())];
     look();
   };
   const leave = () => {
     if (!isTurned(chart)) Plotly.Fx.unhover(chart);
-    line.textContent = HINT;
+    line.textContent = hintOf(chart);
   };
   /** Another figure is drawn, without what the walk has reached. */
   const redrawn = () => {
@@ -97,6 +121,7 @@ function show(component) {
 
   return followChart(line, data.chart, (found) => {
     chart = found;
+    if (data.name && line.textContent === hintOf(null)) line.textContent = hintOf(chart);
     const clickRow = (_, number) => report(chart.data[0].customdata[number]);
     const ends = [
       data.wholeRows

@@ -20,7 +20,7 @@ def curves(screen: Screen, found: Deletion) -> Figure:
         alt="Outcome while more and more tokens are away, in the order of each method, with a band for random orders",
     )
     st.caption(
-        "Tokens are replaced by “no token” in each method's order, most important first. The band holds 90% of "
+        "Tokens are taken away in each method's order, most important first. The band holds 90% of "
         f"{found.chance.n_orders} random orders (seed {found.chance.seed}). “Token replaced” measures each token the same way and "
         "has an advantage. The text without its tokens is one that the model was not trained on."
     )
