@@ -3,6 +3,7 @@
 // Streamlit calls the function below for every message. Pictures come in messages of their own.
 
 const GAP = 3, LEGEND = 34; // px
+const SCALE = 180, LETTER = 7; // px that the legend's colours are long, and a letter of its numbers wide
 const ROOMY = 46; // px a cell needs for a mark above its number in the middle
 const SMALLEST = 32, LARGEST = 76; // px a cell is wide and high
 const FAINT = 0.2; // opacity
@@ -44,6 +45,15 @@ function drawHead(data, layer, head, side, picture) {
   return drawCell(data, at, shown, { x, y, side }, draw("g", { opacity: cell.dimmed ? FAINT : 1 }, ...parts));
 }
 
+/** px that a number beside the legend's colours takes. */
+function roomOf(number) {
+  return Math.max(44, LETTER * number.length + 8);
+}
+
+function widthOfLegend({ low, high }) {
+  return LEFT + roomOf(low) + SCALE + roomOf(high);
+}
+
 function drawLegend(data, top) {
   const { low, high, steps } = data.legend;
   const { text, edge } = data.colours;
@@ -51,16 +61,16 @@ function drawLegend(data, top) {
   const stops = steps.map((colour, step) =>
     draw("stop", { offset: step / (steps.length - 1), "stop-color": colour })
   );
-  const width = 180, ends = { y: top + 21, fill: text };
+  const start = LEFT + roomOf(low), ends = { y: top + 21, fill: text };
   return draw(
     "g",
     { "aria-hidden": true },
     draw("defs", {}, draw("linearGradient", { id }, ...stops)),
     draw("text", { ...ends, x: LEFT }, low),
     draw("rect", {
-      ...{ x: LEFT + 44, y: top + 11, width, height: 12, fill: `url(#${id})`, stroke: edge },
+      ...{ x: start, y: top + 11, width: SCALE, height: 12, fill: `url(#${id})`, stroke: edge },
     }),
-    draw("text", { ...ends, x: LEFT + 44 + width + 8 }, high)
+    draw("text", { ...ends, x: start + SCALE + 8 }, high)
   );
 }
 
@@ -71,7 +81,7 @@ function drawGrid(data, width, sent) {
     draw("g", { role: "row" }, ...row.map((_, head) => drawHead(data, layer, head, side, sent[layer]?.[head])))
   );
   const size = {
-    width: LEFT + nHeads * (side + GAP) - GAP + RIGHT,
+    width: Math.max(LEFT + nHeads * (side + GAP) - GAP + RIGHT, data.legend ? widthOfLegend(data.legend) : 0),
     height: TOP + nLayers * (side + GAP) + (data.legend ? LEGEND : 0),
   };
   const legend = data.legend ? [drawLegend(data, size.height - LEGEND)] : [];

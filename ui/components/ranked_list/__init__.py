@@ -31,6 +31,7 @@ def ranked_list(
     on_pick: Callable[[int], None],
     theme: ThemeName,
     key: str,
+    is_ranked: bool = True,
     scrolls: bool = False,
 ) -> None:
     """Draws the rows; ``on_pick`` is called with the number of one that is clicked, counted from 0.
@@ -38,6 +39,7 @@ def ranked_list(
     Args:
         name: what is ranked, for those who do not see it.
         key: of the component; one for each list on a page.
+        is_ranked: whether the rows stand by rank, each with its number; otherwise in an order of their own, as layers do.
         scrolls: whether a list that is longer than the window's height allows is scrolled on its own.
     """
 
@@ -50,6 +52,7 @@ def ranked_list(
         key=key,
         data={
             "name": name,
+            "isRanked": is_ranked,
             "scrolls": scrolls,
             "rows": [asdict(row) for row in rows],
             "colours": colours(

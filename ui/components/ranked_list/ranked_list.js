@@ -1,19 +1,19 @@
 // A ranked list of buttons, each with a bar. Clicking one, or pressing Enter on it, selects it.
 // Rests on html and renew.
 
-function row(data, number, pick) {
+function row(data, number, isRanked, pick) {
   const button = makeButton("", "", () => pick(number));
   button.setAttribute("aria-pressed", String(data.picked));
   const said = data.key ? `${data.text} → ${data.key}` : data.text;
-  button.setAttribute("aria-label", `${number + 1}: ${said}, ${data.amount}`);
+  button.setAttribute("aria-label", `${isRanked ? `${number + 1}: ` : ""}${said}, ${data.amount}`);
   button.title = `${said}: ${data.amount}. Click to select it.`;
 
   const what = make("span", data.key ? "what pair" : "what");
   if (data.key) what.append(make("bdi", "query", data.text), " → ", make("bdi", "key", data.key));
   else what.append(data.text);
   const bar = make("span", "bar");
-  bar.style.width = `calc(${data.length} * (100% - 1.5em - 20px))`;
-  button.append(make("span", "rank", number + 1), " ", what, " ", make("span", "amount", data.amount), bar);
+  bar.style.setProperty("--share", data.length);
+  button.append(make("span", "rank", isRanked ? number + 1 : ""), " ", what, " ", make("span", "amount", data.amount), bar);
   return make("li", "", button);
 }
 
@@ -22,7 +22,8 @@ function show(component) {
   const place = parentElement.querySelector(".ranked_list");
   setColours(place, data.colours);
   place.classList.toggle("scrolls", data.scrolls);
-  const rows = data.rows.map((one, number) => row(one, number, (picked) => setTriggerValue("pick", picked)));
+  place.classList.toggle("ranked", data.isRanked);
+  const rows = data.rows.map((one, number) => row(one, number, data.isRanked, (picked) => setTriggerValue("pick", picked)));
   const list = make("ol", "", ...rows);
   list.setAttribute("aria-label", data.name);
   renew(place, [list]);

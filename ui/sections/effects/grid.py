@@ -94,6 +94,7 @@ def ranking(screen: Screen, found: HeadEffects) -> None:
         on_pick=lambda row: state.change(layer=row),
         theme=screen.view.theme,
         key="effects_layers",
+        is_ranked=False,
     )
 
 

@@ -70,6 +70,7 @@ def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
         on_pick=lambda row: state.change(layer=layers[-1 - row]),
         theme=screen.view.theme,
         key="lens_layers",
+        is_ranked=False,
     )
 
 
