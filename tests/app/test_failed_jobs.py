@@ -88,3 +88,19 @@ def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
     at.button(key="ranking_act").click().run()
     ask_until(at, lambda at: at.dataframe)
     assert errors(at) == []
+
+
+def test_that_the_page_waits_for_is_explained_as_well(monkeypatch, tmp_path):
+    there = tmp_path / "there"
+    what = "ui.work.experiments:attribute"
+    monkeypatch.setattr("ui.work.experiments.attribute", Failing(what, there, RuntimeError("a secret")))
+    at = open_page("pages/inputs.py", text="A door failed to open.")
+    assert_no_exception(at)
+    [found] = errors(at)
+    assert UNKNOWN in found and "secret" not in found
+    there.touch()
+    [again] = [one for one in at.button if one.label == "Try again"]
+    again.click().run()
+    assert_no_exception(at)
+    ask_until(at, lambda at: is_drawn(at, "inputs_sheet_clicks"))
+    assert errors(at) == []
