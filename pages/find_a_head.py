@@ -50,7 +50,7 @@ with errors.explained():
     said = pair_finding(weights, selection.place, pair, measure)
     with st.container(key="finding"):
         st.markdown(f"**{literal(said)}**")
-    grid, ranking, pairs = st.columns([23, 8, 10], gap="medium")
+    grid, ranking, pairs = st.columns([23, 10, 10], gap="medium")
     with grid:
         rank = {tuple(place): number for number, place in enumerate(heads.ranked(weights).tolist(), start=1)}
         head_grid(

@@ -164,7 +164,7 @@ def draw_deletion(
             palette,
             height=_CURVES_HEIGHT,
             margin={"l": 8, "r": 16, "t": 8, "b": 8},
-            xaxis={**grid_axis(palette), "title": axis_title("tokens that are away", palette.quiet)},
+            xaxis={**grid_axis(palette), "title": axis_title("tokens taken away", palette.quiet)},
             yaxis={**grid_axis(palette), "title": axis_title(outcome, palette.quiet)},
             showlegend=True,
             legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},

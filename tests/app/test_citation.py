@@ -1,6 +1,7 @@
 """The citation that Export copies: what was shown, as an entry that BibTeX can read whatever the text holds."""
 
 import re
+from datetime import date
 from pathlib import Path
 
 import attnviz
@@ -19,6 +20,7 @@ def test_says_version_model_revision_text_and_head(door_trace):
     said = citation(text="I was watching the door when it opened.", layer=3, head=1)
     assert said.startswith("@software{attnviz,\n")
     assert f"  version = {{{attnviz.__version__}}},\n" in said
+    assert f"  year = {{{date.today().year}}},\n" in said
     revision = escaped(door_trace.provenance.revision)
     assert (
         f"note = {{Model all-MiniLM-L6-v2, revision {revision}; text ``I was watching the door when it opened.''; "

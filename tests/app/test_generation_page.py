@@ -96,4 +96,4 @@ def test_a_model_that_does_not_write_says_what_the_page_is_for():
     at = open_page(PAGE)
     assert_no_exception(at)
     assert errors(at) == []
-    assert "does not write" in unescaped(" ".join(one.value for one in at.markdown))
+    assert "cannot write" in unescaped(" ".join(one.value for one in at.markdown))

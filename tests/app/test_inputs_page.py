@@ -168,7 +168,10 @@ def test_the_finding_counts_the_methods_that_agree(saved):
     label = rows[first][1].split(" ", 1)[1]
     said = unescaped(headline(at)).replace("\u2068", "").replace("\u2069", "")
     assert firsts.count(first) < 4
-    assert f"{firsts.count(first)} of 4 methods that use the outcome put “{label}” first" in said
+    assert (
+        f"{firsts.count(first)} of 4 methods that use the outcome rank “{label}” first among the words"
+        in said
+    )
 
 
 def test_the_csv_has_every_token_and_every_method(gradient_times_input, replaced, saved):
@@ -213,7 +216,10 @@ def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, repla
     limit = float(found[list(found)[-1]][0].split(" to ")[1])
     n_better = sum(one > limit for one in written)
     said = unescaped(" ".join(one.value for one in at.markdown))
-    assert f"“{next(iter(found))}” orders the tokens best; {n_better} of 7 methods do better than 95%" in said
+    assert (
+        f"“{next(iter(found))}” orders the tokens of this sentence best; {n_better} of 7 methods do better than 95%"
+        in said
+    )
 
 
 def test_of_a_state_one_method_fewer():

@@ -39,7 +39,9 @@ def test_without_a_head_the_similarity_with_the_last_layer(states):
     unit = states / np.linalg.norm(states, axis=-1, keepdims=True)
     expected = (unit * unit[-1]).sum(axis=-1)
     np.testing.assert_allclose(numbers(figure(at, "lens_grid")["data"][0]["z"]), expected, atol=2e-6)
-    assert f"“it” and its last one is {expected[0, 7]:.3g}" in unescaped(headline(at))
+    assert f"“it” after layer 0 and after the last have a cosine of {expected[0, 7]:.3g}" in unescaped(
+        headline(at)
+    )
     rows = component(at, "lens_layers")["rows"]
     assert [row["text"] for row in rows] == [f"Layer {layer}" for layer in range(5, -1, -1)]
     np.testing.assert_allclose([row["length"] for row in rows], expected[::-1, 7], atol=2e-6)

@@ -66,7 +66,15 @@ class TestSpecialNote:
     def test_is_not_there_where_the_largest_weight_is_the_key_s(self, door_trace):
         weights, norms = door_trace.pattern(3, 1), door_trace.pattern(3, 1, measure="norms")
         assert special_note(weights, norms, 8, 5) == ""  # "opened" gives most to "door"
-        assert special_note(weights, norms, 7, 0) == ""  # [CLS] itself is selected
+
+    def test_compares_a_selected_special_token_with_the_word_that_adds_most(self, door_trace):
+        weights, norms = door_trace.pattern(3, 1), door_trace.pattern(3, 1, measure="norms")
+        added = norms.weights[7]
+        word = int(added[1:10].argmax()) + 1
+        said = special_note(weights, norms, 7, 0)
+        assert (
+            f"“[CLS]” adds only {added[0] / added[word]:.0%} as much as “{weights.keys.labels[word]}”" in said
+        )
 
     def test_is_not_there_where_the_special_token_adds_as_much(self, door_trace):
         weights = door_trace.pattern(3, 1)

@@ -241,3 +241,18 @@ class TestPicking:
         page.keyboard.press("Home")
         page.keyboard.press("Enter")
         wait_for_link(page, query=7, key=0)
+
+
+def test_a_click_beside_the_matrix_opens_no_field_for_its_range(page, server):
+    """Plotly lends a field at each end of an axis; a range that is typed there cannot be taken back."""
+    open_screen(page, server, layer=3, head=1)
+    drag = plot(page, "matrix").locator(".draglayer > g").first
+    corners = drag.locator(
+        "rect.cursor-ne-resize, rect.cursor-nw-resize, rect.cursor-se-resize, rect.cursor-sw-resize, .edrag, .wdrag"
+    )
+    for corner in corners.all():
+        box = corner.bounding_box()
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.wait_for_timeout(400)  # Plotly waits for a second click
+        assert page.locator(".plugin-editable").count() == 0
+    assert corners.count()

@@ -82,6 +82,9 @@ class TestPictures:
             )
             root = ElementTree.fromstring(content(saved_svg))
             assert words <= set(svg_words(content(saved_svg)))
+            assert b"non-scaling-stroke" not in content(
+                saved_svg
+            )  # lines as thick as on screen in every size
             ground = root.find(f"{SVG}rect")
             assert ground is not None
             assert ground.get("fill") == {"light": "#ffffff", "dark": "#0e1117"}[colours]

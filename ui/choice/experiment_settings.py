@@ -38,7 +38,7 @@ class EffectsSettings:
         Ablation,
         Word(
             names={"zero": "Zeros", "mean": "Its mean"},
-            title="While it is off, a head gives",
+            title="A head that is off gives",
             help="Puts zeros in place of a head's output, or its mean output over the bundled sentences.",
         ),
     ] = "zero"
@@ -53,7 +53,7 @@ class PatchingSettings:
     text: Annotated[
         str,
         Text(
-            title="Sentence whose states are carried over",
+            title="Other sentence, of as many tokens",
             help="Carries the hidden states of this sentence into the run of the sentence above; both need the same "
             "number of tokens.",
         ),

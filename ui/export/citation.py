@@ -3,6 +3,8 @@
 One concept: a citation. Typed text stands in it as text, never as LaTeX.
 """
 
+from datetime import date
+
 import attnviz
 from ui.export.captions import plain
 from ui.page.view import View
@@ -19,7 +21,7 @@ _ESCAPED = {
 
 
 def bibtex(view: View) -> str:
-    """An entry of type @software."""
+    """An entry of type @software; its year is that of the citation, since no version was released."""
     source, selection = view.trace.provenance, view.selection
     note = (
         f"Model {escaped(source.model)}, revision {escaped(source.revision)}; "
@@ -30,6 +32,7 @@ def bibtex(view: View) -> str:
         "  author = {{The attnviz developers}},\n"
         "  title = {attnviz},\n"
         f"  version = {{{attnviz.__version__}}},\n"
+        f"  year = {{{date.today().year}}},\n"
         f"  note = {{{note}}}\n"
         "}\n"
     )

@@ -95,8 +95,9 @@ def finding(pattern: AttentionPattern, query: int, key: int) -> str:
 def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int, key: int) -> str:
     """That the special token with the largest weight adds less than the selected key, with a space at its end.
 
-    What a key adds to the query's output is as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
-    Empty where the largest weight is no special token's, or where that token adds as much. Plain text, like `finding`.
+    Where that token is itself the selected key, it is compared with the word that adds most. What a key adds to the query's
+    output is as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102). Empty where the largest weight is no
+    special token's, or where that token adds as much. Plain text, like `finding`.
 
     Args:
         weights: of the head.
@@ -106,13 +107,17 @@ def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int,
     if row is None or column is None:
         return ""
     most = int(weights.weights[row].argmax())
+    if not weights.keys.is_special[most]:
+        return ""
+    if column == most:
+        column = int(np.where(weights.keys.is_special, -1, norms.weights[row]).argmax())
     added, of_key = norms.weights[row, most], norms.weights[row, column]
-    if most == column or not weights.keys.is_special[most] or added >= of_key:
+    if added >= of_key:
         return ""
     special = name(weights.keys, int(weights.keys.positions[most]))
     return (
         f"A large weight need not mean a large effect: by norm-based weight, {special} adds only "
-        f"{percent_text(float(added / of_key))} as much as {name(weights.keys, key)}. "
+        f"{percent_text(float(added / of_key))} as much as {name(weights.keys, int(weights.keys.positions[column]))}. "
     )
 
 

@@ -2,7 +2,7 @@
 // Rests on chart and chart_insides.
 
 const NARROWEST = 150; // px
-const CONFIG = { displayModeBar: false };
+const CONFIG = { displayModeBar: false, showAxisRangeEntryBoxes: false }; // a click beside an axis is no wish to type its range
 
 let loading = null;
 

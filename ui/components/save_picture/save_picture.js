@@ -69,6 +69,8 @@ function picture(key, caption, data) {
     const [images, copied] = [element, copy].map((one) => one.querySelectorAll("image"));
     images.forEach((image, at) => copied[at].setAttribute("image-rendering", getComputedStyle(image).imageRendering));
     for (const part of copy.querySelectorAll(NOT_SEEN)) part.remove();
+    // Plotly's lines keep their pixels whatever the size; in a larger picture they would be thinner than on screen.
+    for (const part of copy.querySelectorAll("[style*=vector-effect]")) part.style.vectorEffect = "none";
     put(copy, { x: box.left - left, y: box.top - top, width: box.width, height: box.height });
     copy.removeAttribute("style"); // its place in the page
     whole.append(copy);

@@ -58,9 +58,9 @@ def can_write(view: View) -> bool:
 def without_writing(view: View) -> None:
     """What the page is for, where the model does not write."""
     st.markdown(
-        f"**{literal(view.selection.model)} does not write.** It is no decoder with a language head. A decoder such as GPT-2 writes "
-        "token by token; for one, this page shows up to 50 tokens after your sentence, what else it could have written, and what "
-        "each head read at every step. “Your own model”, below the menu, says how to add one."
+        f"**{literal(view.selection.model)} cannot write.** Only a decoder with a language head can, such as GPT-2: it writes token by "
+        "token. With one, this page shows up to 50 tokens after your sentence, what else it could have written, and what each head "
+        "read at every step. “Your own model”, below the menu, says how to add one."
     )
 
 

@@ -45,8 +45,8 @@ def table(found: Deletion) -> None:
         hide_index=True,
     )
     st.caption(
-        "Comprehensiveness: how far the outcome goes without the first tokens of an order, large is good. Sufficiency: how far it "
-        "goes with these alone, small is good. Means over the first 1, 5, 10, 20 and 50% of the tokens (DeYoung et al. 2020, "
+        "Comprehensiveness: how much the outcome changes without the first tokens of an order, large is good. Sufficiency: how much "
+        "it changes with these alone, small is good. Means over the first 1, 5, 10, 20 and 50% of the tokens (DeYoung et al. 2020, "
         "arXiv:1911.03429, section 4.2)."
     )
 
@@ -57,10 +57,10 @@ def verdict(found: Deletion) -> str:
     limit = found.chance.comprehensiveness[1]
     better = [one for one in found.curves if one.comprehensiveness > limit]
     if not better:
-        return "For this sentence no method does better than 95% of random orders"
+        return "By comprehensiveness, no method does better than 95% of random orders for this sentence"
     return (
-        f"For this sentence “{NAMES[best.method]}” orders the tokens best; {len(better)} of {len(found.curves)} methods do better "
-        "than 95% of random orders"
+        f"By comprehensiveness, “{NAMES[best.method]}” orders the tokens of this sentence best; {len(better)} of "
+        f"{len(found.curves)} methods do better than 95% of random orders"
     )
 
 

@@ -33,8 +33,8 @@ def finding(screen: Screen, found: Sequence[InputAttribution]) -> str:
     token = literal(name(Axis.of(screen.tokens), first))
     n_same = firsts.count(first)
     if n_same == len(voting):
-        return f"**All {len(voting)} methods that use the outcome put {token} first: it rests on this token most**"
-    return f"**{n_same} of {len(voting)} methods that use the outcome put {token} first; they do not agree on what it rests on**"
+        return f"**All {len(voting)} methods that use the outcome rank {token} first among the words: it rests on this token most**"
+    return f"**{n_same} of {len(voting)} methods that use the outcome rank {token} first among the words; they do not agree on what it rests on**"
 
 
 def sheet(screen: Screen, found: Sequence[InputAttribution]) -> Figure:

@@ -26,7 +26,7 @@ def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
     token = literal(name(Axis.of(screen.tokens), at))
     if isinstance(found, LayerSimilarities):
         similar = found.similarities[:, at]
-        said = f"After layer 0 the cosine of the vector of {token} and its last one is {number_text(float(similar[0]))}"
+        said = f"The vectors of {token} after layer 0 and after the last have a cosine of {number_text(float(similar[0]))}"
         return f"**{said}{_rise(similar)}**"
     answer, layer = quoted(found.answers[at]), int(found.settled[at])
     last = len(found.answer_ranks) - 1
@@ -104,7 +104,7 @@ def _predicted(screen: Screen, token: str, answer: str, probability: str) -> str
 def _rise(similar: np.ndarray) -> str:
     if similar[0] >= _HALF:
         return ""
-    return f"; it passes {_HALF} at layer {int(np.argmax(similar >= _HALF))}"
+    return f"; the first layer above {_HALF} is {int(np.argmax(similar >= _HALF))}"
 
 
 def _pick(clicked: Any) -> None:

@@ -27,7 +27,7 @@ def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
     )
     first = found.ranked()[0]
     adds, total = number_text(float(found.heads[first])), number_text(found.total)
-    whole = "the logit" if answer is not None else "its length"
+    whole = "the logit" if answer is not None else "that vector's length"
     st.markdown(f"**{first.title} has the largest direct effect on {what}: {adds}; {whole} is {total}**")
 
     def text(layer: int, head: int) -> str:

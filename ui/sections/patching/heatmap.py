@@ -37,7 +37,7 @@ def finding(screen: Screen, found: PatchEffects) -> str:
     place = _row(found, int(row))
     at = name(Axis.of(screen.tokens[0]), int(token))
     share = percent_text(float(found.shares[row, token]))
-    return f"Carrying over {CARRIED[found.carried]} {place} at {at} brings {share} of the difference"
+    return f"With {CARRIED[found.carried]} {place} at {at} from the other sentence, {share} of the difference is there"
 
 
 def heatmap(screen: Screen, found: PatchEffects) -> Figure:

@@ -77,7 +77,10 @@ def text_of_donor(view: View) -> str:
 def controls(view: View, chosen: Outcome) -> None:
     """The other sentence, what is carried over, and what is measured."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
-        st.text_input(**widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view))))
+        title = f"Other sentence, of {len(view.trace.tokens)} tokens too"
+        st.text_input(
+            **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
+        )
         st.segmented_control(**widgets.field("patch_carried", required=True))
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
