@@ -76,7 +76,7 @@ def theirs():
 def sheet(at):
     """What is written in the cells by method, and the shares of the largest that their colours show."""
     drawn = figure(at, "inputs_sheet")["data"][0]
-    written = np.array(drawn["hovertext"])
+    written = np.array([[one.rsplit(": ", 1)[1] for one in row] for row in drawn["hovertext"]])
     shares = numbers(drawn["z"])
     return {name: (written[:, at], shares[:, at]) for at, name in enumerate(drawn["x"])}
 

@@ -77,7 +77,7 @@ def test_with_a_head_the_answers_of_transformers(name, tmp_path, offer_to_worker
     drawn = figure(at, "lens_grid")["data"][0]
     np.testing.assert_allclose(numbers(drawn["z"])[-1], probabilities.max(dim=-1).values.numpy(), rtol=2e-4)
     if name == "bert":  # of GPT-2 labels are decoded
-        assert drawn["hovertext"][-1][3].strip("\u2068\u2069") == likeliest[3]
+        assert f"<br>most likely {likeliest[3]}, " in drawn["hovertext"][-1][3]
     where = "At" if name == "bert" else "After"  # in the token's place, or next
     assert unescaped(headline(at)).startswith(f"**{where} “")
     assert "the model predicts" in unescaped(headline(at))

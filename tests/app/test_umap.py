@@ -6,7 +6,7 @@ from tests.app.screen import assert_no_exception, charts, open_page
 from tests.app.test_all_maps_page import cells, open_maps
 from tests.app.test_all_maps_page import points as points_of_head
 from tests.app.test_query_key_map_page import PAGE, PLACE, note, points, wait_for_map
-from ui.work import jobs
+from ui.work import workers
 
 
 def test_its_parameters_are_there_at_once_and_its_map_comes_from_another_process():
@@ -22,7 +22,7 @@ def test_its_parameters_are_there_at_once_and_its_map_comes_from_another_process
 
 def test_it_makes_other_maps_of_every_head(checkpoint, monkeypatch):
     """A tiny model and a single process, the one that has compiled UMAP."""
-    monkeypatch.setattr(jobs, "WORKERS", 1)
+    monkeypatch.setattr(workers, "WORKERS", 1)
     folder = checkpoint("bert")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
     where = {

@@ -1,6 +1,11 @@
 // What a press does beside its click: a text that is being typed is left, and the drawer with the menu closes behind it.
+// Where that text is the sentence, a press on a picture does that alone, for what it would select is of the sentence before.
 
 const FIELD = '[class*="st-key-field_"] :is(textarea, input[type="text"]):not([role="combobox"])';
+const SENTENCE = ".st-key-field_text, .st-key-field_second";
+const WAITS = "[data-testid=InputInstructions] > *"; // Streamlit's hint, there while a text is not sent yet
+const PICTURES = ".js-plotly-plot, .token_strip, .ranked_list, .head_grid, .map_grid, .token_flow";
+const PRESSES = ["pointerdown", "mousedown", "touchstart", "pointerup", "mouseup", "touchend", "click"];
 const PATIENCE_MS = 3000; // for a text that cannot be read, after which links stay as they are
 
 function closeDrawer() {
@@ -14,14 +19,21 @@ function show({ data, parentElement }) {
   own.opened = data.opened;
   let before = ""; // what a field held when it was entered
   let isChanged = false;
+  let isOld = false; // what the pictures show, since the sentence that is typed has just been sent
   const enter = ({ target }) => {
     if (target.matches?.(FIELD)) before = target.value;
   };
   const leave = ({ target }) => {
     const field = document.activeElement;
+    isOld = false;
     if (!field?.matches(FIELD) || field.contains(target)) return;
     isChanged = field.value !== before;
+    isOld = Boolean(field.closest(SENTENCE)?.querySelector(WAITS));
     field.blur();
+  };
+  const drop = (event) => {
+    if (isOld && event.composedPath().some((one) => one.matches?.(PICTURES))) event.stopPropagation();
+    if (event.type === "click") isOld = false;
   };
   // A link opens its page once it carries the new text.
   const hold = (event) => {
@@ -44,11 +56,13 @@ function show({ data, parentElement }) {
   };
   document.addEventListener("focusin", enter);
   document.addEventListener("pointerdown", leave, true);
+  PRESSES.forEach((press) => document.addEventListener(press, drop, true));
   document.addEventListener("click", hold, true);
   document.addEventListener("click", close);
   return () => {
     document.removeEventListener("focusin", enter);
     document.removeEventListener("pointerdown", leave, true);
+    PRESSES.forEach((press) => document.removeEventListener(press, drop, true));
     document.removeEventListener("click", hold, true);
     document.removeEventListener("click", close);
   };
