@@ -26,10 +26,10 @@ PAGE = f"""
         }}
     ''' + ending
     if run == 0:
-        script = "await new Promise((done) => setTimeout(done, 1000));" + script
+        script = "await new Promise((done) => setTimeout(done, 2000));" + script
     st.components.v2.component("one", html='<b class="drawn"></b>', js=script)(key="one", data={{"run": run}})
     if run == 0:
-        time.sleep(0.3)  # while the first import goes on
+        time.sleep(0.7)  # while the first import goes on
         st.session_state.run = 1
         st.rerun()
     st.write("All sent")
@@ -48,7 +48,7 @@ def address(tmp_path_factory):
 def open_twice_drawn(page, address):
     page.goto(address)
     expect(page.get_by_text("All sent")).to_be_visible()
-    page.wait_for_timeout(1500)  # until the first import has ended
+    page.wait_for_timeout(2500)  # until the first import has ended
 
 
 def test_the_newest_message_is_drawn_and_goes_on(page, address):
@@ -60,7 +60,10 @@ def test_the_newest_message_is_drawn_and_goes_on(page, address):
 
 def test_it_is_not_without_the_work_around(page, address):
     """Where it fails, `ui/streamlit_fixes/newest_message.js` may no longer be needed."""
-    open_twice_drawn(page, f"{address}/?plain")
     drawn = page.locator(".drawn")
+    for _ in range(5):
+        open_twice_drawn(page, f"{address}/?plain")
+        if drawn.text_content() == "0":
+            break  # a busy browser takes both messages at once, and draws the second alone
     expect(drawn).to_have_text("0")
     expect(drawn).to_have_attribute("data-ended", "yes")
