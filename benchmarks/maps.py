@@ -17,7 +17,8 @@ import numpy as np
 import attnviz
 from attnviz.maps.collection import bundled, collect
 from attnviz.maps.joint_map import joint_map
-from attnviz.maps.projection import NAMES, arrays
+from attnviz.maps.layouts import METHOD_NAMES
+from attnviz.maps.projection import arrays
 from attnviz.maps.ranking import MAPS, RatedMap, rate
 from attnviz.model.catalogue import EMBEDDED
 from benchmarks.measurement import Measurement
@@ -92,7 +93,7 @@ def rows() -> list[Row]:
         is_fed = choice.method != "attention"
         found.append(
             Row(
-                method=NAMES[choice.method],
+                method=METHOD_NAMES[choice.method],
                 space=choice.space if is_fed else "weights",
                 metric=choice.metric if is_fed else "",
                 seconds=float(np.mean([one.duration_s for one in here])),
@@ -122,7 +123,7 @@ def measure() -> Iterator[Measurement]:
         start = time.perf_counter()
         joint_map(queries, keys, scores, method=method)
         yield Measurement(
-            what=f"{NAMES[method]} of {2 * len(queries):,} points, s",
+            what=f"{METHOD_NAMES[method]} of {2 * len(queries):,} points, s",
             found=time.perf_counter() - start,
             budget=MOST_SECONDS,
             detail="the bundled sentences; the budget is that of 5,000 points",

@@ -4,6 +4,8 @@ Each check is itself checked: on a wrong copy of what it guards it has to fail.
 """
 
 import ast
+import importlib
+import importlib.util
 import inspect
 import json
 import re
@@ -382,3 +384,18 @@ class TestErrors:
             "OneError": "ValueError",
             "OtherError": None,
         }
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda file: file.stem)
+def test_what_the_benchmarks_import_of_ours_is_there(file):
+    """No test runs them."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        ours = isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
+            "attnviz",
+            "ui",
+            "tests",
+        )
+        for name in node.names if ours else ():
+            module = importlib.import_module(node.module)
+            found = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
+            assert found, f"{node.module} has no {name.name}"
