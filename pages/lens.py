@@ -45,7 +45,7 @@ with errors.explained():
             {"lens_grid": "Answers after each layer", "lens_heads": "What each head adds"},
             csv=answers.csv,
             numbers="Answers",
-            python=lens_lines(view, screen.position, answer),
+            python=lens_lines(view, view.last_query, answer),
             drawn=lambda: {"Answers after each layer": drawn},
         )
 verdict.show(view)

@@ -30,6 +30,11 @@ class View:
     """Below the heading, above the controls: for what a page says first."""
 
     @property
+    def last_query(self) -> int:
+        """Position of the selected token among `Trace.last_tokens`; the last where the selected one is of the encoder's text."""
+        return min(self.query, len(self.trace.last_tokens) - 1)
+
+    @property
     def measure(self) -> Measure:
         """What cells hold; weights where scores are shown, which only the matrix of one head does."""
         return measure_of(self.selection.show)

@@ -61,11 +61,7 @@ def is_there(
     """
     if n_tokens is not None and n_tokens <= QUICK and work.is_awaited:
         with st.spinner(f"{said} …", show_time=True):
-            try:
-                work.wait()
-            except Exception:
-                if work.error is None:
-                    raise
+            work.settle()
     if isinstance(work.error, REFUSALS):
         raise work.error
     if work.finished:

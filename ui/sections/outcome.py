@@ -86,7 +86,7 @@ def controls(view: View, outcome: Outcome) -> None:
         **tie("outcome_kind", kind, lambda picked: state.change(outcome=_first(view, picked))),
     )
     if isinstance(outcome, TokenState | TokenAnswer):
-        last = len(view.trace.last_tokens) - 1
+        of_token, last = outcome, len(view.trace.last_tokens) - 1
         st.number_input(
             f"At token (0–{last})",
             0,
@@ -94,7 +94,9 @@ def controls(view: View, outcome: Outcome) -> None:
             value=(at := min(outcome.position, last)),  # the text may have become shorter
             width=150,
             help="Measures the outcome at this token, counted from 0.",
-            **tie("outcome_position", at, lambda at: state.change(outcome=str(_at(outcome, at)))),
+            **tie(
+                "outcome_position", at, lambda at: state.change(outcome=str(replace(of_token, position=at)))
+            ),
         )
     match outcome:
         case Similarity(text=other):
@@ -158,25 +160,16 @@ def _first(view: View, kind: OutcomeKind) -> str:
     """The outcome of a kind that is measured first, as it is written."""
     match kind:
         case "turn" | "length":
-            return str(TokenState(position=_selected(view), by=kind))
+            return str(TokenState(position=view.last_query, by=kind))
         case "answer":
             blanks = [at for at, one in enumerate(view.trace.tokens.labels) if one == _model(view).mask_label]
-            at = min(blanks, default=_selected(view))
+            at = min(blanks, default=view.last_query)
             likeliest = predict(_model(view), view.trace, at, top=1).ids[0]
             return str(TokenAnswer(position=at, token=_model(view).spellings(int(likeliest))[0]))
         case "class":
             return str(ClassAnswer(label=_labels(view)[0]))
         case _:
             return ""
-
-
-def _at(outcome: TokenState | TokenAnswer, position: int) -> TokenState | TokenAnswer:
-    return replace(outcome, position=position)
-
-
-def _selected(view: View) -> int:
-    """The selected token, or the last where the selected one is of the encoder's text."""
-    return min(view.query, len(view.trace.last_tokens) - 1)
 
 
 def _text(title: str, key: str, value: str, said: str, written: Callable[[str], str]) -> None:

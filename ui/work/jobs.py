@@ -109,10 +109,13 @@ class Job:
             self._watchers.come_back()
 
     def wait(self) -> list[Any]:
-        """The results, once all are there; other visitors' pages have the turn until then.
+        """The results, once all are there, as `settle`; raises whatever a call raised."""
+        if (error := self.settle()) is not None:
+            raise error
+        return self.results
 
-        Raises whatever a call raised.
-        """
+    def settle(self) -> Exception | None:
+        """What a call raised, once one has failed or all results are there; other visitors' pages have the turn until then."""
         look = get_run_yield_check() or (lambda: None)
         try:
             with line.stepped_aside(look):
@@ -121,10 +124,8 @@ class Job:
                     with _changed:
                         if self.error is None and (self._waiting or self._under_way):
                             _changed.wait(LOOK_SECONDS)
-                        if self.error is not None:
-                            raise self.error
-                        if not self._waiting and not self._under_way:
-                            return self.results
+                        if self.error is not None or not (self._waiting or self._under_way):
+                            return self.error
                     look()
         finally:  # where this visitor has gone, or asked for something newer, nobody may be left
             with lock:

@@ -22,7 +22,7 @@ _HALF = 0.5
 
 def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
     """From which layer on the selected token has its last answer, or its last direction, as Markdown."""
-    at = screen.position
+    at = screen.view.last_query
     token = literal(name(Axis.of(screen.tokens), at))
     if isinstance(found, LayerSimilarities):
         similar = found.similarities[:, at]
@@ -40,10 +40,14 @@ def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
 def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
     """Layers up, tokens across; the figure."""
     if isinstance(found, Lens):
-        drawn: Figure = draw_lens(found, screen.tokens, picked=screen.position, theme=screen.view.theme)
+        drawn: Figure = draw_lens(
+            found, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
+        )
         said = "Most likely token after each layer, layers up and tokens across"
     else:
-        drawn = draw_layer_similarities(found, screen.tokens, picked=screen.position, theme=screen.view.theme)
+        drawn = draw_layer_similarities(
+            found, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
+        )
         said = "Similarity of each layer's vector with the last, layers up and tokens across"
     chart(drawn, key="lens_grid", alt=said, on_pick=_pick, name=f"{said}; select one")
     return drawn
@@ -51,7 +55,7 @@ def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
 
 def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
     """The selected token, layer by layer, the last first."""
-    at = screen.position
+    at = screen.view.last_query
     st.markdown(f"**{literal(name(Axis.of(screen.tokens), at))}, layer by layer**")
     layers = range(len(found.answer_ranks) if isinstance(found, Lens) else len(found.similarities))
     ranked_list(

@@ -23,18 +23,13 @@ class Screen(OwnRun):
         """Whether the head predicts the token that follows, as a decoder's does, and not the one in its place."""
         return "decoder" in self.view.trace.kinds
 
-    @property
-    def position(self) -> int:
-        """The selected token, or the last where the selected one is of the encoder's text."""
-        return min(self.view.query, len(self.tokens) - 1)
-
     def lens(self) -> Job:
         """The job that sends every layer's states through the head."""
         return self.job("lens", (), lambda: [(experiments.lens, self.given, {})])
 
     def direct(self) -> Job:
         """The job that takes the answer at the selected token apart."""
-        at = self.position
+        at = self.view.last_query
         return self.job("direct", (at,), lambda: [(experiments.direct_effects, (*self.given, at), {})])
 
 
