@@ -29,6 +29,12 @@ except NginxNotFoundError as error:
 
 LOST = re.compile(r"WebSocket|Failed to load resource|ERR_|502|404 \(Not Found\)")
 """What a browser says on its console of a server that is gone for a moment."""
+WATCH_RUNS = """() => {
+    const app = document.querySelector(".stApp");
+    new MutationObserver(() => { window.hasRun ||= app.dataset.testScriptState === "running"; })
+        .observe(app, { attributeFilter: ["data-test-script-state"] });
+}"""
+"""Notes that the page has run, however short the run is."""
 
 
 def which(page: Page) -> str:
@@ -55,6 +61,7 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
         before, url, mine = screen(page), page.url, which(page)
         servers = [one for one in children(process.pid) if is_server(one)]
 
+        page.evaluate(WATCH_RUNS)
         os.kill(servers[int(mine[1:]) - 1], signal.SIGKILL)
         other = {"p1": "p2", "p2": "p1"}[mine]
         end = time.monotonic() + START_SECONDS
@@ -62,15 +69,15 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
             page.wait_for_timeout(100)
         assert which(page) == other
         # The page asks for a run as soon as it is connected; what is clicked before that has come is lost.
-        expect(page.get_by_test_id("stApp")).to_have_attribute(
-            "data-test-script-state", "running", timeout=LOAD_MS
-        )
+        page.wait_for_function("window.hasRun", timeout=LOAD_MS)
         wait_until_drawn(page)
         assert page.url == url
         assert screen(page) == before
 
         page.get_by_role("button", name="Next", exact=True).click()
         expect(finding(page)).to_contain_text("Layer 4, head 3: ", timeout=LOAD_MS)
+        wait_for_link(page, head=3)  # the finding is drawn before the address changes
+        wait_until_idle(page)
         visitors.wrong[:] = [one for one in visitors.wrong if not LOST.search(one)]
 
         # The process is there again, and the visitor stays with the other one.
