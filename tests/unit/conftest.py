@@ -1,11 +1,17 @@
 """What tests of several files have in common."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import pytest
 
 from attnviz.bundle.writing import Bundle, write_bundle
 from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
+from tests import calls
 from tests.bundles import bundle_of
+from ui.work import watchers, workers
+from ui.work.jobs import TELLS_PROGRESS, Job
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +37,21 @@ def packed(door: Bundle) -> bytes:
 def pair_trace(embedded: Model) -> Trace:
     """Of two texts, in which words come twice."""
     return embedded.trace("the cat saw the cat", "it ran")
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Says who looks."""
+
+    def look_as(name: str) -> None:
+        monkeypatch.setattr(watchers, "session", lambda: name)
+
+    return look_as
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[tuple[Job, Path]]:
+    """As many calls as there are processes, each of which goes on until the file is there."""
+    end = tmp_path / "end"
+    yield Job([(calls.until, (end,), TELLS_PROGRESS)] * workers.WORKERS), end
+    end.touch()

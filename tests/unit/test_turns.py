@@ -1,20 +1,11 @@
 """Runs take turns: so many at once, first come first served, and who waits for another process steps aside."""
 
 import threading
-import time
 
 import pytest
 
+from tests.waiting import LONG, wait_until
 from ui.work.turns import Line
-
-LONG = 20.0
-
-
-def until(is_so) -> None:
-    end = time.monotonic() + LONG
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 def look(ahead: int, seconds: float) -> None:
@@ -40,14 +31,14 @@ def test_two_at_once_and_the_others_in_the_order_in_which_they_came():
     line, order, runners = Line(2), [], []
     for n, name in enumerate("abcde", start=1):
         runners.append(Runner(line, name, order))
-        until(lambda n=n: line.n_under_way + line.n_waiting == n)
-    until(lambda: len(order) == 2)
+        wait_until(lambda n=n: line.n_under_way + line.n_waiting == n)
+    wait_until(lambda: len(order) == 2)
     assert (line.n_under_way, line.n_waiting) == (2, 3)
     for n, runner in enumerate(runners, start=3):
         runner.go.set()
-        until(lambda n=n: len(order) == min(n, 5))
+        wait_until(lambda n=n: len(order) == min(n, 5))
     assert order == list("abcde")
-    until(lambda: line.n_under_way == 0)
+    wait_until(lambda: line.n_under_way == 0)
 
 
 def test_who_asks_for_something_newer_leaves_the_line():
@@ -79,17 +70,17 @@ def test_who_steps_aside_lets_the_next_go_and_comes_back_first():
     line, order = Line(1), []
     line.enter(look)
     next_one = Runner(line, "next", order)
-    until(lambda: line.n_waiting == 1)
+    wait_until(lambda: line.n_waiting == 1)
     last = None
     with line.stepped_aside(lambda: None):
-        until(lambda: order == ["next"])
+        wait_until(lambda: order == ["next"])
         last = Runner(line, "last", order)
-        until(lambda: line.n_waiting == 1)
+        wait_until(lambda: line.n_waiting == 1)
         threading.Timer(0.05, next_one.go.set).start()
     order.append("back")
     assert order == ["next", "back"]
     line.leave()
-    until(lambda: order == ["next", "back", "last"])
+    wait_until(lambda: order == ["next", "back", "last"])
     last.go.set()
 
 
@@ -110,6 +101,6 @@ def test_the_turn_is_not_taken_by_who_is_interrupted_on_the_way_back():
     runner = None
     with pytest.raises(InterruptedError), line.stepped_aside(newer):
         runner = Runner(line, "other", order)
-        until(lambda: order == ["other"])
+        wait_until(lambda: order == ["other"])
     assert (line.n_under_way, line.n_waiting) == (1, 0)  # the other's
     runner.go.set()

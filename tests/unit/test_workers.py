@@ -1,0 +1,125 @@
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests import calls
+from tests.waiting import LONG, done, wait_until
+from ui.work import jobs, workers
+from ui.work.jobs import TELLS_PROGRESS, Job
+
+ROOT = Path(__file__).parents[2]
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{process}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+class TestProcesses:
+    def test_run_no_page_and_load_no_heavy_library(self):
+        """Under Streamlit the main module is a page, which multiprocessing would run once more."""
+
+        def page():
+            import streamlit as st
+
+            from tests import calls
+            from ui.work import jobs
+
+            job = jobs.job("modules", "any", lambda: [(calls.loaded_modules, (), {})])
+            job.watch()
+            while job.running:
+                job.watch()
+            st.session_state.loaded = job.results[0]
+
+        jobs.end()  # processes that are there may have loaded more for others
+        at = AppTest.from_function(page, default_timeout=LONG).run()
+        assert not at.exception
+        loaded = at.session_state.loaded
+        assert "runs ui.work.worker" in loaded
+        assert not {"streamlit", "torch", "transformers", "app"} & set(loaded)
+
+    def test_take_turns_between_jobs(self, tmp_path):
+        """A short job does not wait for the end of a long one that came first."""
+        gates, log = (tmp_path / "first", tmp_path / "rest"), tmp_path / "log"
+        first, rest = ([(calls.until, (gate,), TELLS_PROGRESS)] for gate in gates)
+        long = Job([*first * workers.WORKERS, *rest * 20])
+        short = Job([(calls.note, (log, "short"), {})])
+        long.watch()
+        wait_until(
+            lambda: long.share == pytest.approx(0.5 * workers.WORKERS / 22)
+        )  # every process is at work
+        short.watch()
+        gates[0].touch()
+
+        def short_is_done() -> bool:
+            for job in (long, short):
+                job.watch()
+            return short.finished
+
+        wait_until(short_is_done)  # while nothing more of the long one can end
+        gates[1].touch()
+        done(long)
+        assert log.read_text().split() == ["short"]
+
+    @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+    def test_end_with_the_server(self, how):
+        """Even in the middle of a call."""
+        server = """if True:
+            import signal, sys, time
+            from pathlib import Path
+            from tests import calls
+            from ui.work import jobs, workers
+
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+            job = jobs.Job([(calls.process_id, (), {})])
+            while not job.finished:
+                job.watch()
+            print(job.results[0], flush=True)
+            job = jobs.Job([(calls.until, (Path("never"),), jobs.TELLS_PROGRESS)] * workers.WORKERS)
+            while True:
+                job.watch()
+                if job.share:
+                    print("under way", flush=True)
+                time.sleep(0.01)
+        """
+        with subprocess.Popen(
+            [sys.executable, "-c", server], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as running:
+            process = int(running.stdout.readline())
+            assert running.stdout.readline() == "under way\n"
+            assert is_alive(process)
+            running.send_signal(how)
+            running.stdout.close()
+        wait_until(lambda: not is_alive(process))
+
+
+def test_what_is_idle_takes_no_thread_and_keeps_no_job(tmp_path):
+    def is_served() -> bool:
+        return any(thread.name == workers.THREADS for thread in threading.enumerate())
+
+    end = tmp_path / "end"
+    job = Job([(calls.until, (end,), TELLS_PROGRESS)])
+    job.watch()
+    assert is_served()
+    assert jobs.state().n_running == 1
+    end.touch()
+    done(job)
+    wait_until(lambda: not is_served())
+    state = jobs.state()
+    assert (state.n_running, state.n_under_way, state.n_waiting) == (0, 0, 0)
+    let_go = weakref.ref(job)
+    del job
+    gc.collect()
+    assert let_go() is None

@@ -1,0 +1,27 @@
+"""Waiting for jobs and for what other processes do."""
+
+import time
+from collections.abc import Callable
+
+from ui.work.jobs import Job
+
+LONG = 120.0
+"""Seconds; nothing that is waited for takes that long."""
+
+
+def wait_until(until: Callable[[], object]) -> None:
+    end = time.monotonic() + LONG
+    while not until():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def done(job: Job) -> Job:
+    """The job when nothing more comes of it by itself."""
+
+    def watched() -> bool:
+        job.watch()
+        return not job.running
+
+    wait_until(watched)
+    return job
