@@ -153,10 +153,10 @@ def test_a_row_of_the_table_picks_its_head(page, server):
     for row in (2, 0, 2):
         table.click(position={"x": 17, "y": (row + 1.5) * ROW})
         expect_picked(page, 0, row)
-    page.get_by_role("button", name="Next").click()
-    expect_picked(page, 0, 3)
     with answered(page):
-        table.click(position={"x": 17, "y": 4.5 * ROW})  # a picked row that is taken away comes back
+        table.click(position={"x": 17, "y": 3.5 * ROW})  # a picked row that is taken away comes back
+    expect_picked(page, 0, 2)
+    page.get_by_role("button", name="Next").click()
     expect_picked(page, 0, 3)
     table.click(position={"x": 17, "y": 3.5 * ROW})  # picked again, though Next took its place
     expect_picked(page, 0, 2)
