@@ -1,6 +1,8 @@
 """What a person sees and does on a page, in words of attnviz instead of the browser's."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -90,10 +92,34 @@ def wait_for_points(page: Page, key: str) -> None:
 
 
 def wait_until_idle(page: Page) -> None:
-    """Waits until the server has nothing left to send."""
+    """Waits until the server has nothing left to send, and the browser has drawn what has come."""
+    wait_until_taken_up(page)  # the address may have changed while the page is not yet said to run
     expect(page.get_by_test_id("stApp")).to_have_attribute(
         "data-test-script-state", "notRunning", timeout=LOAD_MS
     )
+    wait_until_taken_up(page)  # components draw after the page has said that it has come to rest
+
+
+def wait_until_taken_up(page: Page) -> None:
+    """Waits until the browser has nothing left to do, or, where something moves all the time, for five seconds."""
+    page.evaluate("() => new Promise(done => requestIdleCallback(done, { timeout: 5000 }))")
+
+
+@contextmanager
+def answered(page: Page) -> Iterator[None]:
+    """Waits for the run that follows what is done within, however short it is, and until it has ended."""
+    page.evaluate("""() => {
+        const app = document.querySelector(".stApp");
+        window.hasRun = false;
+        new MutationObserver((_, watcher) => {
+            if (app.dataset.testScriptState !== "running") return;
+            window.hasRun = true;
+            watcher.disconnect();
+        }).observe(app, { attributeFilter: ["data-test-script-state"] });
+    }""")
+    yield
+    page.wait_for_function("window.hasRun", timeout=LOAD_MS)
+    wait_until_idle(page)
 
 
 def wait_until_link_rests(page: Page) -> None:
@@ -160,7 +186,9 @@ def wait_for_link(page: Page, **params: object) -> None:
     """Waits until the address says this."""
     wanted = {name: str(value) for name, value in params.items()}
     page.wait_for_url(
-        lambda url: wanted.items() <= dict(parse_qsl(urlsplit(url).query)).items(), wait_until="commit"
+        lambda url: wanted.items() <= dict(parse_qsl(urlsplit(url).query)).items(),
+        wait_until="commit",
+        timeout=LOAD_MS,
     )
 
 

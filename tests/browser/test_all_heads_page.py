@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.app.hostile import TEXT
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import link, plot, wait_for_link, wait_until_idle
+from tests.browser.screen import answered, link, plot, wait_for_link, wait_until_idle
 
 OLD_DOOR = "The old door creaked."
 ROW = 35  # px, of a table of Streamlit's
@@ -45,8 +45,16 @@ def expect_picked(page, layer, head):
     wait_until_idle(page)
 
 
+def wait_for_pictures(page):
+    """They come in messages of their own, after the grid."""
+    expect(grid(page).locator("image")).to_have_count(
+        grid(page).get_by_role("gridcell").count(), timeout=LOAD_MS
+    )
+
+
 def drawn_pixels(page):
     """Width and height of every picture as the browser has decoded it, and its range of red."""
+    wait_for_pictures(page)
     return grid(page).evaluate("""async grid => Promise.all(Array.from(grid.querySelectorAll('image'), async one => {
         const image = new Image();
         image.src = one.getAttribute('href');
@@ -66,7 +74,7 @@ def test_a_link(server, page):
     assert (pixels[:, 2] == 0x0A).all()  # the strongest tone is somewhere in each
     expect(said(page)).to_contain_text("Layer 4, head 2: largest weight ")
     expect_picked(page, 4, 2)
-    assert page.title() == "All heads · attnviz"
+    expect(page).to_have_title("All heads · attnviz")
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
@@ -80,7 +88,7 @@ def test_a_click_picks_a_head_everywhere(page, server):
 
 def test_the_keyboard_alone_is_enough(page, server):
     open_heads(page, server, text=OLD_DOOR, layer=2, head=10)
-    assert grid(page).locator("[tabindex='0']").count() == 1
+    expect(grid(page).locator("[tabindex='0']")).to_have_count(1)
     cell(page, 2, 10).focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):  # the second has nowhere to go
         page.keyboard.press(key)
@@ -94,7 +102,7 @@ def test_the_keyboard_alone_is_enough(page, server):
     page.keyboard.press("ArrowUp")
     page.keyboard.press(" ")
     expect_picked(page, 2, 0)
-    assert grid(page).locator("[tabindex='0']").count() == 1
+    expect(grid(page).locator("[tabindex='0']")).to_have_count(1)
 
 
 def test_hover_says_what_a_head_is(page, server):
@@ -109,6 +117,7 @@ def test_a_pick_does_not_send_the_pictures_again(page, server):
     frames = []
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(len(frame))))
     open_heads(page, server, text=OLD_DOOR)
+    wait_for_pictures(page)
     pictures = sum(
         len(one)
         for one in grid(page).locator("image").evaluate_all("all => all.map(one => one.getAttribute('href'))")
@@ -118,7 +127,7 @@ def test_a_pick_does_not_send_the_pictures_again(page, server):
     cell(page, 5, 4).click()
     expect_picked(page, 5, 4)
     assert 0 < max(frames) < pictures / 2
-    assert grid(page).locator("image").count() == 72
+    expect(grid(page).locator("image")).to_have_count(72)
 
 
 def test_a_point_of_the_map_and_a_row_of_the_list_pick_their_head(page, server):
@@ -140,12 +149,14 @@ def test_a_point_of_the_map_and_a_row_of_the_list_pick_their_head(page, server):
 def test_a_row_of_the_table_picks_its_head(page, server):
     open_heads(page, server, text=OLD_DOOR, layer=3, head=1)
     table = page.get_by_test_id("stDataFrame")
+    expect(table.locator("canvas").first).to_be_visible()  # on which the rows are drawn
     for row in (2, 0, 2):
         table.click(position={"x": 17, "y": (row + 1.5) * ROW})
         expect_picked(page, 0, row)
+    with answered(page):
+        table.click(position={"x": 17, "y": 3.5 * ROW})  # a picked row that is taken away comes back
+    expect_picked(page, 0, 2)
     page.get_by_role("button", name="Next").click()
-    expect_picked(page, 0, 3)
-    table.click(position={"x": 17, "y": 4.5 * ROW})  # a picked row that is taken away comes back
     expect_picked(page, 0, 3)
     table.click(position={"x": 17, "y": 3.5 * ROW})  # picked again, though Next took its place
     expect_picked(page, 0, 2)
@@ -185,6 +196,6 @@ def test_512_tokens(page, server):
 def test_hostile_tokens_do_nothing(visitors, server):
     page = visitors()
     open_heads(page, server, model="hostile", layer=1, head=0, text=TEXT)
-    assert page.title() == "All heads · attnviz"
+    expect(page).to_have_title("All heads · attnviz")
     expect(page.get_by_test_id("stMain").locator("img[src=x], b, .katex")).to_have_count(0)
     assert (np.array(drawn_pixels(page))[:, 2:] == [0x0A, 0xFF]).any()

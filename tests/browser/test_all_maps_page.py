@@ -48,7 +48,7 @@ def test_cancel_stops_and_go_on_goes_on(server, page):
     text = "While it is counted how many maps there are the old door opens and closes over and over again."
     open_maps(page, server, text=text, method="tsne", iterations=5000)
     page.get_by_role("button", name="Cancel").click(timeout=LOAD_MS)
-    expect(page.get_by_text("Cancelled: ")).to_be_visible()
+    expect(page.get_by_text("Cancelled: ")).to_be_visible(timeout=LOAD_MS)
     go_on = page.get_by_role("button", name="Go on")
     expect(go_on).to_be_visible()
     wait_until_idle(page)
@@ -110,7 +110,7 @@ def test_the_saved_picture_is_the_grid(server, page):
     page.get_by_role("button", name="Export").click()
     made = {}
     for kind, words in (("SVG", "as lines"), ("PNG", "as pixels")):
-        with page.expect_download() as download:
+        with page.expect_download(timeout=LOAD_MS) as download:
             page.locator(f'.save_picture button[title^="Maps of all heads {words}"]').click()
         made[kind] = download.value.path().read_bytes()
     drawn = list(ElementTree.fromstring(made["SVG"]).iter())

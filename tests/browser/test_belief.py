@@ -24,9 +24,10 @@ def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
     # The attention map is the first to be made; t-SNE and UMAP, which take long, come last.
     expect(page.get_by_text(re.compile(r"^[1-9]\d? of 22 maps done"))).to_be_visible(timeout=LOAD_MS)
     page.get_by_role("button", name="Cancel", exact=True).click()
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Go on")).to_be_visible(timeout=LOAD_MS)
     wait_until_idle(page)
     table = page.get_by_test_id("stDataFrame")
+    expect(table.locator("canvas").first).to_be_visible()  # on which the rows are drawn
     table.click(position={"x": 17, "y": 1.5 * ROW})
     expect(page.get_by_text("B: implied by the map")).to_be_visible(timeout=LOAD_MS)
     expect(page).not_to_have_url(re.compile("method="))  # the attention map is the usual one

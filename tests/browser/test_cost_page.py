@@ -18,8 +18,9 @@ def workers(server: str) -> list[int]:
     commands, parents = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended
-            commands[int(folder.name)] = (folder / "cmdline").read_text().split("\0")
+            command = (folder / "cmdline").read_text().split("\0")
             parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            commands[int(folder.name)] = command
     port = server.rpartition(":")[2]
     return [
         number
@@ -38,7 +39,8 @@ def work_that_does_not_end(server: str) -> Iterator[None]:
             assert time.monotonic() < end
             stopped = workers(server)
         for number in stopped:
-            os.kill(number, signal.SIGSTOP)
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGSTOP)
         yield
     finally:
         for number in stopped:

@@ -12,8 +12,9 @@ NAMES = [page.name for page in PAGES]
 
 
 def menu(page):
-    links = page.get_by_test_id("stSidebar").get_by_role("link")
-    return links.filter(has_not_text="weights within").all_inner_texts()
+    links = page.get_by_test_id("stSidebar").get_by_role("link").filter(has_not_text="weights within")
+    expect(links).to_have_count(len(NAMES))
+    return links.all_inner_texts()
 
 
 def names(page):
@@ -38,7 +39,7 @@ def test_a_link_that_is_the_first_visit_to_a_server(fresh_server, page):
     expect(page.get_by_text("The row of “door” (token 3) in layer 4, head 2")).to_be_visible()
     expect(sentence(page)).to_have_value("The old door creaked.")
     assert names(page) == NAMES
-    assert page.title() == "Verification · attnviz"
+    expect(page).to_have_title("Verification · attnviz")
     expect(page.get_by_text("Page not found")).to_have_count(0)
     expect(page.get_by_role("dialog")).to_have_count(0)
 
@@ -49,8 +50,10 @@ def test_a_link_to_a_term_shows_it_and_keeps_what_is_picked(server, page):
         page.get_by_role("link", name="softmax").click()
     term = opened.value.get_by_role("heading", name="Softmax", exact=True)
     expect(term).to_be_in_viewport(timeout=LOAD_MS)
-    expect(opened.value.get_by_text("the weights of “door” sum to 1.000000")).to_be_in_viewport()
+    expect(opened.value.get_by_text("the weights of “door” sum to 1.000000")).to_be_in_viewport(
+        timeout=LOAD_MS
+    )
     below_the_bar = "() => document.getElementById('softmax').getBoundingClientRect().y >= 60"
     opened.value.wait_for_function(below_the_bar, timeout=LOAD_MS)
     opened.value.get_by_role("link", name="Step by step").last.click()
-    expect(opened.value).to_have_url(re.compile(r"/step_by_step\?.*layer=4&head=2&query=3"))
+    expect(opened.value).to_have_url(re.compile(r"/step_by_step\?.*layer=4&head=2&query=3"), timeout=LOAD_MS)

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from deploy.find_nginx import NginxNotFoundError, nginx_path
 from tests.browser.conftest import LOAD_MS, START_SECONDS
 from tests.browser.screen import (
+    answered,
     finding,
     open_screen,
     screen,
@@ -29,12 +30,6 @@ except NginxNotFoundError as error:
 
 LOST = re.compile(r"WebSocket|Failed to load resource|ERR_|502|404 \(Not Found\)")
 """What a browser says on its console of a server that is gone for a moment."""
-WATCH_RUNS = """() => {
-    const app = document.querySelector(".stApp");
-    new MutationObserver(() => { window.hasRun ||= app.dataset.testScriptState === "running"; })
-        .observe(app, { attributeFilter: ["data-test-script-state"] });
-}"""
-"""Notes that the page has run, however short the run is."""
 
 
 def which(page: Page) -> str:
@@ -61,15 +56,14 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
         before, url, mine = screen(page), page.url, which(page)
         servers = [one for one in children(process.pid) if is_server(one)]
 
-        page.evaluate(WATCH_RUNS)
-        os.kill(servers[int(mine[1:]) - 1], signal.SIGKILL)
-        other = {"p1": "p2", "p2": "p1"}[mine]
-        end = time.monotonic() + START_SECONDS
-        while which(page) == mine and time.monotonic() < end:
-            page.wait_for_timeout(100)
-        assert which(page) == other
         # The page asks for a run as soon as it is connected; what is clicked before that has come is lost.
-        page.wait_for_function("window.hasRun", timeout=LOAD_MS)
+        with answered(page):
+            os.kill(servers[int(mine[1:]) - 1], signal.SIGKILL)
+            other = {"p1": "p2", "p2": "p1"}[mine]
+            end = time.monotonic() + START_SECONDS
+            while which(page) == mine and time.monotonic() < end:
+                page.wait_for_timeout(100)
+            assert which(page) == other
         wait_until_drawn(page)
         assert page.url == url
         assert screen(page) == before

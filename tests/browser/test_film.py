@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import DOOR, open_screen, wait_until_idle
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
@@ -71,7 +72,7 @@ def test_it_plays_when_asked_and_stops_at_the_end(page, server):
     moments(page)
     button(page, "Play").click()
     expect(button(page, "Pause")).to_be_visible()
-    expect(slider(page)).to_have_value("6", timeout=40_000)  # 3.5 s a stage
+    expect(slider(page)).to_have_value("6", timeout=LOAD_MS)  # 3.5 s a stage, more where frames are rare
     stage(page, 7)
     expect(button(page, "Play")).to_be_visible()
     seen = noted(page)
@@ -91,7 +92,7 @@ def test_pause_comes_to_rest_where_every_number_is_real(page, server, door_trace
     expect(button(page, "Play")).to_be_visible()
     page.wait_for_function("slider => Number(slider.value) % 1 === 0", arg=slider(page).element_handle())
     at = int(slider(page).input_value())
-    assert at in (1, 2, 3)
+    assert 1 <= at <= 5  # by how far it went before the button was pressed
     moments(page)
     expect(slider(page)).to_have_value(str(at))
     assert set(noted(page)) == {at}
@@ -150,14 +151,14 @@ def test_a_drag_follows_the_pointer_and_comes_to_rest(page, server):
     page.mouse.move(at(0), y)
     page.mouse.down()
     page.mouse.move(at(5.5 / 6), y, steps=8)
-    value = float(slider(page).input_value())
-    assert value == pytest.approx(5.5, abs=0.1)
+    is_there = "slider => Math.abs(Number(slider.value) - 5.5) <= 0.1"
+    page.wait_for_function(is_there, arg=slider(page).element_handle())
     flying = picture(page).locator("use[visibility=visible]")
-    assert flying.count() == 11  # every value is on its way to the sum
+    expect(flying).to_have_count(11)  # every value is on its way to the sum
     page.mouse.move(at(5.2 / 6), y)
     page.mouse.up()
     stage(page, 6)
-    assert flying.count() == 0
+    expect(flying).to_have_count(0)
 
 
 def test_the_keyboard_alone(still, server):
@@ -191,8 +192,10 @@ def test_without_motion_it_switches(still, server):
     button(still, "Next").click()
     stage(still, 2)
     button(still, "Play").click()
-    stage(still, 4)
+    still.wait_for_function("slider => Number(slider.value) >= 3", arg=slider(still).element_handle())
     button(still, "Pause").click()
+    expect(button(still, "Play")).to_be_visible()
+    stage(still, int(slider(still).input_value()) + 1)
     assert all(one == int(one) for one in noted(still))
     expect(picture(still).locator("use[visibility=visible]")).to_have_count(0)
 
@@ -271,4 +274,4 @@ def test_hostile_tokens_are_text(page, server):
     stage(page, 3)
     assert "<b>·2" in texts(page)
     expect(film(page).locator(".said")).to_contain_text("q · k of “<b>” and “$x^2$” = ")
-    assert film(page).locator(".said").locator("b").count() == 1  # the stage's name
+    expect(film(page).locator(".said").locator("b")).to_have_count(1)  # the stage's name

@@ -61,6 +61,7 @@ def test_a_click_on_a_pair_or_a_chip_asks_about_it(page, server):
     rows(page, "best_pairs").first.click()  # opened → door
     wait_for_link(page, query=8, key=5)
     expect(said(page)).to_contain_text("from “opened” to “door”")
+    wait_until_idle(page)
     assert picked_chips(page) == [8]
     expect(pressed(page, "best_pairs")).to_have_text(re.compile("opened·8 → door·5"))
 
@@ -73,6 +74,7 @@ def test_the_keyboard_alone_is_enough(page, server):
     open_find(page, server)
     field(page, "Key").focus()
     page.keyboard.type("watching")
+    expect(page.get_by_role("option", name="watching·3")).to_be_visible()
     page.keyboard.press("Enter")
     wait_for_link(page, key=3)
     expect(said(page)).to_contain_text("from “it” to “watching”")
@@ -99,6 +101,7 @@ def test_a_phrase_is_picked_and_given_up(page, server):
     expect(said(page)).to_contain_text("from “it” to “door when”")
     chip(page, 8).click()
     wait_for_link(page, query=8, key_to=6)
+    wait_until_idle(page)
     field(page, "to").nth(1).click()
     page.get_by_role("option", name="door·5").click()
     expect(said(page)).to_contain_text("from “opened” to “door”")
@@ -124,7 +127,7 @@ def test_tokens_that_look_like_markup_are_text(page, server):
     for one in rows(page, "best_pairs").locator("bdi").all_text_contents():
         assert one in labels
     expect(said(page)).to_contain_text(f"from “{TOKENS[0]}” to “{TOKENS[1]}”")
-    assert page.title() == "Find a head · attnviz"
+    expect(page).to_have_title("Find a head · attnviz")
     for selector in ("img[src=x]", "a[href^='https://example.org']", "b", ".katex", "em", "del"):
         expect(page.get_by_test_id("stMain").locator(selector)).to_have_count(0)
 
@@ -133,9 +136,11 @@ def test_512_tokens_are_found_by_typing(page, server):
     open_find(page, server, text=LONG, cut=1, query=7, key=5)
     field(page, "Query").focus()
     page.keyboard.type("river·403")
+    expect(page.get_by_role("option", name="river·403")).to_be_visible()
     page.keyboard.press("Enter")
     wait_for_link(page, query=403)
-    expect(said(page)).to_contain_text("from “river” (token 403) to ")
+    expect(said(page)).to_contain_text("from “river” (token 403) to ", timeout=LOAD_MS)
+    wait_until_idle(page)
     assert picked_chips(page) == [403]
 
 

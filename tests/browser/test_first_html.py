@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import running_server
+from tests.browser.conftest import LOAD_MS, running_server
 from tests.browser.screen import finding, wait_until_drawn
 from ui.page.first_look import PURPOSE
 from ui.page.navigation import page_named
@@ -37,6 +37,6 @@ def test_finds_the_server_where_all_pages_are_below_a_path(below_a_path, visitor
     expect(page.get_by_test_id("stHeading").first).to_have_text("Compare")
     expect(page.locator("#first_look")).to_be_hidden()
     page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
-    expect(page).to_have_title(page_named("Attention").title)
-    expect(finding(page)).to_contain_text("Layer 4")
+    expect(page).to_have_title(page_named("Attention").title, timeout=LOAD_MS)
+    expect(finding(page)).to_contain_text("Layer 4", timeout=LOAD_MS)
     visitors.leave()

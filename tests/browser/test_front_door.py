@@ -1,5 +1,7 @@
 """What a newcomer meets: the purpose of attnviz, a tour, and a menu of all pages."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -14,6 +16,7 @@ from tests.browser.screen import (
     open_screen,
     sentence,
     wait_for_link,
+    wait_until_drawn,
     wait_until_idle,
 )
 from ui.page.frame import WITHOUT_FINDING
@@ -56,7 +59,7 @@ def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(ser
     expect(tour(page)).to_contain_text("attnviz shows where a language model's attention goes")
     tour(page).get_by_role("button", name="Start here").click()
     go_through_the_tour(page)
-    assert "tour" not in link(page)
+    expect(page).not_to_have_url(re.compile("tour="))
 
     page.set_viewport_size({"width": 400, "height": 800})
     tour(page).get_by_role("button", name="Take the tour again").click()
@@ -179,7 +182,7 @@ def test_on_a_phone_the_drawer_closes_when_a_bundle_is_opened(server, visitors, 
     page.get_by_test_id("stExpandSidebarButton").click()
     page.get_by_role("button", name="Open a bundle").click()
     page.locator("input[type=file]").set_input_files(path)
-    expect(page.get_by_text("From a bundle, as recorded")).to_be_visible()
+    expect(page.get_by_text("From a bundle, as recorded")).to_be_visible(timeout=LOAD_MS)
     expect(page.get_by_role("button", name="Open a bundle")).not_to_be_in_viewport()
     expect(page.locator("input[type=file]")).to_have_count(0)
 
@@ -274,7 +277,7 @@ def test_a_press_on_a_picture_of_the_sentence_before_shows_the_new_one_alone(pag
     click_cell(page, 7, 5)
     wait_for_link(page, text=f"Yesterday {DOOR}")
     expect(chips(page).nth(1)).to_contain_text("yesterday")
-    wait_until_idle(page)
+    wait_until_drawn(page)
     assert "key" not in link(page)
     click_cell(page, 8, 6)  # the next press counts
     wait_for_link(page, query=8, key=6)

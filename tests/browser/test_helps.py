@@ -96,7 +96,7 @@ def test_a_finger_opens_only_the_helps_that_are_asked_for(browser, server):
         page.get_by_role("button", name="Next", exact=True).tap()
         wait_for_link(page, head=2)
         wait_until_idle(page)
-        assert page.locator("[data-testid=stTooltipHoverTarget][aria-describedby]").count() > 0
+        expect(page.locator("[data-testid=stTooltipHoverTarget][aria-describedby]").first).to_be_attached()
         expect(tooltip(page)).to_be_hidden()
         page.get_by_role("button", name="Help for Distance").tap()
         expect(tooltip(page)).to_be_visible()

@@ -22,7 +22,7 @@ POSITIONS = {token: 2 + number for number, token in enumerate(TOKENS)}
 
 def assert_untouched(page, title="Attention · attnviz"):
     """No token has become an element, a link, a formula or a script that ran."""
-    assert page.title() == title
+    expect(page).to_have_title(title)
     for selector in (
         "img[src=x]",
         "a[href^='https://example.org']",
@@ -117,7 +117,7 @@ def test_the_verification_page_shows_them_as_they_are(page, server):
     expect(
         page.get_by_test_id("stMain").locator("b, img[src=x], a[href^='https://example.org']")
     ).to_have_count(0)
-    assert page.title() == "Verification · attnviz"
+    expect(page).to_have_title("Verification · attnviz")
 
 
 def test_a_typed_text_with_markup_is_only_text(page, server):

@@ -7,25 +7,27 @@ from tests.browser.screen import DOOR, chip, open_screen, wait_for_link, wait_un
 HELD = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "mask": "none"}
 
 
-def is_empty(page, row, column):
-    """Whether a cell of the right matrix holds nothing, as Plotly has it."""
-    return page.evaluate(
-        """([row, column]) => !Number.isFinite(
+def expect_empty(page, row, column, *, is_empty):
+    """Waits until a cell of the right matrix holds nothing, or a number, as Plotly has it."""
+    page.wait_for_function(
+        """([row, column, isEmpty]) => isEmpty !== Number.isFinite(
             document.querySelector('.st-key-mask_after .js-plotly-plot')._fullData[0].z[row][column])""",
-        [row, column],
+        arg=[row, column, is_empty],
     )
 
 
 def test_a_cell_is_painted_with_the_keyboard_on_a_phone(visitors, server):
     page = visitors(width=400, colours="dark")
     open_screen(page, server, "kinds_of_attention", **HELD)
-    assert not is_empty(page, 8, 3)
+    expect_empty(page, 8, 3, is_empty=False)
     chip(page, 8).focus()
     page.keyboard.press("Enter")
     wait_for_link(page, query=8)
+    wait_until_idle(page)
     key = page.get_by_role("combobox", name="Key")
     key.focus()
     page.keyboard.type("watching")
+    expect(page.get_by_role("option", name="watching·3")).to_be_visible()
     page.keyboard.press("Enter")
     wait_for_link(page, key=3)
     wait_until_idle(page)
@@ -36,8 +38,7 @@ def test_a_cell_is_painted_with_the_keyboard_on_a_phone(visitors, server):
     page.keyboard.press("Enter")
     wait_for_link(page, painted="8.3")
     expect(page.get_by_text("120 of 121 cells are left")).to_be_visible()
-    wait_until_idle(page)
-    assert is_empty(page, 8, 3)
+    expect_empty(page, 8, 3, is_empty=True)
     expect(page.get_by_role("button", name="Allow “opened” → “watching”")).to_be_visible()
 
 
@@ -50,7 +51,7 @@ def test_tiles_are_read_to_the_end_with_the_keyboard(page, server):
         page.keyboard.press("Enter")
         wait_for_link(page, tiles=number)
         expect(page.get_by_text(f"{number} of 3 tiles.")).to_be_visible()
-    wait_until_idle(page)
+        wait_until_idle(page)
     tiles.focus()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")  # there is no fourth
