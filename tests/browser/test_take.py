@@ -72,7 +72,7 @@ class TestPictures:
         open_screen(page, server, text=DOOR, query=7)
         open_popover(page)
         for name, words in (
-            ("Attention matrix", {"door·5", "[CLS]·0", "query", "key"}),
+            ("Attention matrix", {"door·5", "[CLS]·0", "query", "key (token·position)"}),
             ("Ranked keys", {"door·5", "0.475"}),
             ("Map of queries and keys", {"door·5", "queries"}),
         ):
@@ -222,6 +222,7 @@ class TestBundle:
         open_screen(other, server, text="Something else.")
         open_bundle(other, path)
         button = other.get_by_role("button", name="Run the bundle's text and compare")
+        expect(button).to_have_count(1)  # it is open, so that its field may be closed
         other.keyboard.press("Escape")
         button.click()
         expect(other.get_by_text("12 comparisons, weights within").filter(visible=True).first).to_be_visible()
