@@ -13,6 +13,7 @@ from ui.sections.door_experiment.near import near_and_far
 from ui.sections.door_experiment.variation import variation
 from ui.words.findings import place
 from ui.words.literal import literal
+from ui.work import cache
 
 view = frame("Door experiment")
 with errors.explained():
@@ -30,9 +31,11 @@ with errors.explained():
     with right:
         ranking(screen)
         notes(screen)
-    map_note = near_and_far(view, screen.pattern, screen.key)
+    # Whatever the matrix shows: the lines of the maps and the numbers of the experiment are weights.
+    weights = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
+    map_note = near_and_far(view, weights, screen.key)
     answer(view)
-    variation(view, screen.pattern, screen.key, experiment)
+    variation(view, weights, screen.key, experiment)
     take(
         view,
         {

@@ -44,29 +44,13 @@ with st.container(key="about_finding", horizontal=True, vertical_alignment="cent
             f"{walk.label(key, of='key')}**"
         )
     pick_key(view, key)
+st.header("The head as a film", anchor=False)
 film(walk)
+st.header("Every step in detail", anchor=False)
 names = {0: "All", **{number: f"{number}. {title}" for number, (title, _) in enumerate(STEPS, 1)}}
 st.pills(
     **widgets.field("step", format_func=names.__getitem__, options=list(names), required=True),
 )
-if selection.step:
-    with st.container(horizontal=True, key="step_walk"):
-        st.button(
-            "Previous step",
-            icon=":material/chevron_left:",
-            disabled=selection.step == 1,
-            on_click=lambda: state.change(step=state.chosen().step - 1),
-            key="step_back",
-            help="Shows the step before.",
-        )
-        st.button(
-            "Next step",
-            icon=":material/chevron_right:",
-            disabled=selection.step == len(STEPS),
-            on_click=lambda: state.change(step=state.chosen().step + 1),
-            key="step_on",
-            help="Shows what happens next.",
-        )
 if selection.step != 1:  # which has no matrix
     st.caption(
         "In every matrix blue-green cells are above 0, orange-brown ones below, and empty ones 0; frames mark the selected query, key "
@@ -82,7 +66,7 @@ for number, (title, draw) in enumerate(STEPS, 1):
                 f"Next: {STEPS[number][0]}",
                 icon=":material/chevron_right:",
                 on_click=lambda: state.change(step=state.chosen().step + 1),
-                key="step_on_below",
+                key="step_on",
                 help="Shows what happens next.",
             )
 take(

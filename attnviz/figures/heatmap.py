@@ -178,6 +178,8 @@ def draw_pattern(
 def matrix_axes(n_query: int, n_key: int, palette: Theme) -> dict[str, dict[str, object]]:
     """The two axes of a matrix: queries down, keys across and named above, square cells.
 
+    The title above, which is the first to be read and has the room, says what the labels are made of.
+
     The ranges are written out: what Plotly chooses for a figure that takes the place of a zoomed one is a part of it.
     """
     axis = {
@@ -195,7 +197,7 @@ def matrix_axes(n_query: int, n_key: int, palette: Theme) -> dict[str, dict[str,
             "range": [-0.5, n_key - 0.5],
             "side": "top",
             "tickangle": -60,
-            "title": axis_title("key", palette.key),
+            "title": axis_title("key (token·position)", palette.key),
         },
         "yaxis": {
             **axis,

@@ -1,5 +1,7 @@
 """The door experiment: the story with the models that are here, and what the reader's own variation changes."""
 
+from dataclasses import replace
+
 import huggingface_hub
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
+from ui.sections.door_experiment import near
 from ui.work.remembered import MODELS
 
 PAGE = "pages/door_experiment.py"
@@ -59,6 +62,35 @@ def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     assert own == column(experiment, "Yours")
     assert own["weight on the key"] == "47.5% on “door”"
     assert not [one for one in experiment.button if one.label == "Back to the experiment"]
+
+
+def test_the_numbers_are_weights_whatever_the_matrix_shows():
+    at = open_page(PAGE, show="norms")
+    assert finding(at).startswith("Layer 3, head 1: the norm-based weight from “it” to “door” is ")
+    assert "“it” gives 47.5% to “door”" in said(at)  # beside lines that are weights
+    assert column(at, "Yours") == column(at, "The experiment")
+
+
+@pytest.mark.parametrize(
+    ("correlation", "words"),
+    [
+        (0.1, "here little. Which keys are near is chance"),
+        (-0.6, "here something. Near keys tend"),
+        (-0.9, "here much. Of two keys"),
+        (np.nan, "here that cannot be told"),
+    ],
+)
+def test_before_the_maps_it_is_said_what_they_are_worth(correlation, words, monkeypatch):
+    made = near.door_map
+
+    def judged(*of):
+        projection = made(*of)
+        return replace(projection, in_map=replace(projection.in_map, order_correlation=correlation))
+
+    monkeypatch.setattr(near, "door_map", judged)
+    at = open_page(PAGE)
+    [lead] = [one.value for one in at.markdown if one.value.startswith("Articles explain")]
+    assert f"attnviz measures what this one is worth: {words}" in lead
 
 
 def test_both_maps_are_the_same_points_with_another_query(experiment):

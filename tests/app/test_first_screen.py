@@ -383,6 +383,34 @@ def test_the_map_says_how_it_may_be_read():
     assert "Read the lines of this map, not its distances" in captions(open_page(layer=3, head=1))
 
 
+@pytest.mark.parametrize(
+    ("show", "said"),
+    [
+        ("weights", "Lines are attention weights: the thicker, the larger."),
+        ("scores", "Lines are attention weights, not the scores of the matrix: the thicker, the larger."),
+        (
+            "norms",
+            "Lines are attention weights, not the norm-based weights of the matrix: the thicker, the larger.",
+        ),
+        ("rollout", "Lines are attention weights, not the rollout of the matrix: the thicker, the larger."),
+    ],
+)
+def test_the_map_says_what_its_lines_are(show, said, door_trace):
+    at = open_page(show=show)
+    assert said in captions(at)
+    drawn = figure(at, "map")["data"]
+    [keys] = [
+        np.stack([numbers(one["x"]), numbers(one["y"])], 1) for one in drawn if one.get("name") == "keys"
+    ]
+    weights = door_trace.weights(3, 1)[7]
+    found = []
+    for line in drawn:
+        if line.get("mode") == "lines":
+            end = numbers(line["x"])[1], numbers(line["y"])[1]
+            found.append((line["line"]["width"], weights[np.abs(keys - end).sum(1).argmin()]))
+    assert len(found) > 2 and sorted(found) == sorted(found, key=lambda one: one[1])
+
+
 def test_a_sentence_that_has_the_query_s_word_keeps_it_as_the_query():
     at = open_page(text="I was watching the door when it opened.", query=7)
     type_text(at, "Then it rained, and the door opened.")

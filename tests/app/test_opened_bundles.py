@@ -89,7 +89,7 @@ class TestOpening:
         checked = f"12 of 12 checks of the unchanged run passed; the run was changed: {how}"
         assert checked in captions(at)
         assert any("it cannot be compared with the model's own" in one for one in captions(at))
-        assert not [one for one in at.button if one.label == "Run again and compare"]
+        assert not [one for one in at.button if one.key == "compare_bundle"]
         at.switch_page("pages/verification.py").run()
         assert_no_exception(at)
         assert f"**{RECORDED}: {checked}**" in [unescaped(one.value) for one in at.markdown]

@@ -151,14 +151,18 @@ def test_walking(embedded):
     titles = ["Tokens", "Vectors", "Queries, keys, values", "One score", "A row of scores", "Softmax"]
     for number, title in enumerate([*titles, "Mean of values", "All heads"], 1):
         assert [one.value for one in at.subheader] == [f"{number}. {title}"]
-        assert at.button(key="step_back").disabled == (number == 1)
         if number < 8:
             at.button(key="step_on").click().run()
             assert_no_exception(at)
-    assert at.button(key="step_on").disabled
-    assert "step_on_below" not in [one.key for one in at.button]
-    at.button(key="step_back").click().run()
+    assert "step_on" not in [one.key for one in at.button]
+    at.button_group(key="field_step").set_value(7).run()
     assert [one.value for one in at.subheader] == ["7. Mean of values"]
+
+
+def test_the_film_and_the_steps_have_each_their_heading_and_their_own_buttons():
+    at = open_page(PAGE, step=4)
+    assert [one.value for one in at.header] == ["The head as a film", "Every step in detail"]
+    assert [one.label for one in at.button if "step" in one.label.lower()] == []
 
 
 def test_shapes_are_written_on_the_matrices():

@@ -140,6 +140,38 @@ def assert_labels_do_not_lie_on_each_other(page):
             assert apart >= 0.75 * height  # a line's height, less what no letter uses
 
 
+# Of the chips that are seen, the share of each that is.
+SEEN = """strip => {
+    const list = strip.getBoundingClientRect();
+    return [...strip.querySelectorAll('.chip')].map(chip => {
+        const {top, bottom, height} = chip.getBoundingClientRect();
+        return Math.max(Math.min(bottom, list.bottom) - Math.max(top, list.top), 0) / height;
+    });
+}"""
+
+
+@pytest.mark.parametrize(("width", "colours"), [(400, "dark"), (1366, "light")])
+def test_chips_are_seen_in_whole_rows_and_it_is_said_how_many_follow(visitors, server, width, colours):
+    page = visitors(width=width, colours=colours)
+    open_screen(page, server, text=LONG, cut=1, query=300, key=299)
+    strip = page.get_by_role("group", name="Tokens; select one as the query")
+    for from_top in (None, 0, 500, 10**6):
+        if from_top is not None:
+            strip.evaluate("(strip, top) => strip.scrollTo(0, top)", from_top)
+        page.wait_for_timeout(300)  # the browser moves on to the next whole row
+        seen = strip.evaluate(SEEN)
+        assert set(np.round(seen, 2)) == {0, 1}
+        shown = np.flatnonzero(seen)
+        above, below = shown[0], len(seen) - 1 - shown[-1]
+        parts = [f"{above} above"] * bool(above) + [f"{below} below"] * bool(below)
+        expect(page.locator(".beyond")).to_have_text(f"More tokens: {', '.join(parts)}. Scroll.")
+        assert page.locator(".beyond").bounding_box()["height"] <= 20  # one line, on a phone too
+        if from_top is None:
+            assert seen[300] == 1  # the selected one
+    open_screen(page, server)
+    expect(page.locator(".beyond")).to_be_hidden()
+
+
 def test_the_way_from_all_cells_to_one_and_to_another_text(page, server):
     open_screen(page, server, text=LONG, cut=1)
     assert_hover_gives_the_exact_weight_of_one_cell(page)

@@ -13,17 +13,9 @@ TITLES = (
 def test_the_way_is_walked_with_the_keyboard(visitors, server):
     page = visitors(width=400, height=800, colours="dark")
     open_screen(page, server, "step_by_step", text=DOOR, layer=3, head=1, query=7, key=5, step=4)
-    back, on = (page.get_by_role("button", name=name) for name in ("Previous step", "Next step"))
-    back.focus()
-    for step in (3, 2, 1):
+    for step in range(5, 9):
+        page.get_by_role("button", name=f"Next: {TITLES[step - 1]}").focus()
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name=f"{step}. {TITLES[step - 1]}")).to_be_visible()
-    expect(back).to_be_disabled()
-    on.focus()
-    for step in range(2, 9):
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", name=f"{step}. {TITLES[step - 1]}")).to_be_visible()
-        said = "Lengths for" if step == 2 else "largest difference"
-        expect(page.get_by_test_id("stMain").get_by_text(said).first).to_be_visible()
-    expect(on).to_be_disabled()
+        expect(page.get_by_test_id("stMain").get_by_text("largest difference").first).to_be_visible()
     wait_for_link(page, step=8, layer=3, head=1, query=7, key=5)

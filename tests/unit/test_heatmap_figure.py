@@ -29,7 +29,7 @@ def test_heatmap_holds_the_weights_with_queries_down_and_keys_across(pair_trace:
     assert figure.layout.xaxis.range == (-0.5, 9.5)
     assert figure.layout.yaxis.range == (9.5, -0.5)
     assert figure.layout.yaxis.scaleanchor == "x"
-    assert figure.layout.xaxis.title.text == "key"
+    assert figure.layout.xaxis.title.text == "key (token·position)"  # as "cat·2"
     assert figure.layout.yaxis.title.text == "query"
 
 

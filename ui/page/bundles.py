@@ -113,8 +113,7 @@ def banner(bundle: Bundle) -> None:
             f"{', bias' * has_bias} and scale in this file. Another sentence, model or mask token closes it.",
             width="content",
         )
-        if not was_asked(state.chosen().bundle):
-            compare_button(state.chosen().bundle, key="compare_bundle")
+        _compare_button(state.chosen().bundle)
         st.button(
             "Close the bundle",
             key="leave_bundle",
@@ -124,22 +123,19 @@ def banner(bundle: Bundle) -> None:
         )
 
 
-def compare_button(digest: str, *, key: str) -> None:
-    """The button that has the text of an opened bundle run again, or why there is none.
-
-    Args:
-        key: of the button, which a page may have twice.
-    """
+def _compare_button(digest: str) -> None:
+    """The button that has the text of an opened bundle run again, until it is; or why it cannot be."""
     if reason := obstacle(digest):
         st.caption(literal(reason), width="content")
         return
-    st.button(
-        "Run again and compare",
-        icon=":material/fact_check:",
-        key=key,
-        on_click=_ask,
-        help="Runs the text on the same weights here and compares every number in the bundle with the model's.",
-    )
+    if not was_asked(digest):
+        st.button(
+            "Run the bundle's text and compare",
+            icon=":material/fact_check:",
+            key="compare_bundle",
+            on_click=_ask,
+            help="Runs the text on the same weights here and compares every number in the bundle with the model's.",
+        )
 
 
 def _ask() -> None:

@@ -69,7 +69,7 @@ def show(view: View) -> None:
 
 
 def _show(selection: Selection) -> None:
-    """The headline in one line, which leads to the Verification page; of a bundle, what it records and a way to check it."""
+    """The headline in one line, which leads to the Verification page; of a bundle, what it records."""
     report, recorded = report_on(selection)
     if not recorded:
         link_to(
@@ -88,6 +88,4 @@ def _show(selection: Selection) -> None:
             selection=selection,
             help="What was recorded in the file; nothing was compared here. Opens each check.",
         )
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(recorded_outcome(selection, report), width="content")
-            bundles.compare_button(selection.bundle, key="compare_bundle_verdict")
+        st.caption(recorded_outcome(selection, report), width="content")

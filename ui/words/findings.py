@@ -32,6 +32,13 @@ MEASURE_NOTES: dict[Measure, str] = {
     "attention and half the residual connection (Abnar and Zuidema 2020, arXiv:2005.00928).",
 }
 """What is said below a picture of each measure."""
+OTHER_LINES: dict[Shown, str] = {
+    "weights": "",
+    "scores": ", not the scores of the matrix",
+    "norms": ", not the norm-based weights of the matrix",
+    "rollout": ", not the rollout of the matrix",
+}
+"""What the lines of a map are not, by what the matrix beside it shows."""
 WITHOUT_NORMS = (
     "Norm-based weights are not offered: this family's W_O does not take the heads' outputs as they are, or attnviz "
     "does not find it, so what a head adds to the layer's output is not known."
@@ -248,6 +255,15 @@ def map_note(projection: Projection, chance: float) -> str:
         f"{note} Reliability: for {percent_text(found.nearest_agreement)} of the queries the nearest key has the largest "
         f"weight; correlation of distance and score {correlation_text(found.order_correlation)} (−1 is perfect). {READ[judge(found, chance)]}"
     )
+
+
+def lines_note(shown: Shown) -> str:
+    """What the lines of a map stand for.
+
+    Args:
+        shown: what the matrix beside the map shows.
+    """
+    return f"Lines are attention weights{OTHER_LINES[shown]}: the thicker, the larger."
 
 
 def map_settings(projection: Projection) -> str:

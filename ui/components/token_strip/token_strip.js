@@ -48,6 +48,21 @@ function rove(buttons, stop) {
   for (const button of buttons) button.tabIndex = button === stop ? 0 : -1;
 }
 
+/** How many tokens are out of sight above and below, in words; nothing where all are in sight. */
+function beyond(strip) {
+  const tops = [...strip.querySelectorAll(".chip")].map(({ offsetTop }) => offsetTop - strip.offsetTop - strip.scrollTop);
+  const above = tops.filter((top) => top < 0).length;
+  const below = tops.filter((top) => top >= strip.clientHeight).length;
+  const said = [above && `${above} above`, below && `${below} below`].filter(Boolean);
+  return said.length ? `More tokens: ${said.join(", ")}. Scroll.` : "";
+}
+
+function noteBelow(strip) {
+  const note = make("div", "beyond");
+  strip.after(note);
+  return note;
+}
+
 function show(component) {
   const { data, parentElement, setTriggerValue } = component;
   const strip = parentElement.querySelector(".token_strip");
@@ -82,4 +97,13 @@ function show(component) {
       strip.scrollTop = top - strip.clientHeight / 2;
     }
   }
+  const note = parentElement.querySelector(".beyond") ?? noteBelow(strip);
+  setColours(note, data.colours);
+  const look = () => {
+    note.textContent = beyond(strip);
+  };
+  strip.onscroll = look;
+  const size = new ResizeObserver(look);
+  size.observe(strip);
+  return () => size.disconnect();
 }

@@ -11,10 +11,7 @@ from ui.page.chart import chart
 from ui.sections.attention.screen import Screen
 from ui.sections.other_maps import other_maps
 from ui.sections.pair import pick
-from ui.words.findings import (
-    WITHOUT_ROOM,
-    map_note,
-)
+from ui.words.findings import WITHOUT_ROOM, lines_note, map_note
 from ui.words.judgement import SHORT, judge
 from ui.work import cache
 
@@ -62,7 +59,7 @@ def query_key_map(screen: Screen) -> str:
             on_pick=pick,
             name="Map of queries and keys; arrow keys walk through the points, Enter selects one",
         )
-        st.caption(note + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
+        st.caption(f"{note} {lines_note(selection.show)}" + f" {WITHOUT_ROOM}" * hides_labels(drawn_map))
         label_room("map", note="" if hides_labels(drawn_map) else WITHOUT_ROOM, theme=theme)
         other_maps()
         return note

@@ -10,12 +10,20 @@ from ui.choice.selection import Selection
 from ui.page.chart import chart
 from ui.page.view import View
 from ui.sections.other_maps import other_maps
-from ui.words.findings import amount, map_note, name, strongest_key
+from ui.words.findings import amount, lines_note, map_note, name, strongest_key
+from ui.words.judgement import Judgement, judge
 from ui.words.literal import literal
 from ui.work import cache
 
 OTHER = "watching"
 """The query that the articles set beside the first one."""
+WORTH: dict[Judgement, str] = {
+    "unknown": "here that cannot be told, since no query sees enough keys.",
+    "misleads": "here little. Which keys are near is chance; only the lines, the attention weights, show what the head does.",
+    "rough": "here something. Near keys tend to have the larger scores, with exceptions; the lines are the attention weights.",
+    "fair": "here much. Of two keys that a query sees, the nearer is mostly the stronger.",
+}
+"""Why a reader looks at the map, by what it is good for; a half-sentence and what follows from it."""
 
 
 def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
@@ -50,6 +58,12 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
     selection = view.selection
     st.subheader("2. Are query and key near each other?", anchor=False)
     projection = door_map(selection, view.kind)
+    chance = cache.chances(selection.source, view.kind)[selection.layer]
+    st.markdown(
+        "Articles explain this experiment with a map: each query and key of the head is a point, and a query is expected near "
+        "the key that it attends to. A flat map cannot keep every distance, so attnviz measures what this one is worth: "
+        f"{WORTH[judge(projection.in_map, chance)]}"
+    )
     weights = view.trace.weights(*selection.place, view.kind)
     n_key = len(projection.key_tokens)
     queries = (view.query, other_query(pattern, view.query, key))
@@ -74,7 +88,7 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
                 key=chart_key,
                 alt=f"Query-key map. {said}",
             )
-    note = map_note(projection, cache.chances(selection.source, view.kind)[selection.layer])
-    st.caption(note)
+    note = map_note(projection, chance)
+    st.caption(f"{note} {lines_note(selection.show)}")
     other_maps()
     return note

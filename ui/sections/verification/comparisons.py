@@ -3,7 +3,6 @@
 import streamlit as st
 
 from attnviz.records import Check, VerificationReport
-from ui.page import bundles
 from ui.page.verdict import RECORDED, headline, place, recorded_outcome, report_on
 from ui.page.view import View
 from ui.words.findings import power
@@ -32,7 +31,6 @@ def checks(view: View) -> None:
     report, recorded = report_on(view.selection)
     if recorded:
         st.markdown(f"**{RECORDED}: {recorded_outcome(view.selection, report)}**")
-        bundles.compare_button(view.selection.bundle, key="compare_bundle_verdict")
     else:
         st.markdown(f"**{headline(report)}**")
     with st.container(key="comparisons"):
