@@ -47,6 +47,6 @@ def served(log: Path, n: int, **environment: str) -> Iterator[tuple[str, subproc
         finally:
             started = children(process.pid) if process.poll() is None else []
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(START_SECONDS)
     assert process.returncode == 0
     assert [one for one in started if Path(f"/proc/{one}").exists()] == []

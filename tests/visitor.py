@@ -19,6 +19,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
 LONGEST_MESSAGE = 64 * 2**20
+LONG = 600.0  # seconds; a new process compiles UMAP, which takes minutes on a slow and busy machine
 
 T = TypeVar("T")
 
@@ -156,7 +157,7 @@ class Visitor:
         events = json.dumps([{"event": name, "value": value}])
         await self.send(WidgetState(id=f"{self.widgets[key].id}__events", json_trigger_value=events))
 
-    async def until(self, is_so: Callable[[], bool], seconds: float = 120) -> None:
+    async def until(self, is_so: Callable[[], bool], seconds: float = LONG) -> None:
         """Waits until something holds."""
         async with self._news:
             await asyncio.wait_for(self._news.wait_for(lambda: self.gone or is_so()), seconds)
@@ -167,7 +168,7 @@ class Visitor:
         """Whether a block still asks to be redrawn, which it does while something is on its way."""
         return bool(self._timers)
 
-    async def settle(self, seconds: float = 120) -> None:
+    async def settle(self, seconds: float = LONG) -> None:
         """Waits until nothing runs and nothing is on its way."""
         await self.until(lambda: self.n_run > 0 and not self.running and not self.is_awaited(), seconds)
 

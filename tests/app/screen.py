@@ -22,7 +22,7 @@ PULSE = (
 
 def open_page(page: str = "attention.py", **params: object) -> AppTest:
     """A page as a new visitor sees it who follows a link with these parameters."""
-    at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=180)
+    at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=WAIT_SECONDS)
     for name, value in params.items():
         at.query_params[name] = str(value)
     if page != "attention.py":
@@ -32,10 +32,10 @@ def open_page(page: str = "attention.py", **params: object) -> AppTest:
     return at
 
 
-def open_bundle(at: AppTest, data: bytes, name: str = "door.zip", timeout: float | None = None) -> AppTest:
+def open_bundle(at: AppTest, data: bytes, name: str = "door.zip") -> AppTest:
     """Opens a file in the sidebar."""
     [uploader] = [one for one in at.file_uploader if one.key.startswith("bundle_")]
-    return uploader.set_value((name, data, "application/zip")).run(timeout=timeout)
+    return uploader.set_value((name, data, "application/zip")).run()
 
 
 def type_text(at: AppTest, text: str, second: str | None = None) -> AppTest:

@@ -6,6 +6,7 @@ from streamlit.runtime.scriptrunner import RerunData, RerunException
 from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.testing.v1 import AppTest
 
+from tests.app.screen import WAIT_SECONDS
 from ui.streamlit_fixes.lost_clicks import keep_clicks
 
 keep_clicks()
@@ -35,6 +36,6 @@ def _page() -> None:
 
 
 def test_a_callback_is_not_left_half_done():
-    at = AppTest.from_function(_page).run()
+    at = AppTest.from_function(_page, default_timeout=WAIT_SECONDS).run()
     at.button(key="count").click().run()
     assert (at.session_state.clicks, at.session_state.done) == (1, True)

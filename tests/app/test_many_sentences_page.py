@@ -14,6 +14,7 @@ from attnviz.maps.joint_map import joint_map
 from attnviz.model.loading import Model
 from tests.app.screen import (
     ROOT,
+    WAIT_SECONDS,
     assert_no_exception,
     captions,
     component,
@@ -36,7 +37,7 @@ LINES = "The old door creaked.\n\nShe opened the <b>Door</b> for $5 and $6.\nWhy
 
 def open_lines(lines=LINES, **params):
     """The page of a visitor who has pasted these lines."""
-    at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=120)
+    at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=WAIT_SECONDS)
     for name, value in ({"joint_sentences": "own"} | params).items():
         at.query_params[name] = str(value)
     at.session_state["ui.sections.many_sentences.lines.OwnSentences"] = OwnSentences(text=lines)

@@ -36,7 +36,7 @@ def odd_on_a_page(page, bundles):
     at = open_page(page)
     wrong = {}
     for name, data in bundles.items():
-        open_bundle(at, data, timeout=300)
+        open_bundle(at, data)
         if at.exception:
             wrong[name] = [f"{one.message} {one.stack_trace[-3:]}" for one in at.exception]
             at = open_page(page)

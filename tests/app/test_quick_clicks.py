@@ -2,8 +2,9 @@
 
 import pytest
 from streamlit.runtime.state.session_state import SessionState
+from streamlit.testing.v1 import AppTest
 
-from tests.app.screen import assert_no_exception, open_page, shown
+from tests.app.screen import WAIT_SECONDS, assert_no_exception, open_page, shown
 from ui.choice import state
 
 
@@ -115,6 +116,23 @@ def test_a_field_reads_no_other_value(one_further, monkeypatch):
     assert read == []
 
 
+def between_two_uploaders():
+    """A message after the one with a file, before the page is drawn: the uploader of that file has changed, for its bytes are gone."""
+    from ui.page import bundles
+    from ui.sections.many_sentences import lines
+    from ui.session import of_session
+
+    of_session(bundles.Uploads).n_taken = 1
+    bundles._open()
+    of_session(lines.OwnSentences).n_file = 1
+    lines._take_file()
+
+
+def test_a_file_that_was_taken_is_not_looked_for_again():
+    at = AppTest.from_function(between_two_uploaders, default_timeout=WAIT_SECONDS).run()
+    assert_no_exception(at)
+
+
 class TestAnotherPage:
     """The links of a page lead to what it showed when they were drawn."""
 
@@ -126,7 +144,10 @@ class TestAnotherPage:
         assert_no_exception(at)
         return at
 
-    def test_shows_what_was_clicked_just_before(self):
+    def test_shows_what_was_clicked_just_before(self, monkeypatch):
+        monkeypatch.setattr(
+            state, "LATE_SECONDS", 3600.0
+        )  # a run may take longer than those of a real visitor
         at = open_page(layer=2, head=4)
         before = shown(at)
         at.query_params.clear()

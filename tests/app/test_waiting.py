@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
+from tests.app.screen import WAIT_SECONDS
 from ui.page import waiting
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +63,7 @@ def test_what_stands_after_a_look_has_its_place(queue, page, lost):
 
     With a bare fragment it is what `redrawn_block` is for; once nothing is lost there, it is not needed any more.
     """
-    AppTest.from_function(page).run()
+    AppTest.from_function(page, default_timeout=WAIT_SECONDS).run()
     unsent = queue()
     assert misplaced(unsent._queue) == []
     looks = {one.delta.fragment_id for one in unsent._queue if one.HasField("delta")} - {""}
@@ -91,7 +92,7 @@ def ended_after_a_click():
 
 
 def test_a_click_counts_for_more_than_the_link_that_a_block_was_drawn_with():
-    at = AppTest.from_function(ended_after_a_click)
+    at = AppTest.from_function(ended_after_a_click, default_timeout=WAIT_SECONDS)
     at.query_params["head"] = "1"
     at.run()
     assert not at.exception

@@ -1,9 +1,10 @@
 """What a person sees and does on a page, in words of attnviz instead of the browser's."""
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
@@ -12,6 +13,9 @@ from tests.browser.conftest import LOAD_MS
 from ui.page.navigation import PAGES
 
 DOOR = "I was watching the door when it opened."
+SOON_SECONDS = 30  # for what takes a moment, on a slow machine
+
+T = TypeVar("T")
 
 _PLOT = "document.querySelector(`.st-key-${key} .js-plotly-plot:has(.cartesianlayer)`)"
 
@@ -123,14 +127,59 @@ def answered(page: Page) -> Iterator[None]:
 
 
 def wait_until_link_rests(page: Page) -> None:
-    """Waits until the address has not changed for two seconds."""
-    page.wait_for_function("""() => {
-        if (window.lastLink !== location.search) {
-            window.lastLink = location.search;
-            window.restsSince = performance.now();
-        }
-        return performance.now() - window.restsSince > 2000;
-    }""")
+    """Waits until the address has not changed for two seconds in which the page did not run."""
+    page.evaluate("delete window.lastLink")  # of the wait before this one
+    page.wait_for_function(
+        """() => {
+            const runs = document.querySelector(".stApp").dataset.testScriptState !== "notRunning";
+            if (runs || window.lastLink !== location.search) {
+                window.lastLink = location.search;
+                window.restsSince = performance.now();
+            }
+            return performance.now() - window.restsSince > 2000;
+        }""",
+        timeout=LOAD_MS,
+    )
+
+
+_RESTS = """() => {
+    const inside = root => [...root.querySelectorAll("*")].flatMap(
+        one => [...(one.localName === "svg" ? [one] : []), ...(one.shadowRoot ? inside(one.shadowRoot) : [])]);
+    const {scrollWidth, scrollHeight} = document.querySelector("[data-testid=stMain]");
+    const seen = [innerWidth, scrollWidth, scrollHeight, ...inside(document).flatMap(one => {
+        const {x, y, width, height} = one.getBoundingClientRect();
+        return [x, y, width, height].map(Math.round);
+    })].join();
+    const moves = document.getAnimations().some(
+        one => one.playState === "running" && one.effect.getComputedTiming().endTime !== Infinity);
+    if (moves || window.lastSeen !== seen) [window.lastSeen, window.nSeen] = [seen, 0];
+    window.nSeen += 1;
+    return window.nSeen > 6;
+}"""
+"""Looks at what a change of the window's size moves: the page, its charts, and the pictures of its components."""
+
+
+def wait_until_still(page: Page) -> None:
+    """Waits until nothing has moved in several looks, each after the page has done what was due: for half a second or longer."""
+    page.evaluate("delete window.lastSeen")  # of the wait before this one
+    page.wait_for_function(_RESTS, polling=100, timeout=LOAD_MS)
+
+
+def expect_soon(page: Page, read: Callable[[Page], T], wanted: T) -> None:
+    """Waits until what is read of a page is this: a chart or component is drawn a moment after the page is idle."""
+    end = time.monotonic() + SOON_SECONDS
+    while (found := read(page)) != wanted and time.monotonic() < end:
+        page.wait_for_timeout(50)
+    assert found == wanted
+
+
+def once_changed(page: Page, read: Callable[[Page], T], before: T) -> T:
+    """What is read of a page as soon as it is no longer what it was."""
+    end = time.monotonic() + SOON_SECONDS
+    while (found := read(page)) == before and time.monotonic() < end:
+        page.wait_for_timeout(50)
+    assert found != before
+    return found
 
 
 def plot(page: Page, key: str) -> Locator:
@@ -260,6 +309,7 @@ def map_point(page: Page, role: str, position: int) -> list[float]:
 
 def screen(page: Page) -> dict[str, Any]:
     """Everything that two people must see alike who open the same link."""
+    expect(chips(page).first).to_be_visible()  # drawn apart from the charts, like the line that is read out
     return {
         "finding": finding(page).inner_text(),
         "chips": chips(page).all_inner_texts(),

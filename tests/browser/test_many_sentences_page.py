@@ -11,10 +11,11 @@ from playwright.sync_api import expect
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import (
     expect_its_one_name,
-    link,
+    expect_soon,
     wait_for_link,
     wait_for_points,
     wait_until_idle,
+    wait_until_still,
 )
 
 LINES = "The old door creaked.\nShe opened the door slowly.\nWhy was it closed?"
@@ -53,6 +54,19 @@ def expect_sentences(page, n):
     )
     wait_for_points(page, "collection_map")
     wait_until_idle(page)
+    expect_soon(page, lambda page: n_points(page) == n_points_said(page), True)
+
+
+def n_points(page):
+    """How many points the chart has; it may still be the one before."""
+    return page.evaluate(
+        f"new Set({CHART}._fullData.flatMap(one => Array.from(one.customdata ?? [], String))).size"
+    )
+
+
+def n_points_said(page):
+    said = page.get_by_text(re.compile(r": [\d,]+ points of [\d,]+ tokens in ")).first.text_content()
+    return int(re.search(r": ([\d,]+) points of ", said)[1].replace(",", ""))
 
 
 def opened(page, server, text=LINES, n=3, **params):
@@ -65,6 +79,7 @@ def opened(page, server, text=LINES, n=3, **params):
 def place_of(page, side, token):
     """Where a point lies in the window, and that plotly sees the pointer there."""
     page.locator(".st-key-collection_map").scroll_into_view_if_needed()
+    wait_until_still(page)
     x, y = page.evaluate(
         f"""([side, token]) => {{ const chart = {CHART}, {{xaxis, yaxis}} = chart._fullLayout;
         const box = chart.getBoundingClientRect();
@@ -95,7 +110,7 @@ def test_a_click_shows_the_sentence_and_its_lines_without_sending_the_points_aga
     click_point(page, 0, 3)  # door, in the first sentence
     expect(page.get_by_text(re.compile("^Sentence 1, line 1: query “door” gives to "))).to_be_visible()
     expect(marks(page).first).to_have_text("door·3")
-    assert marks(page).count() == 6
+    expect(marks(page)).to_have_count(6)
     wait_for_link(page, joint_sentence=0, joint_token=3)
     assert page.evaluate(f"window.chart === {CHART}")  # nothing was drawn anew, so a zoom would have stayed
     page.get_by_role("button", name=re.compile("^token 2: old")).click()
@@ -103,7 +118,7 @@ def test_a_click_shows_the_sentence_and_its_lines_without_sending_the_points_aga
     wait_for_link(page, joint_token=2)
     wait_until_idle(page)
     page.get_by_role("link", name="Open in Attention").click()
-    page.wait_for_url(lambda url: "/many_sentences" not in url)
+    page.wait_for_url(lambda url: "/many_sentences" not in url, timeout=LOAD_MS)
     wait_for_link(page, text="The old door creaked.", query=2)
 
 
@@ -124,14 +139,19 @@ def test_search_counts_lists_and_picks(page, server):
     page.get_by_role("textbox", name="Find a token").fill("door")
     page.keyboard.press("Enter")
     expect(page.get_by_text("“door”: 2 tokens in 2 sentences")).to_be_visible()
-    assert link(page)["joint_search"] == "door"
-    names = page.evaluate(f"{CHART}._fullData.map(one => [one.name, one.x.length])")
-    assert ["found queries", 2] in names
-    assert ["found keys", 2] in names
+    wait_for_link(page, joint_search="door")
+    found = (
+        f"{CHART}._fullData.map(one => [one.name, one.x.length]).filter(([name]) => name.startsWith('found'))"
+    )
+    expect_soon(page, lambda page: page.evaluate(found), [["found queries", 2], ["found keys", 2]])
     wait_until_idle(page)  # the table comes after the words above it
     table = page.get_by_test_id("stDataFrame").first
+    expect(table.get_by_test_id("data-grid-canvas")).to_be_visible()
+    wait_until_still(page)
     table.click(position={"x": 17, "y": 2.5 * ROW})
     wait_for_link(page, joint_sentence=1, joint_token=4)  # [CLS] she opened the door
+    wait_until_idle(page)
+    wait_until_still(page)
     table.click(position={"x": 17, "y": 1.5 * ROW})
     wait_for_link(page, joint_sentence=0, joint_token=3)
 
@@ -141,7 +161,7 @@ def test_it_has_its_name_and_reads_a_text_file(page, server):
     expect_its_one_name(page, "many_sentences")
     upload(page, "lines.txt", "\ufeffOne door.\r\n\r\nTwo doors.\r\n".encode())
     expect_sentences(page, 2)
-    assert link(page)["joint_sentences"] == "own"
+    wait_for_link(page, joint_sentences="own")
 
 
 def test_a_file_that_is_no_text_is_refused_and_the_map_stays(page, server):
@@ -161,7 +181,7 @@ def test_a_line_of_a_megabyte(page, server):
 def test_hostile_lines_do_nothing(visitors, server):
     page = visitors()
     opened(page, server, HOSTILE, joint_search="door", joint_tint="token")
-    assert page.title() == "Many sentences · attnviz"
+    expect(page).to_have_title("Many sentences · attnviz")
     expect(page.get_by_test_id("stMain").locator("img[src=x], b, .katex")).to_have_count(0)
     click_point(page, 1, 1)  # points may lie on each other, and then the one on top is picked
     expect(marks(page).first).to_have_text(re.compile(r"^\S+·\d+$"))
@@ -175,7 +195,7 @@ def test_the_map_before_stays_until_the_next_is_there_and_can_be_cancelled(page,
     expect_sentences(page, 206)
     page.get_by_role("radio", name="t-SNE").or_(page.get_by_role("button", name="t-SNE")).first.click()
     page.get_by_role("button", name="Cancel").click()
-    expect(page.get_by_text("The layout of the map was stopped.")).to_be_visible()
+    expect(page.get_by_text("The layout of the map was stopped.")).to_be_visible(timeout=LOAD_MS)
     expect(page.locator(".st-key-collection_map[data-stale=false] .gl-canvas-context")).to_be_visible()
     expect(page.get_by_text(re.compile("^PCA: 5,782 points of 2,891 tokens"))).to_be_visible()
     page.get_by_role("radio", name="PCA").or_(page.get_by_role("button", name="PCA")).first.click()
@@ -188,7 +208,7 @@ def test_a_saved_picture_has_the_points(page, server, kind):
     click_point(page, 0, 3)
     expect(marks(page).first).to_have_text("door·3")
     page.get_by_role("button", name="Export").click()
-    with page.expect_download() as download:
+    with page.expect_download(timeout=LOAD_MS) as download:
         words = "as pixels" if kind == "PNG" else "as lines"
         page.locator(f'.save_picture button[title^="Map of many sentences {words}"]').click()
     data = download.value.path().read_bytes()
@@ -206,4 +226,5 @@ def test_a_phone(visitors, server):
     page = visitors(width=400, height=850)
     open_collection(page, server)
     expect_sentences(page, 206)
+    wait_until_still(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400

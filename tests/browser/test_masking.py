@@ -2,7 +2,17 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.screen import cells, chip, chips, finding, open_screen, wait_for_link, wait_until_idle
+from tests.browser.screen import (
+    cells,
+    chip,
+    chips,
+    expect_soon,
+    finding,
+    once_changed,
+    open_screen,
+    wait_for_link,
+    wait_until_idle,
+)
 
 
 def test_a_token_is_masked_and_brought_back_by_clicks(page, server):
@@ -16,12 +26,12 @@ def test_a_token_is_masked_and_brought_back_by_clicks(page, server):
     expect(chips(page).nth(5)).to_contain_text("[MASK]")
     wait_until_idle(page)
     expect(finding(page)).to_contain_text("“[MASK]” gives ")
-    assert cells(page) != before
+    once_changed(page, cells, before)
 
     page.get_by_role("button", name="Bring “door” back.").click()
     expect(finding(page)).to_contain_text("“door” gives ")
     wait_until_idle(page)
-    assert cells(page) == before
+    expect_soon(page, cells, before)
 
 
 def test_the_keyboard_alone_is_enough(page, server):

@@ -5,19 +5,17 @@ from textwrap import dedent
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ROOT, running_server
+from tests.browser.conftest import LOAD_MS, ROOT, running_server
 
 PLAIN = "export default function (component) { return show(component); }"
-# Chromium ends imports of one script in any order; here the first one always ends last.
+# Chromium ends imports of one script in any order; here the first one ends when the test says so.
 PAGE = f"""
-    import time
-
     import streamlit as st
 
     ending = {PLAIN!r}
     if "plain" not in st.query_params:
         ending = open({str(ROOT / "ui" / "streamlit_fixes" / "newest_message.js")!r}, encoding="utf-8").read()
-    run = st.session_state.setdefault("run", 0)
+    is_next = st.button("Next message")
     script = '''
         function show({{ data, parentElement }}) {{
           const drawn = parentElement.querySelector(".drawn");
@@ -25,14 +23,9 @@ PAGE = f"""
           return () => (drawn.dataset.ended = "yes");
         }}
     ''' + ending
-    if run == 0:
-        script = "await new Promise((done) => setTimeout(done, 2000));" + script
-    st.components.v2.component("one", html='<b class="drawn"></b>', js=script)(key="one", data={{"run": run}})
-    if run == 0:
-        time.sleep(0.7)  # while the first import goes on
-        st.session_state.run = 1
-        st.rerun()
-    st.write("All sent")
+    if not is_next:
+        script = "await new Promise((done) => (window.endFirst = done)); window.firstHasEnded = true;" + script
+    st.components.v2.component("one", html='<b class="drawn"></b>', js=script)(key="one", data={{"run": int(is_next)}})
 """
 
 
@@ -45,14 +38,19 @@ def address(tmp_path_factory):
         yield started
 
 
-def open_twice_drawn(page, address):
+def draw_twice(page, address):
+    """The second message comes while the script is imported for the first, and its own import ends before that."""
     page.goto(address)
-    expect(page.get_by_text("All sent")).to_be_visible()
-    page.wait_for_timeout(2500)  # until the first import has ended
+    page.wait_for_function("Boolean(window.endFirst)", timeout=LOAD_MS)
+    page.get_by_role("button", name="Next message").click()
+    expect(page.locator(".drawn")).to_have_text("1")
+    page.evaluate("window.endFirst()")
+    page.wait_for_function("window.firstHasEnded")
 
 
 def test_the_newest_message_is_drawn_and_goes_on(page, address):
-    open_twice_drawn(page, address)
+    draw_twice(page, address)
+    page.wait_for_timeout(500)  # in which the first would be drawn
     drawn = page.locator(".drawn")
     expect(drawn).to_have_text("1")
     expect(drawn).to_have_attribute("data-ended", "no")
@@ -60,10 +58,7 @@ def test_the_newest_message_is_drawn_and_goes_on(page, address):
 
 def test_it_is_not_without_the_work_around(page, address):
     """Where it fails, `ui/streamlit_fixes/newest_message.js` may no longer be needed."""
+    draw_twice(page, f"{address}/?plain")
     drawn = page.locator(".drawn")
-    for _ in range(5):
-        open_twice_drawn(page, f"{address}/?plain")
-        if drawn.text_content() == "0":
-            break  # a busy browser takes both messages at once, and draws the second alone
     expect(drawn).to_have_text("0")
     expect(drawn).to_have_attribute("data-ended", "yes")

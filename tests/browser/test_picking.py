@@ -12,6 +12,7 @@ from tests.browser.screen import (
     chip,
     chips,
     click_cell,
+    expect_soon,
     finding,
     line_starts,
     link,
@@ -23,6 +24,8 @@ from tests.browser.screen import (
     screen,
     wait_for_link,
     wait_until_drawn,
+    wait_until_idle,
+    wait_until_still,
 )
 
 
@@ -42,9 +45,18 @@ def test_a_click_on_a_cell_picks_its_query_and_key(page, server):
         f"query was·2 → key watching·3: weight {number_text(float(weights[3]))}, score "
     )
     ranked = sorted(range(11), key=lambda key: -weights[key])[:8]
-    assert [int(bar.split("·")[1]) for bar in bars(page)] == ranked
-    assert set(map(tuple, line_starts(page))) == {tuple(map_point(page, "queries", 2))}
+    expect_soon(page, lambda page: [int(bar.split("·")[1]) for bar in bars(page)], ranked)
+    expect_lines_from(page, "queries", 2)
     assert link(page)["head"] == "1"  # the head stays
+
+
+def expect_lines_from(page, role, position):
+    """The map is drawn with lines that all start at this point."""
+    expect_soon(
+        page,
+        lambda page: set(map(tuple, line_starts(page))) == {tuple(map_point(page, role, position))},
+        True,
+    )
 
 
 def test_a_click_beside_the_cells_picks_nothing(page, server):
@@ -97,6 +109,7 @@ def test_the_keyboard_alone_is_enough(page, server):
     page.keyboard.press("Control+Enter")
     wait_for_link(page, text="The old door creaked.")
     expect(chips(page)).to_contain_text(["[CLS]", "the", "old", "door"])
+    wait_until_drawn(page)
 
     tab_to(page, "token ")  # the selected one, for the strip is one stop
     page.keyboard.press("Home")
@@ -115,6 +128,8 @@ def test_the_keyboard_alone_is_enough(page, server):
             return one?.dataset.position === "3";
         }"""
     )  # the focus is not lost, so that its button and the next chip are a key away
+    expect(page.get_by_role("button", name="Put [MASK] in the place of “door”")).to_be_visible()
+    wait_until_idle(page)
     assert deep_focus(page).startswith("token 3: door")
     page.keyboard.press("ArrowRight")
     assert deep_focus(page).startswith("Put [MASK] in the place of “door”")
@@ -134,6 +149,7 @@ def tick(page, key, axis, position):
 def click_tick(page, axis, position):
     """Clicks the label of a row ("y") or of a column ("x") of the matrix."""
     plot(page, "matrix").scroll_into_view_if_needed()
+    wait_until_still(page)
     box = tick(page, "matrix", axis, position).bounding_box()
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
@@ -157,6 +173,7 @@ def click_map(page, role, position):
 def click_bar(page, position, x):
     """Clicks the row of a key in the ranking: at its label, or this many px right of the chart's left edge."""
     plot(page, "ranking").scroll_into_view_if_needed()
+    wait_until_still(page)
     row = tick(page, "ranking", "y", position).bounding_box()
     left = plot(page, "ranking").bounding_box()["x"]
     page.mouse.click(left + x, row["y"] + row["height"] / 2)
@@ -183,6 +200,8 @@ class TestPicking:
         wait_for_link(page, query=7, key=8)
         expect(finding(page)).to_contain_text("“it” gives")
         wait_until_drawn(page)
+        page.mouse.move(5, 5)
+        expect(readout(page)).to_contain_text("→ key opened·8")
         click_map(page, "queries", 3)
         wait_for_link(page, query=3)
         assert "key" not in link(page)
@@ -214,11 +233,13 @@ class TestPicking:
         open_screen(page, server)
         key = int(bars(page)[3].split("·")[1])
         tick(page, "ranking", "y", key).scroll_into_view_if_needed()
+        wait_until_still(page)
         row = tick(page, "ranking", "y", key).bounding_box()
         page.touchscreen.tap(row["x"] + 120, row["y"] + row["height"] / 2)
         wait_for_link(page, key=key)
         wait_until_drawn(page)
         plot(page, "matrix").scroll_into_view_if_needed()
+        wait_until_still(page)
         label = tick(page, "matrix", "y", 2).bounding_box()
         page.touchscreen.tap(label["x"] + label["width"] / 2, label["y"] + label["height"] / 2)
         wait_for_link(page, query=2)
@@ -230,6 +251,7 @@ class TestPicking:
         field.focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.type("watching")
+        expect(page.get_by_role("option")).to_have_count(1)
         page.keyboard.press("Enter")
         wait_for_link(page, key=3)
         expect(finding(page)).to_contain_text("to “watching”")
@@ -250,9 +272,10 @@ def test_a_click_beside_the_matrix_opens_no_field_for_its_range(page, server):
     corners = drag.locator(
         "rect.cursor-ne-resize, rect.cursor-nw-resize, rect.cursor-se-resize, rect.cursor-sw-resize, .edrag, .wdrag"
     )
+    expect(corners).not_to_have_count(0)
     for corner in corners.all():
+        wait_until_drawn(page)  # the click before this may have selected something
         box = corner.bounding_box()
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         page.wait_for_timeout(400)  # Plotly waits for a second click
         assert page.locator(".plugin-editable").count() == 0
-    assert corners.count()

@@ -6,7 +6,17 @@ from urllib.parse import urlencode
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import DOOR, click_cell, finding, link, plot, wait_for_link, wait_until_idle
+from tests.browser.screen import (
+    DOOR,
+    click_cell,
+    expect_soon,
+    finding,
+    link,
+    plot,
+    wait_for_link,
+    wait_until_idle,
+    wait_until_still,
+)
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
 LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
@@ -45,6 +55,7 @@ def place_of(page: Page, cloud: str, position: int) -> tuple[float, float]:
 
 
 def click_point(page: Page, cloud: str, position: int) -> None:
+    wait_until_still(page)
     x, y = place_of(page, cloud, position)
     page.mouse.move(x - 3, y - 3)
     page.mouse.move(x, y)
@@ -91,8 +102,9 @@ def test_a_click_on_a_query_draws_its_lines_and_marks_its_row(page, server, door
     expect(finding(page)).to_contain_text("“watching” gives")
     wait_for_map(page)
     strongest = door_trace.weights(3, 1)[3].argsort()[::-1][:5]
-    assert ends(page) == [[at(page, "queries", 3), at(page, "keys", int(key))] for key in strongest]
-    assert frames(page)[0] == [-0.5, 10.5, 2.5, 3.5]
+    lines = [[at(page, "queries", 3), at(page, "keys", int(key))] for key in strongest]
+    expect_soon(page, ends, lines)
+    expect_soon(page, lambda page: frames(page)[0], [-0.5, 10.5, 2.5, 3.5])
 
 
 def test_a_click_on_a_key_draws_lines_to_its_strongest_queries_and_marks_its_column(page, server, door_trace):
@@ -102,8 +114,9 @@ def test_a_click_on_a_key_draws_lines_to_its_strongest_queries_and_marks_its_col
     expect(finding(page)).to_contain_text("Of all queries “opened” gives “door” most")
     wait_for_map(page)
     strongest = door_trace.weights(3, 1)[:, 5].argsort()[::-1][:5]
-    assert ends(page) == [[at(page, "keys", 5), at(page, "queries", int(query))] for query in strongest]
-    assert frames(page) == [[4.5, 5.5, -0.5, 10.5], [4.5, 5.5, 6.5, 7.5]]
+    lines = [[at(page, "keys", 5), at(page, "queries", int(query))] for query in strongest]
+    expect_soon(page, ends, lines)
+    expect_soon(page, frames, [[4.5, 5.5, -0.5, 10.5], [4.5, 5.5, 6.5, 7.5]])
 
 
 def test_a_click_on_a_cell_draws_the_lines_of_its_query(page, server):
@@ -112,7 +125,8 @@ def test_a_click_on_a_cell_draws_the_lines_of_its_query(page, server):
     wait_for_link(page, query=2, key=3, lines_of="query")
     expect(finding(page)).to_contain_text("“was” gives")
     wait_for_map(page)
-    assert {tuple(one[0]) for one in ends(page)} == {tuple(at(page, "queries", 2))}
+    start = tuple(at(page, "queries", 2))
+    expect_soon(page, lambda page: {tuple(one[0]) for one in ends(page)}, {start})
 
 
 def test_points_are_walked_through_and_picked_by_key(page, server):
@@ -161,6 +175,14 @@ def test_a_turned_map_stays_turned(page, server):
     page.wait_for_function(
         f"before => Math.abs({camera}.x - before) > 0.05", arg=before["x"], timeout=LOAD_MS
     )
+    page.wait_for_function(
+        f"""() => {{
+            const eye = JSON.stringify({camera});
+            [window.nAlike, window.lastEye] = [window.lastEye === eye ? window.nAlike + 1 : 0, eye];
+            return window.nAlike > 10;
+        }}""",
+        timeout=LOAD_MS,
+    )  # it turns on for a moment
     turned = page.evaluate(camera)
     page.mouse.move(5, 5)
     click_cell(page, 2, 3)
@@ -173,7 +195,7 @@ def test_a_link(server, page):
     open_space(
         page, server, **PLACE, method="tsne", space="centred", metric="euclidean", lines_of="key", key=5
     )
-    assert page.title() == "Query-key map · attnviz"
+    expect(page).to_have_title("Query-key map · attnviz")
     expect(
         page.get_by_text(re.compile("^t-SNE, euclidean distance, perplexity 5, 1000 iterations"))
     ).to_be_visible()
@@ -184,6 +206,8 @@ def test_a_link(server, page):
 
 def test_map_matrix_and_verdict_are_above_the_fold(page, server):
     open_space(page, server, **PLACE)
+    expect(page.get_by_text("This attention map can be read")).to_be_visible()
+    wait_until_still(page)
     for shown in (plot(page, "space_map"), finding(page), page.get_by_text("This attention map can be read")):
         box = shown.bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= 900
@@ -194,6 +218,7 @@ def test_map_matrix_and_verdict_are_above_the_fold(page, server):
 def test_on_a_phone_nothing_leaves_the_window(visitors, server):
     page = visitors(width=400, height=800, colours="dark")
     open_space(page, server, **PLACE)
+    wait_until_still(page)
     assert page.get_by_test_id("stMain").evaluate("one => one.scrollWidth <= one.clientWidth")
     box = plot(page, "space_map").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 400

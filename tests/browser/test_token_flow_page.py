@@ -9,7 +9,15 @@ from playwright.sync_api import Page, expect
 
 from attnviz.figures.numbers import number_text
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import DOOR, link, wait_for_link, wait_until_idle
+from tests.browser.screen import (
+    DOOR,
+    expect_soon,
+    link,
+    wait_for_link,
+    wait_until_drawn,
+    wait_until_idle,
+    wait_until_still,
+)
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
 LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
@@ -19,7 +27,7 @@ PAIR = {"text": "The door was old.", "second": "It creaked when we opened it.", 
 def open_flow(page: Page, server: str, **params: object) -> None:
     page.goto(f"{server}/token_flow?{urlencode(params)}")
     expect(picture(page)).to_be_visible(timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page, "token_flow")  # until the verdict is there the page asks for it again and again
 
 
 def picture(page: Page):
@@ -156,8 +164,7 @@ def test_what_is_kept_stays_for_another_head_and_threshold(page, server, door_tr
     expect(page.get_by_text(re.compile("^Layer 3, head 2: “door”"))).to_be_visible()
     page.mouse.move(5, 5)
     row = door_trace.weights(3, 2)[5]
-    expect(picture(page).locator("text.number")).to_have_count(len(strongest(row)))
-    assert numbers(page) == {("L3 H2", key): as_written(row[key]) for key in strongest(row)}
+    expect_soon(page, numbers, {("L3 H2", key): as_written(row[key]) for key in strongest(row)})
     expect(said(page)).to_contain_text("query door·5 → ")
 
     page.get_by_role("slider").focus()
@@ -175,7 +182,9 @@ def test_a_kept_key_is_in_the_link(page, server, visitors):
     other.goto(page.url)
     expect(said(other)).to_contain_text("key door·5 ← ", timeout=LOAD_MS)
     page.mouse.move(5, 5)
-    assert numbers(other) == numbers(page) != {}
+    kept = numbers(page)
+    assert kept != {}
+    expect_soon(other, numbers, kept)
 
 
 def test_a_tap_keeps_and_lets_go(visitors, server):
@@ -271,6 +280,7 @@ class TestSeveralHeads:
 
 def test_the_border_of_a_pair_is_on_both_sides(page, server):
     open_flow(page, server, **PAIR)
+    wait_until_still(page)
     borders = (
         picture(page)
         .locator("line.border")
@@ -325,6 +335,7 @@ def test_on_a_phone_nothing_leaves_the_window_and_long_tokens_are_shortened(visi
     page = visitors(width=400, height=800, colours="dark")
     text = "Donaudampfschifffahrtsgesellschaft is a long word."
     open_flow(page, server, text=text, unit="words", layer=3, head=1)
+    wait_until_still(page)
     assert page.get_by_test_id("stMain").evaluate("one => one.scrollWidth <= one.clientWidth")
     label = token(page, "query", 1).locator("text")
     assert label.text_content().endswith("…")
@@ -337,6 +348,7 @@ def test_on_a_phone_nothing_leaves_the_window_and_long_tokens_are_shortened(visi
 
 def test_the_columns_have_room_for_their_names(page, server):
     open_flow(page, server, text="a b c", special="hidden")  # all labels are shorter than "query"
+    wait_until_still(page)
     whole = picture(page).bounding_box()
     for side in ("query", "key"):
         box = picture(page).get_by_text(side, exact=True).bounding_box()
@@ -378,6 +390,6 @@ def test_a_link(server, page):
     open_flow(page, server, **PLACE, lines_of="query", heads="3.5")
     expect(said(page)).to_contain_text("query it·7 → L3 H1: [CLS]·0 0.484, door·5 0.475; L3 H5: ")
     expect(page.get_by_text(re.compile("^Layer 3, head 1: “it” gives 47.5%"))).to_be_visible()
-    assert page.title() == "Token flow · attnviz"
+    expect(page).to_have_title("Token flow · attnviz")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)

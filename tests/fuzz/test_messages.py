@@ -76,7 +76,7 @@ async def step(visitor: Visitor, what: str | bytes, at_random: random.Random, pa
             await visitor.send(block="0" * 32, is_auto=at_random.choice((True, False)))
             return
         case "wait":
-            await visitor.settle(300)
+            await visitor.settle()
             return
         case "stop":
             message.stop_script = True
@@ -97,17 +97,17 @@ async def step(visitor: Visitor, what: str | bytes, at_random: random.Random, pa
 def test_in_any_order(page, steps, at_random, params, server, tally):
     async def attack() -> None:
         async with visit(server, page.address) as visitor:
-            await visitor.settle(300)
+            await visitor.settle()
             for what in steps:
                 await step(visitor, what, at_random, params)
                 tally("websocket messages")
             n_run = visitor.n_run
             await visitor.send()
-            await visitor.until(lambda: visitor.n_run > n_run, 300)
-            await visitor.settle(300)
+            await visitor.until(lambda: visitor.n_run > n_run)
+            await visitor.settle()
             assert visitor.exceptions == []
         async with visit(server) as other:
-            await other.settle(300)
+            await other.settle()
             await still_answers(other)
 
     run(attack())

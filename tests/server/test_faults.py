@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,12 +21,12 @@ import pytest
 from benchmarks.load import processes
 from tests.browser.conftest import ROOT, running_server, streamlit
 from tests.hub import save_tiny_bert
-from tests.visitor import Visitor, run, visit
+from tests.visitor import LONG, Visitor, run, visit
 
-LONG = "the river flooded an old market and nobody there was surprised by it " * 30  # of some 400 tokens
+LONG_TEXT = "the river flooded an old market and nobody there was surprised by it " * 30  # of some 400 tokens
 NO_HOME = "/proc/no-home"
 """A folder that is not there and that nobody can make, not even root."""
-SECONDS = 120.0
+SECONDS_TO_STOP = 120.0  # less than the work would take
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,12 @@ class Running:
 
     def workers(self) -> list[int]:
         """Processes for maps and verdicts."""
-        found = processes(urlsplit(self.address).port)
-        return [int(one.name) for one in found if b"ui.work.worker" in (one / "cmdline").read_bytes()]
+        found = []
+        for one in processes(urlsplit(self.address).port):
+            with suppress(OSError):  # it has just ended
+                if b"ui.work.worker" in (one / "cmdline").read_bytes():
+                    found.append(int(one.name))
+        return found
 
 
 @pytest.fixture
@@ -71,12 +76,12 @@ async def read(visitor: Visitor, text: str) -> None:
     """Types a text, and waits until everything that follows is there."""
     n_run = visitor.n_run
     await visitor.type("field_text", text)
-    await visitor.until(lambda: visitor.n_run > n_run, SECONDS)
+    await visitor.until(lambda: visitor.n_run > n_run)
     await visitor.settle()
 
 
 async def until(holds, what: str) -> None:
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + LONG
     while not holds():
         assert time.monotonic() < end, what
         await asyncio.sleep(0.1)
@@ -124,15 +129,15 @@ def test_a_server_without_a_home_goes_on_while_its_model_s_folder_is_truncated_a
 
 def test_a_worker_that_is_killed_is_said_and_the_next_job_works(running):
     async def all_of_it() -> None:
-        async with visit(running.address, "all_maps", text=LONG, cut=1) as visitor:
-            await visitor.until(lambda: visitor.n_run > 0 and visitor.is_awaited(), SECONDS)
+        async with visit(running.address, "all_maps", text=LONG_TEXT, cut=1) as visitor:
+            await visitor.until(lambda: visitor.n_run > 0 and visitor.is_awaited())
             begun = busy(running.workers())
             await until(lambda: busy(running.workers()) > begun + 1, "no process works")
             for one in running.workers():
                 os.kill(one, signal.SIGKILL)
-            await visitor.until(lambda: bool(said(visitor)), SECONDS)
-            [sentence] = said(visitor)
-            assert sentence.startswith("The process that worked on this has ended (exit code -9)")
+            await visitor.until(lambda: bool(said(visitor)))
+            ended = "The process that worked on this has ended (exit code -9)"
+            assert all(one.startswith(ended) for one in said(visitor))  # the verdict's may be among them
             assert visitor.exceptions == []
         async with visit(running.address, text="A door creaked.") as other:
             await other.settle()
@@ -146,9 +151,9 @@ def test_a_worker_that_is_killed_is_said_and_the_next_job_works(running):
 def test_a_visitor_who_vanishes_leaves_no_work_behind(running):
     async def all_of_it() -> None:
         async with visit(
-            running.address, "all_maps", text=LONG, cut=1, method="tsne", iterations=5000
+            running.address, "all_maps", text=LONG_TEXT, cut=1, method="tsne", iterations=5000
         ) as visitor:
-            await visitor.until(lambda: visitor.is_awaited(), SECONDS)
+            await visitor.until(lambda: visitor.is_awaited())
             await until(lambda: busy(running.workers()) > 1, "no process works")
 
         # 72 maps of a thousand points would take minutes
@@ -157,7 +162,7 @@ def test_a_visitor_who_vanishes_leaves_no_work_behind(running):
             await asyncio.sleep(2)
             return busy(running.workers()) - before < 0.1
 
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + SECONDS_TO_STOP
         while not await is_idle():
             assert time.monotonic() < end, "the work goes on"
 
@@ -175,7 +180,7 @@ def test_a_port_in_use_is_said_in_a_sentence():
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=LONG,
         )
     assert done.returncode == 1
     assert f"Port {port} is not available" in done.stderr
@@ -188,7 +193,7 @@ def test_a_port_in_use_is_said_in_a_sentence():
 def test_a_list_of_models_that_cannot_be_read_is_said_on_every_page_and_in_the_log(listed, tmp_path):
     async def all_of_it(address: str) -> None:
         async with visit(address) as visitor:
-            await visitor.until(lambda: visitor.n_run > 0, SECONDS)
+            await visitor.until(lambda: visitor.n_run > 0)
             [sentence] = said(visitor)
             assert sentence.startswith("ATTNVIZ_MODELS lists")
             assert visitor.exceptions == []

@@ -61,7 +61,7 @@ def forged(name: str, at_random: random.Random) -> WidgetState:
 async def attack(server: str, address: str, n: int, seed: int) -> list[str]:
     at_random = random.Random(seed)
     async with visit(server, address) as visitor:
-        await visitor.settle(300)
+        await visitor.settle()
         for _ in range(n):
             names = [one.id for key, one in visitor.widgets.items() if not key.startswith(LEFT_ALONE)]
             wrong = [forged(at_random.choice(names), at_random) for _ in range(at_random.choice((1, 1, 3)))]
@@ -70,7 +70,7 @@ async def attack(server: str, address: str, n: int, seed: int) -> list[str]:
             message.rerun_script.page_script_hash = visitor.page_hash
             message.rerun_script.widget_states.widgets.extend(wrong)
             await visitor.send_raw(message.SerializeToString())
-            await visitor.until(lambda n_run=n_run: visitor.n_run > n_run, 300)
+            await visitor.until(lambda n_run=n_run: visitor.n_run > n_run)
         await still_answers(visitor)
         return visitor.exceptions
 
@@ -79,7 +79,7 @@ async def still_answers(visitor: Visitor) -> None:
     """A click of its own is answered as ever."""
     n_run, head = visitor.n_run, visitor.params["head"]
     await visitor.click("head_next")
-    await visitor.until(lambda: visitor.n_run > n_run and visitor.params.get("head") != head, 300)
+    await visitor.until(lambda: visitor.n_run > n_run and visitor.params.get("head") != head)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -12,7 +12,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.browser.conftest import ROOT, free_port, streamlit, wait_for
+from tests.browser.conftest import ROOT, START_SECONDS, free_port, streamlit, wait_for
 from tests.visitor import run, visit
 
 TRAP = '''
@@ -63,7 +63,7 @@ def started(folder: Path) -> Iterator[tuple[str, Path]]:
             yield f"http://127.0.0.1:{port}", noted
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(START_SECONDS)
 
 
 def outside(noted: Path) -> list[str]:
@@ -73,7 +73,7 @@ def outside(noted: Path) -> list[str]:
 async def open_pages(server: str) -> None:
     for page in ("", "door_experiment", "all_maps"):
         async with visit(server, page) as visitor:
-            await visitor.settle(300)
+            await visitor.settle()
             assert visitor.exceptions == []
     port = server.rpartition(":")[2]
     with pytest.raises(InvalidStatus):  # a page of somebody else's

@@ -61,7 +61,9 @@ def uploader() -> None:
 
 
 def _open() -> None:
-    here, file = of_session(Uploads), st.session_state[_uploader_key()]
+    # Where a message comes before the page is drawn with the next uploader, there is no such key yet: what it says of the
+    # file that was taken has changed, since its bytes are gone.
+    here, file = of_session(Uploads), st.session_state.get(_uploader_key())
     state.hold()
     here.problem = ""
     if file is None:

@@ -84,7 +84,9 @@ def _take_pasted() -> None:
 
 
 def _take_file() -> None:
-    own, file = of_session(OwnSentences), st.session_state[_uploader_key()]
+    # Where a message comes before the page is drawn with the next uploader, there is no such key yet: what it says of the
+    # file that was taken has changed, since its bytes are gone.
+    own, file = of_session(OwnSentences), st.session_state.get(_uploader_key())
     state.hold()
     own.problem = ""
     if file is None:
