@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -54,6 +55,32 @@ class Failing:
         if not self.path.exists():
             raise self.error
         return resolve_name(self.make)(*arguments, **named)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Stands for a function by its name "module:function"; all but the first so many calls wait until there is a file "go"."""
+
+    make: str
+    folder: Path
+    n_free: int = 0
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        while not (self._is_free() or (self.folder / "go").exists()):
+            named.get("progress", float)(0.0)  # may stop it
+            time.sleep(0.01)
+        return resolve_name(self.make)(*arguments, **named)
+
+    def _is_free(self) -> bool:
+        for number in range(self.n_free):
+            with suppress(FileExistsError):
+                (self.folder / f"free {number}").touch(exist_ok=False)
+                return True
+        return False
+
+    def let_go(self) -> None:
+        """Lets those that wait go on."""
+        (self.folder / "go").touch()
 
 
 def die() -> None:

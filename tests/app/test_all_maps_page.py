@@ -8,6 +8,7 @@ import pytest
 from attnviz.errors import ModelNotAvailableError
 from attnviz.maps.projection import arrays, place
 from tests.app.screen import (
+    ask_until,
     assert_no_exception,
     component,
     errors,
@@ -17,6 +18,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
+from tests.calls import Held
 from ui.work import cache
 
 PAGE = "pages/all_maps.py"
@@ -130,23 +132,40 @@ def test_everybody_shares_the_maps_and_other_settings_are_other_maps():
     assert points(again, 2, 2).tolist() != points(other, 2, 2).tolist()
 
 
-def test_cancel_keeps_what_is_made():
+@pytest.fixture
+def only_nine(tmp_path, monkeypatch):
+    """From its call on nine maps are made, and the others wait."""
+    held = Held("attnviz.maps.projection:place", tmp_path, n_free=9)
+    yield lambda: monkeypatch.setattr("ui.sections.all_maps.layout.place", held)
+    held.let_go()
+
+
+def test_cancel_keeps_what_is_made(only_nine):
+    only_nine()
     at = open_page(PAGE, method="tsne", text="a new text whose maps are not there yet", seed=3)
+
+    def n_map(at):
+        return sum(one["nPoint"] > 0 for one in cells(at).values())
+
+    ask_until(at, lambda at: n_map(at) == 9)
     at.button(key="maps_act").click().run()
     assert_no_exception(at)
     assert at.button(key="maps_act").label == "Go on"
-    assert any(one.value.startswith("Cancelled: ") for one in at.caption)
+    assert any(one.value.startswith("Cancelled: 9 of 72 ") for one in at.caption)
+    assert n_map(at) == 9
 
 
-def test_the_maps_before_stay_in_grey_until_the_next_are_there():
+def test_the_maps_before_stay_in_grey_until_the_next_are_there(only_nine):
     at = open_maps(seed=5)
     before = {one: points(at, *one).tolist() for one in cells(at)}
+    only_nine()
     at.selectbox(key="field_method").set_value("tsne").run()
+    ask_until(at, lambda at: sum(one["isOld"] for one in cells(at).values()) == 63)
     at.button(key="maps_act").click().run()
     assert at.button(key="maps_act").label == "Go on"
     drawn = cells(at)
     old = [one for one, cell in drawn.items() if cell["isOld"]]
-    assert len(old) > 36  # of 72, while two processes make a map each
+    assert len(old) == 63
     for one in old:
         assert points(at, *one).tolist() == before[one]
         assert drawn[one]["number"] == ""

@@ -122,15 +122,18 @@ def between_two_uploaders():
     from ui.sections.many_sentences import lines
     from ui.session import of_session
 
-    of_session(bundles.Uploads).n_taken = 1
+    refused, own = of_session(bundles.Uploads), of_session(lines.OwnSentences)
+    refused.n_brought, refused.problem = 1, "No bundle."
     bundles._open()
-    of_session(lines.OwnSentences).n_file = 1
+    own.n_file, own.problem = 1, "No text."
     lines._take_file()
 
 
-def test_a_file_that_was_taken_is_not_looked_for_again():
+def test_a_file_that_was_refused_is_not_looked_for_again_and_the_reason_stays():
     at = AppTest.from_function(between_two_uploaders, default_timeout=WAIT_SECONDS).run()
     assert_no_exception(at)
+    assert at.session_state["ui.page.bundles.Uploads"].problem == "No bundle."
+    assert at.session_state["ui.sections.many_sentences.lines.OwnSentences"].problem == "No text."
 
 
 class TestAnotherPage:

@@ -8,7 +8,8 @@ import pytest
 
 import attnviz
 from attnviz.maps.ranking import MAPS
-from tests.app.screen import assert_no_exception, open_page, until_drawn
+from tests.app.screen import ask_until, assert_no_exception, open_page, until_drawn
+from tests.calls import Held
 from ui.sections.query_key_map import ranked_maps
 from ui.work import jobs
 
@@ -75,14 +76,19 @@ def test_another_head_is_asked_for_anew():
     assert any(one.key == "compare_maps" for one in at.button)
 
 
-def test_can_be_stopped_and_go_on():
+def test_can_be_stopped_and_go_on(tmp_path, monkeypatch):
+    held = Held("attnviz.maps.ranking:rate", tmp_path, n_free=3)
+    monkeypatch.setattr(ranked_maps, "rate", held)
     at = open_page(PAGE, **DOOR, seed=79)
     at.button(key="compare_maps").click().run()
-    if any(one.label == "Cancel" for one in at.button):
-        at.button(key="ranking_act").click().run()
-        assert_no_exception(at)
-        assert jobs.state().n_running == 0
-        at.button(key="ranking_act").click().run()
-        assert_no_exception(at)
+    ask_until(at, lambda at: bool(at.dataframe) and len(at.dataframe[0].value) == 3)
+    assert at.button(key="ranking_act").label == "Cancel"
+    at.button(key="ranking_act").click().run()
+    assert_no_exception(at)
+    assert jobs.state().n_running == 0
+    assert len(at.dataframe[0].value) == 3
+    held.let_go()
+    at.button(key="ranking_act").click().run()
+    assert_no_exception(at)
     until_drawn(at)
     assert len(at.dataframe[0].value) == 15

@@ -27,22 +27,23 @@ from ui.work.opened_bundles import keep, opened
 
 @dataclass(slots=True)
 class Uploads:
-    """The visitor's bundles: how many were taken, what was wrong with the last, and which is compared."""
+    """The visitor's bundles: how many were brought and opened, what was wrong with the last, and which is compared."""
 
-    n_taken: int = 0
+    n_brought: int = 0
+    n_opened: int = 0
     problem: str = ""
     compared: str = ""
     """SHA-256 of the bundle whose text is run again."""
 
 
 def _uploader_key() -> str:
-    """Another one after each file that was taken, so that the next uploader is empty."""
-    return f"bundle_{of_session(Uploads).n_taken}"
+    """Another one after each file, so that the next uploader is empty."""
+    return f"bundle_{of_session(Uploads).n_brought}"
 
 
 def n_opened() -> int:
     """How many bundles the visitor has opened."""
-    return of_session(Uploads).n_taken
+    return of_session(Uploads).n_opened
 
 
 def uploader() -> None:
@@ -61,13 +62,14 @@ def uploader() -> None:
 
 
 def _open() -> None:
-    # Where a message comes before the page is drawn with the next uploader, there is no such key yet: what it says of the
-    # file that was taken has changed, since its bytes are gone.
+    # A message that comes before the page is drawn with the next uploader says that the file has changed, since its bytes
+    # are gone; there is no such key yet, and what was wrong with the file is still to be read.
     here, file = of_session(Uploads), st.session_state.get(_uploader_key())
     state.hold()
-    here.problem = ""
     if file is None:
         return
+    here.n_brought += 1
+    here.problem = ""
     data = file.getvalue()
     uploads.forget(file)
     try:
@@ -76,7 +78,7 @@ def _open() -> None:
         here.problem = str(error)
         events.refused(type(error).__name__, megabytes=len(data) // 1_000_000)
         return
-    here.n_taken += 1
+    here.n_opened += 1
     digest = sha256(data).hexdigest()
     keep(digest, bundle)
     state.show(*_selection(bundle, digest))

@@ -29,11 +29,11 @@ class OwnSentences:
     problem: str = ""
     """What was wrong with what was given last."""
     n_file: int = 0
-    """Files that were taken."""
+    """Files that were brought, whether they could be read or not."""
 
 
 def _uploader_key() -> str:
-    """Another one after each file that was taken, so that the next uploader is empty."""
+    """Another one after each file, so that the next uploader is empty."""
     return f"sentences_file_{of_session(OwnSentences).n_file}"
 
 
@@ -84,13 +84,14 @@ def _take_pasted() -> None:
 
 
 def _take_file() -> None:
-    # Where a message comes before the page is drawn with the next uploader, there is no such key yet: what it says of the
-    # file that was taken has changed, since its bytes are gone.
+    # A message that comes before the page is drawn with the next uploader says that the file has changed, since its bytes
+    # are gone; there is no such key yet, and what was wrong with the file is still to be read.
     own, file = of_session(OwnSentences), st.session_state.get(_uploader_key())
     state.hold()
-    own.problem = ""
     if file is None:
         return
+    own.n_file += 1
+    own.problem = ""
     data = file.getvalue()
     uploads.forget(file)
     try:
@@ -98,7 +99,6 @@ def _take_file() -> None:
     except InvalidTextError as error:
         own.problem = str(error)
         return
-    own.n_file += 1
     _take(text)
 
 
