@@ -30,7 +30,12 @@ COMMON = {
     ],
 }
 settings.register_profile(
-    "short", max_examples=10, phases=(Phase.explicit, Phase.reuse, Phase.generate), **COMMON
+    # the same ones every time: what is new fails in `make fuzz`, and then has a test of its own
+    "short",
+    max_examples=10,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+    **COMMON,
 )
 settings.register_profile("long", max_examples=200, **COMMON)
 settings.load_profile(os.environ.get("FUZZ_PROFILE", "short"))
