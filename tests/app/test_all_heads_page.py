@@ -113,7 +113,7 @@ def test_heads_without_the_label_are_dimmed_and_not_listed(on_cls):
     at = open_page(PAGE, label="cls")
     np.testing.assert_array_equal(~cells(at, "dimmed").astype(bool), on_cls > 0.6)
     table = at.dataframe[0].value
-    assert list(zip(table["layer"], table["head"], strict=True)) == [
+    assert list(zip(table["Layer"], table["Head"], strict=True)) == [
         tuple(one) for one in np.argwhere(on_cls > 0.6)
     ]
     opacity = numbers(figure(at, "head_map")["data"][0]["marker"]["opacity"]).reshape(6, 12)
@@ -152,7 +152,7 @@ def test_the_table_has_every_number(on_cls, weights):
     np.testing.assert_allclose(
         table["Weight on the previous token"].to_numpy().reshape(6, 12), previous, rtol=1e-5
     )
-    assert table["labels"][2] == "previous"
+    assert table["Labels"][2] == "previous"
 
 
 def test_the_heads_most_like_the_picked_one(weights):

@@ -17,9 +17,9 @@ def table(screen: Screen) -> None:
     places = np.argwhere(screen.is_kept)
     st.markdown(f"**{len(places)} of {np.prod(screen.shape)} heads, by number**")
     columns = {
-        "layer": places[:, 0],
-        "head": places[:, 1],
-        "labels": [", ".join(screen.borne(layer, head)) for layer, head in places],
+        "Layer": places[:, 0],
+        "Head": places[:, 1],
+        "Labels": [", ".join(screen.borne(layer, head)) for layer, head in places],
     }
     columns |= {STATISTICS[name].title: numbers[screen.is_kept] for name, numbers in screen.numbers.items()}
     formats = {
