@@ -179,7 +179,7 @@ class TestVerdict:
         assert "largest weight for 67%" in said(projection(-0.6, nearest=0.67))
 
     def test_a_query_that_is_served_badly_is_left_out_by_name(self):
-        assert "Leave out the query “*it*”: its distances say little (−0.20)." in said(
+        assert "The distances of the query “*it*” say little, though (−0.20)." in said(
             projection(-0.8, worst=-0.2)
         )
         assert "Leave out" not in said(projection(-0.8, worst=-0.6))

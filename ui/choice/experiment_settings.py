@@ -38,7 +38,7 @@ class EffectsSettings:
         Ablation,
         Word(
             names={"zero": "Zeros", "mean": "Its mean"},
-            title="A head that is off gives",
+            title="In place of a head's output",
             help="Puts zeros in place of a head's output, or its mean output over the bundled sentences.",
         ),
     ] = "zero"

@@ -85,9 +85,8 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
     several = len(np.unique(of_zero)) > 1 and len(np.unique(of_mean)) > 1
     spoken = f"Rank correlation of the sizes: {correlation_text(agreement)}. " if several else ""
     st.caption(
-        f"{spoken}Zeros take away everything that a head gives, also "
-        "what it gives whatever it reads; its mean over the bundled sentences leaves that (Wang et al. 2022, "
-        "arXiv:2211.00593, section 3.1)."
+        f"{spoken}Zeros take away all of a head's output, even the part that is the same in every sentence; its mean over "
+        "the bundled sentences keeps that part (Wang et al. 2022, arXiv:2211.00593, section 3.1)."
     )
     return drawn
 

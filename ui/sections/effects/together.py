@@ -53,7 +53,7 @@ def greedy(screen: Screen) -> Figure | None:
     )
     order = ", ".join(one.short for one in found.heads)
     st.caption(
-        f"Removed in this order: {order}. In each step the head goes after which the outcome is closest to the unchanged "
+        f"Removed in this order: {order}. Each step removes the head whose removal leaves the outcome closest to the unchanged "
         f"{number_text(found.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). Pick heads beside the selected "
         "one on Token flow to remove those."
     )

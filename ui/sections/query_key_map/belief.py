@@ -88,7 +88,7 @@ def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: b
                 said += f"; but the nearest has the largest weight for only {nearest} of the queries."
             if found.worst_query is not None and found.worst_correlation >= chance:
                 worst = literal(name(queries, found.worst_query))
-                said += f" Leave out the query {worst}: its distances say little ({correlation_text(found.worst_correlation)})."
+                said += f" The distances of the query {worst} say little, though ({correlation_text(found.worst_correlation)})."
             return said
 
 

@@ -107,8 +107,8 @@ def _said(walk: Walk, path: QueryPath, hidden: np.ndarray | None, n_others: int)
         _scaled(path, query, key, product, score, walk.key),
         f"Softmax turns the scores into weights that sum to {number_text(float(path.weights.sum(dtype=np.float64)))}: "
         f"{query} gives {share_text(weight)} of its attention to {key}.",
-        f"Each value is multiplied by its weight: that of {key} by {number_text(weight)}. A strip is as opaque as its "
-        "weight is large, compared with the largest.",
+        f"Each value is multiplied by its weight: that of {key} by {number_text(weight)}. The larger its "
+        "weight, the more opaque a strip.",
         f"The sum of {_count(n_keys, 'weighted value')} is the output of {place.words} for {query}: {len(path.output)} "
         f"numbers. The first is {number_text(float(path.output[0]))}."
         + (f" The {n_others:,} keys that are not listed are part of it." if n_others else ""),
