@@ -93,16 +93,18 @@ def bottom(one):
 
 def test_no_hint_lies_over_a_text_that_is_typed(server, page):
     open_screen(page, server)
-    hints = page.get_by_text("Press Ctrl+Enter")
     sentence(page).click()
     page.keyboard.type("The old door ")
-    expect(hints).to_be_visible()
-    assert hints.bounding_box()["y"] >= bottom(sentence(page))
+    hint = page.locator(".st-key-field_text").get_by_test_id("InputInstructions")
+    expect(hint).to_be_visible()
+    assert hint.bounding_box()["y"] >= bottom(sentence(page))
+    expect(page.get_by_text("Press Ctrl+Enter").filter(visible=True)).to_have_count(0)
     page.get_by_role("button", name="Second sentence").click()
     page.get_by_test_id("stPopoverBody").get_by_role("textbox").click()
     page.keyboard.type("It creaked, ")
     expect(page.get_by_test_id("stPopoverBody").get_by_text("Press Ctrl+Enter")).to_have_count(1)
-    expect(hints.filter(visible=True)).to_have_count(0)
+    expect(page.get_by_text("Press Ctrl+Enter").filter(visible=True)).to_have_count(0)
+    expect(page.get_by_test_id("InputInstructions").filter(visible=True)).to_have_count(0)
 
 
 def test_the_buttons_of_two_sentences_are_written_with_capitals(server, page):
