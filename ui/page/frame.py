@@ -1,5 +1,6 @@
 """What every page has: its heading, the controls above it, the menu beside it, and the trace of what is selected."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,7 +35,10 @@ keep_clicks()
 read_one_value()
 end_in_a_sentence(errors.show)
 
-_ICON = Path(__file__).parent / "icon.png"
+_ICON = "data:image/png;base64," + b64encode(Path(__file__).with_name("icon.png").read_bytes()).decode(
+    "ascii"
+)
+"""Sent as it is: the address of a file that Streamlit serves is not there for a moment while a page gives way to the next."""
 _LOGO = Path(__file__).parent / "logo.svg"
 WITHOUT_FINDING = (
     "Scaling",
@@ -68,11 +72,11 @@ def frame_around(name: str) -> Iterator[View]:
     page = navigation.page_named(name)
     st.set_page_config(
         page_title=page.title,
-        page_icon=str(_ICON),
+        page_icon=_ICON,
         layout="wide",
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
-    st.logo(str(_LOGO), size="large", icon_image=str(_ICON))
+    st.logo(str(_LOGO), size="large", icon_image=_ICON)
     open_page(page.name, state.was_clicked())
     with st.sidebar:
         taps(
