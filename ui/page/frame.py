@@ -15,6 +15,7 @@ from attnviz.model.catalogue import locate, offer
 from attnviz.model.tokenization import remarks
 from ui.choice import state
 from ui.choice.selection import Selection
+from ui.components.drawn import drawn
 from ui.components.reconnected import reconnected
 from ui.components.taps import taps
 from ui.components.theme_change import theme_change
@@ -84,6 +85,7 @@ def frame_around(name: str) -> Iterator[View]:
         )  # the first of the sidebar: it takes its width before the page is drawn beside it
         theme_change(_theme(), on_change=state.hold)
         tooltips()
+        drawn()
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:

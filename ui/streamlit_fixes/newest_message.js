@@ -7,14 +7,27 @@
 // No longer needed when: `test_it_is_not_without_the_work_around` fails.
 //
 // Streamlit ends an older message right after it has called the script with it, so a message that is not ended is drawn.
+// `document.due` holds a promise for each message that is not drawn yet.
 
 export default function (component) {
   let end = null;
-  const due = setTimeout(() => {
-    end = show(component);
+  let settled = null;
+  const drawing = new Promise((done) => (settled = done));
+  const due = (document.due ??= new Set()).add(drawing);
+  const settle = () => {
+    due.delete(drawing);
+    settled();
+  };
+  const timer = setTimeout(() => {
+    try {
+      end = show(component);
+    } finally {
+      settle();
+    }
   });
   return () => {
-    clearTimeout(due);
+    clearTimeout(timer);
+    settle();
     end?.();
   };
 }

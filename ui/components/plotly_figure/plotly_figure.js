@@ -60,11 +60,13 @@ function show({ data, parentElement }) {
     const { key, figure, alt, plotly } = JSON.parse(text);
     Object.assign(place, { text, key, figure, role: "figure", ariaLabel: alt });
     place.style.height = `${figure.layout.height}px`;
-    loadPlotly(plotly).then(() => {
+    const drawing = loadPlotly(plotly).then(() => {
+      document.due.delete(drawing);
       if (!place.isConnected) return;
       if (!place.draw) begin(place);
       place.draw();
     });
+    document.due.add(drawing); // streamlit_fixes/newest_message.js has the others
   }
   return () => place.end?.();
 }

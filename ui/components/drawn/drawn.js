@@ -1,0 +1,27 @@
+// Writes on the page which run of the script is wholly drawn, as data-drawn; it is not there while a run is under way.
+// Streamlit writes on the page whether the script runs; `document.due` holds what components have still to draw.
+
+const PATIENCE_MS = 5000; // where something moves all the time, the browser is never idle
+
+function show({ data }) {
+  const app = document.querySelector(".stApp");
+  const rests = () => app.dataset.testScriptState === "notRunning";
+  const idle = () => new Promise((done) => requestIdleCallback(done, { timeout: PATIENCE_MS }));
+  let looks = 0;
+  const look = async () => {
+    const mine = ++looks;
+    const isNewest = () => mine === looks && rests();
+    delete app.dataset.drawn;
+    await idle(); // components are called after the page has come to rest
+    while (isNewest() && document.due?.size) await Promise.all(document.due);
+    await idle();
+    if (isNewest()) app.dataset.drawn = data.run;
+  };
+  const watcher = new MutationObserver(look);
+  watcher.observe(app, { attributeFilter: ["data-test-script-state"] });
+  look();
+  return () => {
+    looks += 1;
+    watcher.disconnect();
+  };
+}
