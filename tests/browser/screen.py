@@ -17,6 +17,7 @@ SOON_SECONDS = 30  # for what takes a moment, on a slow machine
 
 T = TypeVar("T")
 
+_NUMBER = re.compile(r"^\d+$")
 _PLOT = "document.querySelector(`.st-key-${key} .js-plotly-plot:has(.cartesianlayer)`)"
 
 
@@ -67,17 +68,30 @@ PICTURES = {
 """Keys of the components that draw the picture of a page."""
 
 
-def wait_until_drawn(page: Page, path: str = "") -> None:
-    for key in CHARTS[path]:
-        expect(plot(page, key)).to_be_visible(timeout=LOAD_MS)
-    if path in POINTS:
-        wait_for_points(page, POINTS[path])
-    if path in PICTURES:
-        expect(page.locator(f".st-key-{PICTURES[path]} svg").first).to_be_visible(timeout=LOAD_MS)
-    expect(verdict(page)).to_be_visible(
-        timeout=LOAD_MS
-    )  # what a page draws last; before its first run it is idle too
-    wait_until_idle(page)
+def wait_until_drawn(page: Page, path: str | None = None) -> None:
+    """Waits until the page says that its newest run is wholly drawn; where a path is named, the charts of that page too.
+
+    After something that leads to a run it is `answered` that waits for it: a click may still be on its way.
+    """
+    if path is not None:
+        for key in CHARTS[path]:
+            expect(plot(page, key)).to_be_visible(timeout=LOAD_MS)
+        if path in POINTS:
+            wait_for_points(page, POINTS[path])
+        if path in PICTURES:
+            expect(page.locator(f".st-key-{PICTURES[path]} svg").first).to_be_visible(timeout=LOAD_MS)
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-drawn", _NUMBER, timeout=LOAD_MS)
+
+
+@contextmanager
+def answered(page: Page) -> Iterator[None]:
+    """Waits until the page has drawn another run than the one before what is done within."""
+    wait_until_drawn(page)
+    before = page.get_by_test_id("stApp").get_attribute("data-drawn")
+    assert before is not None
+    yield
+    another = re.compile(rf"^(?!{before}$)\d+$")
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-drawn", another, timeout=LOAD_MS)
 
 
 def expect_its_one_name(page: Page, path: str) -> None:
@@ -93,53 +107,6 @@ def wait_for_points(page: Page, key: str) -> None:
     """Waits until WebGL has drawn the points of a chart, and a click on one is heard."""
     expect(page.locator(f".st-key-{key}[data-stale=false] .gl-canvas-context")).to_be_visible(timeout=LOAD_MS)
     expect(page.locator(f".st-key-{key} .js-plotly-plot[data-linked]")).to_be_visible(timeout=LOAD_MS)
-
-
-def wait_until_idle(page: Page) -> None:
-    """Waits until the server has nothing left to send, and the browser has drawn what has come."""
-    wait_until_taken_up(page)  # the address may have changed while the page is not yet said to run
-    expect(page.get_by_test_id("stApp")).to_have_attribute(
-        "data-test-script-state", "notRunning", timeout=LOAD_MS
-    )
-    wait_until_taken_up(page)  # components draw after the page has said that it has come to rest
-
-
-def wait_until_taken_up(page: Page) -> None:
-    """Waits until the browser has nothing left to do, or, where something moves all the time, for five seconds."""
-    page.evaluate("() => new Promise(done => requestIdleCallback(done, { timeout: 5000 }))")
-
-
-@contextmanager
-def answered(page: Page) -> Iterator[None]:
-    """Waits for the run that follows what is done within, however short it is, and until it has ended."""
-    page.evaluate("""() => {
-        const app = document.querySelector(".stApp");
-        window.hasRun = false;
-        new MutationObserver((_, watcher) => {
-            if (app.dataset.testScriptState !== "running") return;
-            window.hasRun = true;
-            watcher.disconnect();
-        }).observe(app, { attributeFilter: ["data-test-script-state"] });
-    }""")
-    yield
-    page.wait_for_function("window.hasRun", timeout=LOAD_MS)
-    wait_until_idle(page)
-
-
-def wait_until_link_rests(page: Page) -> None:
-    """Waits until the address has not changed for two seconds in which the page did not run."""
-    page.evaluate("delete window.lastLink")  # of the wait before this one
-    page.wait_for_function(
-        """() => {
-            const runs = document.querySelector(".stApp").dataset.testScriptState !== "notRunning";
-            if (runs || window.lastLink !== location.search) {
-                window.lastLink = location.search;
-                window.restsSince = performance.now();
-            }
-            return performance.now() - window.restsSince > 2000;
-        }""",
-        timeout=LOAD_MS,
-    )
 
 
 _RESTS = """() => {
@@ -165,11 +132,16 @@ def wait_until_still(page: Page) -> None:
     page.wait_for_function(_RESTS, polling=100, timeout=LOAD_MS)
 
 
+def wait_for_a_frame(page: Page) -> None:
+    """Waits until the browser has drawn what it has."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+
+
 def expect_soon(page: Page, read: Callable[[Page], T], wanted: T) -> None:
     """Waits until what is read of a page is this: a chart or component is drawn a moment after the page is idle."""
     end = time.monotonic() + SOON_SECONDS
     while (found := read(page)) != wanted and time.monotonic() < end:
-        page.wait_for_timeout(50)
+        wait_for_a_frame(page)
     assert found == wanted
 
 
@@ -177,7 +149,7 @@ def once_changed(page: Page, read: Callable[[Page], T], before: T) -> T:
     """What is read of a page as soon as it is no longer what it was."""
     end = time.monotonic() + SOON_SECONDS
     while (found := read(page)) == before and time.monotonic() < end:
-        page.wait_for_timeout(50)
+        wait_for_a_frame(page)
     assert found != before
     return found
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.app.hostile import TEXT
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import answered, link, plot, wait_for_link, wait_until_idle
+from tests.browser.screen import answered, link, plot, wait_for_link, wait_until_drawn
 
 OLD_DOOR = "The old door creaked."
 ROW = 35  # px, of a table of Streamlit's
@@ -31,7 +31,7 @@ def open_heads(page, server, **params):
     page.goto(f"{server}/all_heads?{urlencode(params)}")
     expect(grid(page)).to_be_visible(timeout=LOAD_MS)
     expect(plot(page, "head_map")).to_be_visible(timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page)
 
 
 def expect_picked(page, layer, head):
@@ -42,7 +42,7 @@ def expect_picked(page, layer, head):
     expect(page.get_by_text(f"Most similar to layer {layer}, head {head}")).to_be_visible()
     expect(grid(page).locator("[aria-selected=true]")).to_have_count(1)
     expect(cell(page, layer, head)).to_have_attribute("aria-selected", "true")
-    wait_until_idle(page)
+    wait_until_drawn(page)
 
 
 def wait_for_pictures(page):

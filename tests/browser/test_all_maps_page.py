@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import DOOR, link, wait_for_link, wait_until_idle
+from tests.browser.screen import DOOR, link, wait_for_link, wait_until_drawn
 
 
 def grid(page):
@@ -29,7 +29,7 @@ def open_maps(page, server, **params):
 def wait_until_all_are_there(page, n_map=72):
     expect(grid(page).locator(".queries")).to_have_count(n_map, timeout=LOAD_MS)
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page)
 
 
 def test_maps_come_one_after_another_and_are_those_of_the_link(server, page):
@@ -51,7 +51,7 @@ def test_cancel_stops_and_go_on_goes_on(server, page):
     expect(page.get_by_text("Cancelled: ")).to_be_visible(timeout=LOAD_MS)
     go_on = page.get_by_role("button", name="Go on")
     expect(go_on).to_be_visible()
-    wait_until_idle(page)
+    wait_until_drawn(page)
     assert grid(page).locator(".queries").count() < 72
     go_on.click()
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()
@@ -91,7 +91,7 @@ def test_the_best_map_first(server, page):
     page.get_by_role("radio", name="Best map first").click()
     wait_for_link(page, order="reliability")
     expect(grid(page).get_by_text("layer", exact=True)).to_have_count(0)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     names = (
         grid(page)
         .get_by_role("gridcell")

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import plot, wait_until_idle
+from tests.browser.screen import plot, wait_until_drawn
 
 PLACE = "query_key_map?layer=3&head=1&query=7&key=5&method=pca&space=raw"
 ROW = 35  # px, Streamlit's
@@ -14,7 +14,7 @@ ROW = 35  # px, Streamlit's
 def open_place(page: Page, server: str) -> None:
     page.goto(f"{server}/{PLACE}")
     expect(plot(page, "pair")).to_be_visible(timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page)
 
 
 def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
@@ -25,7 +25,7 @@ def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
     expect(page.get_by_text(re.compile(r"^[1-9]\d? of 22 maps done"))).to_be_visible(timeout=LOAD_MS)
     page.get_by_role("button", name="Cancel", exact=True).click()
     expect(page.get_by_role("button", name="Go on")).to_be_visible(timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     table = page.get_by_test_id("stDataFrame")
     expect(table.locator("canvas").first).to_be_visible()  # on which the rows are drawn
     table.click(position={"x": 17, "y": 1.5 * ROW})

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.screen import link, open_screen, wait_for_link, wait_until_idle
+from tests.browser.screen import link, open_screen, wait_for_link, wait_until_drawn
 
 
 def test_its_sliders_stand_where_they_are_and_an_arrow_key_moves_one(page, server):
@@ -10,7 +10,7 @@ def test_its_sliders_stand_where_they_are_and_an_arrow_key_moves_one(page, serve
     for head in (2, 3, 4):  # each draws the page anew
         page.get_by_role("button", name="Next", exact=True).click()
         wait_for_link(page, head=head)
-        wait_until_idle(page)
+        wait_until_drawn(page)
     page.get_by_role("button", name="More").click()
     sliders = page.get_by_test_id("stSlider").get_by_role("slider")
     for number, value in enumerate(("0.5", "0.6", "0.8"), start=2):  # after both ends of the range
@@ -26,7 +26,7 @@ def test_its_fields_hold_what_the_map_is_made_with(page, server):
     for head in (2, 3, 4):
         page.get_by_role("button", name="Next", exact=True).click()
         wait_for_link(page, head=head)
-        wait_until_idle(page)
+        wait_until_drawn(page)
     page.locator(".st-key-map_more").get_by_role("button").click()
     expect(page.get_by_role("spinbutton", name="Perplexity")).to_have_value("5")
     expect(page.get_by_role("spinbutton", name="Iterations")).to_have_value("1000")

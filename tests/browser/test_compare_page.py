@@ -4,8 +4,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import DOOR, link, plot, wait_for_link, wait_until_idle
+from tests.browser.screen import DOOR, link, plot, wait_for_link, wait_until_drawn
 
 PARTS = ("first", "second", "difference")
 WINDOW = "I was watching the window when it opened."
@@ -13,13 +12,7 @@ WINDOW = "I was watching the window when it opened."
 
 def open_compare(page, server, **params):
     page.goto(f"{server}/compare?{urlencode(params)}")
-    wait_until_drawn(page)
-
-
-def wait_until_drawn(page):
-    for part in PARTS:
-        expect(plot(page, f"compare_{part}")).to_be_visible(timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page, "compare")
 
 
 def finding(page):

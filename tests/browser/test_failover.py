@@ -17,9 +17,9 @@ from tests.browser.screen import (
     open_screen,
     screen,
     show_attention,
+    wait_for_a_frame,
     wait_for_link,
     wait_until_drawn,
-    wait_until_idle,
 )
 from tests.served import children, is_server, served
 
@@ -63,7 +63,7 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
         open_screen(page, address, text="The old door creaked.", layer=4, head=2, query=3, special="hidden")
         show_attention(page, "The new door creaked loudly.")
         wait_for_link(page, text="The new door creaked loudly.")
-        wait_until_idle(page)
+        wait_until_drawn(page)
         before, url, mine = screen(page), page.url, which(page)
         servers = [one for one in children(process.pid) if is_server(one)]
 
@@ -75,7 +75,7 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
             other = {"p1": "p2", "p2": "p1"}[mine]
             end = time.monotonic() + START_SECONDS
             while which(page) == mine and time.monotonic() < end:
-                page.wait_for_timeout(100)
+                wait_for_a_frame(page)
             os.kill(new, signal.SIGCONT)
             assert which(page) == other
         wait_until_drawn(page)
@@ -85,7 +85,7 @@ def test_visitors_of_a_process_that_ends_come_back_with_their_view(tmp_path, vis
         page.get_by_role("button", name="Next", exact=True).click()
         expect(finding(page)).to_contain_text("Layer 4, head 3: ", timeout=LOAD_MS)
         wait_for_link(page, head=3)  # the finding is drawn before the address changes
-        wait_until_idle(page)
+        wait_until_drawn(page)
         visitors.wrong[:] = [one for one in visitors.wrong if not LOST.search(one)]
 
         # The process is there again, and the visitor stays with the other one.

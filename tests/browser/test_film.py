@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import DOOR, open_screen, wait_until_idle
+from tests.browser.screen import DOOR, open_screen, wait_until_drawn
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
 NAMES = ("Vector", "Query, key, value", "Products", "Scaling", "Softmax", "Weighted values", "Output")
@@ -206,7 +206,7 @@ def test_the_stage_stays_when_another_head_or_query_is_selected(page, server):
     stage(page, 5)
     page.get_by_role("button", name=re.compile(r"^token 5: ")).click()
     expect(film(page).locator(".said")).to_contain_text("“door” gives")
-    wait_until_idle(page)
+    wait_until_drawn(page)
     stage(page, 5)
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.app.hostile import TEXT, TOKENS
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import chip, picked_chips, wait_for_link, wait_until_idle
+from tests.browser.screen import chip, picked_chips, wait_for_link, wait_until_drawn
 
 LONG = "The old door opened when the river flooded the market. " * 60
 
@@ -15,7 +15,7 @@ LONG = "The old door opened when the river flooded the market. " * 60
 def open_find(page: Page, server: str, **params: object) -> None:
     page.goto(f"{server}/find_a_head?{urlencode(params)}")
     expect(rows(page, "best_pairs").first).to_be_visible(timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page)
 
 
 def rows(page: Page, key: str) -> Locator:
@@ -61,7 +61,7 @@ def test_a_click_on_a_pair_or_a_chip_asks_about_it(page, server):
     rows(page, "best_pairs").first.click()  # opened → door
     wait_for_link(page, query=8, key=5)
     expect(said(page)).to_contain_text("from “opened” to “door”")
-    wait_until_idle(page)
+    wait_until_drawn(page)
     assert picked_chips(page) == [8]
     expect(pressed(page, "best_pairs")).to_have_text(re.compile("opened·8 → door·5"))
 
@@ -79,13 +79,13 @@ def test_the_keyboard_alone_is_enough(page, server):
     wait_for_link(page, key=3)
     expect(said(page)).to_contain_text("from “it” to “watching”")
 
-    wait_until_idle(page)
+    wait_until_drawn(page)
     rows(page, "best_heads").nth(2).focus()
     wanted = rows(page, "best_heads").nth(2).inner_text().split("\n")[1]
     page.keyboard.press("Enter")
     layer, head = re.findall(r"\d+", wanted)
     wait_for_link(page, layer=layer, head=head)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     expect(rows(page, "best_heads").nth(2)).to_be_focused()  # on to the next without looking for the place
     expect(rows(page, "best_heads").nth(2)).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("Tab")
@@ -101,7 +101,7 @@ def test_a_phrase_is_picked_and_given_up(page, server):
     expect(said(page)).to_contain_text("from “it” to “door when”")
     chip(page, 8).click()
     wait_for_link(page, query=8, key_to=6)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     field(page, "to").nth(1).click()
     page.get_by_role("option", name="door·5").click()
     expect(said(page)).to_contain_text("from “opened” to “door”")
@@ -113,7 +113,7 @@ def test_of_two_quick_clicks_neither_is_lost(page, server):
         chip(page, query).click()
         page.get_by_role("button", name="Next").click()  # while the fields still hold the query before
         wait_for_link(page, query=query, key=5, layer=0, head=head)
-        wait_until_idle(page)
+        wait_until_drawn(page)
         wait_for_link(page, query=query, key=5, layer=0, head=head)
     page.reload()
     expect(page.get_by_text("Strongest pairs of layer 0, head 6")).to_be_visible(timeout=LOAD_MS)
@@ -140,7 +140,7 @@ def test_512_tokens_are_found_by_typing(page, server):
     page.keyboard.press("Enter")
     wait_for_link(page, query=403)
     expect(said(page)).to_contain_text("from “river” (token 403) to ", timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     assert picked_chips(page) == [403]
 
 

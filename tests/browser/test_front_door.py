@@ -16,9 +16,9 @@ from tests.browser.screen import (
     link,
     open_screen,
     sentence,
+    wait_for_a_frame,
     wait_for_link,
     wait_until_drawn,
-    wait_until_idle,
 )
 from ui.page.frame import WITHOUT_FINDING
 from ui.page.navigation import PAGES, page_named
@@ -72,7 +72,7 @@ def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(ser
     wait_for_link(page, tour=2)
     tour(page).get_by_role("button", name="Leave").click()
     expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 5")).to_be_visible()
-    wait_until_idle(page)
+    wait_until_drawn(page)
     page.goto(f"{server}/")  # another day
     expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 5")).to_be_visible(
         timeout=LOAD_MS
@@ -122,7 +122,7 @@ def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
     page.evaluate("localStorage.setItem('attnviz.tour', 6)")  # as "Finish" does
     page.get_by_role("button", name="Next", exact=True).click()
     wait_for_link(page, head=2)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     assert page.evaluate("localStorage.getItem('attnviz.tour')") == "6"
 
 
@@ -197,7 +197,7 @@ def test_a_tap_on_a_page_keeps_what_is_typed(server, page):
     finger = page.context.new_cdp_session(page)
     place = {"x": box["x"] + 30, "y": box["y"] + box["height"] / 2}
     finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [place]})
-    page.wait_for_timeout(80)  # as long as a finger stays
+    wait_for_a_frame(page)  # a finger stays for longer
     finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     expect(page).to_have_title("Token flow · attnviz")
     wait_for_link(page, text="The cat slept because it was tired.")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.screen import open_screen, wait_for_link, wait_until_idle
+from tests.browser.screen import open_screen, wait_for_link, wait_until_drawn
 
 LEAST = 24  # px, WCAG 2.2, success criterion 2.5.8
 
@@ -82,7 +82,7 @@ def walk(page, button):
     for head in (2, 3):
         button.click()
         wait_for_link(page, head=head)
-        wait_until_idle(page)
+        wait_until_drawn(page)
         expect(tooltip(page)).to_be_hidden()
         for key in ("field_layer", "field_head", "preset_choice"):
             assert page.locator(f".st-key-{key}").evaluate(COVERED) == 0
@@ -95,7 +95,7 @@ def test_a_finger_opens_only_the_helps_that_are_asked_for(browser, server):
         open_screen(page, server, layer=3, head=1)
         page.get_by_role("button", name="Next", exact=True).tap()
         wait_for_link(page, head=2)
-        wait_until_idle(page)
+        wait_until_drawn(page)
         expect(page.locator("[data-testid=stTooltipHoverTarget][aria-describedby]").first).to_be_attached()
         expect(tooltip(page)).to_be_hidden()
         page.get_by_role("button", name="Help for Distance").tap()

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.screen import DOOR, chip, open_screen, wait_for_link, wait_until_idle
+from tests.browser.screen import DOOR, chip, open_screen, wait_for_link, wait_until_drawn
 
 HELD = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "mask": "none"}
 
@@ -23,14 +23,14 @@ def test_a_cell_is_painted_with_the_keyboard_on_a_phone(visitors, server):
     chip(page, 8).focus()
     page.keyboard.press("Enter")
     wait_for_link(page, query=8)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     key = page.get_by_role("combobox", name="Key")
     key.focus()
     page.keyboard.type("watching")
     expect(page.get_by_role("option", name="watching·3")).to_be_visible()
     page.keyboard.press("Enter")
     wait_for_link(page, key=3)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     key.focus()
     page.keyboard.press("Tab")
     button = page.get_by_role("button", name="Mask “opened” → “watching”")
@@ -51,7 +51,7 @@ def test_tiles_are_read_to_the_end_with_the_keyboard(page, server):
         page.keyboard.press("Enter")
         wait_for_link(page, tiles=number)
         expect(page.get_by_text(f"{number} of 3 tiles.")).to_be_visible()
-        wait_until_idle(page)
+        wait_until_drawn(page)
     tiles.focus()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")  # there is no fourth

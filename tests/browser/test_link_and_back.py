@@ -14,7 +14,6 @@ from tests.browser.screen import (
     show_attention,
     wait_for_link,
     wait_until_drawn,
-    wait_until_idle,
 )
 
 
@@ -57,13 +56,13 @@ def test_back_returns_to_the_screen_before(page, server):
     show_attention(page, "the door")
     wait_for_link(page, text="the door")
     expect(chips(page)).to_have_count(4)
-    wait_until_idle(page)
+    wait_until_drawn(page)
 
     page.go_back()
     expect(chips(page)).to_have_count(11)
     expect(finding(page)).to_contain_text("Layer 3, head 2:")
     expect(sentence(page)).to_have_value(DOOR)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     page.go_back()
     expect(finding(page)).to_contain_text("Layer 3, head 1:")
     assert page.url.startswith(server)

@@ -19,7 +19,7 @@ from tests.browser.screen import (
     plot,
     point_of_cell,
     wait_for_link,
-    wait_until_idle,
+    wait_until_drawn,
     wait_until_still,
 )
 
@@ -79,7 +79,7 @@ def resize(page, size):
     """Changes the window and waits until nothing moves."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.wait_for_function("width => innerWidth === width", arg=size[0])
-    wait_until_idle(page)
+    wait_until_drawn(page)
     wait_until_still(page)
 
 
@@ -148,7 +148,7 @@ def change_theme(page, colours):
     page.emulate_media(color_scheme=colours)
     expect(page.get_by_test_id("stApp")).to_have_css("color-scheme", colours)
     expect(page.locator(f".theme_change[data-theme={colours}]")).to_be_attached()
-    wait_until_idle(page)
+    wait_until_drawn(page)
     wait_until_still(page)
 
 

@@ -14,7 +14,7 @@ from tests.browser.screen import (
     expect_soon,
     wait_for_link,
     wait_for_points,
-    wait_until_idle,
+    wait_until_drawn,
     wait_until_still,
 )
 
@@ -31,7 +31,7 @@ CHART = "document.querySelector('.st-key-collection_map .js-plotly-plot')"
 def open_collection(page, server, **params):
     page.goto(f"{server}/many_sentences?" + "&".join(f"{name}={value}" for name, value in params.items()))
     expect(page.get_by_role("button", name="Your own sentences")).to_be_visible(timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page)
 
 
 def paste(page, text):
@@ -53,7 +53,7 @@ def expect_sentences(page, n):
         timeout=LOAD_MS
     )
     wait_for_points(page, "collection_map")
-    wait_until_idle(page)
+    wait_until_drawn(page)
     expect_soon(page, lambda page: n_points(page) == n_points_said(page), True)
 
 
@@ -116,7 +116,7 @@ def test_a_click_shows_the_sentence_and_its_lines_without_sending_the_points_aga
     page.get_by_role("button", name=re.compile("^token 2: old")).click()
     expect(marks(page).first).to_have_text("old·2")
     wait_for_link(page, joint_token=2)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     page.get_by_role("link", name="Open in Attention").click()
     page.wait_for_url(lambda url: "/many_sentences" not in url, timeout=LOAD_MS)
     wait_for_link(page, text="The old door creaked.", query=2)
@@ -144,13 +144,13 @@ def test_search_counts_lists_and_picks(page, server):
         f"{CHART}._fullData.map(one => [one.name, one.x.length]).filter(([name]) => name.startsWith('found'))"
     )
     expect_soon(page, lambda page: page.evaluate(found), [["found queries", 2], ["found keys", 2]])
-    wait_until_idle(page)  # the table comes after the words above it
+    wait_until_drawn(page)  # the table comes after the words above it
     table = page.get_by_test_id("stDataFrame").first
     expect(table.get_by_test_id("data-grid-canvas")).to_be_visible()
     wait_until_still(page)
     table.click(position={"x": 17, "y": 2.5 * ROW})
     wait_for_link(page, joint_sentence=1, joint_token=4)  # [CLS] she opened the door
-    wait_until_idle(page)
+    wait_until_drawn(page)
     wait_until_still(page)
     table.click(position={"x": 17, "y": 1.5 * ROW})
     wait_for_link(page, joint_sentence=0, joint_token=3)

@@ -11,7 +11,7 @@ from tests.browser.screen import (
     once_changed,
     open_screen,
     wait_for_link,
-    wait_until_idle,
+    wait_until_drawn,
 )
 
 
@@ -24,13 +24,13 @@ def test_a_token_is_masked_and_brought_back_by_clicks(page, server):
     page.get_by_role("button", name="Put [MASK] in the place of “door”").click()
     wait_for_link(page, query=5, masked=5)
     expect(chips(page).nth(5)).to_contain_text("[MASK]")
-    wait_until_idle(page)
+    wait_until_drawn(page)
     expect(finding(page)).to_contain_text("“[MASK]” gives ")
     once_changed(page, cells, before)
 
     page.get_by_role("button", name="Bring “door” back.").click()
     expect(finding(page)).to_contain_text("“door” gives ")
-    wait_until_idle(page)
+    wait_until_drawn(page)
     expect_soon(page, cells, before)
 
 

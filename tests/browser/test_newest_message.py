@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS, ROOT, running_server
+from tests.browser.screen import wait_for_a_frame
 
 PLAIN = "export default function (component) { return show(component); }"
 # Chromium ends imports of one script in any order; here the first one ends when the test says so.
@@ -24,7 +25,9 @@ PAGE = f"""
         }}
     ''' + ending
     if not is_next:
-        script = "await new Promise((done) => (window.endFirst = done)); window.firstHasEnded = true;" + script
+        called = "(component) {{"
+        script = script.replace(called, called + " window.firstIsCalled = true;", 1)
+        script = "await new Promise((done) => (window.endFirst = done));" + script
     st.components.v2.component("one", html='<b class="drawn"></b>', js=script)(key="one", data={{"run": int(is_next)}})
 """
 
@@ -45,12 +48,12 @@ def draw_twice(page, address):
     page.get_by_role("button", name="Next message").click()
     expect(page.locator(".drawn")).to_have_text("1")
     page.evaluate("window.endFirst()")
-    page.wait_for_function("window.firstHasEnded")
+    page.wait_for_function("window.firstIsCalled")
+    wait_for_a_frame(page)  # a component draws in the turn after it is called
 
 
 def test_the_newest_message_is_drawn_and_goes_on(page, address):
     draw_twice(page, address)
-    page.wait_for_timeout(500)  # in which the first would be drawn
     drawn = page.locator(".drawn")
     expect(drawn).to_have_text("1")
     expect(drawn).to_have_attribute("data-ended", "no")

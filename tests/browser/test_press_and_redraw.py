@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LOAD_MS
-from tests.browser.screen import chip, open_screen, wait_for_link, wait_until_idle
+from tests.browser.screen import chip, open_screen, wait_for_link, wait_until_drawn
 
 PLACE = {"layer": 3, "head": 1, "query": 7, "key": 5}
 PRESSED: dict[str, tuple[str, Callable[[Page], Locator], dict[str, object]]] = {
@@ -44,11 +44,11 @@ def test_is_one_click(page, server, what):
         0, timeout=LOAD_MS
     )  # of the maps' progress
     place.scroll_into_view_if_needed()
-    wait_until_idle(page)
+    wait_until_drawn(page)
     place.hover()
     page.mouse.down()
     page.get_by_role("button", name="Next", exact=True).evaluate("one => one.click()")
     wait_for_link(page, head=2)
-    wait_until_idle(page)
+    wait_until_drawn(page)
     page.mouse.up()
     wait_for_link(page, **chosen)

@@ -14,7 +14,7 @@ from tests.browser.screen import (
     link,
     plot,
     wait_for_link,
-    wait_until_idle,
+    wait_until_drawn,
     wait_until_still,
 )
 
@@ -31,7 +31,7 @@ def open_space(page: Page, server: str, **params: object) -> None:
 
 def wait_for_map(page: Page) -> None:
     expect(plot(page, "space_map")).to_be_visible(timeout=LOAD_MS)
-    wait_until_idle(page)
+    wait_until_drawn(page)
 
 
 def said(page: Page) -> Locator:

@@ -28,7 +28,6 @@ from tests.browser.screen import (
     screen,
     wait_for_link,
     wait_until_drawn,
-    wait_until_idle,
     wait_until_still,
 )
 
@@ -131,7 +130,7 @@ class TestPictures:
     def test_of_a_component_come_out_of_its_shadow(self, page, server):
         page.goto(f"{server}/all_heads?text={DOOR}")
         expect(page.get_by_role("grid").first).to_be_visible(timeout=LOAD_MS)
-        wait_until_idle(page)
+        wait_until_drawn(page)
         open_popover(page)
         button = page.locator('.save_picture button[title*="as lines"]').first
         with page.expect_download(timeout=LOAD_MS) as waiting:
@@ -258,7 +257,7 @@ class TestBundle:
         page.keyboard.press("Escape")
         open_bundle(page, damaged)
         expect(page.get_by_text("This file is not a bundle of attnviz, or it is damaged")).to_be_visible()
-        wait_until_idle(page)
+        wait_until_drawn(page)
         expect_soon(page, cells, before["cells"])
 
     def test_its_page_needs_no_network(self, bundle, visitors, tmp_path):

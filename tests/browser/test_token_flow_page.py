@@ -15,7 +15,6 @@ from tests.browser.screen import (
     link,
     wait_for_link,
     wait_until_drawn,
-    wait_until_idle,
     wait_until_still,
 )
 
@@ -203,7 +202,7 @@ def test_a_tap_keeps_and_lets_go(visitors, server):
     tap()
     expect(said(page)).to_contain_text("query it·7 → [CLS]·0 0.484, door·5 0.475")
     wait_for_link(page, lines_of="query")
-    wait_until_idle(page)  # or the token that is tapped may be one that has just been drawn anew
+    wait_until_drawn(page)  # or the token that is tapped may be one that has just been drawn anew
     tap()
     expect(said(page)).to_contain_text("Hover over a token")  # nothing is left hovered
 
