@@ -20,6 +20,27 @@ from tests import memory, tiny, tiny_refused
 logging.disable_progress_bar()
 
 
+RUN_AGAIN = ("tests/browser/", "tests/server/")
+"""Folders whose tests are run once more where they fail: they rest on a browser and on processes, not on our code alone."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(RUN_AGAIN):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Lists the tests that passed only when they were run again: each is to be mended, or moved to the nightly ones."""
+    reports = terminalreporter.stats
+    failed = {report.nodeid for kind in ("failed", "error") for report in reports.get(kind, ())}
+    again = sorted({report.nodeid for report in reports.get("rerun", ())} - failed)
+    if again:
+        terminalreporter.section("flaky", sep="=", red=True)
+        for nodeid in again:
+            terminalreporter.line(f"passed only when run again: {nodeid}")
+
+
 @pytest.fixture(autouse=True)
 def _no_models_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ATTNVIZ_MODELS", raising=False)

@@ -4,7 +4,6 @@ import re
 from itertools import combinations, pairwise
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.browser.screen import (
@@ -22,6 +21,7 @@ from tests.browser.screen import (
     wait_until_drawn,
     wait_until_still,
 )
+from tests.browser.test_pages import grave
 
 SIZES = {"wide": (1400, 900), "laptop": (1366, 768), "tablet": (768, 1024), "phone": (400, 800)}
 SMALLEST_TEXT = 12  # px
@@ -109,20 +109,6 @@ SHIFTS = """() => new Promise(found => new PerformanceObserver(list => found(
 def assert_little_moved_while_it_was_drawn(page):
     """A page that moved nothing would never answer; ours fills in its heading at the end."""
     assert page.evaluate(SHIFTS) < 0.1  # a good score: web.dev, "Cumulative Layout Shift"
-
-
-def grave(page):
-    """What axe-core 4.12 finds critical or serious: the rule, what it is about, and why."""
-    experimental = {"label-content-name-mismatch": {"enabled": True}}
-    # Of what passes, axe would send every element.
-    options = {"rules": experimental, "resultTypes": ["violations"]}
-    found = Axe().run(page, options=options).response["violations"]
-    return [
-        (one["id"], node["html"][:100], node["failureSummary"].splitlines()[1])
-        for one in found
-        if one["impact"] in ("critical", "serious")
-        for node in one["nodes"]
-    ]
 
 
 def assert_its_heading_says_whether_its_numbers_are_the_model_s(page):

@@ -69,18 +69,21 @@ def flipped(data, changes):
     return bytes(changed)
 
 
+@pytest.mark.nightly
 @FEW
 @given(changes=flips)
 def test_flipped_bytes_anywhere(packed, types_unchecked, changes):
     assert outcome(flipped(packed, changes))
 
 
+@pytest.mark.nightly
 @FEW
 @given(changes=flips)
 def test_flipped_bytes_in_the_numbers_under_a_valid_checksum(parts, types_unchecked, changes):
     assert outcome(packed_again(parts | {NUMBERS: flipped(parts[NUMBERS], changes)}))
 
 
+@pytest.mark.nightly
 @FEW
 @given(changes=flips)
 def test_flipped_bytes_in_an_array_under_valid_checksums(parts, types_unchecked, changes):
@@ -95,6 +98,7 @@ def test_flipped_bytes_in_an_array_under_valid_checksums(parts, types_unchecked,
     )
 
 
+@pytest.mark.nightly
 @FEW
 @given(changes=flips)
 def test_flipped_bytes_in_the_provenance_under_a_valid_checksum(parts, types_unchecked, changes):

@@ -112,6 +112,7 @@ class TestFit:
         assert found[-1] < 0.2 * found[0]
         assert lost(weights, allowed, dimensions=3) < found[-1]
 
+    @pytest.mark.nightly
     def test_starts_where_random_points_do_not_get(self, door_trace: Trace, monkeypatch) -> None:
         """Mean over the heads of two layers; why the start is what it is."""
         heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(door_trace.n_heads())]
@@ -120,6 +121,7 @@ class TestFit:
         monkeypatch.setattr("attnviz.maps.attention_map._START_NOISE", 10.0)
         assert found < np.mean([lost(weights, allowed) for weights in heads])
 
+    @pytest.mark.nightly
     def test_ends_when_steps_gain_nothing_any_more(self, door_trace: Trace, monkeypatch) -> None:
         heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(0, 12, 4)]
         allowed = everything(*heads[0].shape)

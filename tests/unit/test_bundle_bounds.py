@@ -127,6 +127,7 @@ class TestNonsense:
         with pytest.raises(BundleError, match="hides every key"):
             read_bundle(bundle(trace(2, 3, 6, allowed=in_one_head)))
 
+    @pytest.mark.nightly
     def test_what_is_odd_but_possible_is_read(self):
         for name, data in (odd() | long()).items():
             assert read_bundle(data).trace.provenance.model == "odd", name

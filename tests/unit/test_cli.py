@@ -178,6 +178,7 @@ def test_no_command_exits_with_2(capsys):
     assert "usage: attnviz" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_as_a_process(folder):
     code = "import sys; from attnviz.cli import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run(
@@ -249,6 +250,7 @@ class TestExport:
         links = {(i, j): weights[i, j] for i in (1, 2, 3) for j in (1, 2, 3) if i != j}
         assert (bundle.query, bundle.key) == max(links, key=links.get)
 
+    @pytest.mark.nightly
     def test_writes_over_its_own_files_only(self, tmp_path, capsys):
         out = tmp_path / "folder"
         assert self.export(out) == 0

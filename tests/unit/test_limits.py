@@ -69,6 +69,7 @@ def test_what_is_set_is_taken():
     assert found.split() == [*given.values(), "no", "no"]
 
 
+@pytest.mark.nightly
 def test_uploads_and_threads_reach_streamlit_and_the_libraries():
     code = """if True:
         import app  # as `streamlit run` imports it, before numpy and torch

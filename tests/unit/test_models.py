@@ -310,6 +310,7 @@ def test_in_half_precision_all_that_is_made_of_a_trace_is_float32():
 class TestFilesThatChange:
     """While a model is loaded, its folder is truncated or goes."""
 
+    @pytest.mark.nightly
     def test_a_truncated_file_does_not_end_a_process_that_copied_the_weights(self, folder):
         code = """if True:
             import os, sys

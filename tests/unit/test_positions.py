@@ -51,6 +51,7 @@ def test_the_tables_that_transformers_fixes_are_told_from_learned_ones(d_model):
     assert sinusoidal_order(np.random.default_rng(0).normal(size=(37, d_model)).astype(np.float32)) is None
 
 
+@pytest.mark.nightly
 def test_the_longest_wave():
     last = sinusoidal_positions(63_000, 512)[:, 510]  # wavelength 2 pi x 10000^(510 / 512)
     length = 2 * math.pi * 10_000 ** (510 / 512)

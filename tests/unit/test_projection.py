@@ -148,6 +148,7 @@ class TestFigures:
         ]
         assert found.in_space.order_correlation == pytest.approx(np.mean(correlations))
 
+    @pytest.mark.nightly
     def test_attention_map_is_the_most_faithful_in_the_mean_of_a_layer(self, door_trace: Trace) -> None:
         def mean(method: str, space: str) -> float:
             maps = [attnviz.project(door_trace, 2, head, method=method, space=space) for head in range(12)]

@@ -200,6 +200,7 @@ class TestPasses:
             assert 0 <= one.tolerance <= 1e-3
             assert ("float32" in one.reason) == (one.tolerance > 0)
 
+    @pytest.mark.nightly
     @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
     def test_in_half_precision_with_tolerances_of_its_own(self, dtype):
         model = attnviz.load_model(EMBEDDED, dtype=dtype)

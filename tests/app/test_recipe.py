@@ -9,8 +9,7 @@ import pytest
 from attnviz.bundle.reading import read_bundle
 from tests.app.screen import component as component_of
 from tests.app.screen import figure, numbers, open_bundle, open_page, until_drawn
-
-pytestmark = pytest.mark.slow
+from tests.tiers import first_gates
 
 
 def lines_of(at):
@@ -39,7 +38,7 @@ def assert_same(at, drawn):
 
 @pytest.mark.parametrize(
     "params",
-    [
+    first_gates(
         {},
         {"layer": 1, "head": 7, "query": 2, "key": 4},
         {"show": "scores"},
@@ -54,7 +53,7 @@ def assert_same(at, drawn):
         {"text": "door " * 600, "cut": "1"},
         {"text": '""" + __import__(\'os\').abort() #\\', "second": "'''\n{text}"},
         {"text": "עברית \u2028 \x00 ‮abc"},
-    ],
+    ),
     ids=str,
 )
 def test_draw_the_matrix_on_the_screen(params, monkeypatch):
@@ -76,7 +75,7 @@ def test_are_few_where_nothing_is_special():
     ]
 
 
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+@pytest.mark.parametrize("kind", first_gates("cross", "decoder", "encoder"))
 def test_name_the_kind_of_attention(kind, checkpoint, monkeypatch):
     folder = checkpoint("bart")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
@@ -99,7 +98,7 @@ def test_of_a_bundle_read_it(monkeypatch, tmp_path, door_bundle):
 
 @pytest.mark.parametrize(
     "params",
-    [
+    first_gates(
         {},
         {
             "method": "tsne",
@@ -119,7 +118,7 @@ def test_of_a_bundle_read_it(monkeypatch, tmp_path, door_bundle):
             "lines_of": "key",
         },
         {"method": "mds", "layer": 1, "head": 7, "space": "raw"},
-    ],
+    ),
     ids=str,
 )
 def test_draw_the_map_on_the_screen(params, monkeypatch):
@@ -133,6 +132,7 @@ def test_draw_the_map_on_the_screen(params, monkeypatch):
             np.testing.assert_array_equal(np.array(ours.y, dtype=object), numbers(theirs["y"]))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("params", [{}, {"ablation": "mean", "outcome": "state:8"}], ids=str)
 def test_switch_off_the_heads_on_the_screen(params, capsys):
     at = until_drawn(open_page("pages/effects.py", **params))
@@ -144,6 +144,7 @@ def test_switch_off_the_heads_on_the_screen(params, capsys):
         assert line.startswith(f"{text.lower()} ")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("carried", ["layer", "attention", "heads"])
 def test_carry_over_the_states_on_the_screen(carried, monkeypatch):
     at = until_drawn(open_page("pages/patching.py", patch_carried=carried))

@@ -1,0 +1,50 @@
+"""Every page once in Chromium: it opens by a link, is drawn without an error, can be read by everybody, and answers a click."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.screen import (
+    CHARTS,
+    DOOR,
+    PLACES,
+    answered,
+    expect_its_one_name,
+    link,
+    open_screen,
+    wait_until_still,
+)
+
+PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
+
+
+def grave(page: Page) -> list[tuple[str, str, str]]:
+    """What axe-core 4.12 finds critical or serious: the rule, what it is about, and why."""
+    experimental = {"label-content-name-mismatch": {"enabled": True}}
+    # Of what passes, axe would send every element.
+    options = {"rules": experimental, "resultTypes": ["violations"]}
+    violations = Axe().run(page, options=options).response["violations"]
+    return [
+        (violation["id"], node["html"][:100], node["failureSummary"].splitlines()[1])
+        for violation in violations
+        if violation["impact"] in ("critical", "serious")
+        for node in violation["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("path", CHARTS)
+def test_opens_by_a_link_can_be_read_by_everybody_and_answers_a_click(visitors, server, path):
+    page = visitors(width=1366, height=768)
+    open_screen(page, server, path, **PLACE | PLACES.get(path, {}))
+    expect_its_one_name(page, path)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    wait_until_still(page)
+    assert grave(page) == []
+
+    with answered(page):
+        # The film has a button of this name too.
+        page.locator(".st-key-place").get_by_role("button", name="Next", exact=True).click()
+    assert link(page)["head"] == "2"
+    assert link(page)["text"] == DOOR
+    expect_its_one_name(page, path)
+    expect(page.get_by_role("alert")).to_have_count(0)
