@@ -8,6 +8,7 @@ PROCESSES ?= 0
 MODELS ?=
 SERVICE ?= pypi
 MINUTES ?= 480
+NIGHTLY_MINUTES ?= 20
 
 # Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
 PYTHON ?= python3 python3.13 python3.12 python3.11
@@ -22,7 +23,8 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run serve image image-test check test quick app chromium nginx browser fuzz bench load families lessons screenshots lock audit links clean
+.PHONY: help install run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
+	chromium nginx browser fuzz bench load families lessons screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -45,28 +47,44 @@ image-test: $(INSTALLED_DEV) chromium ## Build the image with a tiny model insid
 check: $(INSTALLED_DEV) ## Formatting, lint and types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
-SPREAD := -n 2 --dist worksteal
+# Two workers with two threads each take longer than with one each.
+test quick app browser nightly nightly-parts nightly-core nightly-pages fuzz: export OMP_NUM_THREADS ?= 1
+
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+CORE := tests/unit tests/parity tests/property tests/deploy
+PAGES := tests/app tests/server tests/browser tests/fuzz
 # Pages are tried as they are served: shapes and types are checked where functions are tried, which takes two thirds longer.
 AS_SERVED := --jaxtyping-packages=
 
-# Two workers with two threads each take longer than with one each.
-test quick app browser fuzz: export OMP_NUM_THREADS ?= 1
-
-test: check chromium nginx ## Everything: check, the examples in docstrings and docs, and all tests
+test: check chromium nginx ## What gates a merge: check, the examples in docstrings and docs, and the tests, in eight minutes
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs
-	$(BIN)/python -m pytest tests/unit tests/parity tests/property tests/deploy $(SPREAD)
-	$(BIN)/python -m pytest tests/app tests/server tests/browser tests/fuzz $(AS_SERVED) $(SPREAD)
+	$(PYTEST) $(CORE) -m "not nightly"
+	$(PYTEST) $(PAGES) -m "not nightly" $(AS_SERVED)
+
+nightly: ## Everything that does not gate a merge, to the end whatever fails: all families, sizes and windows, image, fuzz, load
+	@$(MAKE) --keep-going nightly-parts
+
+nightly-parts: nightly-core nightly-pages image-test nightly-fuzz load
+
+nightly-core: chromium nginx
+	$(PYTEST) $(CORE) -m nightly
+
+nightly-pages: chromium nginx
+	$(PYTEST) $(PAGES) -m nightly $(AS_SERVED)
+
+nightly-fuzz: $(INSTALLED_DEV)
+	$(BIN)/python -m tests.fuzz --minutes $(NIGHTLY_MINUTES)
 
 quick: check ## The fast tests alone, in a minute
-	$(BIN)/python -m pytest tests/unit tests/property -m "not slow" $(SPREAD)
+	$(PYTEST) tests/unit tests/property -m "not slow and not nightly"
 
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
-	$(BIN)/python -m pytest tests/app $(AS_SERVED)
+	$(PYTEST) tests/app $(AS_SERVED)
 
 browser: chromium nginx ## Only the tests in a real Chromium
-	$(BIN)/python -m pytest tests/browser $(AS_SERVED) $(SPREAD)
+	$(PYTEST) tests/browser $(AS_SERVED)
 
 fuzz: $(INSTALLED_DEV) ## Any texts, links, files and messages, for a night (MINUTES=480)
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)

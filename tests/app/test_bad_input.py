@@ -19,6 +19,7 @@ from tests.app.screen import (
     type_text,
     until_drawn,
 )
+from tests.tiers import first_gates
 from ui.page.navigation import PAGES
 from ui.work import cache
 from ui.work.remembered import Store
@@ -68,7 +69,7 @@ def assert_refused(at, text, message):
     assert [one.key for one in at.button if one.key == "cut"] == ["cut"] * (text == "door " * 600)
 
 
-@pytest.mark.parametrize("page", [page.file for page in PAGES])
+@pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
 def test_a_refused_text_gets_one_sentence_and_the_picture_stays(page):
     at = until_drawn(type_text(open_page(page), "The old door creaked."))
     assert_refused(at, *REFUSED["blank"])
@@ -80,7 +81,7 @@ def test_every_reason_to_refuse_a_text_has_its_sentence():
         assert_refused(at, text, message)
 
 
-@pytest.mark.parametrize("page", [page.file for page in PAGES])
+@pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
 def test_an_unusual_text_is_shown_with_what_there_is_to_know(page):
     at = type_text(open_page(page), " ".join(text for text, _ in READ.values()))
 

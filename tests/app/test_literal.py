@@ -18,6 +18,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
+from tests.tiers import first_gates
 from ui.page.navigation import PAGES
 from ui.words.literal import literal
 
@@ -86,7 +87,7 @@ def assert_words_are_literal(at, token=None):
     assert [text for text in markdown(at) if MARKUP.search(text.replace("$d_k$", ""))] == []
 
 
-@pytest.mark.parametrize("page", [page.file for page in PAGES])
+@pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
 def test_words_do_not_take_a_token_for_markup(offered, page):
     at = open_page(page, model="hostile", layer=2, text=f"the {ALL_IN_ONE} door", query=2, key=2)
     assert_words_are_literal(at, None if page in WITHOUT_TOKENS else ALL_IN_ONE)

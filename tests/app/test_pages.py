@@ -39,6 +39,7 @@ def assert_a_picture_is_drawn(at, page, params):
     assert others == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("params", TEXTS.values(), ids=list(TEXTS))
 @pytest.mark.parametrize("page", [page for page in PAGE_FILES if page != "pages/glossary.py"])
 def test_a_page_draws_every_size_of_text(page, params):

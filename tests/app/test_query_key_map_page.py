@@ -22,6 +22,7 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
+from tests.tiers import first_gates
 from ui.words.findings import METHOD_NAMES, SPACE_WORDS
 
 PAGE = "pages/query_key_map.py"
@@ -64,7 +65,7 @@ def wait_for_map(at: AppTest) -> AppTest:
 
 
 @pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("method", first_gates(*QUICK))
 def test_every_method_with_everything_it_is_fed_with(door_trace, method, space):
     at = open_page(PAGE, **PLACE, method=method, space=space, iterations=250)
     expected = attnviz.project(door_trace, 3, 1, method=method, space=space, iterations=250)

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.app.screen import assert_no_exception, errors, open_page
+from tests.tiers import first_gates
 from ui.page.navigation import PAGES
 from ui.work import cache
 
 
-@pytest.mark.parametrize("page", [page.file for page in PAGES])
+@pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
 def test_what_was_made_of_an_earlier_trace_of_the_text_fits_the_present_one(page, monkeypatch):
     """As when a trace had to go from a full store before what was made of it."""
     traced = cache.trace

@@ -8,6 +8,7 @@ import pytest
 
 from attnviz.figures.numbers import number_text
 from tests.app.screen import DOOR, assert_no_exception, figure, numbers, open_bundle, open_page, unescaped
+from tests.tiers import first_gates
 from ui.page.navigation import page_named
 
 PAGE = "pages/step_by_step.py"
@@ -277,10 +278,10 @@ def open_family(monkeypatch, folder, **params):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [
-        *(("gpt2", ""), ("llama", ""), ("bart", ""), ("bart", "cross"), ("t5", ""), ("t5", "decoder")),
+    first_gates(
+        *(("t5", "decoder"), ("gpt2", ""), ("llama", ""), ("bart", ""), ("bart", "cross"), ("t5", "")),
         *(("m2m-100", ""), ("opt", ""), ("olmo", ""), ("bitnet", ""), ("deepseek-v3", ""), ("albert", "")),
-    ],
+    ),
 )
 def test_other_families(name, kind, checkpoint, monkeypatch):
     folder = checkpoint(name)

@@ -1,12 +1,15 @@
 """UMAP on the pages of maps, side by side: a process that has compiled it, which takes longest, serves both."""
 
 import numpy as np
+import pytest
 
 from tests.app.screen import assert_no_exception, charts, open_page
 from tests.app.test_all_maps_page import cells, open_maps
 from tests.app.test_all_maps_page import points as points_of_head
 from tests.app.test_query_key_map_page import PAGE, PLACE, note, points, wait_for_map
 from ui.work import workers
+
+pytestmark = pytest.mark.nightly
 
 
 def test_its_parameters_are_there_at_once_and_its_map_comes_from_another_process():

@@ -6,11 +6,14 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import DOOR, link, wait_for_link, wait_until_drawn
+
+pytestmark = pytest.mark.nightly
 
 
 def grid(page):

@@ -2,10 +2,13 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import plot, wait_until_drawn
+
+pytestmark = pytest.mark.nightly
 
 PLACE = "query_key_map?layer=3&head=1&query=7&key=5&method=pca&space=raw"
 ROW = 35  # px, Streamlit's

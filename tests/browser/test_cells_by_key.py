@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 
 from tests.browser.screen import DOOR, open_screen, wait_for_link
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.mark.parametrize(
     ("path", "chart", "walked", "link"),

@@ -1,8 +1,11 @@
 """What a popover shows that is opened after the page was drawn several times."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.screen import link, open_screen, wait_for_link, wait_until_drawn
+
+pytestmark = pytest.mark.nightly
 
 
 def test_its_sliders_stand_where_they_are_and_an_arrow_key_moves_one(page, server):

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import open_screen, plot
+
+pytestmark = pytest.mark.nightly
 
 
 def workers(server: str) -> list[int]:

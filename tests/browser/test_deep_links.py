@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
@@ -21,6 +22,7 @@ def names(page):
     return [re.sub(r"^\w+\n", "", one).strip() for one in menu(page)]  # the icon's name comes first
 
 
+@pytest.mark.nightly
 def test_a_link_to_the_first_screen(server, page):
     open_screen(page, server, text="The old door creaked.", layer=4, head=2, query=3, special="hidden")
 
@@ -44,6 +46,7 @@ def test_a_link_that_is_the_first_visit_to_a_server(fresh_server, page):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_a_link_to_a_term_shows_it_and_keeps_what_is_picked(server, page):
     open_screen(page, server, "claims", text="The old door creaked.", layer=4, head=2, query=3)
     with page.context.expect_page() as opened:

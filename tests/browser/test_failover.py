@@ -23,6 +23,8 @@ from tests.browser.screen import (
 )
 from tests.served import children, is_server, served
 
+pytestmark = pytest.mark.nightly
+
 try:
     nginx_path()
 except NginxNotFoundError as error:

@@ -66,6 +66,7 @@ def noted(page):
     return page.evaluate("cancelAnimationFrame(window.noting), window.moments")
 
 
+@pytest.mark.nightly
 def test_it_plays_when_asked_and_stops_at_the_end(page, server):
     open_film(page, server)
     stage(page, 1)
@@ -84,6 +85,7 @@ def test_it_plays_when_asked_and_stops_at_the_end(page, server):
     expect(button(page, "Pause")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_pause_comes_to_rest_where_every_number_is_real(page, server, door_trace):
     open_film(page, server)
     button(page, "Play").click()
@@ -107,6 +109,7 @@ def as_written(number):
     return f"{digits}\u00a0×\u00a010⁻{power}".replace("-", "−")
 
 
+@pytest.mark.nightly
 def test_numbers_are_the_models(still, server, door_trace):
     """In each stage, read from the screen."""
     q, k = door_trace.query(3, 1)[7].astype(float), door_trace.key(3, 1)
@@ -129,6 +132,7 @@ def test_numbers_are_the_models(still, server, door_trace):
     assert any(one.startswith(f"{first}\u00a0") for one in texts(still))
 
 
+@pytest.mark.nightly
 def test_back_and_next_and_the_names(page, server):
     open_film(page, server)
     expect(button(page, "Back")).to_be_disabled()
@@ -143,6 +147,7 @@ def test_back_and_next_and_the_names(page, server):
     stage(page, 6)
 
 
+@pytest.mark.nightly
 def test_a_drag_follows_the_pointer_and_comes_to_rest(page, server):
     open_film(page, server)
     box = slider(page).bounding_box()
@@ -186,6 +191,7 @@ def test_the_keyboard_alone(still, server):
     stage(still, before + 1)
 
 
+@pytest.mark.nightly
 def test_without_motion_it_switches(still, server):
     open_film(still, server)
     moments(still)
@@ -200,6 +206,7 @@ def test_without_motion_it_switches(still, server):
     expect(picture(still).locator("use[visibility=visible]")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_the_stage_stays_when_another_head_or_query_is_selected(page, server):
     open_film(page, server)
     film(page).get_by_role("button", name="e. Softmax").click()
@@ -210,6 +217,7 @@ def test_the_stage_stays_when_another_head_or_query_is_selected(page, server):
     stage(page, 5)
 
 
+@pytest.mark.nightly
 def test_numbers_of_a_strip_are_read_by_pointer_and_finger(page, server, door_trace):
     open_film(page, server)
     film(page).get_by_role("button", name="b. Query, key, value").click()
@@ -225,6 +233,7 @@ def test_numbers_of_a_strip_are_read_by_pointer_and_finger(page, server, door_tr
     expect(readout).to_have_text(f"q of it·7, dimension 3: {number}")
 
 
+@pytest.mark.nightly
 def test_on_a_phone(visitors, server):
     page = visitors(width=400, height=800, colours="dark", motion=False)
     open_film(page, server)
@@ -251,6 +260,7 @@ def test_on_a_phone(visitors, server):
     assert inside
 
 
+@pytest.mark.nightly
 def test_its_look_is_in_its_attributes(page, server):
     """Saved as it is, with no style sheet, it looks the same."""
     open_film(page, server)
@@ -268,6 +278,7 @@ def test_its_look_is_in_its_attributes(page, server):
     assert found == {"root": "svg", "black": 0, "lost": 0, "flying": 22}
 
 
+@pytest.mark.nightly
 def test_hostile_tokens_are_text(page, server):
     open_film(page, server, model="hostile", text="the <b> $x^2$ door", layer=2, head=1, query=2, key=3)
     film(page).get_by_role("button", name="c. Products").click()

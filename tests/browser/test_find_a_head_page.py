@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlencode
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.app.hostile import TEXT, TOKENS
@@ -34,6 +35,7 @@ def field(page: Page, label: str) -> Locator:
     return page.get_by_role("combobox", name=label, exact=True)
 
 
+@pytest.mark.nightly
 def test_a_link(server, page):
     open_find(page, server, query=7, key=5, layer=5, head=7)
     expect(said(page)).to_contain_text(
@@ -56,6 +58,7 @@ def test_a_click_on_a_head_picks_it_everywhere(page, server):
     expect(page.get_by_text(re.compile(r"^Layer 2, head 4: “it” gives "))).to_be_visible(timeout=LOAD_MS)
 
 
+@pytest.mark.nightly
 def test_a_click_on_a_pair_or_a_chip_asks_about_it(page, server):
     open_find(page, server)
     rows(page, "best_pairs").first.click()  # opened → door
@@ -70,6 +73,7 @@ def test_a_click_on_a_pair_or_a_chip_asks_about_it(page, server):
     expect(said(page)).to_contain_text("from “was” to “door”")
 
 
+@pytest.mark.nightly
 def test_the_keyboard_alone_is_enough(page, server):
     open_find(page, server)
     field(page, "Key").focus()
@@ -93,6 +97,7 @@ def test_the_keyboard_alone_is_enough(page, server):
     expect(rows(page, "best_heads").nth(3)).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.nightly
 def test_a_phrase_is_picked_and_given_up(page, server):
     open_find(page, server)
     field(page, "to").nth(1).click()
@@ -107,6 +112,7 @@ def test_a_phrase_is_picked_and_given_up(page, server):
     expect(said(page)).to_contain_text("from “opened” to “door”")
 
 
+@pytest.mark.nightly
 def test_of_two_quick_clicks_neither_is_lost(page, server):
     open_find(page, server, layer=0, head=0, query=7, key=5)
     for head, query in enumerate((3, 8, 4, 2, 9, 1), start=1):
@@ -119,6 +125,7 @@ def test_of_two_quick_clicks_neither_is_lost(page, server):
     expect(page.get_by_text("Strongest pairs of layer 0, head 6")).to_be_visible(timeout=LOAD_MS)
 
 
+@pytest.mark.nightly
 def test_tokens_that_look_like_markup_are_text(page, server):
     open_find(page, server, model="hostile", text=TEXT, query=2, key=3)
     labels = {
@@ -132,6 +139,7 @@ def test_tokens_that_look_like_markup_are_text(page, server):
         expect(page.get_by_test_id("stMain").locator(selector)).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_512_tokens_are_found_by_typing(page, server):
     open_find(page, server, text=LONG, cut=1, query=7, key=5)
     field(page, "Query").focus()
@@ -144,6 +152,7 @@ def test_512_tokens_are_found_by_typing(page, server):
     assert picked_chips(page) == [403]
 
 
+@pytest.mark.nightly
 def test_nothing_is_wider_than_a_phone(visitors, server):
     phone = visitors(width=400, colours="dark")
     open_find(phone, server)

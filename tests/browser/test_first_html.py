@@ -28,6 +28,7 @@ def below_a_path(tmp_path):
         yield address
 
 
+@pytest.mark.nightly
 def test_finds_the_server_where_all_pages_are_below_a_path(below_a_path, visitors):
     page = visitors(alone=True)
     page.goto(f"{below_a_path}/compare?layer=4")

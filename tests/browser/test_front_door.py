@@ -54,6 +54,7 @@ def go_through_the_tour(page):
     expect(tour(page).get_by_role("button", name="Take the tour again")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(server, visitors):
     page = visitors(width=1366, height=768, alone=True)
     open_screen(page, server)
@@ -79,6 +80,7 @@ def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(ser
     )
 
 
+@pytest.mark.nightly
 def test_matrix_and_map_have_titles(server, page):
     open_screen(page, server)
     for title in ("Attention matrix", "Query-key map"):
@@ -91,6 +93,7 @@ def bottom(one):
     return box["y"] + box["height"]
 
 
+@pytest.mark.nightly
 def test_no_hint_lies_over_a_text_that_is_typed(server, page):
     open_screen(page, server)
     sentence(page).click()
@@ -107,6 +110,7 @@ def test_no_hint_lies_over_a_text_that_is_typed(server, page):
     expect(page.get_by_test_id("InputInstructions").filter(visible=True)).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_the_buttons_of_two_sentences_are_written_with_capitals(server, page):
     open_screen(page, server, text="The door opened.", second="A cat slept.")
     page.get_by_role("button", name="Rows and columns").click()
@@ -114,6 +118,7 @@ def test_the_buttons_of_two_sentences_are_written_with_capitals(server, page):
     expect(buttons).to_have_text(["All", "A → A", "A → B", "B → A", "B → B"])
 
 
+@pytest.mark.nightly
 def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
     """Who finishes the tour while a run is under way has finished it."""
     page = visitors(width=1366, height=768, alone=True)
@@ -126,6 +131,7 @@ def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
     assert page.evaluate("localStorage.getItem('attnviz.tour')") == "6"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("height", [768])
 def test_all_pages_are_in_sight_on_a_laptop_in_their_groups(server, visitors, height):
     page = visitors(width=1366, height=height)
@@ -152,6 +158,7 @@ def test_on_a_phone_the_menu_is_one_tap_away_and_closes_when_a_page_is_chosen(se
     expect(entry).not_to_be_in_viewport()
 
 
+@pytest.mark.nightly
 def test_on_a_phone_what_is_found_stays_in_sight(server, visitors):
     page = visitors(width=400, height=800)
     open_screen(page, server)
@@ -161,6 +168,7 @@ def test_on_a_phone_what_is_found_stays_in_sight(server, visitors):
     expect(finding(page)).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", WITHOUT_FINDING)
 def test_on_a_phone_a_tap_on_next_is_seen_on_every_page(name, server, visitors):
     page = visitors(width=400, height=800)
@@ -177,6 +185,7 @@ def test_on_a_phone_a_tap_on_next_is_seen_on_every_page(name, server, visitors):
     expect(line).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_on_a_phone_the_drawer_closes_when_a_bundle_is_opened(server, visitors, tmp_path, embedded):
     path = tmp_path / "bundle.zip"
     assert main(["export", DOOR, "--layer", "3", "--head", "1", "--out", str(path)]) == 0
@@ -190,6 +199,7 @@ def test_on_a_phone_the_drawer_closes_when_a_bundle_is_opened(server, visitors, 
     expect(page.locator("input[type=file]")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_a_tap_on_a_page_keeps_what_is_typed(server, page):
     open_screen(page, server)
     sentence(page).fill("The cat slept because it was tired.")
@@ -204,6 +214,7 @@ def test_a_tap_on_a_page_keeps_what_is_typed(server, page):
     expect(sentence(page)).to_have_value("The cat slept because it was tired.")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [1400, 400])
 def test_a_page_keeps_what_is_typed_for_b(width, server, visitors):
     page = visitors(width=width)
@@ -214,6 +225,7 @@ def test_a_page_keeps_what_is_typed_for_b(width, server, visitors):
     wait_for_link(page, other_text=typed)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [1400, 400])
 def test_a_page_keeps_what_is_typed_as_the_second_sentence(width, server, visitors):
     page = visitors(width=width)
@@ -232,6 +244,7 @@ def to_token_flow(page, width):
     expect(page).to_have_title("Token flow · attnviz", timeout=LOAD_MS)
 
 
+@pytest.mark.nightly
 def test_a_head_that_is_not_there_is_answered_in_words(server, page):
     open_screen(page, server)
     field = page.get_by_role("spinbutton", name="Head (0–11)")
@@ -243,6 +256,7 @@ def test_a_head_that_is_not_there_is_answered_in_words(server, page):
     expect(field).to_have_value("0")
 
 
+@pytest.mark.nightly
 def test_a_closed_menu_covers_nothing_of_the_page(server, visitors):
     page = visitors(width=1366, height=768)
     open_screen(page, server)
@@ -253,6 +267,7 @@ def test_a_closed_menu_covers_nothing_of_the_page(server, visitors):
         one.click(trial=True)  # refused where something lies over it
 
 
+@pytest.mark.nightly
 def test_what_is_typed_and_not_shown_yet_is_marked(page, server):
     open_screen(page, server, text=DOOR, layer=3, head=1)
     field, button = (

@@ -5,6 +5,8 @@ from playwright.sync_api import expect
 
 from tests.browser.screen import open_screen, wait_for_link, wait_until_drawn
 
+pytestmark = pytest.mark.nightly
+
 LEAST = 24  # px, WCAG 2.2, success criterion 2.5.8
 
 

@@ -89,6 +89,7 @@ def test_chips_axes_and_bars_show_them_as_they_are(opened):
     assert_untouched(opened)
 
 
+@pytest.mark.nightly
 def test_hover_and_readout_show_them_as_they_are(opened):
     for token, position in POSITIONS.items():
         hover_cell(opened, position, position)
@@ -100,6 +101,7 @@ def test_hover_and_readout_show_them_as_they_are(opened):
     assert_untouched(opened)
 
 
+@pytest.mark.nightly
 def test_words_show_them_as_they_are(opened):
     for token, position in POSITIONS.items():
         chips(opened).nth(position).click()
@@ -110,6 +112,7 @@ def test_words_show_them_as_they_are(opened):
     assert_untouched(opened)
 
 
+@pytest.mark.nightly
 def test_the_verification_page_shows_them_as_they_are(page, server):
     position = POSITIONS["**bold**"]
     open_screen(page, server, "verification", model="hostile", layer=2, text=TEXT, query=position)
@@ -120,6 +123,7 @@ def test_the_verification_page_shows_them_as_they_are(page, server):
     expect(page).to_have_title("Verification · attnviz")
 
 
+@pytest.mark.nightly
 def test_a_typed_text_with_markup_is_only_text(page, server):
     text = "<img src=x onerror=alert(1)> <script>alert(1)</script> $x^2$ %{x} **b** :smile: [a](https://example.org)"
     open_screen(page, server)
@@ -130,6 +134,7 @@ def test_a_typed_text_with_markup_is_only_text(page, server):
     assert_untouched(page)
 
 
+@pytest.mark.nightly
 def test_markup_in_a_link_is_only_text(page, server):
     text = "<img src=x onerror=alert(1)> **b** $x^2$ ~~s~~"
     open_screen(page, server, text=text, model=text, metric=text)

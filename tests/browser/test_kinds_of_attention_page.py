@@ -1,8 +1,11 @@
 """The page of the kinds of attention in Chromium: a cell painted and the tiles read with the keyboard alone."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.screen import DOOR, chip, open_screen, wait_for_link, wait_until_drawn
+
+pytestmark = pytest.mark.nightly
 
 HELD = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "mask": "none"}
 

@@ -138,6 +138,7 @@ def change_theme(page, colours):
     wait_until_still(page)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", list(CHARTS))
 def test_a_page_has_its_name_fits_every_window_and_can_be_read_in_both_themes(visitors, server, path):
     """Opened on a laptop and made smaller in the light; on a phone and made larger in the dark."""
@@ -174,6 +175,7 @@ POPOVERS = {
 """Key of each popover of the first screen, and something that is written in it."""
 
 
+@pytest.mark.nightly
 def test_the_tour_and_every_open_popover_pass_axe_in_both_themes(visitors, server):
     page = visitors(width=1366, height=768)
     open_screen(page, server, tour=2)
@@ -247,6 +249,7 @@ def test_chips_can_be_tapped_and_cells_clicked_on_a_phone(visitors, server):
     expect(finding(page)).to_contain_text("“opened” gives")
 
 
+@pytest.mark.nightly
 def test_the_buttons_of_a_table_cover_nothing_on_a_phone(visitors, server):
     page = visitors(width=400, height=800, alone=True)
     page.context.new_cdp_session(page).send("Emulation.setTouchEmulationEnabled", {"enabled": True})
@@ -286,6 +289,7 @@ def misplaced(shown, frame):
     return found
 
 
+@pytest.mark.nightly
 def test_labels_of_a_map_do_not_lie_on_each_other_nor_leave_it(visitors, server):
     for width in (400, 1400):
         page = visitors(width=width)
@@ -311,6 +315,7 @@ def wrong_labels(page, key):
     return wrong
 
 
+@pytest.mark.nightly
 def test_the_themes_are_two(visitors, server):
     """A page that is opened in one, and one that is open when the browser changes to it."""
     wanted = {

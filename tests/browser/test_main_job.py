@@ -57,6 +57,7 @@ IS_CUT = """shown => {
 }"""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [1400, 400])
 def test_the_verdict_is_not_cut(server, page, width):
     page.set_viewport_size({"width": width, "height": 900})
@@ -66,6 +67,7 @@ def test_the_verdict_is_not_cut(server, page, width):
     assert not verdict(page).evaluate(IS_CUT)
 
 
+@pytest.mark.nightly
 def test_nor_is_it_on_another_page(server, page):
     open_screen(page, server, "find_a_head")
     shown = page.get_by_text("weights within").filter(visible=True).first
@@ -74,6 +76,7 @@ def test_nor_is_it_on_another_page(server, page):
     assert not shown.evaluate(IS_CUT)
 
 
+@pytest.mark.nightly
 def test_everything_of_the_main_job_is_above_the_fold(page, server):
     open_screen(page, server)
     wait_until_still(page)
@@ -178,6 +181,7 @@ WATCH = """keys => {
 }"""
 
 
+@pytest.mark.nightly
 def test_pictures_stay_while_the_next_ones_are_made(page, server):
     open_screen(page, server, layer=5, head=3)
     page.evaluate(WATCH, ["matrix", "ranking", "map"])
@@ -199,6 +203,7 @@ def test_pictures_stay_while_the_next_ones_are_made(page, server):
         assert set(pictures) == {1}, f"frames without {key}, or with two: {pictures}"
 
 
+@pytest.mark.nightly
 def test_a_text_over_the_limit_is_offered_to_be_cut_and_marked(page, server):
     open_screen(page, server, iterations=250)
     show_attention(page, "the old door " * 300)
@@ -251,6 +256,7 @@ def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
     expect(page.get_by_label(re.compile("^Head"))).to_have_value("5")
 
 
+@pytest.mark.nightly
 def test_every_preset_can_be_verified(page, server):
     open_screen(page, server, "verification")
     page.get_by_role("button", name="Verify every preset").click()

@@ -1,5 +1,6 @@
 """A token masked from its chip and brought back, with the mouse and with the keyboard."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.screen import (
@@ -34,6 +35,7 @@ def test_a_token_is_masked_and_brought_back_by_clicks(page, server):
     expect_soon(page, cells, before)
 
 
+@pytest.mark.nightly
 def test_the_keyboard_alone_is_enough(page, server):
     open_screen(page, server)
     chip(page, 7).focus()

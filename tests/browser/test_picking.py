@@ -58,6 +58,7 @@ def expect_lines_from(page, role, position):
     )
 
 
+@pytest.mark.nightly
 def test_a_click_beside_the_cells_picks_nothing(page, server):
     open_screen(page, server)
     before = screen(page)
@@ -68,6 +69,7 @@ def test_a_click_beside_the_cells_picks_nothing(page, server):
     assert (link(page)["query"], link(page)["key"]) == (before["link"]["query"], before["link"]["key"])
 
 
+@pytest.mark.nightly
 def test_a_click_on_a_chip_picks_the_query(page, server):
     open_screen(page, server)
     chip(page, 8).click()
@@ -181,6 +183,7 @@ def click_bar(page, position, x):
 class TestPicking:
     """Every picture of the first screen selects, not its cells alone."""
 
+    @pytest.mark.nightly
     def test_labels_of_rows_and_columns(self, page, server):
         open_screen(page, server)
         click_tick(page, "y", 2)
@@ -193,6 +196,7 @@ class TestPicking:
         expect(finding(page)).to_contain_text("“was” gives")
         expect(finding(page)).to_contain_text("to “the”")
 
+    @pytest.mark.nightly
     def test_points_of_the_map(self, page, server):
         open_screen(page, server)
         click_map(page, "keys", 8)
@@ -206,6 +210,7 @@ class TestPicking:
         assert "key" not in link(page)
         expect(finding(page)).to_contain_text("“watching” gives")
 
+    @pytest.mark.nightly
     def test_two_points_of_the_map_at_once(self, page, server):
         """Neither a double click, nor the first point twice."""
         open_screen(page, server)
@@ -219,6 +224,7 @@ class TestPicking:
             click_cell(page, query, key)
         wait_for_link(page, query=9, key=0)
 
+    @pytest.mark.nightly
     @pytest.mark.parametrize("x", [20, 300])
     def test_bars_and_their_labels(self, x, page, server):
         open_screen(page, server)
@@ -226,6 +232,7 @@ class TestPicking:
         click_bar(page, key, x)
         wait_for_link(page, query=7, key=key)
 
+    @pytest.mark.nightly
     def test_by_touch(self, browser, server):
         context = browser.new_context(has_touch=True, viewport={"width": 400, "height": 900})
         page = context.new_page()
@@ -244,6 +251,7 @@ class TestPicking:
         wait_for_link(page, query=2)
         context.close()
 
+    @pytest.mark.nightly
     def test_the_keyboard_alone_selects_a_key(self, page, server):
         open_screen(page, server)
         field = page.get_by_role("combobox", name=re.compile("Key"))
@@ -255,6 +263,7 @@ class TestPicking:
         wait_for_link(page, key=3)
         expect(finding(page)).to_contain_text("to “watching”")
 
+    @pytest.mark.nightly
     def test_points_of_the_map_by_key(self, page, server):
         open_screen(page, server)
         page.get_by_role("group", name="Map of queries and keys").focus()
@@ -271,6 +280,7 @@ AFTER_A_CLICK = """() => new Promise(done => {
 """Plotly waits this long for a second click before it acts on the first; of one page's timers the one set later ends later."""
 
 
+@pytest.mark.nightly
 def test_a_click_beside_the_matrix_opens_no_field_for_its_range(page, server):
     """Plotly lends a field at each end of an axis; a range that is typed there cannot be taken back."""
     open_screen(page, server, layer=3, head=1)

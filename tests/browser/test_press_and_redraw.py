@@ -8,6 +8,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import chip, open_screen, wait_for_link, wait_until_drawn
 
+pytestmark = pytest.mark.nightly
+
 PLACE = {"layer": 3, "head": 1, "query": 7, "key": 5}
 PRESSED: dict[str, tuple[str, Callable[[Page], Locator], dict[str, object]]] = {
     "a chip": ("", lambda page: chip(page, 4), {"query": 4}),

@@ -1,8 +1,11 @@
 """Why divide by the square root of d_k, in Chromium: a scale is chosen with the keyboard alone."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.screen import DOOR, open_screen, plot, wait_for_link
+
+pytestmark = pytest.mark.nightly
 
 
 def test_the_scale_by_keyboard(page, server):

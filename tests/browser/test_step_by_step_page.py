@@ -1,8 +1,11 @@
 """Step by step in Chromium: all the way with the keyboard alone, on a phone."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.screen import DOOR, open_screen, wait_for_link
+
+pytestmark = pytest.mark.nightly
 
 TITLES = (
     *("Tokens", "Vectors", "Queries, keys, values", "One score"),

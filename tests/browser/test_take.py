@@ -30,6 +30,7 @@ from tests.browser.screen import (
     wait_until_drawn,
     wait_until_still,
 )
+from tests.tiers import first_gates
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -67,7 +68,7 @@ def svg_words(content: bytes) -> list[str]:
 
 
 class TestPictures:
-    @pytest.mark.parametrize("colours", ["light", "dark"])
+    @pytest.mark.parametrize("colours", first_gates("light", "dark"))
     def test_as_svg_hold_the_words_on_the_themes_background(self, colours, visitors, server):
         page = visitors(colours=colours)
         open_screen(page, server, text=DOOR, query=7)
@@ -99,6 +100,7 @@ class TestPictures:
             assert lowest + 4 < int(root.get("height", "0"))
         expect(page.get_by_text("Saved as attnviz-layer3-head1-map.svg.")).to_be_visible()
 
+    @pytest.mark.nightly
     def test_as_png_are_four_times_the_size_and_what_is_on_screen(self, page, server):
         open_screen(page, server, text=DOOR)
         wait_until_still(page)
@@ -127,6 +129,7 @@ class TestPictures:
         assert max(shown["first"][:3]) < 120  # weight .995: almost the strongest tone
         assert min(shown["empty"][:3]) > 240  # weight .001
 
+    @pytest.mark.nightly
     def test_of_a_component_come_out_of_its_shadow(self, page, server):
         page.goto(f"{server}/all_heads?text={DOOR}")
         expect(page.get_by_role("grid").first).to_be_visible(timeout=LOAD_MS)
@@ -138,6 +141,7 @@ class TestPictures:
         words = svg_words(content(waiting.value))
         assert {"head", "layer", "11"} <= set(words)
 
+    @pytest.mark.nightly
     def test_hostile_tokens_stay_words(self, page, server):
         open_screen(page, server, model="hostile", text="a b c d e f", layer=0, head=0)
         open_popover(page)
@@ -166,6 +170,7 @@ class TestCopies:
         wait_until_drawn(page)
         expect_soon(page, screen, before)
 
+    @pytest.mark.nightly
     def test_by_keyboard(self, visitors, server):
         page = visitors(alone=True)
         page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
@@ -223,6 +228,7 @@ class TestBundle:
         assert recorded.evaluate("label => label.scrollWidth <= label.clientWidth")
         expect_soon(other, without_bundle, before)
 
+    @pytest.mark.nightly
     def test_is_compared_on_a_click(self, bundle, visitors, server):
         path, before = bundle
         other = visitors()
@@ -239,6 +245,7 @@ class TestBundle:
         wait_until_drawn(other)
         expect_soon(other, cells, before["cells"])
 
+    @pytest.mark.nightly
     def test_masking_closes_it(self, bundle, page):
         path, _ = bundle
         page.keyboard.press("Escape")
@@ -250,6 +257,7 @@ class TestBundle:
         expect(chip(page, 8)).to_contain_text("[MASK]")
         page.wait_for_url(lambda url: "bundle=" not in url)
 
+    @pytest.mark.nightly
     def test_a_damaged_one_is_explained_and_the_view_stays(self, bundle, page, tmp_path):
         path, before = bundle
         damaged = tmp_path / "damaged.zip"
@@ -297,6 +305,7 @@ class TestBundle:
         )
         assert {url.split(":")[0] for url in requests} <= {"file", "data", "blob"}
 
+    @pytest.mark.nightly
     def test_its_page_can_ask_for_nothing(self, bundle, visitors, tmp_path, server):
         """Even a script in it, with the network there, is refused every address."""
         path, _ = bundle
@@ -313,12 +322,14 @@ class TestBundle:
         curious.wait_for_function("document.title === 'refused'")
         visitors.wrong.clear()  # Chromium reports what it refused as errors
 
+    @pytest.mark.nightly
     def test_uploader_says_its_limit(self, page, server):
         open_screen(page, server, text=DOOR)
         page.get_by_role("button", name="Open a bundle").click()
         expect(page.get_by_text(f"{LARGEST_BUNDLE // 10**6}MB per file")).to_be_visible()
 
 
+@pytest.mark.nightly
 class TestLooks:
     @pytest.mark.parametrize("width", [400, LAPTOP["width"]])
     def test_the_button_is_at_the_top_right_and_covers_nothing(self, width, visitors, server):

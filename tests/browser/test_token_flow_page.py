@@ -86,6 +86,7 @@ def strongest(row, share=0.7) -> set[int]:
     return kept
 
 
+@pytest.mark.nightly
 def test_pointing_at_a_query_shows_its_lines_alone_with_their_numbers(page, server, weights):
     open_flow(page, server, **PLACE)
     n_all = sum(len(strongest(row)) for row in weights)
@@ -106,6 +107,7 @@ def test_pointing_at_a_query_shows_its_lines_alone_with_their_numbers(page, serv
     assert drawn(page) == n_all
 
 
+@pytest.mark.nightly
 def test_pointing_at_a_key_shows_the_lines_that_arrive(page, server, weights):
     open_flow(page, server, **PLACE)
     token(page, "key", 5).hover()
@@ -154,6 +156,7 @@ def test_a_click_keeps_a_query_and_picks_it_everywhere(page, server):
     assert link(page)["query"] == "8"  # it stays the picked one
 
 
+@pytest.mark.nightly
 def test_what_is_kept_stays_for_another_head_and_threshold(page, server, door_trace):
     open_flow(page, server, **PLACE)
     token(page, "query", 5).click()
@@ -173,6 +176,7 @@ def test_what_is_kept_stays_for_another_head_and_threshold(page, server, door_tr
     expect(token(page, "query", 5)).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.nightly
 def test_a_kept_key_is_in_the_link(page, server, visitors):
     open_flow(page, server, **PLACE)
     token(page, "key", 5).click()
@@ -186,6 +190,7 @@ def test_a_kept_key_is_in_the_link(page, server, visitors):
     expect_soon(other, numbers, kept)
 
 
+@pytest.mark.nightly
 def test_a_tap_keeps_and_lets_go(visitors, server):
     page = visitors(width=400, height=800)
     open_flow(page, server, **PLACE)
@@ -207,6 +212,7 @@ def test_a_tap_keeps_and_lets_go(visitors, server):
     expect(said(page)).to_contain_text("Hover over a token")  # nothing is left hovered
 
 
+@pytest.mark.nightly
 class TestKeyboard:
     def test_alone_is_enough(self, page, server, weights):
         open_flow(page, server, **PLACE)
@@ -249,6 +255,7 @@ class TestKeyboard:
         expect(page.get_by_role("button", name=name, exact=True)).to_have_count(1)
 
 
+@pytest.mark.nightly
 class TestSeveralHeads:
     def test_have_numbers_of_their_own(self, page, server, door_trace):
         open_flow(page, server, **PLACE, heads="3.5,2.4")
@@ -277,6 +284,7 @@ class TestSeveralHeads:
         assert {head for head, _ in numbers(page)} == {"L3 H1", "L3 H5", "L2 H4"}
 
 
+@pytest.mark.nightly
 def test_the_border_of_a_pair_is_on_both_sides(page, server):
     open_flow(page, server, **PAIR)
     wait_until_still(page)
@@ -293,6 +301,7 @@ def test_the_border_of_a_pair_is_on_both_sides(page, server):
     assert borders[0][0] < borders[1][0]
 
 
+@pytest.mark.nightly
 class TestLongText:
     def test_has_a_bounded_number_of_lines_and_labels_that_can_be_read(self, page, server):
         open_flow(page, server, text=LONG, cut=1, layer=3, head=1, query=155)
@@ -330,6 +339,7 @@ def overlapping(page: Page, side: str) -> list[list[float]]:
     return [[one, other] for one, other in pairwise(boxes) if other[0] < one[1] - 4]
 
 
+@pytest.mark.nightly
 def test_on_a_phone_nothing_leaves_the_window_and_long_tokens_are_shortened(visitors, server):
     page = visitors(width=400, height=800, colours="dark")
     text = "Donaudampfschifffahrtsgesellschaft is a long word."
@@ -345,6 +355,7 @@ def test_on_a_phone_nothing_leaves_the_window_and_long_tokens_are_shortened(visi
     expect(said(page)).to_contain_text("donaudampfschifffahrtsgesellschaft·1")
 
 
+@pytest.mark.nightly
 def test_the_columns_have_room_for_their_names(page, server):
     open_flow(page, server, text="a b c", special="hidden")  # all labels are shorter than "query"
     wait_until_still(page)
@@ -355,6 +366,7 @@ def test_the_columns_have_room_for_their_names(page, server):
         assert box["x"] + box["width"] <= whole["x"] + whole["width"]
 
 
+@pytest.mark.nightly
 def test_the_picture_is_one_svg_whose_look_is_in_its_attributes(page, server):
     """Saved as it is, with no style sheet, it looks the same."""
     open_flow(page, server, **PLACE, heads="3.5")
@@ -378,6 +390,7 @@ def test_the_picture_is_one_svg_whose_look_is_in_its_attributes(page, server):
     assert {"query", "key", "door", "Layer 3, head 5"} <= set(found["labels"])
 
 
+@pytest.mark.nightly
 def test_tokens_are_shown_as_they_are(page, server):
     open_flow(page, server, text="<b>door</b> $x^2$ &amp; **it**", layer=3, head=1)
     labels = picture(page).locator("[data-side=query] text").all_text_contents()
@@ -385,6 +398,7 @@ def test_tokens_are_shown_as_they_are(page, server):
     assert picture(page).locator("b").count() == 0
 
 
+@pytest.mark.nightly
 def test_a_link(server, page):
     open_flow(page, server, **PLACE, lines_of="query", heads="3.5")
     expect(said(page)).to_contain_text("query it·7 → L3 H1: [CLS]·0 0.484, door·5 0.475; L3 H5: ")

@@ -99,6 +99,7 @@ def busy(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.nightly
 def test_a_server_without_a_home_goes_on_while_its_model_s_folder_is_truncated_and_goes(running):
     async def all_of_it() -> None:
         weights = running.folder / "model.safetensors"
@@ -127,6 +128,7 @@ def test_a_server_without_a_home_goes_on_while_its_model_s_folder_is_truncated_a
     assert "Traceback" not in running.written(), running.written()
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_is_said_and_the_next_job_works(running):
     async def all_of_it() -> None:
         async with visit(running.address, "all_maps", text=LONG_TEXT, cut=1) as visitor:
@@ -148,6 +150,7 @@ def test_a_worker_that_is_killed_is_said_and_the_next_job_works(running):
     assert "Traceback" not in running.written(), running.written()
 
 
+@pytest.mark.nightly
 def test_a_visitor_who_vanishes_leaves_no_work_behind(running):
     async def all_of_it() -> None:
         async with visit(
@@ -187,6 +190,7 @@ def test_a_port_in_use_is_said_in_a_sentence():
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "listed", [b"a b", b"/a/door,/b/door", b"caf\xe9/\xff"], ids=["no id", "twice", "no UTF-8"]
 )

@@ -170,6 +170,7 @@ def test_start_and_end_of_visits_and_runs(server):
     assert not any("text" in one for one in read)
 
 
+@pytest.mark.nightly
 def test_models_jobs_and_stores(server):
     async def look() -> None:
         async with visit(server.address, text=sentence(1, 20)) as visitor:
@@ -229,6 +230,7 @@ def test_a_full_server(server):
     assert server.metrics()[("attnviz_refused_total", "full")] == 2
 
 
+@pytest.mark.nightly
 def test_a_download(server):
     async def download() -> None:
         async with visit(server.address, model=MODEL) as visitor:
@@ -248,6 +250,7 @@ def toasts(visitor: Visitor) -> list[str]:
     return [one.toast.body for one in visitor.elements.values() if one.WhichOneof("type") == "toast"]
 
 
+@pytest.mark.nightly
 def test_whoever_waits_in_line_is_told_their_place(server):
     """One run at a time, and each of these takes seconds."""
 
@@ -275,6 +278,7 @@ def megabytes(server: Server) -> float:
     return server.metrics()[("process_resident_memory_bytes",)] / 1e6
 
 
+@pytest.mark.nightly
 def test_memory_is_back_after_visitors_have_left(server):
     """A first group as large pays for what is loaded once, and for the room that allocators take for so many; after the second
     nothing more is there, beyond what the stores may keep."""
@@ -314,6 +318,7 @@ def share(visitor: Visitor) -> int:
     return max(bars, default=0)
 
 
+@pytest.mark.nightly
 def test_a_job_ends_with_its_last_visitor_and_not_before(server):
     """A job of minutes: the maps of all heads of a long text."""
     place = {"text": sentence(7, 350), "method": "tsne"}
