@@ -85,7 +85,6 @@ def frame_around(name: str) -> Iterator[View]:
         )  # the first of the sidebar: it takes its width before the page is drawn beside it
         theme_change(_theme(), on_change=state.hold)
         tooltips()
-        drawn()
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:
@@ -123,6 +122,7 @@ def frame_around(name: str) -> Iterator[View]:
             navigation.menu()
         with st.sidebar:
             reconnected(on_change=state.hold)
+            drawn()
             bundles.uploader()
             controls.own_model()  # beside the model's field it would put the controls on one more line
         with messages:
