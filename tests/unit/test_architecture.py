@@ -11,13 +11,16 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
 import attnviz
 from attnviz import errors
+from tests.findings import assert_none
 
 pytestmark = pytest.mark.slow
 
@@ -63,8 +66,14 @@ WITHOUT = {
 }
 
 
-def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
-    """Name and syntax tree of every module of the house."""
+class Module(NamedTuple):
+    name: str
+    file: str
+    tree: ast.Module
+
+
+def modules(root: Path) -> Iterator[Module]:
+    """Every module of the house."""
     for path in sorted(
         [
             root / "app.py",
@@ -73,12 +82,13 @@ def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
         ]
     ):
         if path.exists():
-            name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
+            file = path.relative_to(root)
+            name = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+            yield Module(name, file.as_posix(), ast.parse(path.read_text(encoding="utf-8")))
 
 
-def imports(tree: ast.AST, *, types: bool = True) -> set[str]:
-    """Full names of what a module imports; "from a import b" counts as a and as a.b.
+def imports(tree: ast.AST, *, types: bool = True) -> dict[str, int]:
+    """Full names of what a module imports, and their lines; "from a import b" counts as a and as a.b.
 
     Args:
         types: whether imports for type checkers alone count.
@@ -90,16 +100,20 @@ def imports(tree: ast.AST, *, types: bool = True) -> set[str]:
         for statement in node.body
         for inner in ast.walk(statement)
     }
-    found = set()
+    lines: dict[str, int] = {}
     for node in ast.walk(tree):
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+            names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            lines.setdefault(name, node.lineno)
+    return lines
 
 
 def within(name: str, package: str) -> bool:
@@ -114,63 +128,80 @@ def place(name: str) -> tuple[int, str] | None:
 
 
 def wrong_imports(root: Path) -> list[str]:
-    """ "module imports what": every import against the direction of the house, and of a library it does without."""
-    found = []
-    for name, tree in modules(root):
+    """ "file:line imports what": every import against the direction of the house, and of a library it does without."""
+    wrong = []
+    for name, file, tree in modules(root):
         here = place(name)
-        for imported in sorted(imports(tree)):
-            there = place(imported)
-            if here and there and here[1] != there[1] and there[0] >= here[0]:
-                found.append(f"{name} imports {imported}")
-        without = [library for part, given in WITHOUT.items() if within(name, part) for library in given]
-        found += [
-            f"{name} imports {imported}"
-            for imported in sorted(imports(tree, types=False))
-            if any(within(imported, library) for library in without)
+        without = [
+            library for part, libraries in WITHOUT.items() if within(name, part) for library in libraries
         ]
-    return found
+        upwards = {
+            imported: line
+            for imported, line in imports(tree).items()
+            if here and (there := place(imported)) and here[1] != there[1] and there[0] >= here[0]
+        }
+        unwanted = {
+            imported: line
+            for imported, line in imports(tree, types=False).items()
+            if any(within(imported, library) for library in without)
+        }
+        wrong += [
+            f"{file}:{line} imports {imported}" for imported, line in sorted((upwards | unwanted).items())
+        ]
+    return wrong
 
 
 def circles(root: Path) -> list[tuple[str, ...]]:
     """Modules that import each other, directly or through others, for types or inside functions included."""
-    trees = dict(modules(root))
+    trees = {name: tree for name, _, tree in modules(root)}
     graph = {
-        name: {one for one in imports(tree) if one in trees and one != name} for name, tree in trees.items()
+        name: {imported for imported in imports(tree) if imported in trees and imported != name}
+        for name, tree in trees.items()
     }
-    found: list[tuple[str, ...]] = []
+    closed: list[tuple[str, ...]] = []
     while graph:
         free = [name for name, needed in graph.items() if not needed & graph.keys()]
         if not free:  # of what is left, every module imports another one that is left
             wanted = set().union(*graph.values())
             if not (unwanted := graph.keys() - wanted):
-                found.append(tuple(sorted(graph)))
+                closed.append(tuple(sorted(graph)))
                 break
             free = list(unwanted)
         for name in free:
             del graph[name]
-    return found
+    return closed
+
+
+def house(root: Path, file: str, source: str) -> list[str]:
+    """What the check says of a house of one module."""
+    (root / file).parent.mkdir(parents=True)
+    (root / file).write_text(source, encoding="utf-8")
+    return wrong_imports(root)
 
 
 class TestDirection:
     def test_of_imports(self):
-        assert wrong_imports(ROOT) == []
+        assert_none(wrong_imports(ROOT))
 
     def test_has_no_circle(self):
-        assert circles(ROOT) == []
+        assert_none(" and ".join(names) + " import each other" for names in circles(ROOT))
 
     def test_is_that_of_every_module(self):
         """A new folder needs a floor; only the public names stand on none."""
-        without = [name for name, _ in modules(ROOT) if place(name) is None]
-        assert without == ["attnviz", "ui"]
+        assert [file for name, file, _ in modules(ROOT) if place(name) is None] == [
+            "attnviz/__init__.py",
+            "ui/__init__.py",
+        ]
 
     def test_is_checked_on_the_parts_there_are(self):
-        names = {name for name, _ in modules(ROOT)}
-        for part in {*WITHOUT, *(part for parts in FLOORS for part in parts)}:
-            assert any(within(name, part) for name in names), part
+        names = {module.name for module in modules(ROOT)}
+        parts = {*WITHOUT, *(part for floor in FLOORS for part in floor)}
+        assert_none(
+            f"there is no {part}" for part in sorted(parts) if not any(within(name, part) for name in names)
+        )
 
-    @pytest.mark.parametrize(
-        ("module", "line", "found"),
-        [
+    def test_check_can_fail(self, tmp_path):
+        cases = [
             ("attnviz/model/trace.py", "import streamlit as st", "streamlit"),
             ("attnviz/model/loading.py", "from ui.work.cache import load", "ui.work.cache"),
             ("attnviz/figures/heatmap.py", "import torch", "torch"),
@@ -198,13 +229,13 @@ class TestDirection:
             ("pages/verification.py", "import torch", "torch"),
             ("attention.py", "from pages import verification", "pages.verification"),
             ("app.py", "import attnviz", "attnviz"),
-        ],
-    )
-    def test_check_can_fail(self, module, line, found, tmp_path):
-        (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / module).write_text(line, encoding="utf-8")
-        name = module.removesuffix(".py").replace("/", ".")
-        assert f"{name} imports {found}" in wrong_imports(tmp_path)
+        ]
+        reports = [house(tmp_path / str(row), file, source) for row, (file, source, _) in enumerate(cases)]
+        assert_none(
+            f"{imported} in {file} is not noticed: {source!r}"
+            for (file, source, imported), report in zip(cases, reports, strict=True)
+            if f"{file}:{source.count(chr(10)) + 1} imports {imported}" not in report
+        )
 
     def test_check_for_circles_can_fail(self, tmp_path):
         lines = {
@@ -219,9 +250,8 @@ class TestDirection:
             (tmp_path / "attnviz" / "model" / f"{name}.py").write_text(line, encoding="utf-8")
         assert circles(tmp_path) == [("attnviz.model.one", "attnviz.model.three", "attnviz.model.two")]
 
-    @pytest.mark.parametrize(
-        ("module", "line"),
-        [
+    def test_check_lets_pass_what_is_right(self, tmp_path):
+        cases = [
             (
                 "attnviz/figures/heatmap.py",
                 "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
@@ -230,12 +260,9 @@ class TestDirection:
             ("attnviz/model/trace.py", "def weights():\n    from attnviz.maths.attention import softmax"),
             ("ui/work/cache.py", "import attnviz\nimport streamlit"),
             ("attention.py", "from attnviz.figures import draw_heatmap"),
-        ],
-    )
-    def test_check_lets_pass_what_is_right(self, module, line, tmp_path):
-        (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / module).write_text(line, encoding="utf-8")
-        assert wrong_imports(tmp_path) == []
+        ]
+        reports = [house(tmp_path / str(row), file, source) for row, (file, source) in enumerate(cases)]
+        assert_none(wrong for report in reports for wrong in report)
 
 
 HEAVY = ("torch", "transformers", "streamlit")
@@ -257,19 +284,18 @@ def printed(code: str) -> str:
 
 def imports_before_ui(root: Path) -> list[str]:
     """The import statements of all screens that stand before their first one of `ui`."""
-    found = []
-    for name, tree in modules(root):
+    earlier = []
+    for name, _, tree in modules(root):
         if name in ("app", "attention") or within(name, "pages"):
-            statements = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
-            of_ui = [any(within(imported, "ui") for imported in imports(one)) for one in statements]
-            found += [ast.unparse(one) for one in statements[: of_ui.index(True)]]
-    return found
+            statements = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+            of_ui = [any(within(imported, "ui") for imported in imports(node)) for node in statements]
+            earlier += [ast.unparse(node) for node in statements[: of_ui.index(True)]]
+    return earlier
 
 
 class TestImport:
-    @pytest.mark.parametrize(
-        "statement",
-        [
+    def test_loads_no_heavy_library(self):
+        statements = (
             "import attnviz",
             "import attnviz; dir(attnviz)",
             "import attnviz; attnviz.AttnvizError; attnviz.offers",
@@ -277,10 +303,12 @@ class TestImport:
             "import attnviz.maps.projection",
             "import attnviz.figures",
             "import attnviz; attnviz.figures",
-        ],
-    )
-    def test_loads_no_heavy_library(self, statement):
-        assert loaded_by(statement) == set()
+        )
+        assert_none(
+            f"{statement!r} loads {library}"
+            for statement in statements
+            for library in sorted(loaded_by(statement))
+        )
 
     def test_of_the_core_does_not_load_streamlit(self):
         assert loaded_by("import attnviz; attnviz.load_model; attnviz.verify") == {"torch", "transformers"}
@@ -303,9 +331,12 @@ class TestImport:
             == "False"
         )
 
-    @pytest.mark.parametrize("library", HEAVY)
-    def test_check_can_fail(self, library):
-        assert library in loaded_by(f"import attnviz, {library}")
+    def test_check_can_fail(self):
+        assert_none(
+            f"{library} is not noticed"
+            for library in HEAVY
+            if library not in loaded_by(f"import attnviz, {library}")
+        )
 
 
 def is_documented(thing: object) -> bool:
@@ -314,9 +345,9 @@ def is_documented(thing: object) -> bool:
     return bool(written) and not written.startswith(f"{getattr(thing, '__name__', '')}(")
 
 
-def public_parts(name: str) -> Iterator[tuple[str, object]]:
+def public_parts(package: ModuleType, name: str) -> Iterator[tuple[str, object]]:
     """A public name, and the methods and properties of a public class."""
-    thing = getattr(attnviz, name)
+    thing = getattr(package, name)
     yield name, thing
     if inspect.isclass(thing):
         for part, value in vars(thing).items():
@@ -324,36 +355,77 @@ def public_parts(name: str) -> Iterator[tuple[str, object]]:
                 yield f"{name}.{part}", value
 
 
-class TestPublicNames:
-    @pytest.mark.parametrize("name", attnviz.__all__)
-    def test_are_there_and_documented(self, name):
-        undocumented = [part for part, thing in public_parts(name) if not is_documented(thing)]
-        assert undocumented == []
+def file_of(thing: object) -> str:
+    """The file of a module, or of the module that defines a class or function."""
+    module = thing if inspect.ismodule(thing) else sys.modules[thing.__module__]
+    return Path(module.__file__).relative_to(ROOT).as_posix()
 
-    def test_are_listed(self):
-        assert set(attnviz.__all__) <= set(dir(attnviz))
-        assert len(set(attnviz.__all__)) == len(attnviz.__all__)
+
+def undocumented(package: ModuleType, names: Iterable[str]) -> Iterator[str]:
+    """ "file: what is missing" of every public name that is not there or has no docstring, and of its parts."""
+    for name in names:
+        try:
+            parts = list(public_parts(package, name))
+        except (ImportError, AttributeError) as error:
+            yield f"{package.__name__}: {name} is not there: {error}"
+            continue
+        file = file_of(parts[0][1])
+        yield from (f"{file}: {part} has no docstring" for part, thing in parts if not is_documented(thing))
+
+
+class TestPublicNames:
+    def test_are_there_and_documented(self):
+        assert_none(undocumented(attnviz, attnviz.__all__))
 
     def test_an_unknown_name_is_an_attribute_error(self):
         with pytest.raises(AttributeError, match="No attnviz attribute nothing"):
             attnviz.nothing  # noqa: B018
 
     def test_check_can_fail(self):
-        class Undocumented:
-            pass
+        package = ModuleType("package")
 
-        Undocumented.__doc__ = "Undocumented(*, ids: int)"
-        assert not is_documented(Undocumented)
-        assert not is_documented(lambda: None)
+        class Undocumented:
+            @property
+            def shape(self):
+                pass
+
+            def draw(self):
+                pass
+
+            def _private(self):
+                pass
+
+        Undocumented.__doc__ = "Undocumented(*, ids: int)"  # as dataclasses generate it
+        package.__dict__.update(Undocumented=Undocumented, compute=lambda: None, documented=undocumented)
+        names = ("Undocumented", "compute", "documented", "missing")
+        assert list(undocumented(package, names)) == [
+            "tests/unit/test_architecture.py: Undocumented has no docstring",
+            "tests/unit/test_architecture.py: Undocumented.shape has no docstring",
+            "tests/unit/test_architecture.py: Undocumented.draw has no docstring",
+            "tests/unit/test_architecture.py: compute has no docstring",
+            "package: missing is not there: module 'package' has no attribute 'missing'",
+        ]
 
 
 def error_classes() -> list[type[errors.AttnvizError]]:
     """All errors below AttnvizError, however deep."""
-    found, waiting = [], [errors.AttnvizError]
+    below, waiting = [], [errors.AttnvizError]
     while waiting:
-        waiting += (below := waiting.pop().__subclasses__())
-        found += below
-    return [one for one in found if one.__module__.startswith("attnviz")]
+        waiting += (direct := waiting.pop().__subclasses__())
+        below += direct
+    return [error for error in below if error.__module__.startswith("attnviz")]
+
+
+def wrong_errors(classes: Iterable[type[Exception]]) -> Iterator[str]:
+    """ "module: what is wrong" of errors without words of their own, or that are no public name."""
+    for error in classes:
+        of = f"{error.__module__}: {error.__name__}"
+        if not is_documented(error):
+            yield f"{of} has no docstring"
+        elif error.__doc__ == error.__base__.__doc__:
+            yield f"{of} has the docstring of {error.__base__.__name__}"
+        if error.__name__ not in attnviz.__all__ or getattr(attnviz, error.__name__) is not error:
+            yield f"{of} is no public name of attnviz"
 
 
 def drawn_tree(docstring: str) -> dict[str, str | None]:
@@ -365,37 +437,74 @@ def drawn_tree(docstring: str) -> dict[str, str | None]:
 class TestErrors:
     def test_the_tree_that_is_drawn_is_the_tree_that_is(self):
         builtin = {
-            one.__name__: next(
-                (base.__name__ for base in one.__bases__ if base.__module__ == "builtins"), None
+            error.__name__: next(
+                (base.__name__ for base in error.__bases__ if base.__module__ == "builtins"), None
             )
-            for one in error_classes()
+            for error in error_classes()
         }
         assert drawn_tree(errors.__doc__) == builtin
 
-    @pytest.mark.parametrize("error", error_classes(), ids=lambda error: error.__name__)
-    def test_each_is_documented_and_public(self, error):
-        assert is_documented(error)
-        assert error.__doc__ != error.__base__.__doc__
-        assert getattr(attnviz, error.__name__) is error
-        assert error.__name__ in attnviz.__all__
+    def test_each_is_documented_and_public(self):
+        assert_none(wrong_errors(error_classes()))
 
-    def test_check_can_fail(self):
+    def test_checks_can_fail(self):
         assert drawn_tree("├── OneError   (also ValueError)  words\n└── OtherError  words") == {
             "OneError": "ValueError",
             "OtherError": None,
         }
 
+        class SilentError(errors.ShapeError):
+            pass
 
-@pytest.mark.parametrize("file", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda file: file.stem)
-def test_what_the_benchmarks_import_of_ours_is_there(file):
-    """No test runs them."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        ours = isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
-            "attnviz",
-            "ui",
-            "tests",
-        )
-        for name in node.names if ours else ():
+        class CopiedError(errors.ShapeError):
+            __doc__ = errors.ShapeError.__doc__
+
+        SilentError.__module__ = CopiedError.__module__ = "other"  # error_classes() leaves them out
+        assert list(wrong_errors([SilentError, CopiedError, errors.ShapeError])) == [
+            "other: SilentError has no docstring",
+            "other: SilentError is no public name of attnviz",
+            "other: CopiedError has the docstring of ShapeError",
+            "other: CopiedError is no public name of attnviz",
+        ]
+
+
+def not_there(source: str) -> Iterator[str]:
+    """ "line: what is missing" of every name that a script imports of ours and would not get."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ImportFrom) or not node.module:
+            continue
+        if node.module.partition(".")[0] not in ("attnviz", "ui", "tests"):
+            continue
+        try:
             module = importlib.import_module(node.module)
-            found = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
-            assert found, f"{node.module} has no {name.name}"
+        except ImportError as error:
+            yield f"{node.lineno}: {error}"
+            continue
+        for alias in node.names:
+            if not hasattr(module, alias.name) and not importlib.util.find_spec(
+                f"{node.module}.{alias.name}"
+            ):
+                yield f"{node.lineno}: {node.module} has no {alias.name}"
+
+
+class TestBenchmarks:
+    """No test runs them."""
+
+    def test_what_they_import_of_ours_is_there(self):
+        assert_none(
+            f"{path.relative_to(ROOT)}:{finding}"
+            for path in sorted((ROOT / "benchmarks").glob("*.py"))
+            for finding in not_there(path.read_text(encoding="utf-8"))
+        )
+
+    def test_check_can_fail(self):
+        source = """
+from attnviz import load_model, nothing
+from attnviz.maths import attention
+from attnviz.no_such_part import name
+from numpy import nothing
+"""
+        assert list(not_there(source)) == [
+            "2: attnviz has no nothing",
+            "4: No module named 'attnviz.no_such_part'",
+        ]

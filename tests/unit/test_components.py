@@ -1,149 +1,254 @@
-"""What components are made of: nothing is asked again and again, kept fields are read in one place, nothing is there twice.
+"""What components are made of: no polling, Plotly's private fields read in one place, no copies.
 
 Each check is itself checked: on a wrong copy of what it guards it has to fail.
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 
-import pytest
+from tests.findings import assert_none
 
-COMPONENTS = Path(__file__).parents[2] / "ui" / "components"
-SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(COMPONENTS.glob("*/*.js"))}
-STYLES = {path.name: path.read_text(encoding="utf-8") for path in sorted(COMPONENTS.glob("*/*.css"))}
+ROOT = Path(__file__).parents[2]
+COMPONENTS = ROOT / "ui" / "components"
+FILES = {path.name: path for ending in ("js", "css") for path in sorted(COMPONENTS.glob(f"*/*.{ending}"))}
+SCRIPTS = {name: path.read_text(encoding="utf-8") for name, path in FILES.items() if path.suffix == ".js"}
+STYLES = {name: path.read_text(encoding="utf-8") for name, path in FILES.items() if path.suffix == ".css"}
 INSIDES = "chart_insides.js"
 """The one script that reads what Plotly keeps to itself."""
-RUN = 6
-"""Lines that no two components share."""
-
-# Plotly and React begin names of what is not for others with a line below; l2p has none, and is documented nowhere.
-PRIVATE = re.compile(r"(?<![\w.-])_\w+|(?<=\.)_\w+|\bl2p\b")
-POLLING = re.compile(r"\bsetInterval\b")
-WATCHER = re.compile(r"new (?:Mutation|Resize|Intersection)Observer\(")
-
-
-def own_calls(script: str) -> list[str]:
-    """Functions that ask for a later call of themselves."""
-    found = []
-    bodies = re.split(r"^\s*(?:const|let|function) (\w+)", script, flags=re.MULTILINE)
-    for name, body in zip(bodies[1::2], bodies[2::2], strict=True):
-        if re.search(rf"(?:requestAnimationFrame|setTimeout)\(\s*{name}\b", body):
-            found.append(name)
-    return found
-
-
-def runs(text: str) -> set[tuple[str, ...]]:
-    """Every so many lines in a row, as they read without blank ones and without their place on the line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return {tuple(lines[at : at + RUN]) for at in range(len(lines) - RUN + 1)}
-
-
-def joined(name: str) -> str:
-    """Script and style of a component, without what it shares."""
-    return SCRIPTS[f"{name}.js"] + STYLES[f"{name}.css"]
-
-
+N_LINE = 6
+"""Lines in a row that no two components share."""
 NAMES = [path.parent.name for path in sorted(COMPONENTS.glob("*/__init__.py"))]
+
+# Plotly and React begin private names with an underscore; l2p has none, and is documented nowhere.
+PRIVATE = re.compile(r"(?<![\w.-])_\w+|(?<=\.)_\w+|\bl2p\b")
+INTERVAL = re.compile(r"\bsetInterval\b")
+OBSERVER = re.compile(r"new (?:Mutation|Resize|Intersection)Observer\(")
+FUNCTION = re.compile(r"^function (\w+)", re.MULTILINE)
+
+
+def line_at(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def repeated(script: str) -> Iterator[str]:
+    """Timers that repeat, and functions that ask for a later call of themselves."""
+    for interval in INTERVAL.finditer(script):
+        yield f"{line_at(script, interval.start())}: setInterval polls"
+    declared = re.compile(r"^[^\S\n]*(?:const|let|function) (\w+)", re.MULTILINE)
+    for name in declared.finditer(script):
+        following = declared.search(script, name.end())
+        body = script[name.end() : following.start() if following else None]
+        if re.search(rf"(?:requestAnimationFrame|setTimeout)\(\s*{name[1]}\b", body):
+            yield f"{line_at(script, name.start(1))}: {name[1]} asks for a later call of itself"
+
+
+def endless_observers(script: str) -> Iterator[str]:
+    """Observers, if there are more of them than calls that end one."""
+    observers = list(OBSERVER.finditer(script))
+    n_end = script.count(".disconnect()")
+    for observer in observers[n_end:]:
+        yield f"{line_at(script, observer.start())}: of {len(observers)} observers only {n_end} are disconnected"
+
+
+def private_fields(script: str) -> Iterator[str]:
+    """Fields that a library keeps to itself."""
+    for field in PRIVATE.finditer(script):
+        yield f"{line_at(script, field.start())}: {field[0]} is private; read it in {INSIDES}"
+
+
+def not_called(script: str, others: str) -> Iterator[str]:
+    """Functions of a script that no other script calls."""
+    for function in FUNCTION.finditer(script):
+        if f"{function[1]}(" not in others:
+            yield f"{line_at(script, function.start())}: nothing calls {function[1]}"
+
+
+def findings(check: Callable[[str], Iterator[str]], scripts: Mapping[str, str]) -> list[str]:
+    """ "file:line: what is wrong" of all scripts."""
+    return [
+        f"{FILES[name].relative_to(ROOT)}:{finding}"
+        for name, script in scripts.items()
+        for finding in check(script)
+    ]
+
+
+def is_shared(name: str) -> bool:
+    return FILES[name].parent.name == "shared"
+
+
+def rests_on(script: str, shared: Mapping[str, str]) -> set[str]:
+    """Names of the shared scripts whose functions a script calls, and of those that these rest on."""
+    direct = {
+        name
+        for name, source in shared.items()
+        if source != script
+        and any(re.search(rf"(?<![\w.]){function}\(", script) for function in FUNCTION.findall(source))
+    }
+    return direct.union(*(rests_on(shared[name], shared) for name in direct))
+
+
+def wrong_dependencies(name: str, package: str, script: str, shared: Mapping[str, str]) -> Iterator[str]:
+    """Where Python, the first lines of the script and its calls differ in what a component rests on."""
+    command = re.search(r"register\(([^)]*)\)", package)
+    if command is None:
+        yield "registers nothing"
+        return
+    registered = re.findall(r'"(\w+)"', command[1])
+    comment = re.search(r"Rests on ([^.]*)\.", script)
+    named = re.findall(r"(?!and)\b\w+", comment[1]) if comment else []
+    called = rests_on(script, shared)
+    if registered != [name, *named]:
+        yield f"registers {registered}; the comment of its script names {named}"
+    if set(registered) != {name} | called:
+        yield f"registers {registered}; its script calls functions of {sorted(called)}"
+
+
+def copies(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Lines in a row that two components share, by component, file and text: one finding for two files.
+
+    Lines are compared without blank ones and without their indentation.
+    """
+    places: dict[tuple[str, ...], list[tuple[str, str, int]]] = defaultdict(list)
+    for component, texts in sources.items():
+        for file, text in texts.items():
+            lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+            for start in range(len(lines) - N_LINE + 1):
+                run = tuple(line for _, line in lines[start : start + N_LINE])
+                places[run].append((component, file, lines[start][0]))
+    shared: dict[tuple[str, str], str] = {}
+    for run, found_at in places.items():
+        for (first, file, line), (second, other_file, other_line) in combinations(found_at, 2):
+            if first != second:
+                shared.setdefault(
+                    (file, other_file),
+                    f"{file}:{line} and {other_file}:{other_line} share {N_LINE} lines from {run[0]!r}",
+                )
+    return list(shared.values())
 
 
 def test_every_component_is_looked_at():
     assert {"head_grid", "map_grid", "point_clicks", "token_flow"} <= set(NAMES)
     assert {f"{name}.js" for name in NAMES} < SCRIPTS.keys()
+    assert len(SCRIPTS) + len(STYLES) == len(list(COMPONENTS.glob("*/*.js"))) + len(
+        list(COMPONENTS.glob("*/*.css"))
+    )  # no name comes twice
 
 
-def rests_on(script: str) -> set[str]:
-    """Shared files whose functions a script calls, and those that these rest on."""
-    own = {
-        path.stem
-        for path in (COMPONENTS / "shared").glob("*.js")
-        if any(
-            re.search(rf"(?<![\w.]){one}\(", script)
-            for one in re.findall(r"^function (\w+)", SCRIPTS[path.name], flags=re.MULTILINE)
-        )
-        and SCRIPTS[path.name] != script
-    }
-    return own.union(*(rests_on(SCRIPTS[f"{one}.js"]) for one in own))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_component_names_what_it_rests_on(name):
+def test_a_component_names_what_it_rests_on():
     """In Python, and in the first lines of its script for those who read that."""
-    command = re.search(
-        r"register\(([^)]*)\)", (COMPONENTS / name / "__init__.py").read_text(encoding="utf-8")
+    shared = {name.removesuffix(".js"): script for name, script in SCRIPTS.items() if is_shared(name)}
+    packages = {name: COMPONENTS / name / "__init__.py" for name in NAMES}
+    assert_none(
+        f"{package.relative_to(ROOT)}: {finding}"
+        for name, package in packages.items()
+        for finding in wrong_dependencies(
+            name, package.read_text(encoding="utf-8"), SCRIPTS[f"{name}.js"], shared
+        )
     )
-    said = re.search(r"Rests on ([^.]*)\.", SCRIPTS[f"{name}.js"])
-    assert command
-    assert re.findall(r'"(\w+)"', command[1]) == [
-        name,
-        *(re.findall(r"(?!and)\b\w+", said[1]) if said else []),
-    ]
-    assert set(re.findall(r'"(\w+)"', command[1])) == {name} | rests_on(SCRIPTS[f"{name}.js"])
 
 
-class TestPolling:
-    @pytest.mark.parametrize("name", SCRIPTS)
-    def test_is_not_there(self, name):
-        assert not POLLING.search(SCRIPTS[name])
-        assert own_calls(SCRIPTS[name]) == []
+def test_no_component_polls():
+    assert_none(findings(repeated, SCRIPTS))
 
-    @pytest.mark.parametrize("name", SCRIPTS)
-    def test_has_watchers_in_its_place_which_end(self, name):
-        assert len(WATCHER.findall(SCRIPTS[name])) <= SCRIPTS[name].count(".disconnect()")
 
-    @pytest.mark.parametrize(
-        "script",
-        [
+def test_observers_end():
+    assert_none(findings(endless_observers, SCRIPTS))
+
+
+def test_private_fields_are_read_in_one_place_only():
+    assert_none(findings(private_fields, {name: SCRIPTS[name] for name in SCRIPTS if name != INSIDES}))
+
+
+def test_private_fields_are_all_needed():
+    """A field that nothing needs any more goes, and so does a function that no script calls."""
+    others = "".join(script for name, script in SCRIPTS.items() if name != INSIDES)
+    assert_none(findings(lambda script: not_called(script, others), {INSIDES: SCRIPTS[INSIDES]}))
+    assert FUNCTION.search(SCRIPTS[INSIDES])
+
+
+def test_no_component_is_a_copy():
+    """Neither of another one nor of what they share."""
+    sources: dict[str, dict[str, str]] = defaultdict(dict)
+    for path in FILES.values():
+        sources[path.parent.name][path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
+    assert_none(copies(sources))
+
+
+def test_checks_can_fail():
+    """Check, script, and the finding that it has to give; None where the script is right."""
+    cases: list[tuple[Callable[[str], Iterator[str]], str, str | None]] = [
+        (repeated, "setInterval(draw, 50);", "1: setInterval polls"),
+        (repeated, "\n\nwindow.setInterval(draw)", "3: setInterval polls"),
+        (
+            repeated,
             "const look = () => {\n  requestAnimationFrame(look);\n};\n",
-            "function look() {\n  setTimeout(look, 50);\n}\n",
+            "1: look asks for a later call of itself",
+        ),
+        (
+            repeated,
+            "let a = 1;\nfunction look() {\n  setTimeout(look, 50);\n}\n",
+            "2: look asks for a later call of itself",
+        ),
+        (repeated, "function look() {\n  setTimeout(other, 50);\n}\n", None),
+        (repeated, "const look = () => {\n  requestAnimationFrame(other);\n};\n", None),
+        (
+            endless_observers,
+            "new ResizeObserver(a);\nnew MutationObserver(b);\nc.disconnect()",
+            "2: of 2 observers only 1 are disconnected",
+        ),
+        (endless_observers, "new IntersectionObserver(a)", "1: of 1 observers only 0 are disconnected"),
+        (endless_observers, "new ResizeObserver(a);\nc.disconnect()", None),
+        *[
+            (private_fields, script, f"1: {field} is private; read it in {INSIDES}")
+            for script, field in [
+                ("chart._fullLayout.xaxis", "_fullLayout"),
+                ("chart?._fullData", "_fullData"),
+                ("const { _fullLayout } = chart;", "_fullLayout"),
+                ("label.parentNode.__data__", "__data__"),
+                ("xaxis.l2p(1)", "l2p"),
+            ]
         ],
+        *[(private_fields, script, None) for script in ("(_, at) => at", '".head_grid"', "60_000")],
+        (
+            lambda script: not_called(script, "used();"),
+            "function used() {}\nfunction unused() {}",
+            "2: nothing calls unused",
+        ),
+    ]
+    assert_none(
+        f"{script!r}: {list(check(script))} instead of {expected!r}"
+        for check, script, expected in cases
+        if list(check(script)) != ([] if expected is None else [expected])
     )
-    def test_would_be_found(self, script):
-        assert own_calls(script) == ["look"]
-        assert own_calls(script.replace("(look", "(other")) == []
 
 
-class TestKeptFields:
-    @pytest.mark.parametrize("name", [name for name in SCRIPTS if name != INSIDES])
-    def test_are_read_in_one_place_only(self, name):
-        assert PRIVATE.findall(SCRIPTS[name]) == []
-
-    def test_are_all_needed_there(self):
-        """A field that nothing needs any more goes; a function that nobody calls does, too."""
-        functions = re.findall(r"^function (\w+)", SCRIPTS[INSIDES], flags=re.MULTILINE)
-        others = "".join(script for name, script in SCRIPTS.items() if name != INSIDES)
-        assert functions and all(f"{one}(" in others for one in functions)
-
-    @pytest.mark.parametrize(
-        "script",
-        [
-            "chart._fullLayout.xaxis",
-            "chart?._fullData",
-            "const { _fullLayout } = chart;",
-            "label.parentNode.__data__",
-            "xaxis.l2p(1)",
-        ],
+def test_check_of_dependencies_can_fail():
+    shared = {"svg": "function draw() {\n  text();\n}", "html": "function text() {}", "grid": ""}
+    right = ("grids", 'register("grids", "svg", "html")', "// Rests on svg and html.\ndraw();", shared)
+    wrong = {
+        "nothing is registered": (right[0], "", *right[2:]),
+        "the comment names less": (*right[:2], "// Rests on svg.\ndraw();", shared),
+        "what is called indirectly is missing": (
+            right[0],
+            'register("grids", "svg")',
+            "// Rests on svg.\ndraw();",
+            shared,
+        ),
+        "nothing of it is called": (*right[:2], "// Rests on svg and html.\nother.draw();", shared),
+        "another name": ("another", *right[1:]),
+    }
+    assert list(wrong_dependencies(*right)) == []
+    assert_none(
+        f"not noticed: {case}" for case, given in wrong.items() if not list(wrong_dependencies(*given))
     )
-    def test_would_be_found(self, script):
-        assert PRIVATE.search(script)
-
-    @pytest.mark.parametrize("script", ["(_, at) => at", 'querySelector(".head_grid")', "60_000"])
-    def test_are_not_mixed_up_with_others(self, script):
-        assert not PRIVATE.search(script)
 
 
-class TestCopies:
-    @pytest.mark.parametrize(("one", "other"), list(combinations(NAMES, 2)))
-    def test_are_not_there(self, one, other):
-        assert runs(joined(one)) & runs(joined(other)) == set()
-
-    @pytest.mark.parametrize("ending", ["js", "css"])
-    @pytest.mark.parametrize("name", ["head_grid", "map_grid"])
-    def test_of_the_shared_grid_are_not_there(self, name, ending):
-        shared = (COMPONENTS / "shared" / f"grid.{ending}").read_text(encoding="utf-8")
-        assert runs(joined(name)) & runs(shared) == set()
-
-    def test_would_be_found(self):
-        copy = "\n".join(f"  line {number};\n" for number in range(RUN))
-        assert runs(f"a\n{copy}\nb") & runs(f"c\n{copy}\nd")
-        assert not runs(f"a\n{copy}\nb") & runs(copy.replace("line 2", "line 7"))
+def test_check_of_copies_can_fail():
+    lines = "\n".join(f"  line {number};\n" for number in range(N_LINE))
+    first, second = {"a.js": f"a\n{lines}\nb"}, {"b.css": f"c\n\n{lines}\nd"}
+    assert copies({"a": first, "b": second}) == [f"a.js:2 and b.css:3 share {N_LINE} lines from 'line 0;'"]
+    assert copies({"a": first | second}) == []
+    assert copies({"a": first, "b": {"b.js": lines.replace("line 2", "line 7")}}) == []

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.findings import assert_none
+
 ROOT = Path(__file__).parents[2]
 FROM = {
     "app": "requirements.txt",
@@ -48,18 +50,32 @@ def read(file: str) -> dict[str, list[str]]:
     return locked((ROOT / "locked" / file).read_text())
 
 
-@pytest.mark.parametrize("file", FROM)
-def test_the_lock_has_what_is_asked_for(file):
-    wanted = {f"{name}=={version}" for name, version in asked(FROM[file]).items() if name != "torch"}
-    assert wanted and wanted - set(read(f"{file}.txt")) == set()
+def not_safe(text: str) -> list[str]:
+    """Packages of a lock without a hash, and lines that say where to get them from."""
+    return [f"{package} has no hash" for package, hashes in locked(text).items() if not hashes] + [
+        f"{line!r} names an index"
+        for line in text.splitlines()
+        if "://" in line or "index" in line.replace("PyTorch's index", "")
+    ]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "locked").glob("*.txt")), ids=lambda path: path.name)
-def test_every_package_has_hashes_and_no_index_is_named(path):
-    text = path.read_text()
-    packages = locked(text)
-    assert packages and min(len(hashes) for hashes in packages.values()) >= 1
-    assert "://" not in text and "index" not in text.replace("PyTorch's index", "")
+def test_the_lock_has_what_is_asked_for():
+    wanted = {
+        file: {f"{name}=={version}" for name, version in asked(requirements).items() if name != "torch"}
+        for file, requirements in FROM.items()
+    }
+    assert all(wanted.values())
+    assert_none(
+        f"locked/{file}.txt has no {package}"
+        for file, packages in wanted.items()
+        for package in sorted(packages - set(read(f"{file}.txt")))
+    )
+
+
+def test_every_package_has_hashes_and_no_index_is_named():
+    texts = {path.name: path.read_text() for path in sorted((ROOT / "locked").glob("*.txt"))}
+    assert texts and all(locked(text) for text in texts.values())
+    assert_none(f"locked/{name}: {finding}" for name, text in texts.items() for finding in not_safe(text))
 
 
 def test_torch_is_the_same_version_in_both_builds_and_no_other_lock_has_it():
@@ -91,3 +107,10 @@ def test_checks_can_fail():
         locked("a==1 \\\n    --hash=sha256:0\n")
     with pytest.raises(AssertionError):
         locked("https://example.org/a.whl\n")
+    hashed = "a==1 \\\n    --hash=sha256:" + "0" * 64 + "\n"
+    assert not_safe(hashed + "# with PyTorch's index\n") == []
+    assert not_safe(hashed + "b==2\n# an index\n# http://example.org\n") == [
+        "b==2 has no hash",
+        "'# an index' names an index",
+        "'# http://example.org' names an index",
+    ]
