@@ -140,6 +140,7 @@ def only_nine(tmp_path, monkeypatch):
     held.let_go()
 
 
+@pytest.mark.nightly
 def test_cancel_keeps_what_is_made(only_nine):
     only_nine()
     at = open_page(PAGE, method="tsne", text="a new text whose maps are not there yet", seed=3)
@@ -155,6 +156,7 @@ def test_cancel_keeps_what_is_made(only_nine):
     assert n_map(at) == 9
 
 
+@pytest.mark.nightly
 def test_the_maps_before_stay_in_grey_until_the_next_are_there(only_nine):
     at = open_maps(seed=5)
     before = {one: points(at, *one).tolist() for one in cells(at)}

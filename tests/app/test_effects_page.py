@@ -53,6 +53,7 @@ def labels(at):
     return np.array([[cell["label"] for cell in row] for row in component(at, "effects_grid")["cells"]])
 
 
+@pytest.mark.nightly
 def test_every_head_and_its_effect(effects, similarity):
     at = until_drawn(open_page(PAGE))
     assert_no_exception(at)
@@ -99,6 +100,7 @@ def test_heads_off_together(similarity):
         assert len(numbers(line["x"])) == 73 and numbers(line["y"])[-1] == pytest.approx(every, abs=TOLERANCE)
 
 
+@pytest.mark.nightly
 def test_the_mean_in_place_of_zeros(embedded):
     """Against the mean that numpy takes over all tokens of all bundled sentences."""
     from attnviz.maps.collection import bundled
@@ -118,6 +120,7 @@ def test_the_mean_in_place_of_zeros(embedded):
     assert numbers(both["y"])[14] == pytest.approx(effect, abs=1e-5)
 
 
+@pytest.mark.nightly
 def test_the_state_of_the_selected_token():
     at = until_drawn(open_page(PAGE, outcome="state:7"))
     assert_no_exception(at)

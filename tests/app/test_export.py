@@ -177,6 +177,7 @@ class TestPopover:
         assert_no_exception(open_page())
         assert made == []
 
+    @pytest.mark.nightly
     def test_a_text_too_long_for_a_link_has_none(self):
         at = type_text(open_page(), "é " * 12_000)
         at.button(key="cut").click().run()

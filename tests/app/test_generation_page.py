@@ -72,6 +72,7 @@ def test_the_tokens_and_the_attention_of_transformers(offered, generated):
     assert "6 tokens, the most likely token of each step" in unescaped(captions(at))
 
 
+@pytest.mark.nightly
 def test_the_text_and_what_was_written_become_the_sentence(offered):
     at = drawn()
     next(one for one in at.button if one.label == "Use as the sentence").click().run()
@@ -79,6 +80,7 @@ def test_the_text_and_what_was_written_become_the_sentence(offered):
     assert at.text_area[0].value.startswith(TEXT) and len(at.text_area[0].value) > len(TEXT)
 
 
+@pytest.mark.nightly
 def test_another_seed_draws_other_tokens(offered):
     one, other = (drawn(write_temperature=2, seed=seed) for seed in (1, 2))
     words = [[token["label"] for token in component(at, "token_strip")["tokens"]] for at in (one, other)]
@@ -86,6 +88,7 @@ def test_another_seed_draws_other_tokens(offered):
     assert "drawn at temperature 2 with seed 1" in unescaped(captions(one))
 
 
+@pytest.mark.nightly
 def test_more_than_the_model_reads_is_explained(offered):
     at = until_drawn(open_page(PAGE, model="writer", text="cat " * 7, write_tokens=50))
     assert_no_exception(at)

@@ -45,6 +45,7 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
         assert said in here(at)
 
 
+@pytest.mark.nightly
 def test_every_term_is_linked_from_a_page_and_every_link_has_a_term():
     linked = set()
     for page in [

@@ -222,6 +222,7 @@ def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, repla
     )
 
 
+@pytest.mark.nightly
 def test_of_a_state_one_method_fewer():
     at = until_drawn(open_page(PAGE, outcome="state:7"))
     assert_no_exception(at)

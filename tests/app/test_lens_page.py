@@ -20,6 +20,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
+from tests.tiers import first_gates
 
 PAGE = "pages/lens.py"
 
@@ -58,7 +59,7 @@ def test_what_the_heads_add_sums_to_the_length(states):
     )
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
+@pytest.mark.parametrize("name", first_gates("bert", "gpt2"))
 def test_with_a_head_the_answers_of_transformers(name, tmp_path, offer_to_workers):
     folder = tiny.save_with_head(name, tmp_path / name)
     offer_to_workers(folder)

@@ -93,6 +93,7 @@ def test_words_do_not_take_a_token_for_markup(offered, page):
     assert_words_are_literal(at, None if page in WITHOUT_TOKENS else ALL_IN_ONE)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("page", ["pages/effects.py", "pages/lens.py"])
 def test_words_of_experiments_do_not_take_a_token_for_markup(folder, offer_to_workers, page):
     offer_to_workers(folder)

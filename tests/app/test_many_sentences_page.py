@@ -208,6 +208,7 @@ def test_every_control_says_what_it_does():
     assert [one.proto.label for kind in kinds for one in at.get(kind) if not one.proto.help] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("family", "kind"), [("llama", "decoder"), ("t5", "encoder")])
 def test_other_families(family, kind, checkpoint, offer_to_workers):
     folder = checkpoint(family)
@@ -217,6 +218,7 @@ def test_other_families(family, kind, checkpoint, offer_to_workers):
     assert "2 sentences" in said_first(at)
 
 
+@pytest.mark.nightly
 def test_cross_attention_is_refused(checkpoint, offer_to_workers):
     folder = checkpoint("t5")
     offer_to_workers(folder)
@@ -225,6 +227,7 @@ def test_cross_attention_is_refused(checkpoint, offer_to_workers):
     assert "Try again" not in [one.label for one in at.button]  # which would not help
 
 
+@pytest.mark.nightly
 def test_a_map_that_cannot_be_made_is_refused_in_one_sentence(tmp_path, monkeypatch):
     refused = SelectionError("Something was asked for that is not there.")
     failing = Failing("attnviz.maps.joint_map:joint_map", tmp_path / "never", refused)

@@ -7,7 +7,6 @@ import pytest
 
 from tests.app.screen import errors, open_bundle, open_page, unescaped
 from tests.odd_bundles import long, odd
-from tests.tiers import first_gates
 from ui.page.navigation import PAGES
 
 KINDS = (
@@ -27,7 +26,8 @@ def bundles():
     return {name: made[name] for name in KINDS}
 
 
-@pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", [page.file for page in PAGES])
 def test_every_page_shows_an_odd_bundle(page, bundles):
     assert odd_on_a_page(page, bundles) == {}
 

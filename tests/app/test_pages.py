@@ -116,6 +116,7 @@ def test_a_text_is_refused_above_what_the_app_shows_whatever_the_model_reads(mon
     assert any("at most 9 can be read" in one for one in errors(at))
 
 
+@pytest.mark.nightly
 def test_a_text_too_long_for_a_link_is_left_out_of_it_and_said_so():
     at = open_page()
     type_text(at, "門" * 9000)

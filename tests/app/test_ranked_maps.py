@@ -46,6 +46,7 @@ def test_are_ranked_with_their_figures(door_trace):
     assert row["Trust"] == pytest.approx(map_.trustworthiness)
 
 
+@pytest.mark.nightly
 def test_can_be_taken_along_in_full(monkeypatch):
     made, real = {}, ranked_maps.st.download_button
 
@@ -68,6 +69,7 @@ def test_a_map_that_is_the_same_as_another_is_marked_there():
     assert at.session_state["ranked_maps"]["selection"]["rows"] == np.flatnonzero(is_shown).tolist()
 
 
+@pytest.mark.nightly
 def test_another_head_is_asked_for_anew():
     at = open_page(PAGE, **DOOR, seed=78)
     ranked(at)
@@ -76,6 +78,7 @@ def test_another_head_is_asked_for_anew():
     assert any(one.key == "compare_maps" for one in at.button)
 
 
+@pytest.mark.nightly
 def test_can_be_stopped_and_go_on(tmp_path, monkeypatch):
     held = Held("attnviz.maps.ranking:rate", tmp_path, n_free=3)
     monkeypatch.setattr(ranked_maps, "rate", held)
