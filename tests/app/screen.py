@@ -96,7 +96,9 @@ class Facts(NamedTuple):
 
 _QUOTED = re.compile("“(.*?)”")
 _HEAD = re.compile(r"\b(?:[Ll]ayer (\d+), head (\d+)|L(\d+) H(\d+))\b")
-_NUMBER = re.compile(r"(?<![\w.:])[-−+]?\d+(?:,\d{3})*(?:\.\d+)?(?:\s×\s10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?(?!\w|\.\d)")
+_NUMBER = re.compile(
+    r"(?<![\w.:])[-−+]?(?:(?:\d+(?:\.\d+)?\s×\s)?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|\d+(?:,\d{3})*(?:\.\d+)?%?)(?!\w|\.\d)"
+)
 
 
 def facts(text: str) -> Facts:
