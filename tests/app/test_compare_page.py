@@ -26,7 +26,7 @@ from ui.page.view import SPECIAL_HIDDEN
 from ui.sections.compare.words import SPLITS_DIFFER
 
 PAGE = "pages/compare.py"
-WINDOW = "I was watching the window when it opened."
+WINDOW = DOOR.replace("door", "window")
 LONGER = "I was watching the big old window when suddenly it opened."
 
 

@@ -20,7 +20,7 @@ from tests.app.screen import (
 )
 
 PAGE = "pages/effects.py"
-OTHER = "I was watching the window when it opened."
+OTHER = DOOR.replace("door", "window")
 TOLERANCE = (
     2e-6  # float32; a cosine of means over 11 tokens, rows of a batch summed in another order than one alone
 )
