@@ -67,7 +67,7 @@ def test_a_causal_mask_is_not_taken_for_what_heads_do(name, checkpoint, monkeypa
     assert_no_exception(at)
     words = " ".join(said(at))
     assert "#causal-mask " in words
-    assert "symmetric either" not in words and "nan" not in words
+    assert "#softmax " not in words and "nan" not in words
     assert "without a mask" not in words
     hidden = f"{100 * 55 / 121:.1f}%"
     assert [line for line in said(at) if line.startswith("**Not") and facts(line).numbers[0] == hidden]

@@ -31,8 +31,9 @@ def page():
     return open_page(PAGE)
 
 
-def heads_listed(at) -> list[tuple[str, str]]:
-    return [(row["text"], row["amount"]) for row in component(at, "best_heads")["rows"]]
+def heads_listed(at) -> list[tuple[tuple[int, int], str]]:
+    """Layer and head of each row, and its number."""
+    return [(facts(row["text"]).heads[0], row["amount"]) for row in component(at, "best_heads")["rows"]]
 
 
 def pairs_listed(at) -> list[tuple[str, str]]:
@@ -59,11 +60,9 @@ class TestThePair:
         assert facts(finding(page)) == Facts(("it", "door"), ((3, 1),), ("47.5%", "72"))
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
         order = np.argsort(-weights, axis=None)[:24]
-        expected = [
-            (f"Layer {one // 12}, head {one % 12}", number_text(float(weights.flat[one]))) for one in order
-        ]
+        expected = [(divmod(int(one), 12), number_text(float(weights.flat[one]))) for one in order]
         assert heads_listed(page) == expected
-        assert marked(page, "best_heads") == ["Layer 3, head 1"]
+        assert [facts(text).heads for text in marked(page, "best_heads")] == [((3, 1),)]
         rows = component(page, "best_heads")["rows"]
         assert rows[1]["length"] == pytest.approx(weights.flat[order[1]] / weights.max(), rel=1e-5)
         assert facts(captions(page)).has("24", "72")
@@ -136,11 +135,11 @@ class TestThePair:
         at = open_page(PAGE, show="norms", query=7, key=5)
         norms = np.stack([door_trace.layer_weights(layer, measure="norms")[:, 7, 5] for layer in range(6)])
         layer, head = divmod(int(norms.argmax()), 12)
-        assert heads_listed(at)[0] == (f"Layer {layer}, head {head}", number_text(float(norms.max())))
+        assert heads_listed(at)[0] == ((layer, head), number_text(float(norms.max())))
 
     def test_rollout_has_no_heads_and_that_is_said(self):
         at = open_page(PAGE, show="rollout", query=7, key=5)
-        assert heads_listed(at)[0] == ("Layer 3, head 1", "0.475")
+        assert heads_listed(at)[0] == ((3, 1), "0.475")
         assert "Rollout" in captions(at)
 
 
@@ -204,6 +203,6 @@ class TestOtherModels:
         queries, keys = trace.query_tokens("cross").labels, trace.key_tokens("cross").labels
         assert facts(finding(at)).quoted == (queries[1], keys[2])
         layer, head = divmod(int(weights.argmax()), 2)
-        assert heads_listed(at)[0][0] == f"Layer {layer}, head {head}"
+        assert heads_listed(at)[0][0] == (layer, head)
         assert len(heads_listed(at)) == 8  # all there are
         assert not [one for one in at.checkbox if one.key == "field_pairs_itself"]

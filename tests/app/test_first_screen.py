@@ -1,5 +1,6 @@
 """The first screen: its numbers are the model's, and every control changes what it says it changes."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -242,7 +243,8 @@ def test_settings_of_the_map_are_in_its_note_and_in_the_link(first_screen, name,
 
 def test_the_readout_line_holds_the_picked_cell(first_screen):
     data = component(first_screen, "heatmap_events")
-    assert data["picked"] == "query it·7 → key door·5: weight 0.475, score 4.13"
+    assert re.findall(r"\S+·\d+", data["picked"]) == ["it·7", "door·5"]
+    assert facts(data["picked"]).numbers == ("0.475", "4.13")  # weight and score
     weights, scores = matrix(first_screen), numbers(figure(first_screen, "matrix")["data"][0]["customdata"])
     np.testing.assert_allclose(np.log(weights) + np.array(data["normalisers"])[:, None], scores, atol=1e-4)
 
