@@ -3,13 +3,18 @@
 from streamlit.testing.v1 import AppTest
 
 from tests.app.screen import unescaped
-
-RECORDED = "Recorded when the bundle was made"
+from ui.page.verdict import RECORDED as RECORDED
 
 
 def captions(at: AppTest) -> list[str]:
     """Each of the small texts."""
     return [unescaped(one.value) for one in at.caption]
+
+
+def banner(at: AppTest) -> str:
+    """What the line with the icon of a bundle says; nothing where the page shows no bundle."""
+    icon = ":material/folder_zip:"
+    return "".join(line.removeprefix(icon) for line in captions(at) if line.startswith(icon))
 
 
 def verdict(at: AppTest) -> str:

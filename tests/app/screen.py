@@ -6,7 +6,7 @@ import time
 from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -76,6 +76,41 @@ def finding(at: AppTest) -> str:
 def headline(at: AppTest) -> str:
     """What the page found, which is the first bold line of it, as Markdown."""
     return next(one.value for one in at.main.markdown if one.value.startswith("**"))
+
+
+class Facts(NamedTuple):
+    """What a sentence says, whatever its words; each kind in the order of the sentence."""
+
+    quoted: tuple[str, ...] = ()
+    """Tokens and texts in quotation marks."""
+    heads: tuple[tuple[int, int], ...] = ()
+    """Layer and head."""
+    numbers: tuple[str, ...] = ()
+    """All other numbers as they are written, with their sign, power of ten and percent sign."""
+
+    def has(self, *numbers: str) -> bool:
+        """Whether these numbers follow each other, for texts of several sentences."""
+        n = len(numbers)
+        return any(self.numbers[at : at + n] == numbers for at in range(len(self.numbers) - n + 1))
+
+
+_QUOTED = re.compile("“(.*?)”")
+_HEAD = re.compile(r"\b(?:[Ll]ayer (\d+), head (\d+)|L(\d+) H(\d+))\b")
+_NUMBER = re.compile(
+    r"(?<![\w.:·])[-−+]?(?:(?:\d+(?:\.\d+)?\s×\s)?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|\d+(?:,\d{3})*(?:\.\d+)?%?)(?!\w|\.\d)"
+)
+
+
+def facts(text: str) -> Facts:
+    """The tokens, heads and numbers that a sentence names: they stay the same when it is reworded."""
+    text = unescaped(text)
+    without_quoted = _QUOTED.sub(" ", text)
+    heads = [[int(part) for part in match.groups() if part] for match in _HEAD.finditer(without_quoted)]
+    return Facts(
+        quoted=tuple(_QUOTED.findall(text)),
+        heads=tuple((layer, head) for layer, head in heads),
+        numbers=tuple(_NUMBER.findall(_HEAD.sub(" ", without_quoted))),
+    )
 
 
 def errors(at: AppTest) -> list[str]:

@@ -8,11 +8,14 @@ import pytest
 from PIL import Image
 from scipy.spatial.distance import jensenshannon
 
+from attnviz.heads import STATISTICS
 from tests.app.screen import (
+    Facts,
     assert_no_exception,
     captions,
     component,
     errors,
+    facts,
     figure,
     headline,
     numbers,
@@ -20,6 +23,8 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
+from ui.page.view import SPECIAL_HIDDEN
+from ui.words.findings import ATTENDS
 
 PAGE = "pages/all_heads.py"
 
@@ -50,19 +55,15 @@ def cells(at, name):
     return np.array([[cell.get(name) for cell in row] for row in component(at, "head_grid")["cells"]])
 
 
-def title(at):
-    return unescaped(headline(at)).strip("*")
-
-
 def test_each_picture_is_its_head_s_matrix(weights):
     at = open_page(PAGE)
     assert_no_exception(at)
     largest = weights.max(axis=(2, 3), keepdims=True)
     np.testing.assert_allclose(tones(at), 255 * weights / largest, atol=0.501)
     texts = cells(at, "text")
-    assert texts[3, 1].startswith("Layer 3, head 1: largest weight 0.995")
+    assert facts(texts[3, 1]).heads == ((3, 1),)
+    assert facts(texts[3, 1]).numbers[0] == "0.995"  # its largest weight
     assert component(at, "head_grid")["picked"] == [3, 1]
-    assert "Each picture goes from 0 to its own largest." in captions(at)
 
 
 def test_pictures_on_one_scale(weights):
@@ -83,20 +84,18 @@ def test_rows_and_columns_are_those_of_the_sidebar(weights):
     inner = inner / inner.sum(axis=-1, keepdims=True)
     largest = inner.max(axis=(2, 3), keepdims=True)
     np.testing.assert_allclose(tones(at), 255 * inner / largest, atol=0.51)
-    assert "Special tokens are hidden." in captions(at)
+    assert SPECIAL_HIDDEN in captions(at)
 
 
 def test_a_number_colours_the_grid(on_cls):
     at = open_page(PAGE, grid="cls")
     labels = cells(at, "label")
     np.testing.assert_allclose(labels.astype(float), on_cls, atol=0.0006)
-    most, least = (np.unravel_index(place, (6, 12)) for place in (on_cls.argmax(), on_cls.argmin()))
-    assert title(at) == (
-        f"Weight on [CLS]: most in layer {most[0]}, head {most[1]}, {100 * on_cls.max():.1f}%; "
-        f"least in layer {least[0]}, head {least[1]}, {100 * on_cls.min():.1f}%"
-    )
+    most, least = (divmod(int(place), 12) for place in (on_cls.argmax(), on_cls.argmin()))
+    shares = f"{100 * on_cls.max():.1f}%", f"{100 * on_cls.min():.1f}%"
+    assert facts(headline(at)) == Facts((), (most, least), shares)
     assert cells(at, "fill")[most] == component(at, "head_grid")["legend"]["steps"][-1]
-    assert "Clark et al. 2019 (arXiv:1906.04341), section 3.2" in captions(at)
+    assert STATISTICS["cls"].source in captions(at)
     assert not [one for one in at.get("bidi_component") if one.key == "head_grid_pictures"]
 
 
@@ -105,7 +104,7 @@ def test_labels_follow_their_thresholds(on_cls):
         at = open_page(PAGE, delimiter=delimiter)
         marked = np.array([["C" in mark for mark in row] for row in cells(at, "mark")])
         np.testing.assert_array_equal(marked, on_cls > delimiter)
-        assert f"{marked.sum()} attend mostly to [CLS]" in title(at)
+        assert f"{marked.sum()} attend {ATTENDS['[CLS]']}" in unescaped(headline(at))
     assert cells(open_page(PAGE), "mark")[0, 2] == "←"  # its diagonal is plain to see
 
 
@@ -149,9 +148,8 @@ def test_the_table_has_every_number(on_cls, weights):
     assert len(table) == 72
     np.testing.assert_allclose(table["Weight on [CLS]"].to_numpy().reshape(6, 12), on_cls, rtol=1e-5)
     previous = np.array([[np.diagonal(one, -1).mean() for one in layer] for layer in weights])
-    np.testing.assert_allclose(
-        table["Weight on the previous token"].to_numpy().reshape(6, 12), previous, rtol=1e-5
-    )
+    title = STATISTICS["previous"].title
+    np.testing.assert_allclose(table[title].to_numpy().reshape(6, 12), previous, rtol=1e-5)
     assert table["Labels"][2] == "previous"
 
 
@@ -180,17 +178,14 @@ def test_the_map_marks_the_picked_head():
 def test_a_number_that_the_text_has_not():
     at = open_page(PAGE, grid="same_token")
     assert tones(at).shape == (6, 12, 11, 11)
-    assert (
-        "Weight on the same token elsewhere: there is none for this text, so pictures are shown."
-        in captions(at)
-    )
+    assert STATISTICS["same_token"].title in captions(at)  # which there is not
 
 
 def test_rollout_has_no_heads():
     at = open_page(PAGE, show="rollout")
     assert_no_exception(at)
     assert errors(at) == []
-    assert "Rollout is of all heads together; weights are shown." in captions(at)
+    assert "Rollout" in captions(at)
 
 
 @pytest.mark.parametrize("family", ["bart", "gpt2", "t5", "llama"])

@@ -8,17 +8,20 @@ import pytest
 from attnviz.errors import ModelNotAvailableError
 from attnviz.maps.projection import arrays, place
 from tests.app.screen import (
+    Facts,
     ask_until,
     assert_no_exception,
     component,
     errors,
+    facts,
+    headline,
     open_page,
     shown,
     type_text,
-    unescaped,
     until_drawn,
 )
 from tests.calls import Held
+from ui.sections.all_maps.small_maps import JUDGED
 from ui.work import cache
 
 PAGE = "pages/all_maps.py"
@@ -103,8 +106,9 @@ def test_the_best_map_comes_first(placed):
     assert not component(at, "map_grid")["axes"]
     assert component(open_maps(), "map_grid")["axes"]
     best = min(placed, key=lambda one: placed[one].in_map.order_correlation)
-    title = next(one.value for one in at.markdown if one.value.startswith("**The most reliable map"))
-    assert f"layer {best[0]}, head {best[1]}: correlation" in unescaped(title)
+    said = facts(headline(at))
+    assert said.heads == (best,)
+    assert said.numbers[0] == f"{placed[best].in_map.order_correlation:.2f}".replace("-", "−")
 
 
 def test_maps_lie_like_the_held_one(placed):
@@ -152,7 +156,7 @@ def test_cancel_keeps_what_is_made(only_nine):
     at.button(key="maps_act").click().run()
     assert_no_exception(at)
     assert at.button(key="maps_act").label == "Go on"
-    assert any(one.value.startswith("Cancelled: 9 of 72 ") for one in at.caption)
+    assert any(facts(line.value).has("9", "72") for line in at.caption)
     assert n_map(at) == 9
 
 
@@ -171,7 +175,7 @@ def test_the_maps_before_stay_in_grey_until_the_next_are_there(only_nine):
     for one in old:
         assert points(at, *one).tolist() == before[one]
         assert drawn[one]["number"] == ""
-        assert drawn[one]["text"].endswith("no map yet; the previous one is shown")
+        assert facts(drawn[one]["text"]) == Facts((), (one,))  # no number: its map is not there
     for one in drawn.keys() - set(old):
         assert points(at, *one).tolist() != before[one]
     type_text(at, "Two doors.")  # has other tokens, and the maps of the first have theirs
@@ -186,18 +190,20 @@ def test_the_maps_before_stay_in_grey_until_the_next_are_there(only_nine):
 def test_what_cannot_be_drawn_any_more_is_explained(monkeypatch):
     """Maps are drawn again and again; in between a model may have gone from the disk."""
 
+    message = "The model is *not* on this disk."
+
     def gone(source, kind):
-        raise ModelNotAvailableError("The model is *not* on this disk.")
+        raise ModelNotAvailableError(message)
 
     monkeypatch.setattr(cache, "chances", gone)
     at = open_page(PAGE, method="pca")
     assert_no_exception(at)
-    assert errors(at) == ["The model is *not* on this disk."]
+    assert errors(at) == [message]
 
 
 def test_a_text_of_one_token_has_nothing_to_judge():
     drawn = cells(open_maps(text="hello"))
-    assert all("too few keys to judge" in one["text"] for one in drawn.values())
+    assert all(JUDGED["unknown"] in cell["text"] for cell in drawn.values())
 
 
 @pytest.mark.parametrize("family", ["bart", "gpt2", "t5", "llama"])

@@ -1,16 +1,20 @@
 """The page "Compare": its pictures are those of A and B, B follows A in all that is not set, and links hold it."""
 
+import re
+
 import numpy as np
 import pytest
 
 from attnviz.heads.comparison import compare
 from tests.app.screen import (
     DOOR,
+    Facts,
     assert_no_exception,
     captions,
     charts,
     component,
     errors,
+    facts,
     figure,
     notices,
     numbers,
@@ -18,9 +22,11 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
+from ui.page.view import SPECIAL_HIDDEN
+from ui.sections.compare.words import SPLITS_DIFFER
 
 PAGE = "pages/compare.py"
-WINDOW = "I was watching the window when it opened."
+WINDOW = DOOR.replace("door", "window")
 LONGER = "I was watching the big old window when suddenly it opened."
 
 
@@ -38,15 +44,22 @@ def labels(at) -> list[str]:
     return figure(at, "compare_difference")["data"][0]["x"]
 
 
-def headings(at) -> list[str]:
-    return [unescaped(one.value) for one in at.markdown if " · layer" in one.value]
+def sides(at) -> dict[str, Facts]:
+    """What the headings of the matrices A and B name."""
+    headings = [one.value for one in at.markdown if re.match(r"\*\*[AB]\*\* ", one.value)]
+    return {heading[2]: facts(heading) for heading in headings}
+
+
+def heads(at) -> dict[str, tuple[int, int]]:
+    """Layer and head of A and B."""
+    return {side: named.heads[0] for side, named in sides(at).items()}
 
 
 def test_at_first_the_next_head_is_b(door_trace):
     at = open_page(PAGE)
 
-    assert said(at) == "“it” → “door” falls from 47.5% in layer 3, head 1 to 1.7% in layer 3, head 2"
-    assert headings(at) == ["**A** · layer 3, head 1", "**B** · layer 3, head 2"]
+    assert facts(said(at)) == Facts(("it", "door"), ((3, 1), (3, 2)), ("47.5%", "1.7%"))
+    assert heads(at) == {"A": (3, 1), "B": (3, 2)}
     assert at.button_group(key="compare_differs").value == "head"
     a, b = door_trace.weights(3, 1), door_trace.weights(3, 2)
     np.testing.assert_array_equal(cells(at, "first"), a)
@@ -55,7 +68,7 @@ def test_at_first_the_next_head_is_b(door_trace):
     assert not any(name.startswith("other") for name in shown(at))
 
     at.button(key="head_next").click().run()  # and so it stays while A is changed
-    assert headings(at) == ["**A** · layer 3, head 2", "**B** · layer 3, head 3"]
+    assert heads(at) == {"A": (3, 2), "B": (3, 3)}
 
 
 def test_changes_are_listed_and_a_click_picks_one(door_trace):
@@ -82,7 +95,7 @@ def test_b_follows_a_in_all_that_is_not_set(embedded):
     at.number_input(key="field_layer").set_value(2).run()
     at.number_input(key="field_head").set_value(5).run()
 
-    assert headings(at) == ["**A** · layer 2, head 5", "**B** · layer 2, head 5"]
+    assert heads(at) == {"A": (2, 5), "B": (2, 5)}
     window = embedded.trace(WINDOW)
     np.testing.assert_array_equal(cells(at, "second"), window.weights(2, 5))
     assert shown(at)["other_text"] == WINDOW
@@ -91,19 +104,16 @@ def test_b_follows_a_in_all_that_is_not_set(embedded):
 
 def test_a_word_that_differs_is_one_entry():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, other_text=WINDOW)
-    assert (
-        said(at)
-        == "“it” → “door” (in B “window”) falls from 47.5% in A to 11.4% in B. B has another sentence"
-    )
+    assert facts(said(at)) == Facts(("it", "door", "window"), numbers=("47.5%", "11.4%"))
     assert labels(at)[5] == "door→window·5"
-    assert "no partner" not in captions(at)
+    assert not [label for label in labels(at) if re.search("·[−+]", label)]  # each has a partner
 
 
 def test_what_has_no_partner_is_shown_as_such():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, other_text=LONGER)
-    assert said(at) == "“it” → “door”: “door” has no partner in B. B has another sentence"
+    assert facts(said(at)) == Facts(("it", "door", "door"))
     assert labels(at)[4:10] == ["the·4", "door·−5", "big·+5", "old·+6", "window·+7", "when·6"]
-    assert "1 token of A (−) and 4 tokens of B (+) have no partner; they are hatched" in captions(at)
+    assert facts(captions(at)).has("1", "4")  # tokens of A and of B
     assert cells(at, "difference").shape == (15, 15)
 
 
@@ -133,7 +143,7 @@ def test_a_link_with_all_of_b_shows_just_that(embedded):
 def test_fields_of_b_are_shown_when_chosen_and_go_with_it(embedded):
     at = open_page(PAGE)
     at.button_group(key="compare_several").set_value(["layer", "sentence"]).run()
-    assert said(at).startswith("“it” → “door”")
+    assert facts(said(at)).quoted == ("it", "door")
     assert (shown(at)["other_layer"], shown(at)["other_text"]) == ("4", DOOR)
     assert "other_head" not in shown(at)
 
@@ -154,20 +164,19 @@ def test_b_differs_in_one_thing_unless_several_are_asked_for():
     at.text_input(key="field_other_text").set_value(WINDOW).run()
     assert shown(at)["other_text"] == WINDOW
     assert shown(at).keys().isdisjoint({"other_layer", "other_head"})
-    assert headings(at) == ["**A** · layer 3, head 1", "**B** · layer 3, head 1"]
+    assert heads(at) == {"A": (3, 1), "B": (3, 1)}
 
     at.button_group(key="compare_several").set_value(["head", "sentence"]).run()
-    assert headings(at)[1] == "**B** · layer 3, head 2"
-    assert said(at).endswith("in B. B has another head and sentence")
+    assert heads(at)["B"] == (3, 2)
     assert not [one for one in at.button_group if one.key == "compare_differs"]  # one would not say both
 
 
 def test_a_field_of_b_that_was_not_set_yet_sets_it():
     at = open_page(PAGE)
     at.number_input(key="field_other_head").set_value(6).run()
-    assert headings(at)[1] == "**B** · layer 3, head 6"
+    assert heads(at)["B"] == (3, 6)
     at.button(key="head_next").click().run()
-    assert headings(at) == ["**A** · layer 3, head 2", "**B** · layer 3, head 6"]
+    assert heads(at) == {"A": (3, 2), "B": (3, 6)}
 
 
 def test_before_and_after_a_token_is_masked(embedded, door_trace):
@@ -175,17 +184,12 @@ def test_before_and_after_a_token_is_masked(embedded, door_trace):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5)
     at.button_group(key="compare_differs").set_value("masked").run()
     assert shown(at)["other_masked"] == "5"  # the picked key
-    assert headings(at) == [
-        "**A** · layer 3, head 1 · nothing masked",
-        "**B** · layer 3, head 1 · “door” masked",
-    ]
+    assert sides(at) == {"A": Facts((), ((3, 1),)), "B": Facts(("door",), ((3, 1),))}  # what is masked
     np.testing.assert_array_equal(cells(at, "second"), masked.weights(3, 1))
 
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, masked=5)  # masked by its chip
-    assert (
-        said(at)
-        == "“it” → “[MASK]” (in B “door”) falls from 60.2% in A (“door” masked) to 47.5% in B (nothing masked)"
-    )
+    assert facts(said(at)) == Facts(("it", "[MASK]", "door", "door"), numbers=("60.2%", "47.5%"))
+    assert [named.quoted for named in sides(at).values()] == [("door",), ()]
     np.testing.assert_array_equal(cells(at, "first"), masked.weights(3, 1))
     np.testing.assert_array_equal(cells(at, "second"), door_trace.weights(3, 1))
 
@@ -226,26 +230,25 @@ def test_swapping_twice_changes_nothing_and_once_exchanges_the_matrices(b):
 
 def test_two_that_are_the_same_are_called_so():
     at = open_page(PAGE, layer=3, head=1, other_head=1)
-    assert said(at) == "A and B are the same; change what B differs in"
+    assert facts(said(at)) == Facts()  # there is no difference to give a number of
     assert (cells(at, "difference") == 0).all()
     assert component(at, "changes")["rows"] == []
 
 
 @pytest.mark.parametrize(
-    ("b", "words"),
-    [
-        ({"other_text": "door " * 700}, "This text is 702 tokens long; at most 512 can be read."),
-        ({"other_text": "  "}, "The text is empty. Type a sentence."),
-    ],
+    ("b", "named"),
+    [({"other_text": "door " * 700}, ("702", "512")), ({"other_text": "  "}, ())],
     ids=["too long", "blank"],
 )
-def test_errors_of_b_are_explained_and_a_stays(b, words, door_trace):
+def test_errors_of_b_are_explained_and_a_stays(b, named, door_trace):
     at = open_page(PAGE, **b)
 
     assert_no_exception(at)
-    assert any(words in one for one in errors(at))
+    [error] = errors(at)
+    assert facts(error).numbers == named
     np.testing.assert_array_equal(cells(at, "first"), door_trace.weights(3, 1))
-    assert said(at).startswith("“it” gives 47.5%")
+    assert facts(said(at)).quoted[:2] == ("it", "door")
+    assert facts(said(at)).numbers[0] == "47.5%"
     assert "compare_second" not in charts(at)
 
 
@@ -259,7 +262,8 @@ def test_a_b_that_is_too_long_can_be_cut():
 def test_a_model_that_is_not_on_disk_is_offered_and_a_stays(door_trace):
     at = open_page(PAGE, other_model="bert-base-uncased")
     assert_no_exception(at)
-    assert any("is not on this machine yet" in unescaped(one.value) for one in at.markdown)
+    assert any("**bert-base-uncased**" in unescaped(one.value) for one in at.markdown)
+    assert at.button(key="start_download")
     np.testing.assert_array_equal(cells(at, "first"), door_trace.weights(3, 1))
 
 
@@ -269,8 +273,8 @@ def test_another_model_with_fewer_layers_is_aligned_by_what_is_written(tiny_mode
 
     assert_no_exception(at)
     assert errors(at) == []
-    assert "B: There is no layer 5: bert has layers 0 to 2. Layer 2 is shown." in captions(at)
-    assert "The two models split the same text into different pieces." in captions(at)
+    assert facts(captions(at)).has("5", "0", "2", "2")  # asked for, first, last and shown
+    assert SPLITS_DIFFER in captions(at)
     expected = tiny_model("bert").trace("the doors opened").weights(2, 1)
     found = cells(at, "second")
     np.testing.assert_array_equal(found[np.isfinite(found)], expected.ravel())
@@ -279,18 +283,15 @@ def test_another_model_with_fewer_layers_is_aligned_by_what_is_written(tiny_mode
 def test_links_to_what_is_not_there_are_explained():
     at = open_page(PAGE, other_model="gpt-5", other_head=99, other_masked="x")
     assert_no_exception(at)
-    assert "The link compares with the model “gpt-5”, which is not offered here; it is left out." in notices(
-        at
-    )
-    assert any("other_masked “x”" in one for one in notices(at))
-    assert headings(at)[1] == "**B** · layer 3, head 11"
+    assert [facts(notice).quoted for notice in notices(at) if "“" in notice] == [("gpt-5",), ("x",)]
+    assert heads(at)["B"] == (3, 11)
     assert shown(at)["other_head"] == "11"  # the link says what is shown
 
 
 def test_rows_and_columns_are_chosen_for_both(embedded):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, other_head=2, special="hidden", unit="words")
     assert cells(at, "difference").shape == (9, 9)
-    assert "Special tokens are hidden." in captions(at)
+    assert SPECIAL_HIDDEN in captions(at)
     np.testing.assert_allclose(cells(at, "second"), embedded.trace(DOOR).weights(3, 2)[1:-1, 1:-1], rtol=1e-6)
 
 
@@ -298,14 +299,14 @@ def test_rollout_is_compared_layer_by_layer(door_trace):
     at = open_page(PAGE, text=DOOR, layer=3, head=1, query=7, key=5, show="rollout")
     assert at.button_group(key="compare_differs").value == "layer"
     np.testing.assert_array_equal(cells(at, "second"), door_trace.rollout(4))
-    assert "in layers 0 to 3, all heads" in said(at)
+    assert facts(said(at)).numbers[1:3] == ("0", "3")  # the layers of A
 
 
 def test_512_tokens_are_light():
     text = " ".join(f"door{number}" for number in range(400))
     at = open_page(PAGE, text=text, cut=1)
     assert cells(at, "difference").shape == (128, 128)
-    assert "Each cell is a block of 4 × 4" in captions(at)
+    assert facts(captions(at)).has("4", "4")  # cells in a block
     sent = sum(map(len, charts(at).values()))
     assert sent < 1_500_000  # the budget of one heatmap of 512 tokens
 
@@ -330,11 +331,7 @@ def test_long_texts_are_zoomed_to_single_cells_around_the_picked_pair(embedded):
     rows, columns = (slice(one, one + length) for one in first)
     np.testing.assert_array_equal(cells(at, "first"), weights[rows, columns])
     np.testing.assert_array_equal(cells(at, "second"), whole.weights(3, 2)[rows, columns])
-    assert (
-        f"Shown are {length} of {n} queries and {length} of {n} keys, around the selected pair"
-        in captions(at)
-    )
-    assert "block" not in captions(at)
+    assert facts(captions(at)).has(*map(str, (length, n, length, n)))  # queries and keys
     while not at.button(key="compare_zoom_in").disabled:
         at.button(key="compare_zoom_in").click().run()
     assert cells(at, "first").shape == (12, 12)
@@ -350,7 +347,7 @@ def test_a_sentence_has_nothing_to_zoom():
     at = open_page(PAGE, text=DOOR, layer=3, head=1, other_zoom=12)
     assert not [one for one in at.button if one.key == "compare_zoom_in"]
     assert cells(at, "first").shape == (11, 11)
-    assert "Shown are" not in captions(at)
+    assert not facts(captions(at)).has("11", "11")
 
 
 @pytest.mark.parametrize(("what", "count"), [("layer", 6), ("head", 12)])
@@ -360,6 +357,6 @@ def test_a_typed_layer_or_head_of_b_that_is_not_there_is_answered_in_words(what,
     assert field.proto.has_max is False  # a browser would keep a larger number to itself, in red
     field.set_value(14).run()
     assert_no_exception(at)
-    assert f"B: There is no {what} 14: all-MiniLM-L6-v2 has {what}s 0 to {count - 1}." in captions(at)
+    assert facts(captions(at)).has("14", "0", str(count - 1), str(count - 1))
     assert at.number_input(key=f"field_other_{what}").value == count - 1
-    assert headings(at)[1].endswith({"layer": "layer 5, head 1", "head": "layer 3, head 11"}[what])
+    assert heads(at)["B"] == {"layer": (5, 1), "head": (3, 11)}[what]

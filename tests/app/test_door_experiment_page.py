@@ -11,7 +11,9 @@ import transformers as tf
 from attnviz.model.catalogue import EMBEDDED, locate, offer
 from tests.app.screen import (
     DOOR,
+    Facts,
     assert_no_exception,
+    facts,
     figure,
     finding,
     open_page,
@@ -19,11 +21,12 @@ from tests.app.screen import (
     shown,
     unescaped,
 )
+from ui.choice.presets import DOOR_IT, DOOR_MASK, PRESETS
 from ui.sections.door_experiment import near
 from ui.work.remembered import MODELS
 
 PAGE = "pages/door_experiment.py"
-MASKED = "I was watching the door when [MASK] opened."
+MASKED = DOOR_MASK.text
 COMMIT = "86b5e0934494bd15c9632b12f734a8a67f723594"
 """The revision of bert-base-uncased that attnviz pins."""
 
@@ -33,54 +36,57 @@ def experiment():
     return open_page(PAGE)
 
 
-def said(at):
-    return " ".join(unescaped(one.value) for one in at.markdown)
+ROWS = ("sentence", "model", "head", "query", "weight", "strongest", "place", "filled in")
+"""What the rows of the table are; the last is missing where no model fills anything in."""
 
 
 def column(at, name):
     [table] = [one.value for one in at.dataframe]
-    return dict(zip(table[""], table[name], strict=True))
+    return dict(zip(ROWS, table[name], strict=False))
+
+
+def map_headings(at):
+    """What is named above the two maps, the query's own and the other's."""
+    bold = [unescaped(line.value) for line in at.markdown if line.value.startswith("**“")]
+    return [facts(line) for line in bold[-2:]]
+
+
+def download(at):
+    return [button for button in at.button if button.key == "start_download"]
 
 
 def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     assert_no_exception(experiment)
-    assert [one.value for one in experiment.subheader if one.value[0].isdigit()] == [
-        "1. Which tokens does the query attend to?",
-        "2. Are query and key near each other?",
-        "3. What does the model fill in?",
-        "4. Change one thing",
-    ]
-    assert finding(experiment).startswith("Layer 3, head 1: “it” gives 47.5% of its attention to “door”")
-    assert "This step needs a language head" in said(experiment)
+    steps = [line.value for line in experiment.subheader if line.value[0].isdigit()]
+    assert [step.split(".")[0] for step in steps] == ["1", "2", "3", "4"]
+    said = facts(finding(experiment))
+    assert (said.heads[0], said.quoted[:2], said.numbers[0]) == ((3, 1), ("it", "door"), "47.5%")
     weights = door_trace.weights(3, 1)
-    assert f"“watching” gives {weights[3, 5]:.1%} to “door”" in said(experiment)
     own = column(experiment, "The experiment")
-    assert "the model fills in" not in own  # there is no language head
-    assert own["place of the key on the map, 1 is nearest"].endswith("of 11")
-    nearer = int(own["place of the key on the map, 1 is nearest"].split()[0]) - 1
-    assert ("no key is nearer" if nearer == 0 else f"{nearer} of the 11 keys") in said(experiment)
+    assert "filled in" not in own  # there is no language head
+    place, n_key = facts(own["place"]).numbers
+    assert n_key == "11"
+    nearer = (str(int(place) - 1), "11") if place != "1" else ()
+    first, other = map_headings(experiment)
+    assert first == Facts(("it", "door"), numbers=("47.5%", *nearer))
+    assert (other.quoted, other.numbers[0]) == (("watching", "door"), f"{weights[3, 5]:.1%}")
     assert own == column(experiment, "Yours")
-    assert own["weight on the key"] == "47.5% on “door”"
-    assert not [one for one in experiment.button if one.label == "Back to the experiment"]
+    assert facts(own["weight"]) == Facts(("door",), numbers=("47.5%",))
+    assert "experiment_again" not in [button.key for button in experiment.button]
 
 
 def test_the_numbers_are_weights_whatever_the_matrix_shows():
     at = open_page(PAGE, show="norms")
-    assert finding(at).startswith("Layer 3, head 1: the norm-based weight from “it” to “door” is ")
-    assert "“it” gives 47.5% to “door”" in said(at)  # beside lines that are weights
+    assert facts(finding(at)).numbers[0] == "1.47"
+    assert map_headings(at)[0].numbers[0] == "47.5%"  # beside lines that are weights
     assert column(at, "Yours") == column(at, "The experiment")
 
 
 @pytest.mark.parametrize(
-    ("correlation", "words"),
-    [
-        (0.1, "here little. Which keys are near is chance"),
-        (-0.6, "here something. Near keys tend"),
-        (-0.9, "here much. Of two keys"),
-        (np.nan, "here that cannot be told"),
-    ],
+    ("correlation", "judgement"),
+    [(0.1, "misleads"), (-0.6, "rough"), (-0.9, "fair"), (np.nan, "unknown")],
 )
-def test_before_the_maps_it_is_said_what_they_are_worth(correlation, words, monkeypatch):
+def test_before_the_maps_it_is_said_what_they_are_worth(correlation, judgement, monkeypatch):
     made = near.door_map
 
     def judged(*of):
@@ -89,8 +95,8 @@ def test_before_the_maps_it_is_said_what_they_are_worth(correlation, words, monk
 
     monkeypatch.setattr(near, "door_map", judged)
     at = open_page(PAGE)
-    [lead] = [one.value for one in at.markdown if one.value.startswith("Articles explain")]
-    assert f"attnviz measures what this one is worth: {words}" in lead
+    leads = [line.value for line in at.markdown if any(worth in line.value for worth in near.WORTH.values())]
+    assert [near.WORTH[judgement] in lead for lead in leads] == [True]
 
 
 def test_both_maps_are_the_same_points_with_another_query(experiment):
@@ -102,24 +108,22 @@ def test_both_maps_are_the_same_points_with_another_query(experiment):
 
 
 def test_bert_is_offered_with_its_size_its_time_and_what_it_is_for(experiment):
-    [button] = [one for one in experiment.button if one.label.startswith("Download ")]
-    assert button.label == "Download 441 MB"
-    [line] = [one.value for one in experiment.markdown if "this step shows which word" in one.value]
-    assert "(441 MB, about 1 minute at 50 Mbit/s)" in line
+    [button] = download(experiment)
+    assert facts(button.label).numbers == ("441",)
+    [line] = [line.value for line in experiment.markdown if facts(line.value).has("441", "1", "50")]
+    assert facts(line) == Facts((MASKED,), ((3, 11),), ("441", "1", "50"))
     assert line not in [one.value for one in experiment.expander[0].markdown]  # it is closed at first
-    captions = " ".join(one.value for one in experiment.caption)
-    assert "about 1 minute at 50 Mbit/s" in captions
-    assert "this step shows which word the model fills in" in said(experiment)
+    assert any(facts(line.value).has("1", "50") for line in experiment.expander[0].caption)
 
 
 def test_another_word_changes_yours_and_leads_back(experiment):
     experiment.selectbox(key="experiment_word").select("window").run()
-    assert shown(experiment)["text"] == "I was watching the window when it opened."
+    assert shown(experiment)["text"] == DOOR.replace("door", "window")
     assert picked(experiment) == [7]
     assert experiment.selectbox(key="experiment_word").value == "window"
     yours = column(experiment, "Yours")
-    assert yours["weight on the key"].endswith("on “window”")
-    assert column(experiment, "The experiment")["weight on the key"] == "47.5% on “door”"
+    assert facts(yours["weight"]).quoted == ("window",)
+    assert facts(column(experiment, "The experiment")["weight"]) == Facts(("door",), numbers=("47.5%",))
     experiment.button(key="experiment_again").click().run()
     assert shown(experiment)["text"] == DOOR
     assert experiment.selectbox(key="experiment_word").value == "door"
@@ -129,8 +133,7 @@ def test_another_word_changes_yours_and_leads_back(experiment):
 def test_the_strongest_head_for_a_pair_of_another_sentence(embedded):
     text = "The cat slept because it was tired."
     at = open_page(PAGE, text=text, layer=0, head=0, query=5, key=2)
-    [button] = [one for one in at.button if one.label.startswith("Select the strongest head")]
-    button.click().run()
+    at.button(key="experiment_head").click().run()
     assert_no_exception(at)
     trace = embedded.trace(text)
     of_pair = np.array([[trace.weights(layer, head)[5, 2] for head in range(12)] for layer in range(6)])
@@ -167,9 +170,10 @@ class TestWithBert:
         at = open_page(PAGE)
         assert_no_exception(at)
         assert shown(at)["model"] == "bert-base-uncased"
-        assert finding(at).startswith("Layer 3, head 11: “[MASK]” gives")
-        assert "“watching” gives" in said(at)
-        assert not [one for one in at.button if one.label.startswith("Download ")]
+        assert facts(finding(at)).heads[0] == (3, 11)
+        assert facts(finding(at)).quoted[0] == "[MASK]"
+        assert map_headings(at)[1].quoted[0] == "watching"
+        assert not download(at)
 
         theirs = tf.BertForMaskedLM.from_pretrained(bert).eval()
         tokenizer = tf.AutoTokenizer.from_pretrained(bert)
@@ -177,33 +181,34 @@ class TestWithBert:
         with torch.inference_mode():
             shares = theirs(**ids).logits[0, 7].softmax(dim=-1)
         best = tokenizer.convert_ids_to_tokens(int(shares.argmax()))
-        [filled] = [one.value for one in at.markdown if one.value.startswith("At ")]
-        assert f"**{best}**" in unescaped(filled)
-        assert f"{float(shares.max()):.1%}" in unescaped(filled)
-        assert column(at, "The experiment")["the model fills in"] == f"{best}, {float(shares.max()):.1%}"
+        [filled] = [
+            line for line in map(unescaped, (part.value for part in at.markdown)) if f"**{best}**" in line
+        ]
+        assert facts(filled).numbers[0] == f"{float(shares.max()):.1%}"
+        assert column(at, "The experiment")["filled in"] == f"{best}, {float(shares.max()):.1%}"
 
         at.selectbox(key="experiment_word").select("window").run()
         ids = tokenizer(MASKED.replace("door", "window"), return_tensors="pt")
         with torch.inference_mode():
             shares = theirs(**ids).logits[0, 7].softmax(dim=-1)
         best = tokenizer.convert_ids_to_tokens(int(shares.argmax()))
-        assert column(at, "Yours")["the model fills in"] == f"{best}, {float(shares.max()):.1%}"
+        assert column(at, "Yours")["filled in"] == f"{best}, {float(shares.max()):.1%}"
 
     def test_the_example_leads_to_the_head_of_the_experiment(self, bert):
         at = open_page(model="bert-base-uncased", text="The cat slept.", layer=5, head=7)
-        at.selectbox(key="preset_choice").select("A blank: the door and [MASK]").run()
+        at.selectbox(key="preset_choice").set_value(DOOR_MASK).run()
         assert_no_exception(at)
         place = {name: shown(at)[name] for name in ("text", "layer", "head", "query", "key")}
         assert place == {"text": MASKED, "layer": "3", "head": "11", "query": "7", "key": "5"}
-        at.selectbox(key="preset_choice").select("A pronoun: the door and it").run()
+        at.selectbox(key="preset_choice").set_value(DOOR_IT).run()
         assert (shown(at)["layer"], shown(at)["head"]) == ("3", "11")  # whose head is the bundled model's
 
 
 def test_the_example_of_the_bundled_model_leads_to_its_head():
     at = open_page(text="The cat slept.", layer=5, head=7)
-    at.selectbox(key="preset_choice").select("A garden path: the old man").run()
+    at.selectbox(key="preset_choice").set_value(next(one for one in PRESETS if one.head is None)).run()
     assert (shown(at)["layer"], shown(at)["head"]) == ("5", "7")
-    at.selectbox(key="preset_choice").select("A pronoun: the door and it").run()
+    at.selectbox(key="preset_choice").set_value(DOOR_IT).run()
     assert_no_exception(at)
     assert (shown(at)["layer"], shown(at)["head"]) == ("3", "1")
     assert picked(at) == [7]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from attnviz.model.interventions import MaskedKeys, ScaledOutput
 from tests.app.screen import (
@@ -10,17 +11,17 @@ from tests.app.screen import (
     captions,
     component,
     errors,
+    facts,
     figure,
     headline,
     numbers,
     open_page,
     shown,
-    unescaped,
     until_drawn,
 )
 
 PAGE = "pages/effects.py"
-OTHER = "I was watching the window when it opened."
+OTHER = DOOR.replace("door", "window")
 TOLERANCE = (
     2e-6  # float32; a cosine of means over 11 tokens, rows of a batch summed in another order than one alone
 )
@@ -60,11 +61,9 @@ def test_every_head_and_its_effect(effects, similarity):
     written = np.array([[float(label.replace("−", "-")) for label in row] for row in labels(at)])
     np.testing.assert_allclose(written, effects, atol=0.00051)
     layer, head = np.unravel_index(np.abs(effects).argmax(), effects.shape)
-    said = unescaped(headline(at))
-    assert (
-        f"without layer {layer}, head {head} the similarity with “{OTHER}” falls from {similarity():.3f}"
-        in said
-    )
+    said = facts(headline(at))
+    assert (said.heads, said.quoted) == (((layer, head),), (OTHER,))
+    assert said.numbers[:2] == (f"{similarity():.3f}", f"{similarity() + effects[layer, head]:.3f}")
     rows = component(at, "effects_ranking")["rows"]
     assert rows[0]["text"] == f"Layer {layer}, head {head}" and rows[0]["length"] == 1
     off = similarity(ScaledOutput(factor=0.0, layer=2)) - similarity()
@@ -84,7 +83,8 @@ def test_the_cells_of_the_selected_head(similarity, door_trace):
         effect = similarity(MaskedKeys(allowed=allowed, layer=3, head=1)) - similarity()
         assert numbers(found["y"])[cell] == pytest.approx(abs(effect), abs=TOLERANCE)
         assert numbers(found["x"])[cell] == pytest.approx(door_trace.weights(3, 1)[query, key], abs=1e-6)
-    assert "Rank correlation with the size of the effect: weight" in captions(at)
+    correlation = spearmanr(numbers(found["x"]), numbers(found["y"])).statistic
+    assert f"{correlation:+.2f}".replace("-", "−") in facts(captions(at)).numbers
 
 
 def test_heads_off_together(similarity):
@@ -107,7 +107,6 @@ def test_the_mean_in_place_of_zeros(embedded):
 
     at = until_drawn(open_page(PAGE, ablation="mean", outcome=f"similarity:{OTHER}"))
     assert_no_exception(at)
-    assert "gives its mean output over the bundled sentences" in captions(at)
     outputs = [embedded.trace(line).output(1, 2) for line in bundled().splitlines() if line.strip()]
     mean = np.concatenate(outputs).mean(axis=0, keepdims=True)
     from attnviz.model.interventions import ReplacedOutput
@@ -124,7 +123,9 @@ def test_the_mean_in_place_of_zeros(embedded):
 def test_the_state_of_the_selected_token():
     at = until_drawn(open_page(PAGE, outcome="state:7"))
     assert_no_exception(at)
-    assert "“it” (token 7) turns by 0.0" in unescaped(headline(at))
+    said = facts(headline(at))
+    assert (said.quoted[0], said.numbers[0]) == ("it", "7")
+    assert said.numbers[1].startswith("0.0")
 
 
 @pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])

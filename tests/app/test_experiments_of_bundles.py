@@ -10,4 +10,5 @@ from tests.tiers import first_gates
 def test_an_opened_bundle_is_explained(page, door_bundle):
     at = open_bundle(open_page(f"pages/{page}.py"), door_bundle)
     assert_no_exception(at)
-    assert "cannot be run again with changes" in errors(at)[0]
+    [error] = errors(at)
+    assert "bundle" in error

@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from attnviz.figures.numbers import number_text
 from tests.app.hostile import TEXT, TOKENS, save_hostile_bert
-from tests.app.screen import DOOR, assert_no_exception, component, errors, open_bundle, open_page
+from tests.app.screen import DOOR, assert_no_exception, component, errors, facts, open_bundle, open_page
 from tests.numpy_attention import output, weights
 
 PAGE = "pages/step_by_step.py"
@@ -59,14 +60,14 @@ def test_every_number_is_the_models(door_trace):
     np.testing.assert_allclose(numbers(drawn, "exponential"), exponentials, rtol=1e-4)
     assert read(drawn["exponentials"]) == pytest.approx(exponentials.sum(), rel=5.1e-3)
 
-    said = [one["said"] for one in drawn["stages"]]
-    assert "q · k of “it” and “door” = 23.4: " in said[2]
-    assert "Divided by √32 = 5.66, the product of “it” and “door” becomes the score 4.13." in said[3]
-    assert "“it” gives 47.5% of its attention to “door”" in said[4]
-    assert "layer 3, head 1 for “it”" in said[6]
+    said = [facts(stage["said"]) for stage in drawn["stages"]]
+    assert (said[2].quoted, said[2].numbers) == (("it", "door"), ("23.4", "11"))  # the product, of each key
+    assert (said[3].quoted, said[3].numbers) == (("it", "door"), ("32", "5.66", "4.13"))
+    assert (said[4].quoted, said[4].numbers) == (("it", "door"), ("1.00", "47.5%"))
+    assert (said[6].quoted, said[6].heads) == (("it",), ((3, 1),))
     assert drawn["score"] == "q · k / √32"
     saved = component(at, "save_picture")["figures"]
-    assert ("head_film", "The head as a film") in [(one["key"], one["name"]) for one in saved]
+    assert "head_film" in [picture["key"] for picture in saved]
 
 
 def test_the_vector_is_what_the_layer_reads(embedded, door_trace):
@@ -103,10 +104,9 @@ def test_a_long_text_is_whole_in_its_sums(embedded):
     summed = sum(one["weight"]["number"] * read(one["v"]["first"][0]) for one in drawn["rows"])
     assert summed == pytest.approx(trace.output(3, 4)[30, 0], abs=5e-3)  # values with three digits
     assert others["k"] is others["product"] is others["score"] is None
-    [note] = [one.value for one in at.caption if "keys are listed" in one.value]
-    assert f"12 of {len(row)} keys are listed" in note
-    assert f"the other {len(row) - 12} have {100 * hidden.sum():.1f}% of the weight together" in note
-    assert f"The {len(row) - 12} keys that are not listed are part of it." in drawn["stages"][6]["said"]
+    listed = "12", str(len(row)), str(len(row) - 12), f"{100 * hidden.sum():.1f}%"
+    assert any(facts(line.value).has(*listed) for line in at.caption)
+    assert facts(drawn["stages"][6]["said"]).numbers[-1] == str(len(row) - 12)
 
 
 def test_a_bundle_begins_with_the_query(door_bundle):
@@ -140,7 +140,6 @@ def test_rotary_positions(checkpoint, tiny_model, monkeypatch):
     expected = trace.key(1, 3).astype(np.float64) @ trace.query(1, 3)[2]
     np.testing.assert_allclose(numbers(drawn, "product"), expected, rtol=1e-3, atol=1e-4)
     assert "x W_Q" not in drawn["stages"][1]["said"]
-    assert "more than multiply x by a matrix" in drawn["stages"][1]["said"]
 
 
 def test_a_bias_and_another_scale(checkpoint, tiny_model, monkeypatch):
@@ -153,7 +152,9 @@ def test_a_bias_and_another_scale(checkpoint, tiny_model, monkeypatch):
     np.testing.assert_allclose(added, bias, atol=2e-3)  # of numbers up to 20 with five digits
     assert np.abs(bias).max() > 0.01
     assert drawn["score"] == "q · k + bias"
-    assert "Multiplied by this model's scale, 1, " in drawn["stages"][3]["said"]
+    said = facts(drawn["stages"][3]["said"]).numbers
+    assert said[0] == "1"  # this model's scale
+    assert said[2] == number_text(float(bias[3]))
 
 
 def test_cross_attention_reads_two_texts(checkpoint, monkeypatch):
@@ -167,7 +168,7 @@ def test_tokens_are_literal(tmp_path, monkeypatch):
     drawn, at = film(model="hostile", layer=2, text=TEXT, query=3, key=7)
     assert errors(at) == []
     assert drawn["query"]["label"] == "<b>·3"
-    assert "q · k of “<b>” and “$x^2$” = " in drawn["stages"][2]["said"]
+    assert facts(drawn["stages"][2]["said"]).quoted == ("<b>", "$x^2$")
     labels = [row["label"] for row in drawn["rows"]]
     assert set(labels[:-1]) <= {
         f"{one if len(one) <= 14 else f'{one[:9]}…{one[-4:]}'}·{at}"

@@ -6,10 +6,12 @@ import pytest
 from attnviz.figures.numbers import number_text
 from attnviz.records import Axis
 from tests.app.screen import (
+    Facts,
     assert_no_exception,
     captions,
     component,
     errors,
+    facts,
     finding,
     notices,
     open_page,
@@ -17,6 +19,7 @@ from tests.app.screen import (
     type_text,
     unescaped,
 )
+from ui.sections.find_a_head.lists import NO_PAIR
 
 PAGE = "pages/find_a_head.py"
 PHRASES = "I was watching the untrodden doorstep when it opened."
@@ -28,8 +31,9 @@ def page():
     return open_page(PAGE)
 
 
-def heads_listed(at) -> list[tuple[str, str]]:
-    return [(row["text"], row["amount"]) for row in component(at, "best_heads")["rows"]]
+def heads_listed(at) -> list[tuple[tuple[int, int], str]]:
+    """Layer and head of each row, and its number."""
+    return [(facts(row["text"]).heads[0], row["amount"]) for row in component(at, "best_heads")["rows"]]
 
 
 def pairs_listed(at) -> list[tuple[str, str]]:
@@ -53,74 +57,66 @@ def weights_of(trace, rows: slice, columns: slice) -> np.ndarray:
 
 class TestThePair:
     def test_the_door_sentence_finds_its_head(self, page, door_trace):
-        assert (
-            finding(page)
-            == "Layer 3, head 1 gives 47.5% from “it” to “door”, more than any other of the 72 heads."
-        )
+        assert facts(finding(page)) == Facts(("it", "door"), ((3, 1),), ("47.5%", "72"))
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
         order = np.argsort(-weights, axis=None)[:24]
-        expected = [
-            (f"Layer {one // 12}, head {one % 12}", number_text(float(weights.flat[one]))) for one in order
-        ]
+        expected = [(divmod(int(one), 12), number_text(float(weights.flat[one]))) for one in order]
         assert heads_listed(page) == expected
-        assert marked(page, "best_heads") == ["Layer 3, head 1"]
+        assert [facts(text).heads for text in marked(page, "best_heads")] == [((3, 1),)]
         rows = component(page, "best_heads")["rows"]
         assert rows[1]["length"] == pytest.approx(weights.flat[order[1]] / weights.max(), rel=1e-5)
-        assert "The first 24 of 72 heads; scroll the list for all of these." in captions(page)
+        assert facts(captions(page)).has("24", "72")
 
     def test_the_grid_has_the_number_of_every_head(self, page, door_trace):
         weights = weights_of(door_trace, slice(7, 8), slice(5, 6))
         expected = [[f"{one:.3f}" for one in row] for row in weights]
         assert grid_labels(page) == expected
-        said = component(page, "head_grid")["cells"][5][7]["text"]
-        assert said == "Layer 5, head 7: 0.356 from “it” to “door”, rank 2 of 72"
+        tooltip = component(page, "head_grid")["cells"][5][7]["text"]
+        assert facts(tooltip) == Facts(("it", "door"), ((5, 7),), ("0.356", "2", "72"))
 
     def test_a_head_that_is_not_the_first_says_its_rank_and_who_is(self):
         at = open_page(PAGE, layer=5, head=11, query=7, key=5)
-        assert finding(at) == (
-            "Layer 5, head 11 gives 33.1% from “it” to “door”, rank 3 of 72 heads; "
-            "layer 3, head 1 gives the most, 47.5%."
-        )
+        assert facts(finding(at)) == Facts(("it", "door"), ((5, 11), (3, 1)), ("33.1%", "3", "72", "47.5%"))
 
     def test_phrases_are_averaged_over_queries_and_summed_over_keys(self, embedded):
         at = open_page(PAGE, text=PHRASES, layer=2, head=8, query=3, query_to=5, key=7, key_to=8)
         weights = weights_of(embedded.trace(PHRASES), slice(3, 6), slice(7, 9))
-        assert finding(at).startswith("Layer 2, head 8 gives ")
-        assert f"{100 * weights[2, 8]:.1f}%" in finding(at)
-        assert "from “watching the un” to “##dden doorstep”" in finding(at)
+        said = facts(finding(at))
+        assert said.heads[0] == (2, 8)
+        assert said.numbers[0] == f"{100 * weights[2, 8]:.1f}%"
+        assert said.quoted == ("watching the un", "##dden doorstep")
         assert grid_labels(at)[2][8] == f"{weights[2, 8]:.3f}"
-        assert "the mean over its queries of the sum over its keys" in captions(at)
 
     def test_words_are_picked_whole(self, embedded):
         at = open_page(PAGE, text=PHRASES, layer=2, head=8, unit="words", query=3, query_to=6, key=8)
         weights = weights_of(embedded.trace(PHRASES), slice(3, 8), slice(8, 9))
-        assert "from “watching the untrodden” to “doorstep”" in finding(at)
+        assert facts(finding(at)).quoted == ("watching the untrodden", "doorstep")
         assert f"{100 * weights[2, 8]:.1f}%" in finding(at)
         assert at.selectbox(key="field_query_to").value == 5
         assert "untrodden·5" in at.selectbox(key="field_key").options
 
     def test_the_fields_pick_query_key_and_phrase(self, page):
         page.selectbox(key="field_key").set_value(3).run()
-        assert "from “it” to “watching”" in finding(page)
+        assert facts(finding(page)).quoted == ("it", "watching")
         page.selectbox(key="field_key_to").set_value(5).run()
-        assert "to “watching the door”" in finding(page)
+        assert facts(finding(page)).quoted == ("it", "watching the door")
         assert shown(page)["key_to"] == "5"
         assert (
             page.selectbox(key="field_key_to").options[0] == "watching·3"
         )  # a phrase ends at its first at least
 
         page.selectbox(key="field_query").set_value(8).run()
-        assert "from “opened” to “watching the door”" in finding(page)
+        assert facts(finding(page)).quoted == ("opened", "watching the door")
         page.selectbox(key="field_key").set_value(1).run()
-        assert "from “opened” to “i”" in finding(page)  # another key is one token again
+        assert facts(finding(page)).quoted == ("opened", "i")  # another key is one token again
         assert "key_to" not in shown(page)
         assert_no_exception(page)
 
     def test_another_head_is_asked_about_the_same_pair(self):
         at = open_page(PAGE, layer=0, head=2, query=8)  # no key: the strongest of this head, the token before
-        assert "from “opened” to “it”" in finding(at)
+        assert facts(finding(at)).quoted == ("opened", "it")
         at.number_input(key="field_layer").set_value(3).run()
-        assert "from “opened” to “it”" in finding(at)
+        assert facts(finding(at)).quoted == ("opened", "it")
 
     def test_another_sentence_has_no_phrase_yet(self):
         at = open_page(PAGE, query=3, query_to=5, key=7)
@@ -130,19 +126,21 @@ class TestThePair:
 
     def test_a_link_to_a_phrase_beyond_the_text_says_so(self):
         at = open_page(PAGE, query=3, query_to=99, key=7)
-        assert "There is no query_to 99: this text has tokens 0 to 10." in " ".join(notices(at))
-        assert "from “watching the door when it opened . [SEP]”" in finding(at)
+        [notice] = notices(at)
+        assert "query_to" in notice
+        assert facts(notice).numbers == ("99", "0", "10", "10")
+        assert facts(finding(at)).quoted[0] == "watching the door when it opened . [SEP]"
 
     def test_norm_based_weights(self, door_trace):
         at = open_page(PAGE, show="norms", query=7, key=5)
         norms = np.stack([door_trace.layer_weights(layer, measure="norms")[:, 7, 5] for layer in range(6)])
         layer, head = divmod(int(norms.argmax()), 12)
-        assert heads_listed(at)[0] == (f"Layer {layer}, head {head}", number_text(float(norms.max())))
+        assert heads_listed(at)[0] == ((layer, head), number_text(float(norms.max())))
 
     def test_rollout_has_no_heads_and_that_is_said(self):
         at = open_page(PAGE, show="rollout", query=7, key=5)
-        assert heads_listed(at)[0] == ("Layer 3, head 1", "0.475")
-        assert "Rollout is of all heads together; here are the weights of each." in captions(at)
+        assert heads_listed(at)[0] == ((3, 1), "0.475")
+        assert "Rollout" in captions(at)
 
 
 class TestStrongestPairs:
@@ -168,7 +166,6 @@ class TestStrongestPairs:
         at = open_page(PAGE, **PAIR, sentences="A → B")
         assert {key for _, key in pairs_listed(at)} <= {"who·6", "opened·7", "it·8", "?·9"}
         assert {query for query, _ in pairs_listed(at)} <= {"the·1", "door·2", "opened·3", ".·4"}
-        assert "Only queries of the first sentence and keys of the second are shown." in captions(at)
 
     def test_of_words(self, embedded):
         at = open_page(PAGE, text=PHRASES, layer=2, head=8, unit="words")
@@ -184,7 +181,7 @@ class TestStrongestPairs:
         at = open_page(PAGE, text="door")
         assert_no_exception(at)
         assert pairs_listed(at) == []
-        assert "There is no such pair in this head." in captions(at)
+        assert NO_PAIR in captions(at)
 
 
 class TestOtherModels:
@@ -195,17 +192,17 @@ class TestOtherModels:
     def test_a_decoder_gives_nothing_to_what_comes_later(self):
         at = open_page(PAGE, model="gpt2", text="the cat", query=2, key=5)
         assert errors(at) == []
-        [said] = [unescaped(one.value) for one in at.markdown if "No head" in one.value]
-        assert said == "**No head gives anything from “e” to “a”.**"
-        assert "A decoder's token sees itself and those before it only." in captions(at)
+        headlines = [unescaped(line.value) for line in at.markdown if line.value.startswith("**")]
+        assert facts(headlines[0]) == Facts(("e", "a"))  # no head has a number for it
+        assert "decoder" in captions(at).lower()
 
     def test_cross_attention_has_its_own_keys(self, tiny_model):
         at = open_page(PAGE, model="t5", kind="cross", text="the cat sat.", second="it was", query=1, key=2)
         trace = tiny_model("t5").trace("the cat sat.", "it was")
         weights = np.stack([trace.layer_weights(layer, "cross")[:, 1, 2] for layer in range(4)])
         queries, keys = trace.query_tokens("cross").labels, trace.key_tokens("cross").labels
-        assert f"from “{queries[1]}” to “{keys[2]}”" in finding(at)
+        assert facts(finding(at)).quoted == (queries[1], keys[2])
         layer, head = divmod(int(weights.argmax()), 2)
-        assert heads_listed(at)[0][0] == f"Layer {layer}, head {head}"
+        assert heads_listed(at)[0][0] == (layer, head)
         assert len(heads_listed(at)) == 8  # all there are
         assert not [one for one in at.checkbox if one.key == "field_pairs_itself"]

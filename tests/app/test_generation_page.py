@@ -11,6 +11,7 @@ from tests.app.screen import (
     captions,
     component,
     errors,
+    facts,
     figure,
     headline,
     numbers,
@@ -63,19 +64,18 @@ def test_the_tokens_and_the_attention_of_transformers(offered, generated):
         attentions[1][0, 0].numpy(),
         atol=2e-5,
     )
-    said = unescaped(headline(at))
-    assert said.startswith("**Step 3 writes ") and f"({100 * probabilities[2].max():.1f}%)" in said
+    assert facts(headline(at)).numbers[:2] == ("3", f"{100 * probabilities[2].max():.1f}%")
     table = at.table[0].value
     np.testing.assert_allclose(
         [float(one) for one in table["probability"]], np.sort(probabilities[2])[::-1][:5], rtol=0.01
     )
-    assert "6 tokens, the most likely token of each step" in unescaped(captions(at))
+    assert any(facts(line.value).numbers[:1] == ("6",) for line in at.caption)  # tokens
 
 
 @pytest.mark.nightly
 def test_the_text_and_what_was_written_become_the_sentence(offered):
     at = drawn()
-    next(one for one in at.button if one.label == "Use as the sentence").click().run()
+    at.button(key="written_sentence").click().run()
     assert_no_exception(at)
     assert at.text_area[0].value.startswith(TEXT) and len(at.text_area[0].value) > len(TEXT)
 
@@ -85,7 +85,7 @@ def test_another_seed_draws_other_tokens(offered):
     one, other = (drawn(write_temperature=2, seed=seed) for seed in (1, 2))
     words = [[token["label"] for token in component(at, "token_strip")["tokens"]] for at in (one, other)]
     assert words[0] != words[1]
-    assert "drawn at temperature 2 with seed 1" in unescaped(captions(one))
+    assert facts(captions(one)).has("6", "2", "1")  # tokens, temperature and seed
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import entropy
 
 from attnviz.figures.numbers import number_text
-from tests.app.screen import DOOR, assert_no_exception, open_page, shown, unescaped
+from tests.app.screen import DOOR, Facts, assert_no_exception, facts, open_page, shown
 from ui.page.navigation import PAGES
 from ui.words.glossary import GROUPS, PAGE
 
@@ -15,9 +15,9 @@ TERMS = {term.anchor: term for terms in GROUPS.values() for term in terms}
 LINK = re.compile(r"\]\(glossary(?:\?[^)#]*)?#([^ )]+)")
 
 
-def here(at) -> str:
-    """The sentences with the reader's numbers."""
-    return " ".join(unescaped(one.value) for one in at.markdown if "Here:" in one.value)
+def here(at) -> list[Facts]:
+    """What the sentences with the reader's numbers name."""
+    return [facts(line.value) for line in at.markdown if line.value.startswith(":material/data_object:")]
 
 
 @pytest.mark.parametrize(
@@ -32,17 +32,19 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
     weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     one, other = trace.tokens.labels[query], trace.tokens.labels[key]
     cosine = q[query] @ k[key] / np.linalg.norm(q[query]) / np.linalg.norm(k[key])
-    for said in (
-        f"Here: {len(trace.tokens)} in this text.",
-        f"“{one}” and “{other}”: {number_text(float(scores[query, key]))}.",
-        f"“{one}” and “{other}”: {100 * weights[query, key]:.1f}%.",
-        f"the query and key of “{one}” and “{other}”: {number_text(float(cosine))}.",
-        f"the row of “{one}”, which sees {len(trace.tokens)} keys: "
-        f"{100 * entropy(weights[query], base=len(trace.tokens)):.1f}% of ln n.",
-        f"{len(trace.tokens)} × 32 numbers; “{one}” is selected.",
-        "384 numbers for each token.",
+    n_token = str(len(trace.tokens))
+    said = here(at)
+    for named in (
+        Facts(numbers=(n_token,)),
+        Facts((one, other), numbers=(number_text(float(scores[query, key])),)),
+        Facts((one, other), numbers=(f"{100 * weights[query, key]:.1f}%",)),
+        Facts((one, other), numbers=(number_text(float(cosine)),)),
+        Facts((one,), numbers=(n_token, f"{100 * entropy(weights[query], base=len(trace.tokens)):.1f}%")),
+        Facts((one,), numbers=(n_token, "32")),
+        Facts((other,), numbers=(n_token, "32")),
+        Facts(numbers=("384",)),
     ):
-        assert said in here(at)
+        assert named in said
 
 
 @pytest.mark.nightly

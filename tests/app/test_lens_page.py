@@ -13,6 +13,7 @@ from tests.app.screen import (
     captions,
     component,
     errors,
+    facts,
     figure,
     headline,
     numbers,
@@ -40,23 +41,24 @@ def test_without_a_head_the_similarity_with_the_last_layer(states):
     unit = states / np.linalg.norm(states, axis=-1, keepdims=True)
     expected = (unit * unit[-1]).sum(axis=-1)
     np.testing.assert_allclose(numbers(figure(at, "lens_grid")["data"][0]["z"]), expected, atol=2e-6)
-    assert f"“it” after layer 0 and after the last have a cosine of {expected[0, 7]:.3g}" in unescaped(
-        headline(at)
-    )
+    said = facts(headline(at))
+    assert (said.quoted, said.numbers[:2]) == (("it",), ("0", f"{expected[0, 7]:.3g}"))  # layer and cosine
     rows = component(at, "lens_layers")["rows"]
     assert [row["text"] for row in rows] == [f"Layer {layer}" for layer in range(5, -1, -1)]
     np.testing.assert_allclose([row["length"] for row in rows], expected[::-1, 7], atol=2e-6)
-    assert "This model has no language head" in captions(at)
+    assert "language head" in captions(at)  # which it does not have
 
 
 def test_what_the_heads_add_sums_to_the_length(states):
     at = until_drawn(open_page(PAGE, query=7))
-    length = np.linalg.norm(states[-1, 7])
-    assert f"sum to the length of the last hidden state, {length:.3g}" in unescaped(captions(at))
-    assert np.shape(component(at, "lens_heads")["cells"]) == (6, 12)
-    assert "has the largest direct effect on the last hidden state of “it”" in unescaped(
-        " ".join(one.value for one in at.markdown)
-    )
+    length = f"{np.linalg.norm(states[-1, 7]):.3g}"
+    assert length in facts(captions(at)).numbers  # the sum
+    cells = component(at, "lens_heads")["cells"]
+    assert np.shape(cells) == (6, 12)
+    adds = np.array([[float(cell["label"].replace("−", "-")) for cell in row] for row in cells])
+    [said] = [facts(line.value) for line in at.markdown if facts(line.value).numbers[-1:] == (length,)]
+    assert said.quoted == ("it",)
+    assert adds[said.heads[0]] == np.abs(adds).max()
 
 
 @pytest.mark.parametrize("name", first_gates("bert", "gpt2"))
@@ -79,6 +81,6 @@ def test_with_a_head_the_answers_of_transformers(name, tmp_path, offer_to_worker
     np.testing.assert_allclose(numbers(drawn["z"])[-1], probabilities.max(dim=-1).values.numpy(), rtol=2e-4)
     if name == "bert":  # of GPT-2 labels are decoded
         assert f"<br>most likely {likeliest[3]}, " in drawn["hovertext"][-1][3]
-    where = "At" if name == "bert" else "After"  # in the token's place, or next
-    assert unescaped(headline(at)).startswith(f"**{where} “")
-    assert "the model predicts" in unescaped(headline(at))
+    said = unescaped(headline(at))
+    assert said.startswith("**At" if name == "bert" else "**After")  # in the token's place, or next
+    assert f"{100 * float(probabilities[3].max()):.1f}%" in facts(said).numbers

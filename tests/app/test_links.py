@@ -5,9 +5,11 @@ import pytest
 from attnviz.model import loading
 from tests.app.screen import (
     DOOR,
+    Facts,
     assert_no_exception,
     chips,
     errors,
+    facts,
     figure,
     finding,
     matrix,
@@ -36,46 +38,34 @@ EVERYTHING = {
     "seed": "9",
 }
 
-# wrong value -> (what is shown instead, None for the usual; words of the notice)
-WRONG = {
-    ("layer", "6"): ("5", "There is no layer 6: all-MiniLM-L6-v2 has layers 0 to 5. Layer 5 is shown."),
-    ("layer", "-1"): ("0", "The link asks for layer -1; 0 is the nearest there is."),
-    ("layer", "two"): ("3", "The link asks for layer “two”, which is no number; the usual one is shown."),
-    ("layer", "1.5"): ("3", "The link asks for layer “1.5”, which is no number; the usual one is shown."),
-    ("layer", "nan"): ("3", "The link asks for layer “nan”, which is no number; the usual one is shown."),
-    ("layer", ""): ("3", "The link asks for layer “”, which is no number; the usual one is shown."),
-    ("head", "12"): ("11", "There is no head 12: all-MiniLM-L6-v2 has heads 0 to 11. Head 11 is shown."),
-    ("head", "9" * 30): ("11", "There is no head"),
-    ("query", "11"): ("10", "There is no query 11: this text has tokens 0 to 10. Query 10 is shown."),
-    ("query", "-3"): ("0", "The link asks for query -3; 0 is the nearest there is."),
-    ("key", "99"): ("10", "There is no key 99: this text has tokens 0 to 10. Key 10 is shown."),
-    ("perplexity", "0.2"): ("1", "The link asks for perplexity 0.2; 1.0 is the nearest there is."),
-    ("perplexity", "1e9"): (
-        "100",
-        "The link asks for perplexity 1000000000.0; 100.0 is the nearest there is.",
-    ),
-    ("perplexity", "inf"): (None, "The link asks for perplexity “inf”, which is no number"),
-    ("metric", "manhattan"): (None, "The link asks for metric “manhattan”; it can be cosine or euclidean."),
-    ("iterations", "1"): ("250", "The link asks for iterations 1; 250 is the nearest there is."),
-    ("iterations", "1000000"): (
-        "5000",
-        "The link asks for iterations 1000000; 5000 is the nearest there is.",
-    ),
-    ("seed", "-1"): (None, "The link asks for seed -1; 0 is the nearest there is."),
-    ("seed", str(2**32)): (
-        str(2**32 - 1),
-        "The link asks for seed 4294967296; 4294967295 is the nearest there is.",
-    ),
-    ("model", "gpt-5"): (
-        "all-MiniLM-L6-v2",
-        "The link asks for the model “gpt-5”, which is not offered here; all-MiniLM-L6-v2 is shown.",
-    ),
-    ("kind", "sideways"): (None, "The link asks for kind “sideways”; it can be encoder, decoder or cross."),
-    ("kind", "cross"): (None, "all-MiniLM-L6-v2 has no cross attention; encoder attention is shown."),
-    ("show", "<b>"): (None, "The link asks for show “<b>”; it can be weights, scores, norms or rollout."),
-    ("colour", "pink"): (None, "The link asks for colour “pink”; it can be linear or logarithmic."),
-    ("special", "1"): (None, "The link asks for special “1”; it can be shown, hidden or renormalised."),
-    ("cut", "yes"): (None, "The link asks for cut “yes”; it can be 0 or 1."),
+# wrong value -> (what is shown instead, None for the usual; what the notice names)
+WRONG: dict[tuple[str, str], tuple[str | None, Facts]] = {
+    ("layer", "6"): ("5", Facts(numbers=("6", "0", "5", "5"))),  # asked for, first, last, shown
+    ("layer", "-1"): ("0", Facts(numbers=("-1", "0"))),
+    ("layer", "two"): ("3", Facts(("two",))),
+    ("layer", "1.5"): ("3", Facts(("1.5",))),
+    ("layer", "nan"): ("3", Facts(("nan",))),
+    ("layer", ""): ("3", Facts(("",))),
+    ("head", "12"): ("11", Facts(numbers=("12", "0", "11", "11"))),
+    ("head", "9" * 30): ("11", Facts(numbers=("1000000000000", "0", "11", "11"))),  # the most that is read
+    ("query", "11"): ("10", Facts(numbers=("11", "0", "10", "10"))),
+    ("query", "-3"): ("0", Facts(numbers=("-3", "0"))),
+    ("key", "99"): ("10", Facts(numbers=("99", "0", "10", "10"))),
+    ("perplexity", "0.2"): ("1", Facts(numbers=("0.2", "1.0"))),
+    ("perplexity", "1e9"): ("100", Facts(numbers=("1000000000.0", "100.0"))),
+    ("perplexity", "inf"): (None, Facts(("inf",))),
+    ("metric", "manhattan"): (None, Facts(("manhattan",))),
+    ("iterations", "1"): ("250", Facts(numbers=("1", "250"))),
+    ("iterations", "1000000"): ("5000", Facts(numbers=("1000000", "5000"))),
+    ("seed", "-1"): (None, Facts(numbers=("-1", "0"))),
+    ("seed", str(2**32)): (str(2**32 - 1), Facts(numbers=("4294967296", "4294967295"))),
+    ("model", "gpt-5"): ("all-MiniLM-L6-v2", Facts(("gpt-5",))),
+    ("kind", "sideways"): (None, Facts(("sideways",))),
+    ("kind", "cross"): (None, Facts()),
+    ("show", "<b>"): (None, Facts(("<b>",))),
+    ("colour", "pink"): (None, Facts(("pink",))),
+    ("special", "1"): (None, Facts(("1",))),
+    ("cut", "yes"): (None, Facts(("yes",), numbers=("0", "1", "0"))),
 }
 
 
@@ -85,8 +75,8 @@ def test_a_link_with_everything_shows_just_that():
     assert_no_exception(at)
     assert errors(at) == notices(at) == []
     assert shown(at) == EVERYTHING
-    assert finding(at).startswith("Layer 2, head 5: “opened” (token 3) gives")
-    assert "to “door”" in finding(at)
+    said = facts(finding(at))
+    assert (said.heads, said.quoted[:2], said.numbers[0]) == (((2, 5),), ("opened", "door"), "3")
     assert picked(at) == [3]
     assert matrix(at).shape == (8, 8)  # 3 of 11 tokens are special
     assert matrix(at).min() < 0  # scores
@@ -117,14 +107,15 @@ def test_what_is_at_its_default_is_not_in_the_link():
 @pytest.mark.parametrize(("wrong", "expected"), WRONG.items(), ids=lambda one: "=".join(map(str, one))[:30])
 def test_a_wrong_value_falls_back_and_it_is_said(wrong, expected):
     name, value = wrong
-    instead, words = expected
+    instead, named = expected
     at = open_page(**{name: value})
 
     assert_no_exception(at)
     assert errors(at) == []
     assert shown(at).get(name) == instead
-    assert len(notices(at)) == 1
-    assert notices(at)[0].startswith(words)
+    [notice] = notices(at)
+    assert facts(notice) == named
+    assert name in notice or value in notice
     assert matrix(at).shape == (11, 11)
 
 
@@ -160,7 +151,7 @@ def test_a_path_in_a_link_is_not_opened(path, monkeypatch):
 
     assert_no_exception(at)
     assert shown(at)["model"] == "all-MiniLM-L6-v2"
-    assert "which is not offered here" in notices(at)[0]
+    assert len(notices(at)) == 1
     assert opened <= {"all-MiniLM-L6-v2"}  # nothing where a test before this one has had it loaded
 
 
@@ -174,7 +165,9 @@ def test_a_folder_of_the_operator_is_offered_by_name_only(checkpoint, monkeypatc
 
     at = open_page(model=folder.name)
     assert shown(at)["model"] == folder.name
-    assert notices(at) == ["There is no layer 3: bert has layers 0 to 2. Layer 2 is shown."]
+    [notice] = notices(at)
+    assert "bert" in notice
+    assert facts(notice).numbers == ("3", "0", "2", "2")
 
 
 def test_an_unknown_parameter_does_nothing():
@@ -201,7 +194,7 @@ def test_going_back_to_an_earlier_link_shows_its_screen():
     at.query_params.update({"text": "the door", "layer": "1", "head": "2"})  # as the browser's Back does
     at.run()
 
-    assert finding(at).startswith("Layer 1, head 2:")
+    assert facts(finding(at)).heads == ((1, 2),)
     assert chips(at) == ["[CLS]", "the", "door", "[SEP]"]
 
 
@@ -212,7 +205,7 @@ def test_a_click_wins_over_a_link_that_the_browser_has_not_yet_updated():
     at.query_params.update(before)  # what a browser sends that is clicked twice in a row
     at.button(key="head_next").click().run()
 
-    assert finding(at).startswith("Layer 3, head 3:")
+    assert facts(finding(at)).heads == ((3, 3),)
 
 
 def test_the_picked_cell_is_outlined():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from attnviz.errors import SelectionError
+from attnviz.errors import EmptyTextError, SelectionError
 from attnviz.maps import layouts
 from attnviz.maps.collection import collect
 from attnviz.maps.joint_map import joint_map
@@ -15,12 +15,15 @@ from attnviz.model.loading import Model
 from tests.app.screen import (
     ROOT,
     WAIT_SECONDS,
+    Facts,
     assert_no_exception,
     captions,
     component,
     errors,
+    facts,
     figure,
     headline,
+    notices,
     numbers,
     open_page,
     shown,
@@ -29,6 +32,7 @@ from tests.app.screen import (
 )
 from tests.calls import Failing, Held
 from ui.sections.many_sentences.lines import OwnSentences
+from ui.words.judgement import READ
 from ui.work import cache, jobs
 
 PAGE = "pages/many_sentences.py"
@@ -45,10 +49,6 @@ def open_lines(lines=LINES, **params):
     at.run()
     at.query_params.clear()
     return until_drawn(at)
-
-
-def said_first(at):
-    return unescaped(headline(at)).strip("*")
 
 
 def markdown(at):
@@ -74,23 +74,21 @@ def test_points_are_the_joint_map_s(few, mapped):
     found = np.column_stack([numbers(keys["x"]), numbers(keys["y"])])
     np.testing.assert_allclose(found, mapped.points[few.n_tokens :], atol=1e-4)
     share = f"{100 * mapped.in_map.nearest_agreement:.0f}%"
-    assert said_first(at) == (
-        f"Layer 3, head 1, 3 sentences: the nearest key of the sentence is the strongest for {share} of the queries"
-    )
-    assert f"{2 * few.n_tokens} points of {few.n_tokens} tokens in 3 sentences" in captions(at)
-    assert "These sentences stay in this session" in captions(at)
+    assert facts(headline(at)) == Facts((), ((3, 1),), ("3", share))
+    assert facts(captions(at)).has(str(2 * few.n_tokens), str(few.n_tokens), "3")  # points, tokens, sentences
+    assert "session" in captions(at)  # which the sentences do not leave
 
 
 def test_the_bundled_set_is_shown_first():
     at = until_drawn(open_page(PAGE))
-    assert said_first(at).startswith("Layer 3, head 1, 206 sentences:")
+    assert (facts(headline(at)).heads, facts(headline(at)).numbers[0]) == (((3, 1),), "206")
     assert "joint_sentences" not in shown(at)
 
 
 def test_a_link_to_another_visitor_s_sentences_shows_the_bundled_ones_and_says_so():
     at = until_drawn(open_page(PAGE, joint_sentences="own"))
-    assert "which no link holds; the bundled set is shown" in captions(at)
-    assert "206 sentences" in said_first(at)
+    assert len(notices(at)) == 1
+    assert facts(headline(at)).numbers[0] == "206"
 
 
 def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
@@ -107,8 +105,9 @@ def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
     rows = [first + 3, *(few.n_tokens + first + order)]
     np.testing.assert_allclose(found, mapped.points[rows], atol=1e-3)
     np.testing.assert_allclose([one["weight"] for one in links["links"]], weights[order], atol=1e-4)
-    [said] = [one for one in markdown(at) if one.startswith("Sentence 3, line 4: query “it” gives to ")]
-    assert f"“{labels[order[0]]}” {100 * weights[order[0]]:.1f}%" in said
+    [said] = [facts(line) for line in markdown(at) if facts(line).numbers[:2] == ("3", "4")]  # sentence, line
+    assert said.quoted == ("it", *(labels[key] for key in order))
+    assert said.numbers[2:] == tuple(f"{100 * weights[key]:.1f}%" for key in order)
     there = next(one.proto for one in at.main.get("page_link") if one.proto.label == "Open in Attention")
     assert "text=Why+was+it+closed%3F" in there.query_string
     assert f"query=3&key={order[0]}" in there.query_string
@@ -122,66 +121,68 @@ def test_a_picked_key_is_joined_to_its_strongest_queries(few):
     np.testing.assert_allclose(
         [one["weight"] for one in links["links"]], np.sort(weights)[::-1][:5], atol=1e-4
     )
-    assert any("key “door” is given by " in one for one in markdown(at))
+    strongest = f"{100 * weights.max():.1f}%"
+    assert any(facts(line).quoted[:1] == ("door",) and strongest in line for line in markdown(at))
 
 
 @pytest.mark.parametrize(
-    ("head", "space", "correlation", "said"),
+    ("head", "space", "correlation", "judgement"),
     [
-        (11, "lifted", -0.44, "Read the lines of this map, not its distances"),  # chance reaches -0.50
-        (1, "lifted", -0.62, "Trust the lines more than the distances"),
-        (7, "raw", -0.78, "Distances can be read: of two keys that a query sees"),
+        (11, "lifted", -0.44, "misleads"),  # chance reaches -0.50
+        (1, "lifted", -0.62, "rough"),
+        (7, "raw", -0.78, "fair"),
     ],
 )
-def test_the_judgement_is_that_of_other_maps(head, space, correlation, said):
+def test_the_judgement_is_that_of_other_maps(head, space, correlation, judgement):
     at = open_lines(head=head, joint_space=space)
     assert f"{correlation:.2f}".replace("-", "−") in at.dataframe[0].value["map"].tolist()
-    assert said in captions(at)
+    assert READ[judgement] in captions(at)
 
 
 def test_search_says_how_many_and_lists_them_with_their_sentence():
     at = open_lines()
     at.text_input(key="field_joint_search").set_value("DOOR").run()
-    assert "“DOOR”: 2 tokens in 2 sentences" in markdown(at)
+    assert Facts(("DOOR",), numbers=("2", "2")) in [facts(line) for line in markdown(at)]  # in 2 sentences
     table = at.dataframe[0].value
     assert table["token"].tolist() == ["door·3", "door·7"]
-    assert table["text"].tolist() == ["The old door creaked.", "She opened the <b>Door</b> for $5 and $6."]
+    assert table["text"].tolist() == [LINES.splitlines()[0], LINES.splitlines()[2]]
     found = [one for one in figure(at, "collection_map")["data"] if one["name"].startswith("found")]
     assert [len(one["hovertext"]) for one in found] == [2, 2]
     assert shown(at)["joint_search"] == "DOOR"
     at.text_input(key="field_joint_search").set_value("**nothing**").run()
-    assert "No token and no word of these sentences is “**nothing**”." in captions(at)
+    assert "“**nothing**”" in captions(at)
     assert_no_exception(at)
 
 
 def test_a_method_and_its_parameters(few):
-    said = "t-SNE, perplexity 18.3, seed 3: 56 points"
     at = open_lines(joint_method="tsne", seed=3)
-    assert said.replace("56", str(2 * few.n_tokens)).split(":")[1] in captions(at)
-    assert said.split(",")[0] in captions(at)
-    assert "seed 3" in captions(at)
+    assert "t-SNE" in captions(at)
+    assert facts(captions(at)).has("3", str(2 * few.n_tokens))  # seed and points
 
 
 def test_special_tokens_can_be_left_out(few):
     at = open_lines(special="hidden")
     assert len(figure(at, "collection_map")["data"][0]["hovertext"]) == few.n_tokens - 6
-    assert "Special tokens are not drawn." in captions(at)
 
 
 def test_what_is_cut_and_dropped_is_said():
     at = open_lines("door\n\x00\n" + "it " * 600)
-    assert "Line 3 is longer than 512 tokens, and cut there." in captions(at)
-    assert "Line 2 is left out: nothing there that the model can read." in captions(at)
+    assert facts(captions(at)).has("3", "512")  # the line that is cut, and where
+    assert any(
+        facts(line).numbers == ("2",) for line in captions(at).split(". ")
+    )  # the line that is left out
 
 
-def test_lines_without_any_token_are_an_error():
+def test_lines_without_any_token_are_an_error(embedded):
     at = open_lines("\x00\n\x07")
-    assert errors(at) == ["No line of the text holds a token. Give it a sentence on a line of its own."]
+    with pytest.raises(EmptyTextError) as refused:
+        collect(embedded, "\x00\n\x07", 3)
+    assert errors(at) == [str(refused.value)]
 
 
 def test_a_pick_that_is_not_there_is_said():
     at = open_lines(joint_sentence=77)
-    assert "The token that the link selects is not among these sentences." in captions(at)
+    assert len(notices(at)) == 1
     assert component(at, "collection_map_links")["picked"] is None
 
 
@@ -193,7 +194,7 @@ def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped(tmp_
     assert "PCA: " in captions(at)
     [cancel] = [one for one in at.button if one.label == "Cancel"]
     cancel.click().run()
-    assert "The layout of the map was stopped." in captions(at)
+    assert at.button(key="map_act")  # with which it is laid out after all
     assert jobs.state().n_running == 0
     assert "PCA: " in captions(at)
     held.let_go()
@@ -215,7 +216,7 @@ def test_other_families(family, kind, checkpoint, offer_to_workers):
     offer_to_workers(folder)
     at = open_lines("a cat sat\nthe door", model=folder.name, kind=kind, text="a cat")
     assert errors(at) == []
-    assert "2 sentences" in said_first(at)
+    assert facts(headline(at)).numbers[0] == "2"
 
 
 @pytest.mark.nightly
@@ -223,7 +224,8 @@ def test_cross_attention_is_refused(checkpoint, offer_to_workers):
     folder = checkpoint("t5")
     offer_to_workers(folder)
     at = open_lines("a cat sat", model=folder.name, kind="cross", text="a cat", second="the mat")
-    assert [one.split(". ")[-1] for one in errors(at)] == ["Select encoder attention."]
+    [error] = errors(at)
+    assert "encoder attention" in error
     assert "Try again" not in [one.label for one in at.button]  # which would not help
 
 

@@ -10,6 +10,7 @@ from tests.app.screen import (
     assert_no_exception,
     chips,
     errors,
+    facts,
     figure,
     finding,
     matrix,
@@ -70,8 +71,8 @@ class TestDownload:
 
         assert_no_exception(at)
         assert errors(at) == []
-        assert f"**{NAME}** is not on this machine yet." in texts(at)
-        assert "What is shown is still the attention of all-MiniLM-L6-v2." in texts(at)
+        assert any(text.startswith(f"**{NAME}**") for text in texts(at))
+        assert any("all-MiniLM-L6-v2" in text for text in texts(at))  # whose attention is still shown
         assert at.button(key="start_download").label == f"Download {size(hub) / 1e6:,.0f} MB"
         np.testing.assert_array_equal(matrix(at), before)
         assert shown(at)["model"] == NAME  # the link leads back to this very screen
@@ -99,7 +100,7 @@ class TestDownload:
         assert_no_exception(at)
         assert errors(at) == []
         assert shown(at)["model"] == NAME
-        assert not any("What is shown is still" in one for one in texts(at))
+        assert not any("all-MiniLM-L6-v2" in text for text in texts(at))
         assert at.selectbox(key="field_model").value == NAME
         assert chips(at)[1:4] == ["i", "was", "watching"]
         assert at.number_input(key="field_layer").label == "Layer (0–2)"
@@ -119,7 +120,8 @@ class TestDownload:
 
         assert_no_exception(at)
         [bar] = at.get("progress")
-        assert unescaped(bar.proto.text) == f"{NAME}: 1.5 of 6.0 MB"
+        assert NAME in unescaped(bar.proto.text)
+        assert facts(bar.proto.text).numbers == ("1.5", "6.0")  # MB
         assert bar.proto.value == 25
         assert not [one for one in at.button if one.key == "start_download"]
 
@@ -130,16 +132,16 @@ class TestDownload:
 
         assert_no_exception(at)
         assert at.button(key="start_download").label == "Download"
-        assert any("127.0.0.1:9 cannot be reached" in one for one in texts(at))
+        assert any("127.0.0.1:9" in text for text in texts(at))  # which cannot be reached
         at.button(key="start_download").click().run()
         wait_for_download()
         at.run()
 
         assert_no_exception(at)
         assert len(errors(at)) == 1
-        assert errors(at)[0].startswith(f"{NAME} was not downloaded: http://127.0.0.1:9 cannot be reached")
-        assert errors(at)[0].endswith("Check the connection, then try again.")
-        assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5%")
+        assert NAME in errors(at)[0] and "http://127.0.0.1:9" in errors(at)[0]
+        said = facts(finding(at))
+        assert (said.heads, said.quoted[0], said.numbers[0]) == (((3, 1),), "it", "47.5%")
         assert at.button(key="start_download")  # it can be tried again
 
     def test_it_goes_on_after_a_lost_connection(self, hub):
@@ -148,8 +150,8 @@ class TestDownload:
         at.button(key="start_download").click().run()
         wait_for_download()
         at.run()
-        assert "the connection to" in errors(at)[0]
-        assert "have arrived and are kept" in errors(at)[0]
+        [error] = errors(at)
+        assert NAME in error and hub.url in error
         assert shown(at)["model"] == NAME
 
         at.button(key="start_download").click().run()
@@ -173,16 +175,17 @@ class TestDownload:
         wait_for_download()
         at.run()
         assert (shown(at)["layer"], shown(at)["head"]) == ("2", "1")
-        assert "There is no head 11: tiny/bert has heads 0 to 1. Head 1 is shown." in notices(at)
+        [notice] = [notice for notice in notices(at) if "tiny/bert" in notice]
+        assert facts(notice).numbers == ("11", "0", "1", "1")  # asked for, first, last and shown
 
 
 def test_a_deeper_layer_than_the_stand_in_has_is_shown_as_what_it_is():
     at = open_page(model="bert-base-uncased", layer=11, head=11)
     assert_no_exception(at)
     assert at.number_input(key="field_layer").value == 5
-    assert finding(at).startswith("Layer 5, head 11")
+    assert facts(finding(at)).heads[0] == (5, 11)
     at.button(key="head_next").click().run()
-    assert finding(at).startswith("Layer 0, head 0")
+    assert facts(finding(at)).heads[0] == (0, 0)
 
 
 @pytest.mark.parametrize("page", ["attention.py", "pages/verification.py"])
@@ -195,10 +198,8 @@ def test_a_folder_that_is_no_checkpoint_is_named_and_the_screen_goes_on(page, tm
     at.selectbox(key="field_model").set_value("holiday-photos").run()
 
     assert_no_exception(at)
-    assert errors(at) == [
-        "The folder of holiday-photos has no config.json, so it is not a checkpoint. Give a folder that "
-        "transformers' save_pretrained wrote, with its tokenizer."
-    ]
+    [error] = errors(at)
+    assert "holiday-photos" in error and "config.json" in error  # which it lacks
     assert shown(at)["model"] == "all-MiniLM-L6-v2"
     assert str(tmp_path) not in str(at.main)
 
@@ -231,7 +232,7 @@ def test_a_family_that_cannot_be_shown_is_named(checkpoint, monkeypatch):
 
     assert_no_exception(at)
     assert len(errors(at)) == 1
-    assert errors(at)[0].startswith("mpnet is of the family mpnet, which attnviz cannot show: it adds a bias")
+    assert "family mpnet" in errors(at)[0]
     assert shown(at)["model"] == "all-MiniLM-L6-v2"
 
 

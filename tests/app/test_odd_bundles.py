@@ -5,7 +5,8 @@ The kinds that once did; `tests/fuzz` goes through all of `tests.odd_bundles`.
 
 import pytest
 
-from tests.app.screen import errors, open_bundle, open_page, unescaped
+from tests.app.opened import banner
+from tests.app.screen import errors, open_bundle, open_page
 from tests.odd_bundles import long, odd
 from ui.page.navigation import PAGES
 
@@ -41,6 +42,6 @@ def odd_on_a_page(page, bundles):
         if at.exception:
             wrong[name] = [f"{one.message} {one.stack_trace[-3:]}" for one in at.exception]
             at = open_page(page)
-        elif not any("From a bundle, as recorded" in unescaped(one.value) for one in at.caption):
+        elif not banner(at):
             wrong[name] = errors(at)
     return wrong

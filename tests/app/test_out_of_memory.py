@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.errors import OutOfMemoryError, enough_memory
 from tests.app.screen import assert_no_exception, chips, errors, open_page, type_text
 from ui.work import cache
 
-SAID = "What was asked for does not fit into the memory of this machine. Shorten the text, or select a smaller model."
+
+def sentence() -> str:
+    """What attnviz says where memory is short."""
+    with pytest.raises(OutOfMemoryError) as refused, enough_memory():
+        raise MemoryError
+    return str(refused.value)
+
+
+SAID = sentence()
 TOO_MUCH = 2**46
 
 

@@ -7,9 +7,11 @@ from attnviz.model.interventions import ReplacedState
 from attnviz.model.states import hidden_states
 from tests.app.screen import (
     DOOR,
+    Facts,
     assert_no_exception,
     captions,
     errors,
+    facts,
     figure,
     headline,
     numbers,
@@ -38,9 +40,10 @@ def test_every_layer_and_token(embedded):
         one = ReplacedState(states=states["encoder", layer], layer=layer, positions=(token,))
         after = cosine(embedded.trace(DOOR, interventions=[one]).last_hidden_state, other.last_hidden_state)
         assert found[layer, token] == pytest.approx((after - base) / (1 - base), abs=1e-4)
-    said = unescaped(headline(at))
     row, token = np.unravel_index(found.argmax(), found.shape)
-    assert f"layer {row}" in said and "of the difference" in said
+    said = facts(headline(at))
+    assert said.quoted == (other.tokens.labels[token].replace("window", "door"),)
+    assert said.numbers == (str(row), f"{100 * found[row, token]:.0f}%")
     assert "“door” → “window”" in unescaped(captions(at))
     assert found[0, 5] > 0.5 > abs(found[0, 1])  # the word that differs
 
@@ -49,16 +52,17 @@ def test_heads_of_the_layer():
     at = until_drawn(open_page(PAGE, patch_carried="heads", layer=3))
     assert_no_exception(at)
     assert shares(at).shape == (12, 11)
-    assert "the output of layer 3, head" in unescaped(headline(at))
+    row = int(np.nanargmax(shares(at))) // 11
+    assert facts(headline(at)).heads == ((3, row),)
 
 
 def test_another_number_of_tokens_is_explained():
     at = open_page(PAGE, patch_text="I was watching the door.")
     assert_no_exception(at)
-    assert "have 11 and 8 tokens" in errors(at)[0]
+    assert facts(errors(at)[0]).has("11", "8")  # tokens
 
 
 def test_the_same_sentence_has_no_difference():
     at = until_drawn(open_page(PAGE, patch_text=DOOR))
     assert_no_exception(at)
-    assert "no difference to carry over" in unescaped(headline(at))
+    assert facts(headline(at)) == Facts()  # no state brings a share of no difference

@@ -1,7 +1,5 @@
 """Positions: the model's own table, the paper's, and the words shuffled."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -9,8 +7,11 @@ from attnviz.maths.positions import shift
 from tests import tiny, tiny_tokenizers
 from tests.app.screen import (
     DOOR,
+    alt,
     assert_no_exception,
     captions,
+    charts,
+    facts,
     figure,
     numbers,
     open_page,
@@ -41,7 +42,7 @@ def test_learned_vectors_can_be_seen(embedded):
     drawn = figure(at, "learned_table")["data"][0]
     assert own.max() > 10 * drawn["zmax"]
     assert np.median(np.abs(numbers(drawn["z"]))) > 0.1 * drawn["zmax"]
-    assert f"the largest is {own.max():.3g}" in captions(at)
+    assert f"{own.max():.3g}" in facts(captions(at)).numbers
     assert figure(at, "sines_table")["data"][0]["zmax"] == pytest.approx(1, abs=1e-3)
 
 
@@ -49,9 +50,8 @@ def test_learned_vectors_can_be_seen(embedded):
 def test_a_shift_turns_every_sine_with_its_cosine(k):
     at = open_page(PAGE, text=DOOR, shift=k)
     assert_no_exception(at)
-    [recomputed] = [one.value for one in at.markdown if "Recomputed here" in one.value]
-    assert f"{512 - k} positions times this matrix, 384 × 384. Largest difference" in recomputed
-    assert f"from the positions {k} later" in recomputed
+    [recomputed] = [line.value for line in at.markdown if line.value.startswith(":material/calculate:")]
+    assert facts(recomputed).numbers[:4] == (str(512 - k), "384", "384", str(k))
     corner = numbers(figure(at, "shift_matrix")["data"][0]["z"])
     angles = k / 10_000 ** (2 * np.arange(6) / 384)
     expected = np.zeros((12, 12))
@@ -66,46 +66,47 @@ def test_a_shift_turns_every_sine_with_its_cosine(k):
 def test_a_wrong_shift_is_said(monkeypatch):
     monkeypatch.setattr("ui.sections.positions.shifted.shift", lambda k, d_model: shift(k, d_model).T)
     at = open_page(PAGE, text=DOOR, shift=3)
-    assert [one.value for one in at.markdown if "Does not match the positions 3 later" in one.value]
+    [differs] = [line.value for line in at.markdown if ":red[" in line.value]
+    assert facts(differs).numbers[0] == "3"
 
 
 def test_what_the_dot_product_depends_on(embedded):
     at = open_page(PAGE, text=DOOR)
-    [said] = [unescaped(one.value) for one in at.markdown if "how far apart" in one.value]
     waves = 1 / 10_000 ** (2 * np.arange(192) / 384)
-    for apart in (1, 5, 20):
-        assert f"{apart} apart it is {np.cos(apart * waves).sum():.3g}" in said
+    sines = [text for apart in (1, 5, 20) for text in (str(apart), f"{np.cos(apart * waves).sum():.3g}")]
+    [said] = [facts(line.value) for line in at.markdown if facts(line.value).has(*sines)]
     own = embedded.network.embeddings.position_embeddings.weight.detach().double().numpy()
     learned = [float(own[at] @ own[at + 20]) for at in range(len(own) - 20)]
-    assert f"20 apart from {min(learned):#.3g} to {max(learned):#.3g}".replace("-", "−") in said
+    assert said.has("20", *(f"{end:#.3g}".replace("-", "−") for end in (min(learned), max(learned))))
 
 
 def test_shuffled_words_are_the_words():
     at = open_page(PAGE, text=DOOR, seed=4)
-    [line] = [unescaped(one.value) for one in at.markdown if one.value.startswith("The model reads")]
-    found = re.sub(r"^The model reads: ", "", line).split()
+    [line] = [text for text in map(unescaped, (part.value for part in at.markdown)) if "[CLS]" in text]
+    found = line.partition(": ")[2].split()
     words = ["[CLS]", "i", "was", "watching", "the", "door", "when", "it", "opened", ".", "[SEP]"]
     assert found != words and sorted(found) == sorted(words)
     assert (found[0], found[-1]) == ("[CLS]", "[SEP]")
     assert numbers(figure(at, "shuffled_without")["data"][0]["y"]).max() < 1e-5
     assert numbers(figure(at, "shuffled_with")["data"][0]["y"]).max() > 0.05
-    assert "bag of" in " ".join(one.value for one in at.markdown)
+    assert [line for line in at.latex if "reordering" in line.value]
     other = open_page(PAGE, text=DOOR, seed=5)
     assert line not in [unescaped(one.value) for one in other.markdown]
 
 
 @pytest.mark.parametrize(
-    ("name", "second", "said"),
-    [("t5", "a door", "adds no position vectors"), ("gpt2", "", "its causal mask tells before from after")],
+    ("name", "second", "tables"),
+    [("t5", "a door", ["sines_table"]), ("gpt2", "", ["learned_table", "sines_table"])],
 )
-def test_other_families(name, second, said, checkpoint, monkeypatch):
+def test_other_families(name, second, tables, checkpoint, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint(name)))
     from attnviz.model.catalogue import offers
 
     own = [one.name for one in offers() if name in one.name][-1]
     at = open_page(PAGE, model=own, text="the cat sat", second=second)
     assert_no_exception(at)
-    assert said in " ".join(one.value for one in [*at.markdown, *at.info, *at.error])
+    assert sorted(key for key in charts(at) if key.endswith("_table")) == tables  # T5 adds no vectors
+    assert ("shuffled_without" in charts(at)) == (name == "gpt2")
     assert not [
         one for one in at.latex if "reordering" in one.value
     ]  # which holds without a causal mask only
@@ -122,9 +123,9 @@ def test_fixed_sines_and_cosines_are_not_called_learned(checkpoint, tmp_path, mo
         monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
         at = open_page(PAGE, model=folder.name, text="the cat sat", second="a door")
         assert_no_exception(at)
-        said = " ".join(one.value for one in [*at.markdown, *at.caption])
-        assert ("**Learned by this model**" in said) == is_learned
-        assert ("**This model’s, not learned**" in said) == (not is_learned)
-        assert ("sines and cosines of the paper, all sines first" in said) == (not is_learned)
-        assert ("Learned vectors need not" in said) == is_learned
-        assert "reads two texts" in " ".join(one.value for one in at.error)
+        title = alt(at, "learned_table")
+        assert ("not learned" in title) == (not is_learned)
+        assert ("all sines first" in captions(at)) == (not is_learned)
+        said = [facts(line.value) for line in at.markdown]
+        assert any(line.numbers.count("20") == 2 for line in said) == is_learned
+        assert len(at.error) == 1  # its words cannot be shuffled: it reads two texts

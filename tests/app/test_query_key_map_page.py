@@ -9,11 +9,13 @@ from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import SPACES
 from tests.app.screen import (
     DOOR,
+    Facts,
     ask_until,
     assert_no_exception,
     charts,
     component,
     errors,
+    facts,
     figure,
     finding,
     notices,
@@ -23,9 +25,11 @@ from tests.app.screen import (
     unescaped,
 )
 from tests.tiers import first_gates
-from ui.words.findings import METHOD_NAMES, SPACE_WORDS
+from ui.sections.query_key_map.drawing import EVERY_TOKEN
+from ui.words.findings import METHOD_NAMES, SPACE_WORDS, WITHOUT_ROOM, map_settings
 
 PAGE = "pages/query_key_map.py"
+HEAD_FIELDS = ("field_layer", "field_head")
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7, "key": 5}
 QUICK = [method for method in METHODS if method != "umap"]  # which are made while the page is
 LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 12
@@ -77,10 +81,10 @@ def test_first_visit(door_trace):
     at = open_page(PAGE)
     expected = attnviz.project(door_trace, 3, 1, method="attention")
     np.testing.assert_array_equal(points(at), expected.points)
-    assert note(at).startswith(
-        "Attention map, 1000 iterations, seed 0. On the dashed circles a key has ½, 1/10"
-    )
-    assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5% of its attention to “door”")
+    assert facts(note(at)).numbers[:2] == ("1000", "0")  # iterations and seed
+    assert "½" in note(at)  # of the largest weight, on a circle
+    said = facts(finding(at))
+    assert (said.heads, said.quoted[:2], said.numbers[0]) == (((3, 1),), ("it", "door"), "47.5%")
     assert at.selectbox(key="field_space").disabled
     strongest = np.argsort(-door_trace.weights(3, 1)[7])[:5]
     ends = [[expected.points[7].tolist(), expected.points[11 + key].tolist()] for key in strongest]
@@ -102,9 +106,9 @@ def test_a_link_restores_everything(door_trace):
     expected = attnviz.project(door_trace, 3, 1, **settings)
     np.testing.assert_array_equal(points(at), expected.points)
     assert len(expected.points) == 33
-    assert note(at).startswith(
-        "t-SNE, euclidean distance, perplexity 3.5, 750 iterations, seed 11. Centred keys made"
-    )
+    assert note(at).startswith(map_settings(expected))
+    assert facts(note(at)).numbers[:3] == ("3.5", "750", "11")
+    assert SPACE_WORDS["balanced"] in note(at)
     assert (
         shown(at).items() >= {"method": "tsne", "perplexity": "3.5", "dimensions": "3", "values": "1"}.items()
     )
@@ -119,39 +123,37 @@ def test_the_same_settings_give_the_same_picture_and_another_seed_another():
 
 
 @pytest.mark.parametrize(
-    ("link", "said"),
+    ("link", "named"),
     [
-        ({"method": "pcaa"}, "The link asks for method “pcaa”; it can be attention, "),
-        ({"space": "lift"}, "The link asks for space “lift”; it can be raw, "),
-        ({"dimensions": "4"}, "The link asks for dimensions 4; 3 is the nearest there is."),
-        ({"min_dist": "x"}, "The link asks for min_dist “x”, which is no number"),
-        (
-            {"aligned_with": "9.9"},
-            "The map was to be aligned with that of layer 9, head 9, which all-MiniLM-L6-v2 does not have.",
-        ),
-        ({"aligned_with": "3"}, "The link asks for aligned_with “3”; it is written as 3.5"),
-        ({"tint": "hue"}, "The link asks for tint “hue”"),
+        ({"method": "pcaa"}, Facts(("pcaa",))),
+        ({"space": "lift"}, Facts(("lift",))),
+        ({"dimensions": "4"}, Facts(numbers=("4", "3"))),
+        ({"min_dist": "x"}, Facts(("x",))),
+        ({"aligned_with": "9.9"}, Facts(heads=((9, 9),))),
+        ({"aligned_with": "3"}, Facts(("3",), numbers=("3.5",))),
+        ({"tint": "hue"}, Facts(("hue",), numbers=("5",))),  # it can be the position mod 5
     ],
 )
-def test_a_bad_link_is_explained(link, said):
+def test_a_bad_link_is_explained(link, named):
     at = open_page(PAGE, **PLACE, **link)
     assert len(points(at)) == 22
-    assert any(one.startswith(said) for one in notices(at)), notices(at)
+    [notice] = notices(at)
+    assert facts(notice) == named
     note(at)
 
 
 class TestParameters:
     def test_are_those_of_the_method_in_their_range_for_this_many_points(self):
         at = open_page(PAGE, **PLACE, method="tsne")
-        labels = [one.label for one in at.number_input if one.key not in ("field_layer", "field_head")]
-        assert labels == ["Perplexity (1 to 7)", "Iterations (250 to 5,000)", "Random seed"]  # (22 - 1) / 3
+        ranges = [facts(one.label).numbers for one in at.number_input if one.key not in HEAD_FIELDS]
+        assert ranges == [("1", "7"), ("250", "5,000"), ()]  # (22 - 1) / 3 neighbours, iterations, seed
         at.selectbox(key="field_method").set_value("pca").run()
         assert [one.key for one in at.number_input] == ["field_layer", "field_head"]
         assert "field_metric" not in [one.key for one in at.button_group]
 
     def test_too_large_ones_are_lowered_and_it_is_said(self):
         at = open_page(PAGE, **PLACE, method="tsne", perplexity=30)
-        assert "Perplexity 30 is lowered to 7.0: there are only 22 points." in note(at)
+        assert facts(note(at)).has("30", "7.0", "22")
         assert at.number_input(key="field_perplexity").value == 7
         assert shown(at)["perplexity"] == "30"  # a longer text has room for it
 
@@ -170,23 +172,21 @@ class TestPicking:
         weights = door_trace.weights(3, 1)
         strongest = np.argsort(-weights[:, 5])[:5]
         assert lines(at) == [[expected[16].tolist(), expected[query].tolist()] for query in strongest]
-        most = 100 * weights[strongest[0], 5]
-        assert finding(at).endswith(
-            f"Of all queries “opened” gives “door” most of its attention, {most:.1f}%."
-        )
+        most = f"{100 * weights[strongest[0], 5]:.1f}%"
+        assert facts(finding(at)) == Facts(("opened", "door"), ((3, 1),), (most,))
         column = figure(at, "matrix")["layout"]["shapes"][0]
         assert (column["x0"], column["x1"], column["y0"], column["y1"]) == (4.5, 5.5, -0.5, 10.5)
-        assert "dashed circles" not in note(at)
+        assert "½" not in note(at)
 
     def test_lines_are_of_query_or_key_by_keyboard_too(self):
         at = open_page(PAGE, **PLACE)
         at.button_group(key="field_lines_of").set_value("key").run()
         assert shown(at)["lines_of"] == "key"
-        assert finding(at).startswith("Layer 3, head 1: Of all queries")
+        assert facts(finding(at)).quoted == ("opened", "door")
 
     def test_the_chart_can_be_walked_through(self):
         at = open_page(PAGE, **PLACE)
-        assert component(at, "space_map_clicks")["name"].startswith("Map of queries and keys; arrow keys")
+        assert "arrow keys" in component(at, "space_map_clicks")["name"]
 
 
 class TestHeld:
@@ -198,7 +198,7 @@ class TestHeld:
         own, middle = own - own.mean(axis=0), like - like.mean(axis=0)
         left, _, right = np.linalg.svd(own.T @ middle)  # Schönemann 1966
         np.testing.assert_allclose(points(at), own @ left @ right + like.mean(axis=0), atol=1e-4)
-        assert "Aligned with the map of layer 2, head 4." in note(at)
+        assert facts(note(at)).heads == ((2, 4),)
 
     def test_aligning_starts_and_stops_with_a_button(self):
         at = open_page(PAGE, **PLACE, method="pca")
@@ -208,7 +208,7 @@ class TestHeld:
         np.testing.assert_array_equal(points(at), before)  # it is the held one itself
         at.button(key="head_next").click().run()
         held = points(at)
-        assert shown(at)["aligned_with"] == "3.1" and "Aligned with" in note(at)
+        assert shown(at)["aligned_with"] == "3.1" and facts(note(at)).heads == ((3, 1),)
         at.button(key="stop_aligning").click().run()
         assert "aligned_with" not in shown(at)
         assert not np.allclose(points(at), held)
@@ -225,10 +225,7 @@ class TestTexts:
             PAGE, text="The door opened.", second="Who was it?", sentences="B → A", special="hidden"
         )
         assert len(points(at)) == 22
-        assert (
-            "The map shows every token, also where rows and columns show words or leave tokens out."
-            in note(at)
-        )
+        assert EVERY_TOKEN in note(at)
 
     def test_a_causal_model(self, checkpoint, monkeypatch):
         monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("gpt2")))
@@ -259,7 +256,7 @@ class TestWorkOfSeconds:
         trace = embedded.trace(LONG, cut=True)
         first = attnviz.project(trace, 3, 1, method="pca", space="raw").points
         np.testing.assert_allclose(points(at), first, atol=1e-4)
-        assert "Overlapping labels are hidden; hover over a point or tap it to see its label." in note(at)
+        assert WITHOUT_ROOM in note(at)
         at.number_input(key="field_head").set_value(2).run()
         second = attnviz.project(trace, 3, 2, method="pca", space="raw").points
         assert any(np.allclose(points(at), one, atol=1e-4) for one in (first, second))

@@ -1,5 +1,6 @@
 """Words for tokens, special tokens, the sentences of a pair, measures, and masked tokens, on the first screen."""
 
+import re
 from dataclasses import replace
 from urllib.parse import parse_qsl
 
@@ -10,10 +11,13 @@ from transformers import AutoModel
 from attnviz.model.trace import Trace
 from tests import tiny, tiny_tokenizers
 from tests.app.screen import (
+    Facts,
     assert_no_exception,
+    captions,
     chips,
     component,
     errors,
+    facts,
     figure,
     finding,
     matrix,
@@ -21,8 +25,9 @@ from tests.app.screen import (
     open_page,
     shown,
     type_text,
-    unescaped,
 )
+from ui.page.view import PIECES_MERGED
+from ui.words.findings import MEASURE_NOTES
 
 PIECES = "Unbelievably odd."
 PAIR = {"text": "The door opened.", "second": "Who opened it?", "layer": 2, "head": 5}
@@ -30,10 +35,6 @@ PAIR = {"text": "The door opened.", "second": "Who opened it?", "layer": 2, "hea
 
 def labels(at, axis: str) -> list[str]:
     return figure(at, "matrix")["data"][0][axis]
-
-
-def captions(at) -> str:
-    return " ".join(one.value for one in at.caption)
 
 
 class TestWords:
@@ -45,12 +46,12 @@ class TestWords:
         whole = matrix(tokens)
         np.testing.assert_allclose(matrix(words)[1, 1], whole[1:6, 1:6].sum(axis=1).mean(), rtol=1e-5)
         np.testing.assert_allclose(matrix(words).sum(axis=1), 1.0, rtol=1e-5)
-        assert "Word pieces are merged" in captions(words)
+        assert PIECES_MERGED in captions(words)
 
     def test_a_picked_piece_picks_its_word(self):
         at = open_page(text=PIECES, layer=1, head=2, unit="words", query=3, key=6)
-        assert finding(at).startswith("Layer 1, head 2: “unbelievably” gives ")
-        assert " to “odd”" in finding(at)
+        said = facts(finding(at))
+        assert (said.heads, said.quoted[:2]) == (((1, 2),), ("unbelievably", "odd"))
 
     def test_the_switch_is_in_the_link_and_on_every_page(self):
         at = open_page(text=PIECES)
@@ -98,20 +99,19 @@ class TestWordsOfATokenizerThatSplitsNothing:
         [field] = [one for one in at.button_group if one.key == "field_unit"]
         assert field.disabled
         assert field.value == "tokens"
-        assert "Words are not offered" in field.help
+        offered = llama(text="the zebra sat").button_group(key="field_unit")
+        assert field.help != offered.help  # it says why
         assert len(labels(at, "x")) == 5  # <s>, the space and three characters
-        assert (
-            "It is not known which tokens of this text make a word; rows and columns are tokens."
-            in notices(at)
-        )
-        assert "Pieces of a word" not in captions(at)
+        assert len(notices(at)) == 1
+        assert PIECES_MERGED not in captions(at)
 
     def test_of_another_text_they_are_offered_again(self, llama):
         at = llama(text="".join(tiny_tokenizers.SPACELESS[:3]))
+        before = at.button_group(key="field_unit").help
         type_text(at, "the zebra sat")
         [field] = [one for one in at.button_group if one.key == "field_unit"]
         assert not field.disabled
-        assert field.help.startswith("Merges word pieces")
+        assert field.help != before
 
 
 class TestSentences:
@@ -148,7 +148,7 @@ class TestSentences:
     def test_a_query_that_is_left_out_is_said_to_be(self):
         at = open_page(**PAIR, sentences="B → B", query=2, key=7)
         assert_no_exception(at)
-        assert finding(at) == "Layer 2, head 5: “door” is not shown."
+        assert facts(finding(at)) == Facts(("door",), ((2, 5),))  # it has no weight to be named
 
 
 class TestMeasures:
@@ -162,7 +162,7 @@ class TestMeasures:
         lengths = np.array([np.linalg.norm(joins @ value) for value in door_trace.value(3, 1)])
         at = open_page(show="norms")
         np.testing.assert_allclose(matrix(at), door_trace.weights(3, 1) * lengths, rtol=1e-4)
-        assert finding(at) == "Layer 3, head 1: the norm-based weight from “it” to “door” is 1.47."
+        assert facts(finding(at)) == Facts(("it", "door"), ((3, 1),), ("1.47",))
 
     def test_rollout_is_of_all_heads(self, door_trace: Trace):
         at = open_page(show="rollout", layer=1, query=7)
@@ -171,12 +171,8 @@ class TestMeasures:
             for layer in (0, 1)
         ]
         np.testing.assert_allclose(matrix(at), mixed[1] @ mixed[0], rtol=1e-4)
-        assert finding(at).startswith("Layers 0 to 1, all heads: rollout attributes ")
-        notes = [one.value for one in at.caption if one.value.startswith("Rollout is an estimate")]
-        assert (
-            len(notes) == 1
-            and "half of each layer is its attention and half the residual connection" in notes[0]
-        )
+        assert facts(finding(at)).numbers[:2] == ("0", "1")  # layers
+        assert captions(at).count(MEASURE_NOTES["rollout"]) == 1
 
 
 class TestMasking:
@@ -193,10 +189,12 @@ class TestMasking:
         assert link.proto.page == "compare"
         there = open_page("pages/compare.py", **dict(parse_qsl(link.proto.query_string)))
         assert_no_exception(there)
-        said = " ".join(unescaped(one.value) for one in there.markdown)
-        assert "**A** · layer 3, head 1 · nothing masked" in said  # what it was before
-        assert "**B** · layer 3, head 1 · “door” masked" in said
-        assert " in A (nothing masked) to " in said
+        sides = [line.value for line in there.markdown if re.match(r"\*\*[AB]\*\* ", line.value)]
+        assert [side[2] for side in sides] == ["A", "B"]
+        assert [facts(side) for side in sides] == [
+            Facts((), ((3, 1),)),
+            Facts(("door",), ((3, 1),)),
+        ]  # masked
 
     def test_another_sentence_has_no_masked_token(self):
         at = type_text(open_page(masked=5), "The old door creaked.")
@@ -204,23 +202,24 @@ class TestMasking:
         assert "masked" not in shown(at)
 
     @pytest.mark.parametrize(
-        ("masked", "words"),
+        ("masked", "token"),
         [
-            ("0", "Token 0, [CLS], was to be masked"),
-            ("99", "Token 99 was asked for"),
+            ("0", "[CLS]"),
+            ("99", ""),
         ],
     )
-    def test_what_cannot_be_masked_is_said_and_the_sentence_stays(self, masked, words):
+    def test_what_cannot_be_masked_is_said_and_the_sentence_stays(self, masked, token):
         at = open_page(masked=masked)
         assert_no_exception(at)
-        assert errors(at)[0].startswith(words)
+        assert facts(errors(at)[0]).numbers[0] == masked
+        assert token in errors(at)[0]
         assert "door" in chips(at)
 
     def test_a_list_that_is_none_is_left_out(self):
         at = open_page(masked="5,x")
-        assert notices(at) == [
-            "The link asks for masked “5,x”; it can be positions such as 3,5. It is left out."
-        ]
+        [notice] = notices(at)
+        assert "masked" in notice
+        assert facts(notice).quoted == ("5,x",)
         assert "[MASK]" not in chips(at)
 
     def test_only_tokens_of_the_text_have_the_button(self):

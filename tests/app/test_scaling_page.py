@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.app.screen import DOOR, assert_no_exception, figure, notices, numbers, open_page, shown, unescaped
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    captions,
+    facts,
+    figure,
+    notices,
+    numbers,
+    open_page,
+    shown,
+    unescaped,
+)
 
 PAGE = "pages/scaling.py"
 SENTENCES = (DOOR, "The committee that met on Monday was small.")
@@ -19,17 +30,15 @@ def said(at) -> str:
     return " ".join(unescaped(one.value) for one in [*at.markdown, *at.caption, *at.info])
 
 
-def lines(at) -> dict[str, tuple[float, ...]]:
-    """Scale, entropy, largest weight and norm of each line of numbers, by its name."""
-    found = re.findall(
-        r"\*\*([\w’ ]+), scale ([\d.]+):\*\* entropy (?:under )?([\d.]+)% of ln n, largest weight ([\d.]+)%, norm of the Jacobian "
-        r"([^\n]+)",
-        said(at),
-    )
-    return {
-        line: (float(scale), float(share) / 100, float(weight) / 100, norm(j))
-        for line, scale, share, weight, j in found
-    }
+def lines(at) -> list[tuple[float, ...]]:
+    """Scale, entropy, largest weight and norm of each line of numbers: the model's, not scaled, and the reader's own."""
+    bullets = [line for part in at.markdown for line in part.value.splitlines() if line.startswith("- **")]
+    rows = [numbers for numbers in (facts(bullet).numbers for bullet in bullets) if len(numbers) == 4]
+    return [(float(scale), share(entropy), share(weight), norm(j)) for scale, entropy, weight, j in rows]
+
+
+def share(written: str) -> float:
+    return float(written.removesuffix("%")) / 100
 
 
 def norm(written: str) -> float:
@@ -55,9 +64,7 @@ def test_the_numbers_are_the_models(text, place, embedded):
     trace = embedded.trace(text)
     query, key = (of(*place).astype(np.float64) for of in (trace.query, trace.key))
     products = query @ key.T
-    shown_lines = lines(at)
-    assert list(shown_lines) == ["The model’s", "Not scaled", "Yours"]
-    for (scale, *found), wanted in zip(shown_lines.values(), (1 / math.sqrt(32), 1.0, 2.0), strict=True):
+    for (scale, *found), wanted in zip(lines(at), (1 / math.sqrt(32), 1.0, 2.0), strict=True):
         assert scale == pytest.approx(wanted, rel=5e-3)
         _, *row = expected(products[4], wanted)
         assert found[:2] == pytest.approx(row[:2], abs=1e-3)  # as they are rounded
@@ -70,9 +77,8 @@ def test_the_numbers_are_the_models(text, place, embedded):
         ]
         for scale, height in zip(numbers(row["x"]), numbers(row["y"]), strict=True):
             assert height == pytest.approx(expected(products[4], scale)[1 + at_mark], abs=1e-5)
-    words = said(at)
-    assert f"{products.size} pairs of a query and a key" in words
-    assert f"Variance {products.var():.4g}; times 2 it is" in words
+    variance = f"{products.var():.4g}"
+    assert facts(captions(at)).has(str(products.size), "32", variance, "2")  # pairs, dimensions, the scale
     bars = (
         numbers(figure(at, "spread_model")["data"][0]["y"]),
         numbers(figure(at, "spread_model")["data"][0]["width"]),
@@ -82,25 +88,25 @@ def test_the_numbers_are_the_models(text, place, embedded):
 
 def test_a_scale_is_chosen_by_its_slider():
     at = open_page(PAGE)
-    assert list(lines(at)) == ["The model’s", "Not scaled"]
+    assert len(lines(at)) == 2
     at.select_slider(key="field_scale").set_value(4.0).run()
-    assert lines(at)["Yours"][0] == 4
+    assert lines(at)[2][0] == 4
     assert shown(at)["scale"] == "4"
     at.select_slider(key="field_d_k").set_value(256).run()
-    assert "Random vectors with 256 dimensions" in said(at)
-    assert "where the formula says 256 × 4² = 4,096" in said(at)
+    assert ("256",) in [facts(line.value).numbers for line in at.markdown]  # dimensions of random vectors
+    assert facts(captions(at)).has("256", "4,096")  # what the formula says, times 4²
     first = numbers(figure(at, "sharp_entropy")["data"][0]["y"])
     at.number_input(key="field_seed").set_value(1).run()
     assert "seed 1." in said(at)
     assert not np.allclose(first, numbers(figure(at, "sharp_entropy")["data"][0]["y"]))
     at.number_input(key="field_head").set_value(2).run()
-    assert lines(at)["Yours"][0] == 4
+    assert lines(at)[2][0] == 4
     assert_no_exception(at)
 
 
 def test_what_is_said_of_the_scale_is_a_formula():
     at = open_page(PAGE)
-    assert any(r"by $\sqrt{d_k}$ they have variance 1 again" in one.value for one in at.markdown)
+    assert any(r"$\sqrt{d_k}$" in one.value for one in at.markdown)
 
 
 def test_a_link_is_met_by_the_nearest_scale_and_size():
@@ -148,10 +154,11 @@ def test_what_overflows_is_shown_as_such(embedded):
         tolerance = 0.02 if kind is np.float16 else 2e-3  # of scores up to 188, whose float16 are 1/8 apart
         if scale < 8 or kind is np.float32:
             assert float(cells["weight, largest taken off"]) == pytest.approx(weight, abs=tolerance)
-    words = said(at)
-    assert "breaks in float16 under scale 1, float32 under scale 8, float16 under scale 8" in words
-    assert f"for float32 from scale {88.7228 / row.max():.3g} on" in words
-    assert f"for float16 from scale {11.0899 / row.max():.3g} on" in words
+    *_, note = (line.value for line in at.markdown if "float16" in line.value)
+    assert re.findall(r"(float\d+)\D+([\d.]+\d|\d)", note) == [
+        *[("float16", "1"), ("float32", "8"), ("float16", "8")],  # what breaks under these scales
+        *[("float32", f"{88.7228 / row.max():.3g}"), ("float16", f"{11.0899 / row.max():.3g}")],  # from here
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +178,8 @@ def test_other_kinds(family, kind, second, query, seen, checkpoint, monkeypatch)
     at = open_page(PAGE, model=own, text="the cat sat", second=second, kind=kind, query=query)
     assert_no_exception(at)
     assert [one.value for one in at.error] == []
-    assert f"which sees {seen} key{'s' if seen > 1 else ''}:" in said(at)
-    assert f"**Equal weights:** entropy {100 * float(seen > 1):.1f}% of ln n" in said(at)
-    assert ("This model multiplies with 1, not with" in said(at)) == (family == "t5")
+    [listed] = [line.value.splitlines() for line in at.markdown if "\n- **" in line.value]
+    assert facts(listed[0]).numbers[-1] == str(seen)  # keys that the query sees
+    assert facts(listed[-1]).numbers[0] == f"{100 * float(seen > 1):.1f}%"  # entropy of equal weights
+    is_told = any(facts(line.value).numbers[-2:] == ("1", "1") for line in at.caption)
+    assert is_told == (family == "t5")  # which multiplies with 1 and not with 1 / sqrt(d_k)

@@ -1,16 +1,17 @@
 """The page "Token flow": the lines it sends to the browser are the trace's, and the caption says what is left out."""
 
-import re
-
 import numpy as np
 import pytest
 
 from attnviz.heads.flow import MOST_LINES
 from attnviz.records import AllHeads, Head
+from tests.app.screen import DOOR as TEXT
 from tests.app.screen import (
+    Facts,
     assert_no_exception,
     component,
     errors,
+    facts,
     finding,
     notices,
     open_page,
@@ -18,9 +19,11 @@ from tests.app.screen import (
     type_text,
     unescaped,
 )
+from ui.page.view import SPECIAL_HIDDEN
+from ui.words.findings import MEASURE_NOTES
 
 PAGE = "pages/token_flow.py"
-DOOR = {"text": "I was watching the door when it opened.", "layer": 3, "head": 1}
+DOOR = {"text": TEXT, "layer": 3, "head": 1}
 LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
 
 
@@ -45,6 +48,11 @@ def lines(at) -> dict[tuple[str, int, int], float]:
 def caption(at) -> str:
     assert_no_exception(at)
     return " ".join(unescaped(one.value) for one in at.caption)
+
+
+def lines_said(at) -> Facts:
+    """What the caption says of the lines: how many are drawn, and what they hold."""
+    return facts(caption(at))
 
 
 def kept_share(weights: np.ndarray, share: float) -> set[tuple[int, int]]:
@@ -75,10 +83,12 @@ def test_the_lines_are_the_head_s_weights(door_trace):
     assert data["queries"]["labels"] == data["keys"]["labels"] == list(door_trace.tokens.labels)
     assert (data["largest"], data["kept"]) == (1.0, None)
     assert data["queries"]["picked"] == 7
-    assert finding(at).startswith("Layer 3, head 1: “it” gives 47.5% of its attention to “door”")
+    said = facts(finding(at))
+    assert (said.heads, said.quoted[:2], said.numbers[0]) == (((3, 1),), ("it", "door"), "47.5%")
     held = 100 * sum(weights[one] for one in kept) / weights.sum()
-    assert f"{len(kept)} lines, {held:.1f}% of the weight." in caption(at)
-    assert "the strongest keys that hold 70% of its row" in caption(at)
+    assert lines_said(at).has(
+        str(len(kept)), f"{held:.1f}%", "70%"
+    )  # the last is the share that is asked for
 
 
 def test_a_threshold_by_weight(door_trace):
@@ -86,7 +96,7 @@ def test_a_threshold_by_weight(door_trace):
     weights = door_trace.weights(3, 1)
     expected = {("L3 H1", int(i), int(j)): weights[i, j] for i, j in np.argwhere(weights >= 0.125)}
     assert_same_weights(lines(at), expected)
-    assert "Lines under 12.5% are not drawn" in caption(at)
+    assert "12.5%" in lines_said(at).numbers
     assert shown(at)["weakest"] == "12.5"
 
 
@@ -94,8 +104,8 @@ def test_the_share_is_moved_by_its_slider(door_trace):
     at = open_page(PAGE, **DOOR)
     at.slider(key="field_share").set_value(100).run()
     assert len(lines(at)) == (door_trace.weights(3, 1) > 0).sum() == 121
-    assert "121 lines, 100.0% of the weight." in caption(at)
-    assert "Hoover" not in caption(at)
+    assert lines_said(at).has("121", "100.0%")
+    assert "100%" not in lines_said(at).numbers  # of a share of all nothing is said
     assert shown(at)["share"] == "100"
     at.button_group(key="field_threshold").set_value("weight").run()
     assert len(lines(at)) == (door_trace.weights(3, 1) >= 0.05).sum()
@@ -106,7 +116,6 @@ class TestSeveralHeads:
         at = open_page(PAGE, **DOOR, heads="3.5,2.4,3")
         data = component(at, "token_flow")
         assert [one["name"] for one in data["matrices"]] == ["L3 H1", "L3 H5", "L2 H4", "L3"]
-        assert data["matrices"][3]["label"] == "Layer 3, all heads"
         assert len({one["colour"] for one in data["matrices"]}) == 4
         weights = {
             "L3 H1": door_trace.weights(3, 1),
@@ -135,10 +144,10 @@ class TestSeveralHeads:
             "L2 H4",
             "L1 H7",
         ]
-        assert "Lines of 4 heads at most are drawn" in caption(at)
-        assert "without layer 0, head 2; layer 5, all heads." in caption(at)
+        assert lines_said(at).has("4", "5")  # what is left out of 4 at most: a head, and layer 5
+        assert lines_said(at).heads == ((0, 2),)
 
-        assert "at most" not in caption(open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,3.1"))
+        assert not lines_said(open_page(PAGE, **DOOR, heads="3.5,2.4,1.7,3.1")).heads
 
     def test_one_that_is_picked_is_drawn_once(self):
         at = open_page(PAGE, **DOOR, heads="3.1,2.4")
@@ -147,16 +156,17 @@ class TestSeveralHeads:
     def test_that_the_model_does_not_have_are_left_out(self):
         at = open_page(PAGE, **DOOR, heads="2.4,6.1,3.12")
         assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H1", "L2 H4"]
-        assert notices(at) == [
-            "Heads 2.4, 6.1, 3.12 were asked for; those that all-MiniLM-L6-v2 has are shown."
-        ]
+        [notice] = notices(at)
+        assert facts(notice).numbers == ("2.4", "6.1", "3.12")
+        assert "all-MiniLM-L6-v2" in notice
 
     @pytest.mark.parametrize("heads", ["door", "3.", "-1.2", "3.1.2", "٣.١", ",,", "9" * 40])
     def test_that_are_none_are_said_to_be(self, heads):
         at = open_page(PAGE, **DOOR, heads=heads)
         assert_no_exception(at)
         assert [one["name"] for one in component(at, "token_flow")["matrices"]] == ["L3 H1"]
-        assert notices(at) == [f"The link asks for heads “{heads}”; they are written as 3.5,4.2."]
+        [notice] = notices(at)
+        assert facts(notice).quoted == (heads,)
 
 
 class TestMeasures:
@@ -171,15 +181,15 @@ class TestMeasures:
                 reached = (0.5 * mean + 0.5 * np.eye(11)) @ reached
             expected |= {(f"L{layer}", *one): reached[one] for one in kept_share(reached, 0.7)}
         assert_same_weights(lines(at), expected)
-        assert finding(at).startswith("Layers 0 to 3, all heads: rollout attributes ")
-        assert "half of each layer is its attention and half the residual connection" in caption(at)
+        assert facts(finding(at)).numbers[:2] == ("0", "3")  # layers
+        assert MEASURE_NOTES["rollout"] in caption(at)
         assert shown(at)["heads"] == "3.5,2.4"  # they come back with the weights
 
     def test_norms_are_as_thick_as_they_are_to_the_largest(self, door_trace):
         at = open_page(PAGE, **DOOR, show="norms")
         norms = door_trace.pattern(3, 1, measure="norms").weights
         assert component(at, "token_flow")["largest"] == pytest.approx(float(norms.max()))
-        assert f"relative to the largest, {norms.max():.3g}" in caption(at)
+        assert f"{norms.max():.3g}" in lines_said(at).numbers
         assert_same_weights(lines(at), {("L3 H1", *one): norms[one] for one in kept_share(norms, 0.7)})
 
     def test_a_threshold_of_norms_is_in_percent_of_the_largest(self, door_trace):
@@ -235,7 +245,7 @@ class TestKept:
         at = open_page(PAGE, **DOOR, query=0, lines_of="query", special="hidden")
         data = component(at, "token_flow")
         assert (data["kept"], data["queries"]["picked"]) == (None, None)
-        assert "“[CLS]” is not shown" in finding(at)
+        assert facts(finding(at)) == Facts(("[CLS]",), ((3, 1),))  # it has no weight to be named
 
 
 class TestRowsAndColumns:
@@ -260,9 +270,8 @@ class TestRowsAndColumns:
         at = open_page(PAGE, **DOOR, special="hidden", share=100)
         assert {query for _, query, _ in lines(at)} == set(range(1, 10))
         assert {key for _, _, key in lines(at)} == set(range(1, 10))
-        assert "81 lines, 100.0% of the weight between these tokens. Special tokens are hidden." in caption(
-            at
-        )
+        assert lines_said(at).has("81", "100.0%")
+        assert SPECIAL_HIDDEN in caption(at)
 
 
 @pytest.fixture(scope="module")
@@ -290,15 +299,11 @@ class TestLongText:
         strongest = np.array(given["key"])[of_query][-1]  # the weakest are sent first
         np.testing.assert_array_equal(drawn, of_query | (np.array(given["key"]) == strongest))
         assert 5 < drawn.sum() < 200
-        said = (
-            f"{MOST_LINES - drawn.sum():,} of these lines, of other queries and keys, are hidden: hover over"
-        )
-        assert said in caption(long_page)
+        assert f"{(~drawn).sum():,}" in lines_said(long_page).numbers
 
     def test_all_of_a_short_text_are_drawn(self):
         at = open_page(PAGE, **DOOR)
         assert all(component(at, "token_flow")["lines"]["drawn"])
-        assert "hidden" not in caption(at)
 
     def test_more_are_drawn_on_request(self):
         at = open_page(PAGE, **DOOR, query=7, key=5, share=100, at_once=30)
@@ -308,12 +313,12 @@ class TestLongText:
         assert shown(at)["at_once"] == "2000"
 
     def test_the_caption_says_what_they_hold(self, long_page, embedded):
-        said = re.search(
-            r"The 2,000 strongest lines, ([\d.]+)% of the weight; ([\d,]+) weaker", caption(long_page)
-        )
-        assert float(said[1]) == pytest.approx(100 * sum(lines(long_page).values()) / 512, abs=0.1)
+        numbers = lines_said(long_page).numbers
+        share, weaker = numbers[numbers.index("2,000") + 1 :][:2]
+        held = 100 * sum(lines(long_page).values()) / 512
+        assert float(share.removesuffix("%")) == pytest.approx(held, abs=0.1)
         weights = embedded.trace(LONG, cut=True).weights(3, 1).astype(np.float64)
-        assert int(said[2].replace(",", "")) == pytest.approx(len(kept_share(weights, 0.7)) - 2000, abs=5)
+        assert int(weaker.replace(",", "")) == pytest.approx(len(kept_share(weights, 0.7)) - 2000, abs=5)
 
     def test_what_is_sent_is_small(self, long_page):
         [sent] = [one for one in long_page.get("bidi_component") if one.key == "token_flow"]

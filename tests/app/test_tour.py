@@ -2,8 +2,11 @@
 
 import pytest
 
-from tests.app.screen import component, notices, open_page, shown, type_text, unescaped
+from tests.app.screen import Facts, chips, component, facts, notices, open_page, picked, shown, type_text
+from ui.page.first_look import PURPOSE
 from ui.words.findings import special_note
+
+STOPS = ["sentence", "matrix", "ranking", "map", "verdict"]
 
 
 def tour(at):
@@ -13,8 +16,8 @@ def tour(at):
 def test_the_first_screen_says_what_the_app_is_for_and_invites_to_the_tour():
     at = open_page()
     assert tour(at)["at"] == 0
-    assert tour(at)["purpose"].startswith("attnviz shows where a language model's attention goes")
-    assert [one["title"] for one in tour(at)["stops"]] == ["Sentence", "Matrix", "One row", "Map", "Verdict"]
+    assert tour(at)["purpose"] == PURPOSE
+    assert [stop["target"] for stop in tour(at)["stops"]] == STOPS
 
 
 @pytest.mark.parametrize("stop", range(1, 6))
@@ -29,15 +32,16 @@ def test_every_stop_is_on_a_control_that_is_there(stop):
 
 def test_it_is_told_with_the_sentence_on_screen():
     at = type_text(open_page(tour=3), "the old door creaked")
-    assert "6 tokens" in tour(at)["stops"][0]["text"]
-    assert "“" in tour(at)["stops"][2]["text"]
+    assert facts(tour(at)["stops"][0]["text"]).numbers == ("6",)  # tokens
+    query = chips(at)[picked(at)[0]]
+    assert facts(tour(at)["stops"][2]["text"]).quoted[0] == query
     assert tour(at)["at"] == 3, "another sentence does not end the tour"
 
 
 def test_it_says_of_how_many_heads_one_is_shown():
-    assert "One of 72 heads, each" in tour(open_page(tour=2))["stops"][1]["text"]
+    assert "72" in facts(tour(open_page(tour=2))["stops"][1]["text"]).numbers
     rollout = tour(open_page(tour=2, show="rollout"))["stops"][1]["text"]
-    assert "All heads of the layers so far together" in rollout and "One of" not in rollout
+    assert "72" not in facts(rollout).numbers  # it is of all heads
 
 
 @pytest.mark.parametrize("stop", ["6", "-1", "x"])
@@ -54,14 +58,8 @@ class TestSpecialNote:
         norms = door_trace.pattern(3, 1, measure="norms").weights
         at = open_page()
         share = f"{norms[7, 0] / norms[7, 5]:.0%}"
-        notes = [
-            unescaped(one.value)
-            for one in at.caption
-            if "need not mean a large effect" in unescaped(one.value)
-        ]
-        assert notes == [
-            f"A large weight need not mean a large effect: by norm-based weight, “[CLS]” adds only {share} as much as “door”."
-        ]
+        notes = [facts(line.value) for line in at.caption]
+        assert notes.count(Facts(("[CLS]", "door"), numbers=(share,))) == 1
 
     def test_is_not_there_where_the_largest_weight_is_the_key_s(self, door_trace):
         weights, norms = door_trace.pattern(3, 1), door_trace.pattern(3, 1, measure="norms")
@@ -71,10 +69,9 @@ class TestSpecialNote:
         weights, norms = door_trace.pattern(3, 1), door_trace.pattern(3, 1, measure="norms")
         added = norms.weights[7]
         word = int(added[1:10].argmax()) + 1
-        said = special_note(weights, norms, 7, 0)
-        assert (
-            f"“[CLS]” adds only {added[0] / added[word]:.0%} as much as “{weights.keys.labels[word]}”" in said
-        )
+        share = f"{added[0] / added[word]:.0%}"
+        expected = Facts(("[CLS]", weights.keys.labels[word]), numbers=(share,))
+        assert facts(special_note(weights, norms, 7, 0)) == expected
 
     def test_is_not_there_where_the_special_token_adds_as_much(self, door_trace):
         weights = door_trace.pattern(3, 1)

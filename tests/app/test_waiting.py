@@ -1,4 +1,4 @@
-"""A page that looks again and again is not lost, however late it reaches the browser; it says how long it will take."""
+"""A page that looks again and again is not lost, however late it reaches the browser."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,6 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from tests.app.screen import WAIT_SECONDS
-from ui.page import waiting
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,10 +111,3 @@ def test_only_redrawn_blocks_are_fragments():
         if isinstance(node, ast.Attribute) and node.attr == "fragment"
     }
     assert makers == {"ui/streamlit_fixes/redrawn_block.py"}
-
-
-def test_how_long_the_rest_takes_is_said():
-    assert waiting.time_left(4.0, 0.0, 1.0) == "Starting takes a few seconds."
-    assert waiting.time_left(4.0, 0.01, 0.99) == ""  # too little to tell
-    assert waiting.time_left(10.0, 0.25, 0.75) == "About 30 s left."
-    assert waiting.time_left(200.0, 0.5, 0.5) == "About 3 minutes left."

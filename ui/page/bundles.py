@@ -152,6 +152,12 @@ def was_asked(digest: str) -> bool:
     return bool(digest) and of_session(Uploads).compared == digest
 
 
+UNKNOWN_WEIGHTS = (
+    "The bundle does not say which weights it was made with, so it cannot be compared with the model."
+)
+NO_WEIGHTS = "These weights are not on this machine, so the bundle cannot be compared with the model."
+
+
 def obstacle(digest: str) -> str:
     """Why an opened bundle cannot be compared with a model here, in a sentence; empty while nothing is known against it.
 
@@ -166,11 +172,9 @@ def obstacle(digest: str) -> str:
         return str(error)
     name = bundle.trace.provenance.model
     if not bundle.weights_sha256:
-        return (
-            "The bundle does not say which weights it was made with, so it cannot be compared with the model."
-        )
+        return UNKNOWN_WEIGHTS
     if not any(one.name == name and locate(one) is not None for one in offers()):
-        return "These weights are not on this machine, so the bundle cannot be compared with the model."
+        return NO_WEIGHTS
     if was_asked(digest):
         try:
             check_weights(bundle, cache.model(name))

@@ -92,13 +92,17 @@ class View:
         return whole.arranged(queries, keys, renormalise=renormalise)
 
 
+SPECIAL_HIDDEN = "Special tokens are hidden."
+PIECES_MERGED = "Word pieces are merged: columns are summed, rows averaged."
+
+
 def hidden_note(view: View) -> str:
     """What the choice of rows and columns leaves out or joins, in a sentence or two; empty for nothing."""
     selection, notes = view.selection, []
     if selection.unit == "words":
-        notes.append("Word pieces are merged: columns are summed, rows averaged.")
+        notes.append(PIECES_MERGED)
     if view.hides_special:
-        notes.append("Special tokens are hidden.")
+        notes.append(SPECIAL_HIDDEN)
     elif selection.special != "shown":
         notes.append("Special tokens are shown: without them nothing would be left.")
     if selection.sentences != "all":

@@ -14,6 +14,9 @@ from ui.words import findings as words
 from ui.words.findings import measure_text, name, place
 from ui.words.literal import literal, quoted
 
+SPLITS_DIFFER = "The two models split the same text into different pieces."
+"""What is said of two models whose tokens of one text differ."""
+
 
 def differences(a: Selection, b: Selection) -> list[str]:
     """What A and B differ in, in the order of the controls."""
@@ -130,6 +133,6 @@ def notes(view: View, comparison: Comparison) -> str:
             said.append(f"On average {shares[0]} of A's {of_what} and {shares[1]} of B's lies on them.")
     said.append(zoom_note(comparison, view.selection.b.zoom))
     if comparison.splits_differ:
-        said.append("The two models split the same text into different pieces.")
+        said.append(SPLITS_DIFFER)
     said.append("Triangles mark the largest changes, upwards where B has more.")
     return " ".join(one for one in said if one)

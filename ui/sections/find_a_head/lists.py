@@ -14,6 +14,7 @@ from ui.page.view import View, hidden_note
 from ui.sections.find_a_head.groups import Span
 
 MOST_ROWS = 24  # of a list, which scrolls where the window has no room for all of them
+NO_PAIR = "There is no such pair in this head."
 
 
 def best_heads(view: View, weights: np.ndarray) -> None:
@@ -70,7 +71,7 @@ def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span])
         scrolls=True,
     )
     if not pairs:
-        st.caption("There is no such pair in this head.")
+        st.caption(NO_PAIR)
     choices = st.container(horizontal=True)
     choices.checkbox(**widgets.field("pairs_special"), disabled=view.hides_special)
     if view.kind != "cross":

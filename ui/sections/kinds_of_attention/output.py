@@ -21,6 +21,8 @@ from ui.sections.step_by_step.walk import compare
 from ui.words.findings import name
 from ui.words.literal import literal
 
+UNCHANGED = "No cell that this model attends to is masked, so nothing changes. Mask one, or select another attention mask."
+
 
 def output(view: View, allowed: np.ndarray) -> None:
     """What the mask does inside the model's own forward pass."""
@@ -47,7 +49,7 @@ def turned(view: View, changed: Trace) -> None:
     change, where = cosine_change(before, after), view.selection.masking.applied_in
     tokens = Axis.of(view.trace.last_tokens)
     st.markdown(
-        "No cell that this model attends to is masked, so nothing changes. Mask one, or select another attention mask."
+        UNCHANGED
         if np.array_equal(before, after)
         else f"The model has read the sentence again with the attention mask in {where}. The last hidden state of a token turns by "
         f"{number_text(float(change.mean()))} on average (1 − cosine: 0 is no change, 1 a right angle), most for "

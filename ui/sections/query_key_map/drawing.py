@@ -22,6 +22,8 @@ from ui.words.literal import literal
 
 HEIGHT = 520  # px of the map
 
+EVERY_TOKEN = "The map shows every token, also where rows and columns show words or leave tokens out."
+
 
 def pick(clicked: Any) -> None:
     """Selects the token of a clicked point; lines are then drawn of what it was, query or key."""
@@ -98,7 +100,7 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
             "to the nearest key of the selected query."
         )
     if selection.unit == "words" or view.hides_special or selection.sentences != "all":
-        said.append("The map shows every token, also where rows and columns show words or leave tokens out.")
+        said.append(EVERY_TOKEN)
     return " ".join(said)
 
 

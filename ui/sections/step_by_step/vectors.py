@@ -84,7 +84,7 @@ def vectors_step(walk: Walk) -> None:
         "1 id" if n_token == 1 else f"{n_token} ids",
         f"{n_token} vectors of {width} numbers" if read is None else f"a matrix M, {size(read)}",
     )
-    st.markdown(" ".join(_of_vectors(walk, found)))
+    st.markdown(" ".join(of_vectors(walk, found)))
     st.latex(r"\mathbf{x}_i = " + " + ".join(rf"\mathbf{{e}}^{{\text{{{one}}}}}_i" for one in names))
     rows = [*names, "sum"]
     parts = np.stack([*(one[walk.query] for one in own), summed[walk.query]])
@@ -127,7 +127,7 @@ def _read(walk: Walk, found: "LayerAnatomy") -> np.ndarray | None:
     return found.sources if found.hidden is None and walk.view.kind != "cross" else found.hidden
 
 
-def _of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
+def of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
     """What the step does, a sentence each."""
     layer, _ = walk.place
     width = next(iter(found.ingredients.values())).shape[1]

@@ -1,0 +1,85 @@
+"""What a comparison says in words, of two matrices that are written down here."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attnviz.heads.comparison import compare
+from attnviz.records import Axis
+from tests.app.screen import unescaped
+from tests.hand_made import tokens
+from tests.small_records import pattern
+from ui.choice.selection import Selection
+from ui.sections.compare.words import finding, heading, summary
+
+LABELS = ["[CLS]", "door", "it"]
+A = Selection(model="m", text="door it", layer=3, head=1)
+FIRST = [[0.2, 0.3, 0.5], [0.1, 0.8, 0.1], [0.45, 0.475, 0.075]]
+SECOND = [[0.2, 0.3, 0.5], [0.1, 0.8, 0.1], [0.883, 0.017, 0.1]]
+
+
+def side(weights, labels=LABELS, masked=None, **changes):
+    of_text = replace(tokens(labels), masked=masked or {})
+    axis = Axis.of(of_text)
+    return pattern(weights, queries=axis, keys=axis, **{"layer": 3, "head": 1} | changes)
+
+
+def of_heads(first=FIRST, second=SECOND):
+    return compare(side(first), side(second, head=2))
+
+
+PAIR = (2, 1)
+
+
+def test_a_weight_falls_or_rises_from_head_to_head():
+    assert summary(of_heads(), PAIR, A, A.but(other_head=2).other) == (
+        "“it” → “door” falls from 47.5% in layer 3, head 1 to 1.7% in layer 3, head 2"
+    )
+    assert summary(of_heads(SECOND, FIRST), PAIR, A, A.but(other_head=2).other) == (
+        "“it” → “door” rises from 1.7% in layer 3, head 1 to 47.5% in layer 3, head 2"
+    )
+
+
+def test_a_weight_that_is_the_same():
+    assert finding(of_heads(), (1, 1), ("A", "B")) == "“door” → “door” is 80.0% in A as in B"
+
+
+def test_two_that_are_the_same():
+    assert summary(of_heads(FIRST, FIRST), PAIR, A, A) == "A and B are the same; change what B differs in"
+
+
+@pytest.mark.parametrize(
+    ("b", "ending"),
+    [
+        ({"text": "window it"}, "B has another sentence"),
+        ({"text": "window it", "head": 2}, "B has another head and sentence"),
+        (
+            {"text": "window it", "head": 2, "masked": (1,)},
+            "B has another head, sentence and set of masked tokens",
+        ),
+    ],
+    ids=str,
+)
+def test_another_word_and_all_that_differs(b, ending):
+    comparison = compare(side(FIRST), side(SECOND, ["[CLS]", "window", "it"]))
+    assert summary(comparison, PAIR, A, replace(A, **b)) == (
+        f"“it” → “door” (in B “window”) falls from 47.5% in A to 1.7% in B. {ending}"
+    )
+
+
+def test_a_token_without_a_partner():
+    longer = side(np.eye(4).tolist(), ["[CLS]", "big", "window", "it"])
+    assert finding(compare(side(FIRST), longer), PAIR, ("A", "B")) == (
+        "“it” → “door”: “door” has no partner in B"
+    )
+
+
+def test_masked_tokens_are_named():
+    masked = compare(side(FIRST, ["[CLS]", "[MASK]", "it"], {1: "door"}), side(SECOND))
+    a, b = replace(A, masked=(1,)), A
+    assert unescaped(summary(masked, PAIR, a, b)) == (
+        "“it” → “[MASK]” (in B “door”) falls from 47.5% in A (“door” masked) to 1.7% in B (nothing masked)"
+    )
+    assert heading("first", a, b, masked) == "**A** · layer 3, head 1 · “door” masked"
+    assert heading("second", a, b, masked) == "**B** · layer 3, head 1 · nothing masked"

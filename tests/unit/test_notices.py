@@ -1,0 +1,9 @@
+"""What is said of a number that there is not."""
+
+from ui.choice.state import nearest_words
+
+
+def test_the_last_is_shown_in_its_place():
+    assert nearest_words("layer", 6, 6, "m has layers") == (
+        "There is no layer 6: m has layers 0 to 5. Layer 5 is shown."
+    )

@@ -1,0 +1,81 @@
+"""What the step from tokens to vectors says of a family, from small anatomies that are written down here."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.model.anatomy import LayerAnatomy
+from ui.sections.step_by_step.vectors import of_vectors
+
+PART = np.zeros((2, 5), dtype=np.float32)
+
+
+def said(*, layer=0, kind="encoder", ingredients=("token", "position"), leads="as it is") -> list[str]:
+    """The sentences, with terms as they stand in them."""
+    anatomy = LayerAnatomy(
+        kind=kind,
+        layer=layer,
+        ingredients=dict.fromkeys(ingredients, PART),
+        norm=None,
+        leads_to_first_layer=leads,
+        hidden=None,
+        sources=None,
+        projections={},
+        output=None,
+        output_weight=None,
+        output_bias=None,
+    )
+    walk: Any = SimpleNamespace(
+        place=(layer, 1),
+        view=SimpleNamespace(kind=kind),
+        term=lambda name, shown="": shown or name.lower(),
+    )
+    return of_vectors(walk, anatomy)
+
+
+def test_each_token_becomes_a_vector():
+    assert said()[0] == (
+        "Each token is looked up in a table and becomes a vector of 5 numbers, whatever its length."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {},
+            "To it a vector for its position is added; without positions an encoder could not tell one order of the words from "
+            "another.",
+        ),
+        (
+            {"kind": "decoder"},
+            "To it a vector for its position is added; without positions only the causal mask would tell one order of the words "
+            "from another.",
+        ),
+        (
+            {"ingredients": ["token"]},
+            "This family adds no vector for the position here; it brings positions in where queries meet keys.",
+        ),
+    ],
+    ids=str,
+)
+def test_positions(changes, words):
+    assert said(**changes)[1] == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "That is M, which layer 0 reads."),
+        ({"leads": "by a matrix"}, "A matrix makes M of these, which layer 0 reads."),
+        ({"leads": None}, "What the model does to this before layer 0 reads it, as M, is not followed here."),
+        ({"layer": 1}, "M, which layer 1 reads, is what layer 0 made of this."),
+        ({"layer": 3}, "M, which layer 3 reads, is what layers 0 to 2 made of this."),
+        ({"kind": "cross"}, "M, which layer 0 reads, is what the self-attention before it made of this."),
+    ],
+    ids=str,
+)
+def test_what_the_layer_reads(changes, words):
+    assert said(**changes)[-1] == words
