@@ -94,6 +94,7 @@ class Facts(NamedTuple):
         return any(self.numbers[at : at + n] == numbers for at in range(len(self.numbers) - n + 1))
 
 
+_LINK = re.compile(r'\]\(\S+(?: ".*?")?\)')
 _QUOTED = re.compile("“(.*?)”")
 _HEAD = re.compile(r"\b(?:[Ll]ayer (\d+), head (\d+)|L(\d+) H(\d+))\b")
 _NUMBER = re.compile(
@@ -103,7 +104,7 @@ _NUMBER = re.compile(
 
 def facts(text: str) -> Facts:
     """The tokens, heads and numbers that a sentence names: they stay the same when it is reworded."""
-    text = unescaped(text)
+    text = unescaped(_LINK.sub("]", text))  # where a link leads and its tooltip are not the sentence's
     without_quoted = _QUOTED.sub(" ", text)
     heads = [[int(part) for part in match.groups() if part] for match in _HEAD.finditer(without_quoted)]
     return Facts(

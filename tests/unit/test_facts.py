@@ -20,6 +20,10 @@ from tests.app.screen import Facts, facts
         ("Heads 2.4, 6.1 and 3.12; layers 0 to 3.", Facts(numbers=("2.4", "6.1", "3.12", "0", "3"))),
         ("all-MiniLM-L6-v2 in float16, door·5, U+0007, 4², arXiv:2004.10102", Facts()),
         ("“47%” is a token", Facts(("47%",))),
+        (
+            '3 [keys](glossary?layer=5&head=7#key "One of “many”, 12 (or 13).") of 11',
+            Facts(numbers=("3", "11")),
+        ),
     ],
 )
 def test_tokens_heads_and_numbers_in_their_order(text, named):
