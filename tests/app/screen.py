@@ -94,16 +94,17 @@ class Facts(NamedTuple):
         return any(self.numbers[at : at + n] == numbers for at in range(len(self.numbers) - n + 1))
 
 
+_LINK = re.compile(r'\]\(\S+(?: ".*?")?\)')
 _QUOTED = re.compile("“(.*?)”")
 _HEAD = re.compile(r"\b(?:[Ll]ayer (\d+), head (\d+)|L(\d+) H(\d+))\b")
 _NUMBER = re.compile(
-    r"(?<![\w.:·])[-−+]?(?:(?:\d+(?:\.\d+)?\s×\s)?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|\d+(?:,\d{3})*(?:\.\d+)?%?)(?!\w|\.\d)"
+    r"(?<![\w.:·])(?<!\w[-−+])[-−+]?(?:(?:\d+(?:\.\d+)?\s×\s)?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|\d+(?:,\d{3})*(?:\.\d+)?%?)(?!\w|\.\d)"
 )
 
 
 def facts(text: str) -> Facts:
     """The tokens, heads and numbers that a sentence names: they stay the same when it is reworded."""
-    text = unescaped(text)
+    text = unescaped(_LINK.sub("]", text))  # where a link leads and its tooltip are not the sentence's
     without_quoted = _QUOTED.sub(" ", text)
     heads = [[int(part) for part in match.groups() if part] for match in _HEAD.finditer(without_quoted)]
     return Facts(
