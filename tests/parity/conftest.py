@@ -32,13 +32,7 @@ def family_of(value: Any) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if not item.nodeid.startswith("tests/parity/"):
-            continue
-        values = (
-            item.callspec.params.values()
-            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-            else ()
-        )
-        families = {family_of(value) for value in values} - {None}
-        if families - STRUCTURES.keys():
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        families = {family_of(value) for value in parameters.values()} - {None}
+        if item.nodeid.startswith("tests/parity/") and families - STRUCTURES.keys():
             item.add_marker(pytest.mark.nightly)

@@ -14,6 +14,14 @@ from ui.work import watchers, workers
 from ui.work.jobs import TELLS_PROGRESS, Job
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """UMAP is compiled in every process that runs it, which takes a quarter of a minute: every night."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if item.nodeid.startswith("tests/unit/") and parameters.get("method") == "umap":
+            item.add_marker(pytest.mark.nightly)
+
+
 @pytest.fixture(scope="session")
 def door(embedded: Model, door_trace: Trace) -> Bundle:
     """The first screen's example, with "it" and "door" picked."""

@@ -209,7 +209,7 @@ class TestJointMap:
         weights = np.exp(moved - moved.max(axis=1, keepdims=True))
         np.testing.assert_allclose(weights / weights.sum(axis=1, keepdims=True), few.weights(1, 5), atol=2e-6)
 
-    @pytest.mark.parametrize("method", ["tsne", pytest.param("umap", marks=pytest.mark.nightly)])
+    @pytest.mark.parametrize("method", ["tsne", "umap"])
     def test_same_settings_same_picture_and_progress(self, few, method):
         told = []
         first = joint_map(*few.vectors(1), scores_of(few, 1), method=method, seed=7, progress=told.append)

@@ -18,14 +18,14 @@ TOKENS = tokens(["[CLS]", "door", "it"])
         (Similarity(text="A door."), 0.8, 0.8001, "the similarity with “A door.” stays at 0.800"),
         (
             TokenState(position=2),
-            0,
+            0.0,
             0.012,
             "“it” (token 2) turns by 0.0120, as 1 − cosine of its last hidden state",
         ),
         (
             TokenState(position=2, by="length"),
-            0,
-            3,
+            0.0,
+            3.0,
             "the last hidden state of “it” (token 2) moves by 3.00",
         ),
         (
