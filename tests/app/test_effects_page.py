@@ -19,6 +19,7 @@ from tests.app.screen import (
     shown,
     until_drawn,
 )
+from tests.tiers import first_gates
 
 PAGE = "pages/effects.py"
 OTHER = DOOR.replace("door", "window")
@@ -72,6 +73,7 @@ def test_every_head_and_its_effect(effects, similarity):
     )
 
 
+@pytest.mark.nightly
 def test_the_cells_of_the_selected_head(similarity, door_trace):
     at = until_drawn(open_page(PAGE, layer=3, head=1))
     found = figure(at, "effects_cells")["data"][0]
@@ -128,7 +130,7 @@ def test_the_state_of_the_selected_token():
     assert said.numbers[1].startswith("0.0")
 
 
-@pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])
+@pytest.mark.parametrize("outcome", first_gates("what", "state:99", "similarity:  "))
 def test_an_outcome_that_there_is_not_is_explained(outcome):
     at = open_page(PAGE, outcome=outcome)
     assert_no_exception(at)

@@ -27,6 +27,7 @@ from tests.app.screen import (
     shown,
     until_drawn,
 )
+from tests.tiers import first_gates
 from ui.export import take
 
 PAGE = "pages/inputs.py"
@@ -221,7 +222,7 @@ def test_of_a_state_one_method_fewer(embedded):
     assert facts(headline(at)).numbers[-1] == "3"  # methods that use the outcome
 
 
-@pytest.mark.parametrize("outcome", ["state:99", "what", "similarity:  "])
+@pytest.mark.parametrize("outcome", first_gates("what", "state:99", "similarity:  "))
 def test_an_outcome_that_there_is_not_is_explained(outcome):
     at = until_drawn(open_page(PAGE, outcome=outcome))
     assert_no_exception(at)

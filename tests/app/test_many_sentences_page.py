@@ -154,6 +154,7 @@ def test_search_says_how_many_and_lists_them_with_their_sentence():
     assert_no_exception(at)
 
 
+@pytest.mark.nightly
 def test_a_method_and_its_parameters(few):
     at = open_lines(joint_method="tsne", seed=3)
     assert "t-SNE" in captions(at)
@@ -261,6 +262,7 @@ def test_numbers_as_csv(few, mapped, monkeypatch):
     )
 
 
+@pytest.mark.nightly
 def test_a_link_has_the_server_s_process_read_and_lay_out_its_own_text_only(monkeypatch):
     """The sentences are read and their map is made by other processes, however long that takes."""
     cache.model("all-MiniLM-L6-v2")  # which reads a letter when it is loaded

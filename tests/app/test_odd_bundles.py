@@ -10,6 +10,8 @@ from tests.app.screen import errors, open_bundle, open_page
 from tests.odd_bundles import long, odd
 from ui.page.navigation import PAGES
 
+pytestmark = pytest.mark.nightly
+
 KINDS = (
     "a tolerance of 0",
     "a difference that is not a number",
@@ -27,7 +29,6 @@ def bundles():
     return {name: made[name] for name in KINDS}
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("page", [page.file for page in PAGES])
 def test_every_page_shows_an_odd_bundle(page, bundles):
     assert odd_on_a_page(page, bundles) == {}

@@ -20,6 +20,8 @@ from ui.work import cache
 
 PAGE_FILES = [page.file for page in PAGES]
 
+SHORT = {f"pages/{name}.py": {"text": "it opened"} for name in ("effects", "patching", "inputs")}
+"""Of pages that run the model once for each head, cell or token."""
 TEXTS = {
     "pair": {"text": "The door opened.", "second": "Who opened it?"},
     "one token": {"text": "door"},
@@ -49,13 +51,14 @@ def test_a_page_draws_every_size_of_text(page, params):
 
 @pytest.mark.parametrize("page", PAGE_FILES)
 def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(page):
-    at = open_page(page, **({"step": 4} if page == "pages/step_by_step.py" else {}))
-    assert_a_picture_is_drawn(at, page, {})
+    params = ({"step": 4} if page == "pages/step_by_step.py" else {}) | SHORT.get(page, {})
+    at = open_page(page, **params)
+    assert_a_picture_is_drawn(at, page, params)
 
     [here] = [one for one in PAGES if one.file == page]
     assert [one.value for one in at.title] == [here.name]
     assert here.question in [one.value for one in at.markdown]
-    assert at.main.text_area(key="field_text").value == DOOR
+    assert at.main.text_area(key="field_text").value == params.get("text", DOOR)
     assert at.main.text_area(key="field_second").value == ""
     assert at.main.selectbox(key="preset_choice").value is None
     assert at.main.selectbox(key="field_model").value == "all-MiniLM-L6-v2"
@@ -102,6 +105,7 @@ def test_a_choice_made_on_one_page_holds_on_the_other():
     assert_no_exception(at)
 
 
+@pytest.mark.nightly
 def test_the_longest_text_is_cut_where_it_is_said_to_be():
     at = open_page(**TEXTS["512 tokens, cut"])
 

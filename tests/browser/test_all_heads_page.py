@@ -11,6 +11,8 @@ from tests.app.hostile import TEXT
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import answered, link, plot, wait_for_link, wait_until_drawn
 
+pytestmark = pytest.mark.nightly
+
 OLD_DOOR = "The old door creaked."
 ROW = 35  # px, of a table of Streamlit's
 
@@ -67,7 +69,6 @@ def drawn_pixels(page):
     }))""")
 
 
-@pytest.mark.nightly
 def test_a_link(server, page):
     open_heads(page, server, text=OLD_DOOR, layer=4, head=2)
     pixels = np.array(drawn_pixels(page))
@@ -88,7 +89,6 @@ def test_a_click_picks_a_head_everywhere(page, server):
     expect(page.get_by_text(re.compile("^Layer 1, head 8: "))).to_be_visible(timeout=LOAD_MS)
 
 
-@pytest.mark.nightly
 def test_the_keyboard_alone_is_enough(page, server):
     open_heads(page, server, text=OLD_DOOR, layer=2, head=10)
     expect(grid(page).locator("[tabindex='0']")).to_have_count(1)
@@ -108,7 +108,6 @@ def test_the_keyboard_alone_is_enough(page, server):
     expect(grid(page).locator("[tabindex='0']")).to_have_count(1)
 
 
-@pytest.mark.nightly
 def test_hover_says_what_a_head_is(page, server):
     open_heads(page, server, text=OLD_DOOR, grid="entropy")
     cell(page, 0, 5).hover()
@@ -117,7 +116,6 @@ def test_hover_says_what_a_head_is(page, server):
     expect(said(page)).to_contain_text("Layer 3, head 1: entropy ")
 
 
-@pytest.mark.nightly
 def test_a_pick_does_not_send_the_pictures_again(page, server):
     frames = []
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(len(frame))))
@@ -135,7 +133,6 @@ def test_a_pick_does_not_send_the_pictures_again(page, server):
     expect(grid(page).locator("image")).to_have_count(72)
 
 
-@pytest.mark.nightly
 def test_a_point_of_the_map_and_a_row_of_the_list_pick_their_head(page, server):
     open_heads(page, server, text=OLD_DOOR)
     for layer, head in ((0, 2), (3, 1), (0, 2)):
@@ -152,7 +149,6 @@ def test_a_point_of_the_map_and_a_row_of_the_list_pick_their_head(page, server):
     expect_picked(page, int(layer), int(head))
 
 
-@pytest.mark.nightly
 def test_a_row_of_the_table_picks_its_head(page, server):
     open_heads(page, server, text=OLD_DOOR, layer=3, head=1)
     table = page.get_by_test_id("stDataFrame")
@@ -169,7 +165,6 @@ def test_a_row_of_the_table_picks_its_head(page, server):
     expect_picked(page, 0, 2)
 
 
-@pytest.mark.nightly
 def test_the_whole_grid_fits_a_laptop_s_window(page, server):
     open_heads(page, server, text=OLD_DOOR)
     box = grid(page).bounding_box()
@@ -178,7 +173,6 @@ def test_the_whole_grid_fits_a_laptop_s_window(page, server):
     assert cell(page, 0, 0).bounding_box()["width"] >= 48
 
 
-@pytest.mark.nightly
 def test_a_phone_scrolls_the_grid_alone(visitors, server):
     page = visitors(width=400, height=850)
     open_heads(page, server, text=OLD_DOOR, layer=2, head=11)
@@ -191,7 +185,6 @@ def test_a_phone_scrolls_the_grid_alone(visitors, server):
     expect(cell(page, 1, 1)).to_have_attribute("aria-selected", "true")
 
 
-@pytest.mark.nightly
 def test_512_tokens(page, server):
     open_heads(page, server, text="the old door creaked when it opened " * 90, cut=1)
     pixels = np.array(drawn_pixels(page))
@@ -203,7 +196,6 @@ def test_512_tokens(page, server):
     expect_picked(page, 0, 3)
 
 
-@pytest.mark.nightly
 def test_hostile_tokens_do_nothing(visitors, server):
     page = visitors()
     open_heads(page, server, model="hostile", layer=1, head=0, text=TEXT)

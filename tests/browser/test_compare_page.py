@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 
 from tests.browser.screen import DOOR, link, plot, wait_for_link, wait_until_drawn
 
+pytestmark = pytest.mark.nightly
+
 PARTS = ("first", "second", "difference")
 WINDOW = "I was watching the window when it opened."
 
@@ -45,7 +47,6 @@ def hover(page, part, row, column):
     return label
 
 
-@pytest.mark.nightly
 def test_a_link(server, page):
     open_compare(page, server, text=DOOR, layer=3, head=1, query=7, key=5, other_text=WINDOW)
 
@@ -59,7 +60,6 @@ def test_a_link(server, page):
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-@pytest.mark.nightly
 def test_the_head_of_b_is_changed(page, server):
     open_compare(page, server, text=DOOR, layer=3, head=1, query=7, key=5)
     expect(finding(page)).to_have_text(
@@ -92,7 +92,6 @@ def test_a_change_is_picked_by_mouse_and_by_keyboard(page, server):
     expect(finding(page)).to_contain_text("“door” → “[CLS]” falls")
 
 
-@pytest.mark.nightly
 def test_a_cell_of_any_matrix_picks_and_says_both_numbers(page, server):
     open_compare(page, server, text=DOOR, layer=3, head=1, query=7, key=5)
     for part, row, column, numbers in (
@@ -108,7 +107,6 @@ def test_a_cell_of_any_matrix_picks_and_says_both_numbers(page, server):
         wait_until_drawn(page)
 
 
-@pytest.mark.nightly
 def test_matrices_stand_side_by_side_and_on_a_phone_below_each_other(page, visitors, server):
     open_compare(page, server, text=DOOR, layer=3, head=1)
     boxes = [plot(page, f"compare_{part}").bounding_box() for part in PARTS]

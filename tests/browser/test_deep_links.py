@@ -9,6 +9,8 @@ from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import finding, link, open_screen, picked_chips, sentence
 from ui.page.navigation import PAGES
 
+pytestmark = pytest.mark.nightly
+
 NAMES = [page.name for page in PAGES]
 
 
@@ -22,7 +24,6 @@ def names(page):
     return [re.sub(r"^\w+\n", "", one).strip() for one in menu(page)]  # the icon's name comes first
 
 
-@pytest.mark.nightly
 def test_a_link_to_the_first_screen(server, page):
     open_screen(page, server, text="The old door creaked.", layer=4, head=2, query=3, special="hidden")
 
@@ -46,7 +47,6 @@ def test_a_link_that_is_the_first_visit_to_a_server(fresh_server, page):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-@pytest.mark.nightly
 def test_a_link_to_a_term_shows_it_and_keeps_what_is_picked(server, page):
     open_screen(page, server, "claims", text="The old door creaked.", layer=4, head=2, query=3)
     with page.context.expect_page() as opened:

@@ -8,6 +8,8 @@ from tests.browser.screen import finding, wait_until_drawn
 from ui.page.first_look import PURPOSE
 from ui.page.navigation import page_named
 
+pytestmark = pytest.mark.nightly
+
 
 def test_is_in_our_style_before_the_first_script_has_run(server, visitors):
     page = visitors(alone=True)
@@ -28,7 +30,6 @@ def below_a_path(tmp_path):
         yield address
 
 
-@pytest.mark.nightly
 def test_finds_the_server_where_all_pages_are_below_a_path(below_a_path, visitors):
     page = visitors(alone=True)
     page.goto(f"{below_a_path}/compare?layer=4")

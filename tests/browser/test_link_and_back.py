@@ -1,5 +1,6 @@
 """The address of the first screen: a link shows the same again, and Back the screen before."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.screen import (
@@ -17,6 +18,7 @@ from tests.browser.screen import (
 )
 
 
+@pytest.mark.nightly
 def test_a_link_shows_the_same_screen_again_and_to_others(page, server, visitors):
     open_screen(page, server)
     show_attention(page, "The old man the boats.")

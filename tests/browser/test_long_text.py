@@ -22,7 +22,8 @@ from tests.browser.screen import (
     wait_for_link,
     wait_until_drawn,
 )
-from tests.tiers import first_gates
+
+pytestmark = pytest.mark.nightly
 
 LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
 _CHART = "document.querySelector('.st-key-matrix .js-plotly-plot:has(.cartesianlayer)')"
@@ -100,7 +101,6 @@ def zoom(page, name="Zoom in"):
 
 
 # The picture is the same in every window, but not in every theme.
-@pytest.mark.nightly
 @pytest.mark.parametrize(("width", "colours"), [(400, "light"), (1400, "dark")])
 def test_the_overview_shows_the_strongest_cell_of_every_block_and_labels_have_room(
     visitors, server, width, colours
@@ -161,7 +161,7 @@ def whole_rows_and_the_rest_is_counted(page, strip):
     return set(np.round(seen, 2).tolist()) == {0, 1} and said == f"More tokens: {', '.join(parts)}. Scroll."
 
 
-@pytest.mark.parametrize(("width", "colours"), first_gates((400, "dark"), (1366, "light")))
+@pytest.mark.parametrize(("width", "colours"), [(400, "dark"), (1366, "light")])
 def test_chips_are_seen_in_whole_rows_and_it_is_said_how_many_follow(visitors, server, width, colours):
     page = visitors(width=width, colours=colours)
     open_screen(page, server, text=LONG, cut=1, query=300, key=299)
@@ -178,7 +178,6 @@ def test_chips_are_seen_in_whole_rows_and_it_is_said_how_many_follow(visitors, s
     expect(page.locator(".beyond")).to_be_hidden()
 
 
-@pytest.mark.nightly
 def test_the_way_from_all_cells_to_one_and_to_another_text(page, server):
     open_screen(page, server, text=LONG, cut=1)
     assert_hover_gives_the_exact_weight_of_one_cell(page)
@@ -220,7 +219,6 @@ def assert_a_box_is_zoomed_to_and_a_double_click_shows_all(page):
     expect(overview_words(page)).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_the_zoom_stays_while_the_tokens_do(page, server):
     open_screen(page, server, text=LONG, cut=1, layer=3, head=1)
     for _ in range(4):
@@ -274,7 +272,6 @@ def assert_another_text_is_shown_whole(page):
     assert shown_part(page) == ([-0.5, 197.5], [-0.5, 197.5])
 
 
-@pytest.mark.nightly
 def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, server):
     page = visitors(width=1920, height=1080)
     open_screen(page, server, text=LONG, cut=1)
@@ -292,14 +289,12 @@ def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, ser
     assert drawn["width"] > 0.75 * column["width"] > 0.75 * 700  # labels have the rest
 
 
-@pytest.mark.nightly
 def test_a_sentence_has_nothing_to_zoom(page, server):
     open_screen(page, server)
     expect(readout(page)).to_be_visible()
     expect(zoom(page)).to_have_count(0)
 
 
-@pytest.mark.nightly
 def test_a_long_token_does_not_take_the_room_of_the_cells(visitors, server):
     token = "x" * 40
     page = visitors(width=400)
@@ -313,7 +308,6 @@ def test_a_long_token_does_not_take_the_room_of_the_cells(visitors, server):
     expect(readout(page)).to_contain_text(f"query {token}y·3")
 
 
-@pytest.mark.nightly
 def test_hover_has_a_long_token_whole(visitors, server):
     page = visitors(width=400, height=800)
     open_screen(
@@ -329,7 +323,6 @@ def test_hover_has_a_long_token_whole(visitors, server):
     assert box["x"] >= 0 and box["x"] + box["width"] <= 400
 
 
-@pytest.mark.nightly
 def test_the_colour_bar_follows_the_matrix_on_a_phone(visitors, server):
     page = visitors(width=400)
     open_screen(page, server, text=LONG[:93])

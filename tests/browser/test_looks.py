@@ -225,6 +225,7 @@ def assert_labels_of_the_axes_do_not_lie_on_each_other(page):
         assert top >= bottom - 2
 
 
+@pytest.mark.nightly
 def test_nothing_lies_over_anything_on_the_first_screen(visitors, server):
     first, *others = reversed(SIZES.values())
     page = visitors(width=first[0], height=first[1])

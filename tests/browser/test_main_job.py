@@ -118,6 +118,7 @@ NOTE_HEADS = """() => {
 """Keeps every head that the address says from now on."""
 
 
+@pytest.mark.nightly
 def test_clicks_in_a_row_are_not_taken_back(page, server):
     """Two of them may reach the server as one; none leads back."""
     open_screen(page, server, layer=3, head=1)

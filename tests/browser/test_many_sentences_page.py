@@ -18,6 +18,8 @@ from tests.browser.screen import (
     wait_until_still,
 )
 
+pytestmark = pytest.mark.nightly
+
 LINES = "The old door creaked.\nShe opened the door slowly.\nWhy was it closed?"
 HOSTILE = (
     "<img src=x onerror=document.title='hacked'> and <b>bold</b>\n"
@@ -122,7 +124,6 @@ def test_a_click_shows_the_sentence_and_its_lines_without_sending_the_points_aga
     wait_for_link(page, text="The old door creaked.", query=2)
 
 
-@pytest.mark.nightly
 def test_lines_follow_the_zoom(page, server):
     opened(page, server)
     click_point(page, 0, 3)
@@ -135,7 +136,6 @@ def test_lines_follow_the_zoom(page, server):
     assert len(lines.evaluate_all(ends)) == len(before) == 5
 
 
-@pytest.mark.nightly
 def test_search_counts_lists_and_picks(page, server):
     opened(page, server)
     page.get_by_role("textbox", name="Find a token").fill("door")
@@ -158,7 +158,6 @@ def test_search_counts_lists_and_picks(page, server):
     wait_for_link(page, joint_sentence=0, joint_token=3)
 
 
-@pytest.mark.nightly
 def test_it_has_its_name_and_reads_a_text_file(page, server):
     open_collection(page, server)
     expect_its_one_name(page, "many_sentences")
@@ -167,7 +166,6 @@ def test_it_has_its_name_and_reads_a_text_file(page, server):
     wait_for_link(page, joint_sentences="own")
 
 
-@pytest.mark.nightly
 def test_a_file_that_is_no_text_is_refused_and_the_map_stays(page, server):
     opened(page, server)
     upload(page, "lines.txt", b"\x89PNG\r\n\x1a\n\x00\xff" * 50)
@@ -175,7 +173,6 @@ def test_a_file_that_is_no_text_is_refused_and_the_map_stays(page, server):
     expect(page.get_by_text(re.compile("3 sentences: "))).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_a_line_of_a_megabyte(page, server):
     open_collection(page, server)
     upload(page, "line.txt", b"door and " * 111_000)
@@ -183,7 +180,6 @@ def test_a_line_of_a_megabyte(page, server):
     expect(page.get_by_text("Line 1 is longer than 512 tokens, and cut there.")).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_hostile_lines_do_nothing(visitors, server):
     page = visitors()
     opened(page, server, HOSTILE, joint_search="door", joint_tint="token")
@@ -196,7 +192,6 @@ def test_hostile_lines_do_nothing(visitors, server):
     expect(page.get_by_text(re.compile(words))).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_the_map_before_stays_until_the_next_is_there_and_can_be_cancelled(page, server):
     open_collection(page, server)
     expect_sentences(page, 206)
@@ -209,7 +204,6 @@ def test_the_map_before_stays_until_the_next_is_there_and_can_be_cancelled(page,
     expect(page.get_by_text("The layout of the map was stopped.")).to_have_count(0)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["PNG", "SVG"])
 def test_a_saved_picture_has_the_points(page, server, kind):
     opened(page, server)
@@ -230,7 +224,6 @@ def test_a_saved_picture_has_the_points(page, server, kind):
         assert (np.abs(pixels - colour).max(axis=1) < 70).sum() > 100, colour
 
 
-@pytest.mark.nightly
 def test_a_phone(visitors, server):
     page = visitors(width=400, height=850)
     open_collection(page, server)

@@ -15,6 +15,8 @@ from tests.browser.screen import (
     wait_until_drawn,
 )
 
+pytestmark = pytest.mark.nightly
+
 
 def test_a_token_is_masked_and_brought_back_by_clicks(page, server):
     open_screen(page, server)
@@ -35,7 +37,6 @@ def test_a_token_is_masked_and_brought_back_by_clicks(page, server):
     expect_soon(page, cells, before)
 
 
-@pytest.mark.nightly
 def test_the_keyboard_alone_is_enough(page, server):
     open_screen(page, server)
     chip(page, 7).focus()

@@ -218,6 +218,7 @@ class TestPicking:
         click_map(page, "queries", 3)
         wait_for_link(page, query=3)
 
+    @pytest.mark.nightly
     def test_two_cells_at_once(self, page, server):
         open_screen(page, server)
         for query, key in ((2, 5), (9, 0)):

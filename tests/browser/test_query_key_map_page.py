@@ -19,6 +19,8 @@ from tests.browser.screen import (
     wait_until_still,
 )
 
+pytestmark = pytest.mark.nightly
+
 PLACE = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
 LONG = "the river flooded an old market twice; Paris reported 17 bridges, and nobody was surprised. " * 40
 MAP = ".st-key-space_map .js-plotly-plot"
@@ -108,7 +110,6 @@ def test_a_click_on_a_query_draws_its_lines_and_marks_its_row(page, server, door
     expect_soon(page, lambda page: frames(page)[0], [-0.5, 10.5, 2.5, 3.5])
 
 
-@pytest.mark.nightly
 def test_a_click_on_a_key_draws_lines_to_its_strongest_queries_and_marks_its_column(page, server, door_trace):
     open_space(page, server, **PLACE)
     click_point(page, "keys", 5)
@@ -121,7 +122,6 @@ def test_a_click_on_a_key_draws_lines_to_its_strongest_queries_and_marks_its_col
     expect_soon(page, frames, [[4.5, 5.5, -0.5, 10.5], [4.5, 5.5, 6.5, 7.5]])
 
 
-@pytest.mark.nightly
 def test_a_click_on_a_cell_draws_the_lines_of_its_query(page, server):
     open_space(page, server, **PLACE, lines_of="key")
     click_cell(page, 2, 3)
@@ -132,7 +132,6 @@ def test_a_click_on_a_cell_draws_the_lines_of_its_query(page, server):
     expect_soon(page, lambda page: {tuple(one[0]) for one in ends(page)}, {start})
 
 
-@pytest.mark.nightly
 def test_points_are_walked_through_and_picked_by_key(page, server):
     open_space(page, server, **PLACE)
     expect(said(page)).to_have_text(HINT)
@@ -155,7 +154,6 @@ def test_points_are_walked_through_and_picked_by_key(page, server):
     wait_for_link(page, key=10)
 
 
-@pytest.mark.nightly
 def test_maps_stay_aligned_while_heads_change(page, server):
     open_space(page, server, **PLACE, method="pca")
     page.locator(".st-key-space_more button").first.click()
@@ -167,7 +165,6 @@ def test_maps_stay_aligned_while_heads_change(page, server):
     expect(page.get_by_text("Aligned with the map of layer 3, head 1.")).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_a_turned_map_stays_turned(page, server):
     open_space(page, server, **PLACE, method="pca", dimensions=3)
     camera = f"document.querySelector('{MAP}')._fullLayout.scene._scene.getCamera().eye"
@@ -197,7 +194,6 @@ def test_a_turned_map_stays_turned(page, server):
     page.wait_for_function(f"x => Math.abs({camera}.x - x) < 0.01", arg=turned["x"], timeout=LOAD_MS)
 
 
-@pytest.mark.nightly
 def test_a_link(server, page):
     open_space(
         page, server, **PLACE, method="tsne", space="centred", metric="euclidean", lines_of="key", key=5
@@ -211,7 +207,6 @@ def test_a_link(server, page):
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-@pytest.mark.nightly
 def test_map_matrix_and_verdict_are_above_the_fold(page, server):
     open_space(page, server, **PLACE)
     expect(page.get_by_text("This attention map can be read")).to_be_visible()
@@ -223,7 +218,6 @@ def test_map_matrix_and_verdict_are_above_the_fold(page, server):
     assert cells["y"] + cells["height"] <= 900
 
 
-@pytest.mark.nightly
 def test_on_a_phone_nothing_leaves_the_window(visitors, server):
     page = visitors(width=400, height=800, colours="dark")
     open_space(page, server, **PLACE)
@@ -233,7 +227,6 @@ def test_on_a_phone_nothing_leaves_the_window(visitors, server):
     assert box["x"] >= 0 and box["x"] + box["width"] <= 400
 
 
-@pytest.mark.nightly
 def test_others_go_on_while_a_map_is_made(visitors, server):
     busy, other = visitors(), visitors()
     much = {
@@ -255,7 +248,6 @@ def test_others_go_on_while_a_map_is_made(visitors, server):
     expect(busy.get_by_text(re.compile("^t-SNE, cosine distance, perplexity 5"))).to_be_visible()
 
 
-@pytest.mark.nightly
 def test_a_long_text_can_be_picked_from(page, server):
     open_space(page, server, text=LONG, cut=1, layer=3, head=1, query=155, method="pca", space="lifted")
     labels = page.locator(".st-key-space_map .textpoint text").filter(has_text="·")

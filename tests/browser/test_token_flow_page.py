@@ -134,6 +134,7 @@ def test_pointing_asks_nothing_of_the_server(page, server):
     assert page.evaluate("window.sent") > 0  # or nothing was counted
 
 
+@pytest.mark.nightly
 def test_a_click_keeps_a_query_and_picks_it_everywhere(page, server):
     open_flow(page, server, **PLACE)
     token(page, "query", 8).click()

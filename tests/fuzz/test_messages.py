@@ -16,6 +16,8 @@ from tests.server.test_forged_messages import LEFT_ALONE, forged, still_answers
 from tests.visitor import Visitor, run, visit
 from ui.page.navigation import PAGES
 
+pytestmark = pytest.mark.nightly
+
 STEPS = st.lists(
     st.sampled_from(
         (

@@ -72,6 +72,7 @@ def test_a_page_that_needs_no_network(text, second, layer, head, embedded, types
     tally("offline pages")
 
 
+@pytest.mark.nightly
 @given(text=texts, second=texts | st.just(""), page=st.sampled_from(PAGES))
 def test_a_text_on_a_page(text, second, page, tally):
     at = type_text(open_page(page.file, iterations=250), text, second)

@@ -48,6 +48,7 @@ def changed(draw: st.DrawFn, data: bytes) -> bytes:
     return packed_again(files | {PROVENANCE: json.dumps(document).encode()})
 
 
+@pytest.mark.nightly
 @given(data=st.data())
 def test_as_a_bundle(data, bundles, tally):
     kind = data.draw(st.sampled_from(["bytes", *bundles]))
@@ -68,6 +69,7 @@ def test_as_lines(file, tally):
     tally("uploaded texts")
 
 
+@pytest.mark.nightly
 @given(page=st.sampled_from(PAGES), data=st.data())
 def test_odd_bundles_one_after_another(page, data, bundles, tally):
     names = data.draw(st.lists(st.sampled_from(sorted(bundles)), min_size=1, max_size=3))

@@ -10,9 +10,10 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from tests.tiers import first_gates
 from tests.visitor import Visitor, run, visit
 from ui.page.navigation import PAGES
+
+pytestmark = pytest.mark.nightly
 
 ODD_JSON = [
     None,
@@ -83,6 +84,6 @@ async def still_answers(visitor: Visitor) -> None:
     await visitor.until(lambda: visitor.n_run > n_run and visitor.params.get("head") != head)
 
 
-@pytest.mark.parametrize("page", first_gates(*PAGES), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_end_in_no_exception(server, page):
     assert run(attack(server, page.address, PER_PAGE, seed=PAGES.index(page))) == []

@@ -127,6 +127,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     assert SECRET not in log.read_text()
 
 
+@pytest.mark.nightly
 def test_start_and_end_of_visits_and_runs(server):
     async def look_around() -> int:
         async with visit(server.address, text=f"I was watching the {SECRET} when it opened.") as visitor:
@@ -210,6 +211,7 @@ def test_a_text_that_is_too_long(server):
     assert server.metrics()[("attnviz_refused_total", "TextTooLongError")] == 1
 
 
+@pytest.mark.nightly
 def test_a_full_server(server):
     async def fill() -> None:
         await all_have_left(server)

@@ -83,6 +83,7 @@ async def open_pages(server: str) -> None:
             pass
 
 
+@pytest.mark.nightly
 def test_no_start_and_no_visitor_reach_outside(tmp_path):
     with started(tmp_path) as (server, noted):
         run(open_pages(server))

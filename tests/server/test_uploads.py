@@ -11,6 +11,8 @@ import pytest
 from tests.browser.conftest import running_server
 from tests.visitor import LONG, Visitor, run, visit
 
+pytestmark = pytest.mark.nightly
+
 BOUNDARY = "a-line-between-parts"
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
