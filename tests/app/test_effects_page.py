@@ -89,6 +89,7 @@ def test_the_cells_of_the_selected_head(similarity, door_trace):
     assert f"{correlation:+.2f}".replace("-", "−") in facts(captions(at)).numbers
 
 
+@pytest.mark.nightly
 def test_heads_off_together(similarity):
     at = until_drawn(open_page(PAGE, layer=3, head=1, heads="2.5,4.0"))
     found = figure(at, "effects_greedy")["data"][0]
