@@ -5,7 +5,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.screen import (
-    CHARTS,
     DOOR,
     PLACES,
     answered,
@@ -14,6 +13,7 @@ from tests.browser.screen import (
     open_screen,
     wait_until_still,
 )
+from ui.page.navigation import PAGES
 
 PLACE = {"text": DOOR, "layer": 3, "head": 1}
 SHORT = "it opened"
@@ -35,7 +35,7 @@ def grave(page: Page) -> list[tuple[str, str, str]]:
     ]
 
 
-@pytest.mark.parametrize("path", CHARTS)
+@pytest.mark.parametrize("path", [page.address for page in PAGES])
 def test_opens_by_a_link_can_be_read_by_everybody_and_answers_a_click(visitors, server, path):
     page = visitors(width=1366, height=768)
     place = PLACE | {"text": TEXTS.get(path, DOOR)} | PLACES.get(path, {})
