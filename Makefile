@@ -55,14 +55,12 @@ test quick app browser nightly nightly-parts nightly-core nightly-pages fuzz: ex
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 CORE := tests/unit tests/parity tests/property tests/deploy
 PAGES := tests/app tests/server tests/browser tests/fuzz
-# Checking shapes and types at every call takes 2.7 times as long: at night all of attnviz does, before a merge the parts that are
-# arrays in, arrays out. Pages and examples are tried as they are served.
-SHAPES := --jaxtyping-packages=attnviz.maths,attnviz.heads,attnviz.maps,beartype.beartype
+# Checking shapes and types at every call takes 2.7 times as long: the tests of functions do it at night.
 AS_SERVED := --jaxtyping-packages=
 
 test: check chromium nginx ## What gates a merge: check, the examples in docstrings and docs, and the tests, in eight minutes
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs $(AS_SERVED)
-	$(PYTEST) $(CORE) -m "not nightly" $(SHAPES)
+	$(PYTEST) $(CORE) -m "not nightly" $(AS_SERVED)
 	$(PYTEST) $(PAGES) -m "not nightly" $(AS_SERVED)
 
 nightly: ## Everything that does not gate a merge, to the end whatever fails: all families, sizes and windows, image, fuzz, load
@@ -80,7 +78,7 @@ nightly-fuzz: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.fuzz --minutes $(NIGHTLY_MINUTES)
 
 quick: check ## The fast tests alone, in a minute
-	$(PYTEST) tests/unit tests/property -m "not slow and not nightly" $(SHAPES)
+	$(PYTEST) tests/unit tests/property -m "not slow and not nightly" $(AS_SERVED)
 
 app: $(INSTALLED_DEV) ## Only the tests of the pages, without a browser
 	$(PYTEST) tests/app $(AS_SERVED)
