@@ -39,6 +39,7 @@ def assert_same(at, drawn):
 @pytest.mark.parametrize(
     "params",
     first_gates(
+        {"second": "Playing outdoors.", "sentences": "A → B"},
         {},
         {"layer": 1, "head": 7, "query": 2, "key": 4},
         {"show": "scores"},
@@ -47,7 +48,6 @@ def assert_same(at, drawn):
         {"text": "Unbelievable doorknobs opened.", "unit": "words"},
         {"special": "hidden"},
         {"special": "renormalised", "unit": "words", "text": "Unbelievable doorknobs opened."},
-        {"second": "Playing outdoors.", "sentences": "A → B"},
         {"second": "Playing outdoors.", "sentences": "B → B", "special": "renormalised", "unit": "words"},
         {"masked": "5,7"},
         {"text": "door " * 600, "cut": "1"},

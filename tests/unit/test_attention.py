@@ -289,6 +289,17 @@ class TestLayer:
         found = multi_head_attention(hidden, sources, **self.weights_of(theirs), allowed=allowed)
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)  # outputs of some 30 in float32
 
+    def test_each_text_of_a_batch_has_a_mask_of_its_own(self, theirs):
+        hidden = drawn(3, self.N_QUERY, self.D_MODEL, seed=20)
+        sources = drawn(3, self.N_KEY, self.D_MODEL, seed=21)
+        allowed = drawn(3, self.N_QUERY, self.N_KEY, seed=22) > -0.3
+        together = multi_head_attention(hidden, sources, **self.weights_of(theirs), allowed=allowed)
+        for text in range(3):
+            alone = multi_head_attention(
+                hidden[text], sources[text], **self.weights_of(theirs), allowed=allowed[text]
+            )
+            torch.testing.assert_close(together[text], alone, rtol=0, atol=1e-4)
+
     def test_joining_heads_is_one_tall_product(self):
         outputs, weight, bias = drawn(3, 7, 5), drawn(3, 5, 11, seed=1), drawn(11, seed=2)
         side_by_side = np.concatenate(list(outputs.numpy()), axis=1)  # [query, head x d_value]

@@ -119,6 +119,10 @@ class TestThePairInEveryHead:
     def test_has_a_rank(self, head, words):
         assert findings.pair_finding(self.GIVEN, head, ("“it”", "“door”"), "weights") == words
 
+    def test_of_another_measure_is_no_share(self):
+        words = findings.pair_finding(self.GIVEN, (0, 1), ("“it”", "“door”"), "norms")
+        assert words == "Layer 0, head 1 gives 0.475 from “it” to “door”, more than any other of the 6 heads."
+
     def test_may_have_no_weight_at_all(self):
         words = findings.pair_finding(np.zeros((2, 3)), (0, 0), ("“e”", "“a”"), "weights")
         assert words == "No head gives anything from “e” to “a”."

@@ -118,8 +118,8 @@ class TestStore:
             asked.append((number, times))
             return number * times
 
-        assert [double(3), double(3), double(3, times=5), double(4)] == [6, 6, 15, 8]
-        assert asked == [(3, 2), (3, 5), (4, 2)]
+        assert [double(3), double(3), double(3, times=5), double(3, times=7), double(4)] == [6, 6, 15, 21, 8]
+        assert asked == [(3, 2), (3, 5), (3, 7), (4, 2)]
 
     def test_functions_of_one_name_in_two_modules_do_not_share(self):
         def named_alike(module: str):
