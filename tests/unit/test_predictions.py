@@ -75,6 +75,12 @@ def test_under_a_causal_mask_as_the_causal_model_of_the_same_weights(bert, folde
     assert np.abs(before.probabilities - after.probabilities).max() > 0.01
 
 
+def test_where_more_are_asked_for_than_there_are_all_are_given(bert):
+    predictions = attnviz.predict(bert, bert.trace(TEXT), 1, top=10**6)
+    assert sorted(predictions.ids.tolist()) == list(range(tiny.VOCABULARY))
+    assert predictions.probabilities.sum() == pytest.approx(1, abs=1e-5)  # float32
+
+
 def test_parameters_are_shared_and_none_is_left_over(bert, folder):
     theirs = tf.BertForMaskedLM.from_pretrained(folder("bert"))
     network = {id(one) for one in bert.network.parameters()}
