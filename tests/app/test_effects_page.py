@@ -139,6 +139,6 @@ def test_an_outcome_that_there_is_not_is_explained(outcome):
 
 
 def test_a_head_is_picked_everywhere():
-    at = until_drawn(open_page(PAGE, layer=3, head=1))
+    at = until_drawn(open_page(PAGE, text="it opened", layer=3, head=1))
     assert component(at, "effects_grid")["picked"] == [3, 1]
     assert shown(at)["layer"] == "3" and shown(at)["head"] == "1"

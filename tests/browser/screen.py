@@ -14,10 +14,10 @@ from ui.page.navigation import PAGES
 
 DOOR = "I was watching the door when it opened."
 SOON_SECONDS = 30  # for what takes a moment, on a slow machine
+LOOK_MS = 50
 
 T = TypeVar("T")
 
-_NUMBER = re.compile(r"^\d+$")
 _PLOT = "document.querySelector(`.st-key-${key} .js-plotly-plot:has(.cartesianlayer)`)"
 
 
@@ -80,18 +80,27 @@ def wait_until_drawn(page: Page, path: str | None = None) -> None:
             wait_for_points(page, POINTS[path])
         if path in PICTURES:
             expect(page.locator(f".st-key-{PICTURES[path]} svg").first).to_be_visible(timeout=LOAD_MS)
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-drawn", _NUMBER, timeout=LOAD_MS)
+    _wait_for_a_run(page)
 
 
 @contextmanager
 def answered(page: Page) -> Iterator[None]:
     """Waits until the page has drawn another run than the one before what is done within."""
-    wait_until_drawn(page)
-    before = page.get_by_test_id("stApp").get_attribute("data-drawn")
-    assert before is not None
+    before = _wait_for_a_run(page)
     yield
-    another = re.compile(rf"^(?!{before}$)\d+$")
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-drawn", another, timeout=LOAD_MS)
+    _wait_for_a_run(page, other_than=before)
+
+
+_DRAWN = """before => {
+    const drawn = document.querySelector("[data-testid=stApp]")?.dataset.drawn;
+    return drawn && drawn !== before ? drawn : false;
+}"""
+
+
+def _wait_for_a_run(page: Page, *, other_than: str | None = None) -> str:
+    """The number of the newest run, once it is drawn; `expect` would look again only after a second."""
+    found: str = page.wait_for_function(_DRAWN, arg=other_than, polling=LOOK_MS, timeout=LOAD_MS).json_value()
+    return found
 
 
 def expect_its_one_name(page: Page, path: str) -> None:
@@ -127,9 +136,9 @@ _RESTS = """() => {
 
 
 def wait_until_still(page: Page) -> None:
-    """Waits until nothing has moved in several looks, each after the page has done what was due: for half a second or longer."""
+    """Waits until nothing has moved in several looks, each after the page has done what was due."""
     page.evaluate("delete window.lastSeen")  # of the wait before this one
-    page.wait_for_function(_RESTS, polling=100, timeout=LOAD_MS)
+    page.wait_for_function(_RESTS, polling=LOOK_MS, timeout=LOAD_MS)
 
 
 def wait_for_a_frame(page: Page) -> None:

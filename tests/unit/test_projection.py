@@ -103,6 +103,7 @@ def test_from_one_token_up_every_method_draws(tiny_model, method: str, n_token: 
                 assert lowest <= value <= highest, name
 
 
+@pytest.mark.nightly
 def test_neighbours_are_lowered_for_short_texts_and_said(embedded: Model) -> None:
     found = attnviz.project(embedded.trace("it was"), 0, 0, method="umap")
     assert found.parameters["neighbours"] == 7
