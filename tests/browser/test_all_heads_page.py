@@ -85,7 +85,7 @@ def test_a_click_picks_a_head_everywhere(page, server):
     open_heads(page, server, text=OLD_DOOR)
     cell(page, 1, 8).click()
     expect_picked(page, 1, 8)
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention").first.click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
     expect(page.get_by_text(re.compile("^Layer 1, head 8: "))).to_be_visible(timeout=LOAD_MS)
 
 
