@@ -20,6 +20,7 @@ from attnviz.records import (
     MEASURES,
     AttentionPattern,
     Axis,
+    Head,
     Kind,
     LayerAttention,
     Measure,
@@ -74,13 +75,24 @@ class Trace(Record):
         """Number of layers with this kind of attention."""
         return len(self._calls(kind))
 
-    def n_heads(self, kind: Kind | None = None) -> int:
-        """Number of query heads in a layer."""
-        return int(self._calls(kind)[0].query.shape[0])
+    def n_heads(self, layer: int, kind: Kind | None = None) -> int:
+        """Number of query heads in a layer; layers may differ, as Laguna's do."""
+        return len(self.attention(layer, kind).query)
+
+    def heads(self, kind: Kind | None = None) -> tuple[Head, ...]:
+        """Every head of this kind of attention, layer by layer."""
+        return tuple(
+            Head(layer, head)
+            for layer in range(self.n_layers(kind))
+            for head in range(self.n_heads(layer, kind))
+        )
 
     def shape(self, kind: Kind | None = None) -> tuple[int, int]:
-        """Number of layers with this kind of attention, and of query heads in each."""
-        return self.n_layers(kind), self.n_heads(kind)
+        """Shape of a table [layer head] with a number of every head: as wide as the layer with the most heads.
+
+        Where a layer has fewer, such a table holds NaN; see `attnviz.records.head_table`.
+        """
+        return self.n_layers(kind), max(len(call.query) for call in self._calls(kind))
 
     @property
     def last_tokens(self) -> Tokens:
@@ -165,31 +177,19 @@ class Trace(Record):
     def layer_weights(
         self, layer: int, kind: Kind | None = None, *, measure: Measure = "weights"
     ) -> Float[np.ndarray, "head query key"]:
-        """Attention weights of all heads of one layer, or their norm-based weights (``norms``).
+        """Attention weights of all heads of one layer, or their norm-based weights (``norms``): those of `pattern`.
 
         Raises:
             SelectionError: also for a measure without a number for each head, or one that is not available; see
                 `measures`.
         """
-        from attnviz.maths.attention import attention_weights, expand_heads
-
-        call = self.attention(layer, kind)
         self._check_measure(measure, kind)
         if measure == "rollout":
             raise SelectionError(
                 "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
             )
-        weights = attention_weights(
-            tensor_of(call.query),
-            expand_heads(tensor_of(call.key), len(call.query)),
-            call.scale,
-            allowed=None if call.allowed is None else tensor_of(call.allowed),
-            bias=None if call.bias is None else tensor_of(call.bias),
-        ).numpy()
-        for head in range(len(weights)):
-            replaced = replaced_weights(self.interventions, call.kind, call.layer, head)
-            if replaced is not None:
-                weights[head] = replaced
+        heads = range(self.n_heads(layer, kind))
+        weights: np.ndarray = np.stack([self.weights(layer, head, kind) for head in heads])
         if measure == "norms":
             weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
         weights.flags.writeable = False
