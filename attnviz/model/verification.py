@@ -139,9 +139,14 @@ class _Comparison:
         tolerances = Tolerances(
             **distances, bias=bias, scale=call.scale, n_key=call.key.shape[1], dtype=self._dtype
         )
-        patterns = trace.layer_weights(layer, kind)
-        weights = call.weights.numpy()
-        found = np.array([_apart(patterns[head], weights[head]) for head in range(n_head)])
+        patterns = [trace.pattern(layer, head, kind).weights for head in range(n_head)]
+        weights, at_once = call.weights.numpy(), trace.layer_weights(layer, kind)
+        found = np.array(
+            [
+                np.maximum(_apart(patterns[head], weights[head]), _apart(at_once[head], weights[head]))
+                for head in range(n_head)  # NaN if either is
+            ]
+        )
         self._add(WEIGHTS, kind, found, tolerances.weights)
 
         outputs = trace.outputs(layer, kind)
@@ -152,7 +157,7 @@ class _Comparison:
             self._norms(call, patterns, distances["value"], tolerances)
 
     def _norms(
-        self, call: ReferenceCall, patterns: np.ndarray, value: Distance, tolerances: Tolerances
+        self, call: ReferenceCall, patterns: list[np.ndarray], value: Distance, tolerances: Tolerances
     ) -> None:
         """Compares norm-based weights with the lengths of the vectors that the reference's W_O makes."""
         kind, layer = call.kind, call.layer

@@ -79,7 +79,9 @@ class TestTheTrace:
                 together = found.layer_weights(layer, kind)
                 assert len(together) == found.n_heads(layer, kind)
                 for head, one in enumerate(together):
-                    np.testing.assert_array_equal(one, found.pattern(layer, head, kind).weights)
+                    np.testing.assert_allclose(
+                        one, found.pattern(layer, head, kind).weights, atol=1e-6
+                    )  # float32
 
     def test_weights_of_a_layer_are_replaced_with_those_of_a_head(self, model, trace):
         n = len(trace.tokens)

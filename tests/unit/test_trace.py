@@ -126,7 +126,7 @@ class TestOutOfRange:
         message = "Attention of kind 'encoder' was asked for; gpt2 has decoder"
         assert_none(
             finding
-            for name in ("n_layers", "n_heads", "shape", "query_tokens", "key_tokens")
+            for name in ("n_layers", "heads", "shape", "query_tokens", "key_tokens")
             for finding in not_refused(trace, name, ("encoder",), message)
         )
 
