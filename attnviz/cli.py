@@ -230,11 +230,12 @@ def _checks(report: VerificationReport) -> str:
 
 
 def _by_layer(report: VerificationReport) -> str:
-    rows = [
-        (kind, str(layer), f"{heads.max():.1e}", str(heads.argmax()))
-        for kind, errors in report.check(WEIGHTS).differences.items()
-        for layer, heads in enumerate(errors)
-    ]
+    check = report.check(WEIGHTS)
+    rows = []
+    for kind, errors in check.differences.items():
+        for layer, (row, there) in enumerate(zip(errors, check.compared(kind), strict=True)):
+            heads = row[there]
+            rows.append((kind, str(layer), f"{heads.max():.1e}", str(heads.argmax())))
     return _table(("attention", "layer", "largest weight difference", "in head"), rows)
 
 

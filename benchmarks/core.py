@@ -55,11 +55,7 @@ def measure() -> Iterator[Measurement]:
         budget=1.1,
         detail=f"{kept_bytes(trace) / 1e6:.1f} MB",
     )
-    sizes = [
-        len(draw_heatmap(trace, layer, head).to_json())
-        for layer in range(trace.n_layers())
-        for head in range(trace.n_heads())
-    ]
+    sizes = [len(draw_heatmap(trace, *head).to_json()) for head in trace.heads()]
     yield Measurement(
         what="heatmap of 512 tokens, MB", found=max(sizes) / 1e6, budget=1.5, detail="largest of all heads"
     )

@@ -34,7 +34,7 @@ layers = range(first, trace.n_layers(), step)
 print("ready", flush=True)
 input()
 ablate_heads(model, trace, outcome, layers=layers)
-print(trace.n_layers() * trace.n_heads(), len(trace.tokens), flush=True)
+print(len(trace.heads()), len(trace.tokens), flush=True)
 """
 
 

@@ -35,7 +35,7 @@ def words(trace: Trace) -> np.ndarray:
 
 
 def _heads(trace: Trace) -> Iterator[tuple[int, int]]:
-    yield from np.ndindex(trace.n_layers("encoder"), trace.n_heads("encoder"))
+    yield from trace.heads("encoder")
 
 
 def step_by_step(model: Model, trace: Trace) -> Iterator[Found]:

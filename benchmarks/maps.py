@@ -82,7 +82,7 @@ def rows() -> list[Row]:
     traces = [model.trace(text) for text in TEXTS]
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as processes:
         layers = [
-            [arrays(trace, layer, head) for head in range(trace.n_heads())]
+            [arrays(trace, layer, head) for head in range(trace.n_heads(layer))]
             for trace in traces
             for layer in range(trace.n_layers())
         ]

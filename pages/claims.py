@@ -28,7 +28,7 @@ with errors.explained():
     claims = cache.claims(view.selection.source, view.kind)
     csv = partial(as_csv, claims)
     st.caption(
-        f"Four common claims, tested in all {claims.positive.size} {linked('Head', 'heads')} on this sentence. A claim holds "
+        f"Four common claims, tested in all {len(view.trace.heads(view.kind))} {linked('Head', 'heads')} on this sentence. A claim holds "
         f"where at least two heads in three show it, and does not where at most one in three does. Change the sentence, and "
         "the numbers and verdicts follow."
     )

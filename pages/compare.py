@@ -52,6 +52,7 @@ else:
         with column:
             st.markdown(heading(part, view.selection, b.selection, comparison))
             matrix(view, comparison, part, picked, alt=f"{PARTS[part]}: {said}", key="compare")
+    verdict_of_b = columns[1].container()
     zoom_buttons(comparison, view.selection.b.zoom, key="compare")
     st.caption(notes(view, comparison))
     left, right = st.columns(2, gap="medium")
@@ -69,3 +70,6 @@ else:
         about=f"B: {side_b(view.selection, b.selection, comparison)}",
     )
 verdict.show(view)
+if b is not None and comparison is not None and b.selection.source != view.selection.source:
+    with verdict_of_b:
+        verdict.show_of_b(b.selection)

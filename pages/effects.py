@@ -23,7 +23,7 @@ with errors.explained():
     screen = look(view, outcome_of(view))
     controls(screen)
     work = screen.ablation_job(screen.ablation)
-    n_variant = (screen.shape[1] + 1) * screen.shape[0]
+    n_variant = len(screen.heads) + screen.n_layers
     if is_there(
         work, screen.n_tokens(n_variant, screen.ablation), "Switching off every head", key="ablation_act"
     ):

@@ -2,11 +2,12 @@
 
 from functools import partial
 
+import numpy as np
 import streamlit as st
 
 from attnviz import heads
 from attnviz.figures.numbers import number_text
-from attnviz.records import Axis, Measure
+from attnviz.records import Axis, Measure, by_layer
 from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.token_strip import token_strip
@@ -56,11 +57,11 @@ with errors.explained():
         head_grid(
             [
                 [
-                    f"Layer {layer}, head {head}: {number_text(float(weights[layer, head]))} from {pair[0]} "
-                    f"to {pair[1]}, rank {rank[layer, head]} of {weights.size}"
-                    for head in range(weights.shape[1])
+                    f"{head.title}: {number_text(float(weights[head]))} from {pair[0]} to {pair[1]}, "
+                    f"rank {rank[head]} of {len(rank)}"
+                    for head in of_layer
                 ]
-                for layer in range(weights.shape[0])
+                for of_layer in by_layer(trace.heads(kind))
             ],
             name=f"What every head gives from {pair[0]} to {pair[1]}",
             picked=selection.place,
@@ -73,7 +74,7 @@ with errors.explained():
             notes.append("Of a phrase or word: the mean over its queries of the sum over its keys.")
         if view.measure == "rollout":
             notes.append("Rollout is of all heads together; here are the weights of each.")
-        if kind == "decoder" and not weights.any():
+        if kind == "decoder" and not np.nan_to_num(weights).any():
             notes.append("A decoder's token sees itself and those before it only.")
         if notes:
             st.caption(" ".join(notes))

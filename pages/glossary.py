@@ -40,7 +40,7 @@ def numbers_here(view: View) -> dict[str, str]:
         else f"{len(special)} in this text",
         "Vector": f"{d_model} numbers for each token",
         "Layer": f"this model has {trace.n_layers(view.kind)}; layer {layer} is selected",
-        "Head": f"{trace.n_heads(view.kind)} in each layer; head {head} is selected",
+        "Head": f"{trace.n_heads(layer, view.kind)} in layer {layer}; head {head} is selected",
         "Query": f"{len(queries)} × {call.query.shape[2]} numbers; {quoted(queries.labels[query])} is selected",
         "Key": f"{len(keys)} × {call.key.shape[2]} numbers; {quoted(keys.labels[key])} is selected",
         "Value": f"{len(keys)} × {call.value.shape[2]} numbers",

@@ -19,6 +19,7 @@ from attnviz.records import (
     Provenance,
     Tokens,
     VerificationReport,
+    head_table,
 )
 
 
@@ -81,13 +82,22 @@ def trace(
     )
 
 
+def uneven(n_heads: tuple[int, ...] = (4, 6, 2), n_token: int = 6) -> Trace:
+    """A trace whose layers have these numbers of heads, each on keys and values of its own, and norm-based weights."""
+    layers = [trace(1, count, n_token).attention(0) for count in n_heads]
+    numbered = tuple(replace(one, layer=layer) for layer, one in enumerate(layers))
+    return replace(trace(1, 1, n_token), layers={"encoder": numbered})
+
+
 def report(of: Trace, *, difference: float = 0.0, tolerance: float = 1e-5) -> VerificationReport:
     """A verdict with the same difference and tolerance of every check, in every layer and head."""
 
     def tables(name: str, number: float) -> dict[Kind, np.ndarray]:
-        whole = {kind: (of.n_layers(kind), of.n_heads(kind)) for kind in of.kinds}
-        shapes = whole if name == WEIGHTS else {of.kinds[0]: (1, 1)}
-        return {kind: np.full(shape, number, dtype=np.float32) for kind, shape in shapes.items()}
+        if name != WEIGHTS:
+            return {of.kinds[0]: np.full((1, 1), number, dtype=np.float32)}
+        return {
+            kind: head_table([[number] * len(call.query) for call in of.layers[kind]]) for kind in of.kinds
+        }
 
     checks = tuple(
         Check(
@@ -183,6 +193,7 @@ def odd() -> dict[str, bytes]:
         ),
         "a run that was changed": changed(plain),
         "many layers of one head": bundle(trace(40, 1, 9)),
+        "layers with different numbers of heads": bundle(uneven(), layer=1, head=5, show="norms"),
         "one row and one column": bundle(
             plain,
             queries=Axis(tokens=plain.tokens, spans=np.array([[5, 6]])),

@@ -37,10 +37,16 @@ class Family:
     """Which of `TOKENIZERS` is saved beside it."""
     n_layers: dict[str, int] = field(default_factory=lambda: {"encoder": ENCODER_LAYERS})
     """Layers of each kind of attention, written down here and not read from the config."""
-    n_heads: dict[str, int] = field(default_factory=lambda: {"encoder": HEADS})
+    n_heads: dict[str, int | tuple[int, ...]] = field(default_factory=lambda: {"encoder": HEADS})
+    """Heads of each layer, or of every layer where they have as many."""
     weight_std: float = WEIGHT_STD
     reason: str = ""
     """Of a family that is refused, a pattern of the reason that is given."""
+
+    def heads_of(self, kind: str) -> tuple[int, ...]:
+        """Number of heads of each layer."""
+        given = self.n_heads[kind]
+        return given if isinstance(given, tuple) else (given,) * self.n_layers[kind]
 
     @property
     def is_encoder_decoder(self) -> bool:
@@ -208,6 +214,17 @@ TEXT_FAMILIES = {
         ),
         Family("granite", lambda: tf.GraniteConfig(**GROUPED_WHOLE), **_SIX_HEADS, weight_std=STEEP_STD),
         Family("helium", lambda: tf.HeliumConfig(**GROUPED_WHOLE), **_SIX_HEADS, weight_std=STEEP_STD),
+        Family(
+            "laguna",  # layers of 4, 6 and 2 heads; layer 1 sees 4 tokens
+            lambda: tf.LagunaConfig(
+                **GROUPED | {"head_dim": 8},
+                num_attention_heads_per_layer=[4, 6, 2],
+                layer_types=["full_attention", "sliding_attention", "full_attention"],
+                sliding_window=4,
+                mlp_layer_types=["dense"] * ENCODER_LAYERS,
+            ),
+            **_DECODER | {"n_heads": {"decoder": (4, 6, 2)}},
+        ),
         Family("mistral", lambda: tf.MistralConfig(**GROUPED, sliding_window=4), **_SIX_HEADS),
         Family(
             "mixtral",
@@ -288,6 +305,7 @@ WITH_HEAD: dict[str, type[tf.PreTrainedModel]] = {
     "gemma": tf.GemmaForCausalLM,
     "gemma3": tf.Gemma3ForCausalLM,
     "granite": tf.GraniteForCausalLM,
+    "laguna": tf.LagunaForCausalLM,
     "mistral": tf.MistralForCausalLM,
     "mixtral": tf.MixtralForCausalLM,
     "olmo2": tf.Olmo2ForCausalLM,

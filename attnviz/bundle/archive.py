@@ -21,7 +21,10 @@ from attnviz.records import KINDS
 _ARRAY_FILES = {"weights.npy", "last_hidden_state.npy"} | {
     f"{kind}.{name}.npy" for kind in KINDS for name in ARRAY_NAMES
 }
-_OF_INTERVENTION = re.compile(r"intervention\.(0|[1-9]\d{0,3})\.npy")
+_NUMBERED = re.compile(
+    rf"(intervention|({'|'.join(KINDS)})\.({'|'.join(ARRAY_NAMES)}))\.(0|[1-9]\d{{0,3}})\.npy"
+)
+"""The array of one intervention, or of one layer where layers have different numbers of heads."""
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(..){'descr': '(<f4|\|b1)', 'fortran_order': False, "
     rb"'shape': \((\d{1,8}(?:, \d{1,8}){1,3})\), } *\n",
@@ -79,7 +82,7 @@ def read_arrays(numbers: bytes) -> dict[str, np.ndarray]:
     with open_zip(numbers) as archive:
         others = set(archive.namelist()) - _ARRAY_FILES
         require(
-            all(_OF_INTERVENTION.fullmatch(name) for name in others),
+            all(_NUMBERED.fullmatch(name) for name in others),
             f"the arrays of its {NUMBERS} are not those of a bundle.",
         )
         return {name.removesuffix(".npy"): _read_array(archive, name) for name in archive.namelist()}

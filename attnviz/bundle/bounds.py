@@ -38,16 +38,16 @@ def check_sizes(trace: Trace) -> None:
             )
     name = trace.provenance.model
     for kind in trace.kinds:
-        n_layer, n_head = trace.shape(kind)
-        if n_layer * n_head > MOST_HEADS:
+        n_layer, most_heads = trace.shape(kind)
+        n_heads = len(trace.heads(kind))
+        if n_heads > MOST_HEADS:
             raise BundleError(
-                f"{name} has {n_layer * n_head:,} heads; a bundle holds at most {MOST_HEADS:,}. Select a smaller model."
+                f"{name} has {n_heads:,} heads; a bundle holds at most {MOST_HEADS:,}. Select a smaller model."
             )
         n_query, n_key = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
-        of_layer = n_head * n_query * n_key
         for found, most, what in (
-            (of_layer, MOST_WEIGHTS_OF_A_LAYER, "attention weights in one layer"),
-            (n_layer * of_layer, MOST_WEIGHTS, "attention weights"),
+            (most_heads * n_query * n_key, MOST_WEIGHTS_OF_A_LAYER, "attention weights in one layer"),
+            (n_heads * n_query * n_key, MOST_WEIGHTS, "attention weights"),
             (n_layer * n_query * n_key**2, MOST_ROLLOUT, "multiplications in a rollout through its layers"),
         ):
             if found > most:

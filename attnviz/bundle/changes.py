@@ -151,14 +151,17 @@ def check_changes(trace: Trace) -> None:
         ]
         if not places:
             raise _unfit(one, "is at a layer or kind of attention that the bundle does not contain")
+        for kind, layer in places:
+            if one.head is not None and one.head >= trace.n_heads(layer, kind):
+                raise _unfit(one, f"is at a head that layer {layer} of {kind} attention does not have")
         for kind in dict.fromkeys(kind for kind, _ in places):
             _check_kind(one, None if name is None else getattr(one, name), trace, kind)
         if name is not None:
             check_numbers(array_name(number), np.asarray(getattr(one, name)))
         if isinstance(one, ScaledOutput) and not (isfinite(one.factor) and abs(one.factor) <= LARGEST_NUMBER):
             raise _unfit(one, "has a factor that is not finite or too large")
-        for kind, _ in places:
-            n_head = trace.n_heads(kind) if one.head is None else 1
+        for kind, layer in places:
+            n_head = trace.n_heads(layer, kind) if one.head is None else 1
             n_changed += n_head
             n_replaced += isinstance(one, ReplacedWeights) * n_head * _n_cells(trace, kind)
     if n_changed > MOST_CHANGES or n_replaced > bounds.MOST_WEIGHTS:
@@ -190,8 +193,6 @@ def _form(one: Intervention) -> tuple[type[Change], str | None]:
 def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind: Kind) -> None:
     """Raises BundleError where an intervention does not fit the attention of a kind that it changes."""
     n_query, n_key = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
-    if one.head is not None and one.head >= trace.n_heads(kind):
-        raise _unfit(one, f"is at a head that {kind} attention does not have")
     positions = one.positions if isinstance(one, ReplacedOutput | ReplacedState) else None
     if any(not 0 <= at < n_query for at in positions or ()):
         raise _unfit(one, f"is at a token that is not one of the {n_query} of the text")

@@ -18,7 +18,7 @@ from attnviz.maths import attribution
 from attnviz.maths.rounding import dot_bound
 from attnviz.model.trace import Trace
 from attnviz.model.verification import NORMS, verify
-from attnviz.records import Check, Kind, Tokens, VerificationReport
+from attnviz.records import Check, Kind, Tokens, VerificationReport, head_table
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -166,7 +166,7 @@ def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
     differences, tolerances = dict(check.differences), dict(check.tolerances)
     for kind in check.differences:
         pairs = [_products(trace, model, kind, layer) for layer in range(trace.n_layers(kind))]
-        found, allowed = (np.stack(tables) for tables in zip(*pairs, strict=True))
+        found, allowed = (head_table(layers) for layers in zip(*pairs, strict=True))
         is_worse = ~(found * tolerances[kind] <= differences[kind] * allowed)  # as shares of their tolerances
         differences[kind] = np.where(is_worse, found, differences[kind])
         tolerances[kind] = np.where(is_worse, allowed, tolerances[kind])

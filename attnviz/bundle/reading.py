@@ -47,6 +47,7 @@ from attnviz.records import (
     Provenance,
     Tokens,
     VerificationReport,
+    head_table,
 )
 
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-6, 1e6
@@ -131,7 +132,7 @@ def _bundle(document: Document, numbers: bytes) -> Bundle:
         report=_report(document.verification, trace),
         kind=kind,
         layer=_below(view.layer, trace.n_layers(kind)),
-        head=_below(view.head, trace.n_heads(kind)),
+        head=_below(view.head, trace.n_heads(_below(view.layer, trace.n_layers(kind)), kind)),
         queries=_axis(view.queries, trace.query_tokens(kind)),
         keys=_axis(view.keys, trace.key_tokens(kind)),
         renormalised=view.renormalised,
@@ -178,28 +179,32 @@ def _rounding(bundle: Bundle) -> float:
 def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> tuple[LayerAttention, ...]:
     """The layers of one kind; their arrays are removed from ``arrays``."""
 
-    def stacked(name: str, n_axes: int, *, optional: bool = False) -> np.ndarray | None:
-        found = arrays.pop(f"{kind}.{name}", None)
-        require(found is not None or optional, f"its {NUMBERS} lacks {kind}.{name}.")
-        return None if found is None else _shaped(found, name, n_axes)
+    def of_layers(name: str, *, optional: bool = False) -> list[np.ndarray]:
+        """The arrays of all layers, written as one or each as its own; none where there are none."""
+        whole = arrays.pop(f"{kind}.{name}", None)
+        if whole is not None:
+            return list(_shaped(whole, name, 4))
+        found: list[np.ndarray] = []
+        while (one := arrays.pop(f"{kind}.{name}.{len(found)}", None)) is not None:
+            found.append(_shaped(one, name, 3))
+        require(bool(found) or optional, f"its {NUMBERS} lacks {kind}.{name}.")
+        return found
 
-    query, key, value = (stacked(name, 4) for name in ("query", "key", "value"))
-    products = stacked("value_products", 4, optional=True)
-    allowed, bias = stacked("allowed", 4, optional=True), stacked("bias", 4, optional=True)
-    assert query is not None and key is not None and value is not None
-    n_layer, n_head = query.shape[:2]
+    query, key, value = (of_layers(name) for name in ("query", "key", "value"))
+    products, allowed, bias = (
+        of_layers(name, optional=True) for name in ("value_products", "allowed", "bias")
+    )
+    n_layer = len(query)
     require(len(key) == len(value) == n_layer, "its arrays differ in their number of layers.")
-    if products is not None:
-        require(
-            products.shape == (n_layer, n_head, n_head, key.shape[2]),
-            "its value_products have the wrong shape.",
-        )
+    if products:
+        wanted = [(len(one), len(one), of_keys.shape[1]) for one, of_keys in zip(query, key, strict=True)]
+        require([one.shape for one in products] == wanted, "its value_products have the wrong shape.")
     require(
         len(part.scale) == n_layer and all(_SMALLEST_SCALE <= one <= _LARGEST_SCALE for one in part.scale),
         "a scale in it is missing, too small or too large.",
     )
     require(
-        allowed is None or bool(allowed.any(axis=(2, 3)).all()),
+        all(bool(one.any(axis=(1, 2)).all()) for one in allowed),
         "a mask in it hides every key from every query.",
     )
     masks, biases = _by_layer(allowed, part.allowed, n_layer), _by_layer(bias, part.bias, n_layer)
@@ -213,22 +218,19 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
             scale=part.scale[layer],
             allowed=masks[layer],
             bias=biases[layer],
-            value_products=None if products is None else products[layer],
+            value_products=products[layer] if products else None,
         )
         for layer in range(n_layer)
     )
 
 
-def _by_layer(
-    matrices: np.ndarray | None, numbers: list[int | None], n_layer: int
-) -> list[np.ndarray | None]:
+def _by_layer(matrices: list[np.ndarray], numbers: list[int | None], n_layer: int) -> list[np.ndarray | None]:
     """For each layer the matrix that its number names, or None; every matrix must belong to a layer."""
-    n_matrix = 0 if matrices is None else len(matrices)
     require(
-        len(numbers) == n_layer and set(numbers) - {None} == set(range(n_matrix)),
+        len(numbers) == n_layer and set(numbers) - {None} == set(range(len(matrices))),
         "a mask in it is missing, or belongs to no layer.",
     )
-    return [None if matrices is None or number is None else matrices[number] for number in numbers]
+    return [None if number is None else matrices[number] for number in numbers]
 
 
 def _shaped(array: np.ndarray, name: str, n_axes: int) -> np.ndarray:
@@ -297,14 +299,14 @@ def _check(recorded: RecordedCheck, trace: Trace) -> Check:
     require(
         UNITS.get(name) == recorded.unit, "it has a check that attnviz does not make, or one in another unit."
     )
-    tolerances = _tables(recorded.tolerances, name, trace)
     require(
-        all(bool((table >= 0).all()) for table in tolerances.values()), "a tolerance in it is not a number."
+        all(one is not None for table in recorded.tolerances.values() for row in table for one in row),
+        "a tolerance in it is not a number.",
     )
     return Check(
         name=name,
         differences=_tables(recorded.differences, name, trace),
-        tolerances=tolerances,
+        tolerances=_tables(recorded.tolerances, name, trace),
         unit=recorded.unit,
         reason=recorded.reason,
     )
@@ -318,11 +320,9 @@ def _tables(found: Table, name: str, trace: Trace) -> dict[Kind, np.ndarray]:
     tables: dict[Kind, np.ndarray] = {}
     for kind in kinds:
         rows = found[kind]
-        whole = trace.shape(kind)
-        lengths = {len(row) for row in rows}
-        fits = len(rows) in (1, whole[0]) and lengths <= {1, whole[1]} and len(lengths) == 1
-        if name == WEIGHTS:
-            fits = len(rows) == whole[0] and lengths == {whole[1]}
+        lengths = [len(row) for row in rows]
+        of_heads = [trace.n_heads(layer, kind) for layer in range(trace.n_layers(kind))]
+        fits = lengths in ([of_heads] if name == WEIGHTS else [of_heads, [1] * len(of_heads), [1]])
         require(fits, "its verdict is not on the layers and heads that it contains.")
-        tables[kind] = np.array(rows, dtype=np.float32)  # None becomes NaN
+        tables[kind] = head_table(np.array(row, dtype=np.float32) for row in rows)  # None becomes NaN
     return tables

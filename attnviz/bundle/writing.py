@@ -27,6 +27,7 @@ from attnviz.model.trace import Trace
 from attnviz.records import (
     AttentionPattern,
     Axis,
+    Check,
     Kind,
     LayerAttention,
     Record,
@@ -35,10 +36,11 @@ from attnviz.records import (
 )
 from attnviz.records.table import matrix_csv
 
-VERSION, CHANGED_VERSION = 3, 4
+VERSION, CHANGED_VERSION, UNEVEN_VERSION = 3, 4, 5
 """Versions of the format. 1 recorded three checks; 2 records all of them; 3 may hold figures and numbers of a page; 4 has
-interventions, which readers of 3 would leave out."""
-READABLE = (2, 3, 4)
+interventions, which readers of 3 would leave out; 5 has layers with different numbers of heads, whose arrays are one for
+each layer."""
+READABLE = (2, 3, 4, 5)
 """Versions that can be read; files of others are refused."""
 
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
@@ -46,7 +48,8 @@ PAGE_NUMBERS, POINTS, FIGURES = "page.csv", "points.csv", "figures.json"
 """What a bundle holds of the page that it was made from, as far as the page has it; never read again."""
 
 ARRAY_NAMES = ("query", "key", "value", "value_products", "allowed", "bias")
-"""Arrays of each kind of attention in the NPZ, as far as the kind has them."""
+"""Arrays of each kind of attention in the NPZ, as far as the kind has them: of all layers together, ``encoder.query``, or of
+each layer, ``encoder.query.0`` and so on, where layers have different numbers of heads."""
 FORMAT = "attnviz bundle"
 
 
@@ -199,7 +202,7 @@ def _recorded(bundle: Bundle) -> str:
             f"{n_check} checks passed. This page cannot check that again."
         )
     return (
-        f"attnviz {version} compared these numbers with the model's when it computed them: {n_passed} of {n_check} "
+        f"attnviz {version} compared the trace in this bundle with the model's own attention: {n_passed} of {n_check} "
         "checks passed. This page cannot check that again."
     )
 
@@ -209,7 +212,7 @@ def _document(bundle: Bundle) -> dict[str, Any]:
     source, target = trace.provenance, trace.target_tokens
     return {
         "format": FORMAT,
-        "version": CHANGED_VERSION if trace.interventions else VERSION,
+        "version": _version(trace),
         "model": {
             "name": source.model,
             "revision": source.revision,
@@ -240,9 +243,15 @@ def _document(bundle: Bundle) -> dict[str, Any]:
     }
 
 
+def _version(trace: Trace) -> int:
+    if any(len({call.query.shape for call in calls}) > 1 for calls in trace.layers.values()):
+        return UNEVEN_VERSION
+    return CHANGED_VERSION if trace.interventions else VERSION
+
+
 def _report_document(report: VerificationReport) -> dict[str, Any]:
     for check in report.checks:
-        if not all(np.isfinite(table).all() for table in check.tolerances.values()):
+        if any(np.isinf(table).any() for table in check.tolerances.values()):
             raise BundleError(
                 f"The tolerance of {check.name} is not finite, so a bundle cannot record the verdict. Use another text."
             )
@@ -253,8 +262,8 @@ def _report_document(report: VerificationReport) -> dict[str, Any]:
                 "name": check.name,
                 "unit": check.unit,
                 "reason": check.reason,
-                "differences": {kind: _table(table) for kind, table in check.differences.items()},
-                "tolerances": {kind: _table(table) for kind, table in check.tolerances.items()},
+                "differences": _tables(check, check.differences),
+                "tolerances": _tables(check, check.tolerances),
             }
             for check in report.checks
         ],
@@ -320,14 +329,17 @@ def _arrays(bundle: Bundle) -> dict[str, np.ndarray]:
     }
     for kind, calls in trace.layers.items():
         for name in ("query", "key", "value"):
-            arrays[f"{kind}.{name}"] = np.stack([getattr(call, name) for call in calls])
+            arrays |= _together(f"{kind}.{name}", [getattr(call, name) for call in calls])
         if "norms" in trace.measures(kind):
             products = [trace.value_products(layer, kind) for layer in range(len(calls))]
-            arrays[f"{kind}.value_products"] = np.stack(products)
+            arrays |= _together(f"{kind}.value_products", products)
         for name in ("allowed", "bias"):
             distinct, _ = _numbering([getattr(call, name) for call in calls])
-            if distinct:
-                arrays[f"{kind}.{name}"] = np.stack(np.broadcast_arrays(*distinct))
+            if (
+                len({len(one) for one in distinct} - {1}) < 2
+            ):  # one for all heads, or for each of as many heads
+                distinct = list(np.broadcast_arrays(*distinct))
+            arrays |= _together(f"{kind}.{name}", distinct)
     arrays |= changes_arrays(trace.interventions)
     check_sizes(trace)
     for name, array in arrays.items():
@@ -336,12 +348,25 @@ def _arrays(bundle: Bundle) -> dict[str, np.ndarray]:
     return arrays
 
 
+def _together(name: str, of_layers: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of several layers as one; as one for each, with its number, where their shapes differ."""
+    if len({one.shape for one in of_layers}) == 1:
+        return {name: np.stack(of_layers)}
+    return {f"{name}.{number}": one for number, one in enumerate(of_layers)}
+
+
 def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **arrays)
     return file.getvalue()
 
 
-def _table(numbers: np.ndarray) -> list[list[float | None]]:
-    """Numbers of JSON, which has no NaN."""
-    return [[float(one) if np.isfinite(one) else None for one in row] for row in numbers.tolist()]
+def _tables(check: Check, found: Mapping[Kind, np.ndarray]) -> dict[Kind, list[list[float | None]]]:
+    """By kind the numbers of each layer's own heads, in JSON, which has no NaN."""
+    return {
+        kind: [
+            [float(one) if np.isfinite(one) else None for one in row[there].tolist()]
+            for row, there in zip(table, check.compared(kind), strict=True)
+        ]
+        for kind, table in found.items()
+    }

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from attnviz.errors import EmptyTextError, SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
 from attnviz.model.variants import OutcomeMeasure, measured_variants
-from attnviz.records import AllHeads, Head, Kind, Progress, Record, check_index
+from attnviz.records import AllHeads, Head, Kind, Progress, Record, by_layer, check_index, heads_in
 from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 Ablation = Literal["zero", "mean"]
 
-Means = Mapping[Kind, Float[np.ndarray, "layer head d_value"]]
-"""Mean output of every head, by kind of attention; see `head_means`."""
+Means = Mapping[Kind, tuple[Float[np.ndarray, "head d_value"], ...]]
+"""Mean output of every head of each layer, by kind of attention; see `head_means`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class HeadEffects(Record):
     base: float
     """The outcome of the unchanged run."""
     heads: Float[np.ndarray, "layer head"]
-    """The outcome while one head is off; NaN for layers that were not asked for."""
+    """The outcome while one head is off; NaN for layers that were not asked for, and where a layer has no such head."""
     layers: Float[np.ndarray, " layer"]
     """The outcome while all heads of a layer are off; NaN for layers that were not asked for."""
 
@@ -56,15 +56,14 @@ class HeadEffects(Record):
 
     def ranked(self) -> list[Head]:
         """All heads that were switched off, the largest effect first, whether it is up or down."""
-        sizes = np.abs(self.effects).ravel()
-        order = np.argsort(-sizes, kind="stable")[: int(np.isfinite(sizes).sum())]
-        return [Head(int(one) // self.heads.shape[1], int(one) % self.heads.shape[1]) for one in order]
+        return sorted(heads_in(self.heads), key=lambda one: -abs(float(self.effects[one])))
 
     def csv(self) -> bytes:
-        """A line for every head, and one for all heads of each layer: the outcome without them, and their effect."""
+        """A line for every head that was switched off, and one for all of each layer: the outcome, and their effect."""
         rows: list[list[object]] = []
-        for layer, (heads, effects) in enumerate(zip(self.heads, self.effects, strict=True)):
-            rows += [[layer, head, heads[head], effects[head]] for head in range(len(heads))]
+        for of_layer in by_layer(heads_in(self.heads)):
+            rows += [[*one, self.heads[one], self.effects[one]] for one in of_layer]
+            layer = of_layer[0].layer
             rows.append([layer, "all", self.layers[layer], self.layer_effects[layer]])
         return table_csv(["layer", "head", "outcome", "effect"], rows)
 
@@ -98,7 +97,7 @@ def head_means(model: "Model", texts: Iterable[str]) -> Means:
     Raises:
         EmptyTextError: there is no text with a token.
     """
-    sums: dict[Kind, np.ndarray] = {}
+    sums: dict[Kind, list[np.ndarray]] = {}
     n_query: dict[Kind, int] = {}
     for text in texts:
         if not text.strip():
@@ -106,31 +105,33 @@ def head_means(model: "Model", texts: Iterable[str]) -> Means:
         trace = model.trace(text, text if model.network.config.is_encoder_decoder else None, cut=True)
         for kind in trace.kinds:
             outputs = [trace.outputs(layer, kind) for layer in range(trace.n_layers(kind))]
-            sums[kind] = sums.get(kind, 0) + np.stack([one.sum(axis=1, dtype=np.float64) for one in outputs])
+            summed = [one.sum(axis=1, dtype=np.float64) for one in outputs]  # [head, d_value] of each layer
+            before = sums.get(kind, [np.zeros(())] * len(summed))
+            sums[kind] = [one + other for one, other in zip(before, summed, strict=True)]
             n_query[kind] = n_query.get(kind, 0) + outputs[0].shape[1]
     if not sums:
         raise EmptyTextError(
             "The mean outputs of the heads were asked for over no text. Give a sentence or more."
         )
-    return {kind: (sums[kind] / n_query[kind]).astype(np.float32) for kind in sums}
+    return {
+        kind: tuple((one / n_query[kind]).astype(np.float32) for one in of_kind)
+        for kind, of_kind in sums.items()
+    }
 
 
-def switched_off(
-    head: Head | AllHeads, kind: Kind, means: Means | None = None, *, n_heads: int = 0
-) -> list[Intervention]:
+def switched_off(head: Head | AllHeads, kind: Kind, means: Means | None = None) -> list[Intervention]:
     """The interventions that switch off a head, or all heads of a layer.
 
     Args:
         means: what the head gives instead; None for zeros.
-        n_heads: heads of a layer, where all of them are to give their means.
     """
     if means is None:
         one = head.head if isinstance(head, Head) else None
         return [ScaledOutput(kind=kind, layer=head.layer, head=one, factor=0.0)]
-    heads = [head.head] if isinstance(head, Head) else range(n_heads)
+    of_layer = means[kind][head.layer]
+    heads = [head.head] if isinstance(head, Head) else range(len(of_layer))
     return [
-        ReplacedOutput(kind=kind, layer=head.layer, head=one, output=means[kind][head.layer, one][None])
-        for one in heads
+        ReplacedOutput(kind=kind, layer=head.layer, head=one, output=of_layer[one][None]) for one in heads
     ]
 
 
@@ -157,16 +158,16 @@ def ablate_heads(
         SelectionError: no such kind or layer.
     """
     kind = trace.attention(0, kind).kind
-    n_layer, n_head = trace.shape(kind)
+    n_layer = trace.n_layers(kind)
     chosen = range(n_layer) if layers is None else layers
     for layer in chosen:
         check_index("layer", layer, n_layer, trace.provenance.model)
     places: list[Head | AllHeads] = []
     for layer in chosen:
-        places += [*(Head(layer, head) for head in range(n_head)), AllHeads(layer)]
-    variants = [switched_off(one, kind, means, n_heads=n_head) for one in places]
+        places += [*(Head(layer, head) for head in range(trace.n_heads(layer, kind))), AllHeads(layer)]
+    variants = [switched_off(one, kind, means) for one in places]
     outcomes = measured_variants(model, trace, variants, measure, progress=progress)
-    heads = np.full((n_layer, n_head), np.nan, dtype=np.float32)
+    heads = np.full(trace.shape(kind), np.nan, dtype=np.float32)
     of_layers = np.full(n_layer, np.nan, dtype=np.float32)
     for place, number in zip(places, outcomes, strict=True):
         if isinstance(place, Head):

@@ -32,7 +32,7 @@ from attnviz.model.direct_path import FinalMap, FrozenNorm, final_steps, layer_p
 from attnviz.model.loading import Model
 from attnviz.model.stream import record_stream
 from attnviz.model.trace import Trace
-from attnviz.records import Head, Kind, Record
+from attnviz.records import Head, Kind, Record, head_table, heads_in, known
 from attnviz.records.table import table_csv
 
 TOLERANCE = 1e-5
@@ -54,7 +54,7 @@ class DirectEffects(Record):
     embedding: float
     """Of the vector that enters the first layer."""
     heads: Float[np.ndarray, "layer head"]
-    """Of the output of each head, through W_O."""
+    """Of the output of each head, through W_O; NaN where a layer has no such head."""
     mlps: Float[np.ndarray, " layer"]
     """Of what the rest of each layer adds: its MLP, biases included."""
     biases: Float[np.ndarray, " layer"]
@@ -65,7 +65,9 @@ class DirectEffects(Record):
     @property
     def summed(self) -> float:
         """The sum of all parts."""
-        of_layers = sum(float(one.sum(dtype=np.float64)) for one in (self.heads, self.mlps, self.biases))
+        of_layers = sum(
+            float(one.sum(dtype=np.float64)) for one in (known(self.heads), self.mlps, self.biases)
+        )
         return self.embedding + of_layers + self.bias
 
     @property
@@ -76,7 +78,7 @@ class DirectEffects(Record):
     @property
     def size(self) -> float:
         """The sum of the sizes of all parts."""
-        of_layers = sum(float(np.abs(one).sum()) for one in (self.heads, self.mlps, self.biases))
+        of_layers = sum(float(np.abs(one).sum()) for one in (known(self.heads), self.mlps, self.biases))
         return abs(self.embedding) + of_layers + abs(self.bias)
 
     @property
@@ -86,14 +88,13 @@ class DirectEffects(Record):
 
     def ranked(self) -> list[Head]:
         """All heads, the largest effect first, whether it is up or down."""
-        order = np.argsort(-np.abs(self.heads).ravel(), kind="stable")
-        return [Head(*divmod(int(one), self.heads.shape[1])) for one in order]
+        return sorted(heads_in(self.heads), key=lambda one: -abs(float(self.heads[one])))
 
     def csv(self) -> bytes:
         """A line for every part."""
         rows: list[list[object]] = [["", "embedding", self.embedding]]
         for layer, heads in enumerate(self.heads):
-            rows += [[layer, f"head {head}", effect] for head, effect in enumerate(heads)]
+            rows += [[layer, f"head {head}", effect] for head, effect in enumerate(known(heads))]
             rows += [[layer, "MLP", self.mlps[layer]], [layer, "biases", self.biases[layer]]]
         rows += [["", "final biases", self.bias], ["", "sum", self.summed], ["", "model", self.total]]
         return table_csv(["layer", "part", self.unit], rows)
@@ -184,8 +185,9 @@ def _attributed(
     for step in final_steps(stream)[::-1]:
         direction, bias = _carried(step, direction, bias)
     paths = layer_paths(stream)
-    n_layer, n_head = len(paths), trace.n_heads(stream.kind)
-    heads, mlps, biases = np.zeros((n_layer, n_head)), np.zeros(n_layer), np.zeros(n_layer)
+    n_layer = len(paths)
+    heads: list[np.ndarray] = [np.zeros(0)] * n_layer  # of each layer
+    mlps, biases = np.zeros(n_layer), np.zeros(n_layer)
     for layer in reversed(range(n_layer)):
         path, output_map = paths[layer], model.output_maps[stream.kind][layer]
         direction, biases[layer] = _carried(path.after_rest, direction, biases[layer])
@@ -202,7 +204,7 @@ def _attributed(
         unit=unit,
         total=total,
         embedding=float(direction @ stream.start),
-        heads=heads.astype(np.float32),
+        heads=head_table(heads),
         mlps=mlps.astype(np.float32),
         biases=biases.astype(np.float32),
         bias=bias,

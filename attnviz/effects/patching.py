@@ -137,7 +137,7 @@ def patch(
     differing(receiver.tokens, donor.tokens)
     if receiver.target_tokens is not None and donor.target_tokens is not None:
         differing(receiver.target_tokens, donor.target_tokens)
-    n_row = receiver.n_heads(kind) if carried == "heads" else receiver.n_layers(kind)
+    n_row = receiver.n_heads(layer, kind) if carried == "heads" else receiver.n_layers(kind)
     chosen = range(n_row) if rows is None else rows
     for row in chosen:
         check_index("head" if carried == "heads" else "layer", row, n_row, receiver.provenance.model)

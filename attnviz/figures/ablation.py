@@ -11,7 +11,7 @@ from attnviz.figures.axes import grid_axis
 from attnviz.figures.labels import isolated, literal
 from attnviz.figures.numbers import HOVER_NUMBER, signed_text
 from attnviz.figures.theme import THEMES, Marks, Theme, ThemeName, axis_title, base_layout, figure_of
-from attnviz.records import Head, Measure
+from attnviz.records import Measure, heads_in, known
 from attnviz.records.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -122,13 +122,14 @@ def draw_ablations(
 ) -> go.Figure:
     """A point for each head: its effect while it gives zeros across, while it gives its mean up; equal on the dotted line."""
     palette = THEMES[theme]
-    heads = [Head(layer, head) for layer, head in np.ndindex(*zero.heads.shape)]
+    heads = heads_in(zero.heads)
     is_picked = np.array([one == picked for one in heads])
+    of_zero, of_mean = known(zero.effects), known(mean.effects)
     points: Marks = dict(
         type="scatter",
         mode="markers",
-        x=zero.effects.ravel(),
-        y=mean.effects.ravel(),
+        x=of_zero,
+        y=of_mean,
         marker={
             "color": palette.strong,
             "opacity": np.where(is_picked, 1.0, 0.55),
@@ -140,7 +141,7 @@ def draw_ablations(
         hovertemplate=f"%{{text}}<br>zeros %{{x:{HOVER_NUMBER}}}, mean %{{y:{HOVER_NUMBER}}}<extra></extra>",
         cliponaxis=False,
     )
-    both = np.concatenate([zero.effects.ravel(), mean.effects.ravel()])
+    both = np.concatenate([of_zero, of_mean])
     diagonal = _line((float(both.min()), float(both.min())), (float(both.max()), float(both.max())), palette)
     return _scatter(
         points,

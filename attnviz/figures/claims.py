@@ -12,6 +12,7 @@ from attnviz.figures.theme import (
     base_layout,
     figure_of,
 )
+from attnviz.records import heads_in, known
 
 _ROW = 26  # px a layer
 _MARGIN = 0.02  # share of the axis, beyond its ends
@@ -29,19 +30,19 @@ def draw_heads(
     """A point for each head: its number from left to right, its layer from the first at the bottom.
 
     Args:
+        numbers: NaN for heads without a point.
         what: name of the number, written under the axis.
         picked: layer and head of the selected head, which is marked.
         span: ends of the axis.
     """
     palette = THEMES[theme]
     n_layer, n_head = numbers.shape
-    layers, heads = np.divmod(np.arange(numbers.size), n_head)
-    is_picked = np.zeros(numbers.size, dtype=bool)
-    if picked is not None:
-        is_picked[picked[0] * n_head + picked[1]] = True
+    places = heads_in(numbers)
+    layers, heads = np.array(places, dtype=np.int64).reshape(-1, 2).T
+    is_picked = np.array([one == picked for one in places], dtype=bool)
     points = dict(
         type="scatter",
-        x=numbers.ravel(),
+        x=known(numbers),
         y=layers
         + (heads / max(n_head - 1, 1) - 0.5)
         * _SPREAD,  # side by side, so that equal numbers do not hide each other

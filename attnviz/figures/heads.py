@@ -1,5 +1,7 @@
 """A map of all heads: similar heads are close together."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Bool, Float
 from plotly import graph_objects as go
@@ -20,7 +22,7 @@ _MAP = np.array([480.0, HEIGHT - 60.0])  # px, approximate; labels that overlap 
 def draw_head_map(
     points: Float[np.ndarray, "head 2"],
     *,
-    n_heads: int,
+    heads: Sequence[Head],
     picked: tuple[int, int] | None = None,
     dimmed: Bool[np.ndarray, " head"] | None = None,
     theme: ThemeName = "light",
@@ -30,20 +32,17 @@ def draw_head_map(
     Overlapping labels are hidden; the hover text of a point names its head.
 
     Args:
-        points: head ``layer x n_heads + head`` in row that.
-        n_heads: heads of a layer.
+        heads: the head of each point.
         picked: layer and head of the selected head, whose point is larger, framed and labelled.
         dimmed: True for heads that are dimmed, in the order of the points.
     """
     palette = THEMES[theme]
-    layer, head = np.divmod(np.arange(len(points)), n_heads)
-    is_picked = np.zeros(len(points), dtype=bool)
-    if picked is not None:
-        is_picked[picked[0] * n_heads + picked[1]] = True
+    layer = np.array([one.layer for one in heads])
+    is_picked = np.array([one == picked for one in heads])
     n_layer = int(layer[-1]) + 1
     order = np.argsort(~is_picked, kind="stable")
     is_named = _thinned(points, order)
-    names = [Head(one, other).short for one, other in zip(layer, head, strict=True)]
+    names = [one.short for one in heads]
     drawn = dict(
         type="scatter",
         x=points[:, 0],
@@ -70,7 +69,7 @@ def draw_head_map(
                 "tickfont": {"size": SMALL_FONT_SIZE},
             },
         },
-        customdata=np.column_stack([layer, head]),
+        customdata=np.array(heads),
         text=[name if named else "" for name, named in zip(names, is_named, strict=True)],
         textposition="top center",
         textfont={"size": SMALL_FONT_SIZE, "color": np.where(is_picked, palette.picked, palette.text)},

@@ -31,6 +31,8 @@ def draw_errors(
 ) -> go.Figure:
     """Difference of every layer and head as a share of its tolerance, layers down and heads across.
 
+    Where a layer has fewer heads than another its row is shorter.
+
     The colour scale is logarithmic and ends where a difference equals its tolerance: a cell of the strongest colour has
     failed.
 
@@ -46,7 +48,10 @@ def draw_errors(
     exponents = np.arange(_SMALLEST, 1)
     cells = dict(
         type="heatmap",
-        z=np.nan_to_num(shares, nan=0.0, posinf=0.0, neginf=_SMALLEST),  # NaN has failed
+        z=np.where(  # NaN has failed
+            check.compared(of_kind), np.nan_to_num(shares, nan=0.0, posinf=0.0, neginf=_SMALLEST), np.nan
+        ),
+        hoverongaps=False,
         zmin=_SMALLEST,
         zmax=0,
         customdata=np.stack([errors, tolerances], axis=-1),

@@ -23,7 +23,7 @@ MOST_WEIGHT = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Claims(Record):
-    """Numbers of every head [layer head] for one text."""
+    """Numbers of every head [layer head] for one text; NaN where a layer has no such head."""
 
     weight_asymmetry: Float[np.ndarray, "layer head"]
     """Sum of |W - W^T| divided by the sum of W + W^T: 0 for a symmetric matrix, 1 where no token attends back."""
@@ -67,14 +67,17 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
     n = len(special)
     shape = trace.shape(kind)
     has_norms = "norms" in trace.measures(kind)
-    found = {name: np.zeros(shape, dtype=np.float32) for name in Claims.__dataclass_fields__}
+    found = {name: np.full(shape, np.nan, dtype=np.float32) for name in Claims.__dataclass_fields__}
     own = np.arange(n)
     for layer in range(shape[0]):
         weights = trace.layer_weights(layer, kind)
         norms = trace.layer_weights(layer, kind, measure="norms") if has_norms else None
-        found["weight_asymmetry"][layer] = asymmetry(weights)
-        found["tied_asymmetry"][layer] = asymmetry(_tied(trace, layer, kind).layer_weights(layer, kind))
-        for head in range(shape[1]):
+        n_head = len(weights)
+        found["weight_asymmetry"][layer, :n_head] = asymmetry(weights)
+        found["tied_asymmetry"][layer, :n_head] = asymmetry(
+            _tied(trace, layer, kind).layer_weights(layer, kind)
+        )
+        for head in range(n_head):
             row = weights[head].astype(np.float64)
             scores = trace.scores(layer, head, kind).astype(np.float64)
             seen = np.isfinite(scores)
@@ -107,5 +110,5 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
 
 def _tied(trace: "Trace", layer: int, kind: Kind | None) -> "Trace":
     """The trace with one layer's queries replaced by its keys, and without bias, so that its scores are symmetric."""
-    keys = [trace.key(layer, head, kind) for head in range(trace.n_heads(kind))]
+    keys = [trace.key(layer, head, kind) for head in range(trace.n_heads(layer, kind))]
     return trace.with_layer(replace(trace.attention(layer, kind), query=np.stack(keys), bias=None))

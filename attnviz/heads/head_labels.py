@@ -42,6 +42,8 @@ def labels(
 ) -> dict[str, Bool[np.ndarray, "layer head"]]:
     """For each label of `LABELS` which heads match its pattern; a head may match several patterns, or none.
 
+    False where the statistic is NaN: a head without that number, or one that its layer does not have.
+
     Args:
         found: result of `statistics`; a label whose statistic is missing is left out.
         near: weight that previous, next and self must exceed.

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from scipy.special import xlogy
 
 from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, ratio
-from attnviz.records import Axis, Kind, Measure
+from attnviz.records import Axis, Kind, Measure, head_table
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -135,7 +135,7 @@ def statistics(
     *,
     measure: Measure = "weights",
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Every number of `STATISTICS` for every head, where it is defined; NaN for a head that has none.
+    """Every number of `STATISTICS` for every head, where it is defined; NaN for a head that has none or is not there.
 
     Undefined numbers are left out: the weight on [CLS] for a model without special tokens, the weight on the same
     token for a text that repeats no token, the distance for cross-attention, and the asymmetry for decoders, whose mask
@@ -149,27 +149,28 @@ def statistics(
     Raises:
         SelectionError: no such kind or measure, or rollout, which has no number for a head.
     """
-    shape = trace.shape(kind)
-    found = {name: np.full(shape, np.nan, dtype=np.float32) for name in STATISTICS}
+    found: dict[str, list[np.ndarray]] = {}  # by name, the numbers of each layer's heads
     one_text = trace.query_tokens(kind) is trace.key_tokens(kind)
     targets = _targets(queries, keys, one_text)
     apart = distances(queries, keys) if one_text else None
     mutual = on_both_axes(queries, keys) if one_text and (kind or trace.kinds[0]) == "encoder" else None
     for layer, cells in enumerate(layer_cells(trace, kind, queries, keys, measure, as_shares=True)):
         allowed = allowed_cells(trace, layer, kind, queries, keys)
-        found["entropy"][layer] = _entropy(cells, allowed)
-        found["top_tenth"][layer] = _top_tenth(cells, allowed)
+        of_layer = {"entropy": _entropy(cells, allowed), "top_tenth": _top_tenth(cells, allowed)}
         for name, target in targets.items():
             counts = (allowed & target).any(axis=-1)  # [#head, query]
-            found[name][layer] = _mean(np.einsum("hqk,qk->hq", cells, target.astype(np.float32)), counts)
+            of_layer[name] = _mean(np.einsum("hqk,qk->hq", cells, target.astype(np.float32)), counts)
         if apart is not None:
             spanned = np.einsum("hqk,qk->h", cells, apart)
-            found["distance"][layer] = ratio(spanned, cells.sum(axis=(1, 2)))
+            of_layer["distance"] = ratio(spanned, cells.sum(axis=(1, 2)))
         if mutual is not None:
-            found["asymmetry"][layer] = asymmetry(cells[:, mutual[0][:, None], mutual[1]])
-    there = {name: numbers for name, numbers in found.items() if np.isfinite(numbers).any()}
-    for numbers in there.values():
-        numbers.flags.writeable = False
+            of_layer["asymmetry"] = asymmetry(cells[:, mutual[0][:, None], mutual[1]])
+        for name, numbers in of_layer.items():
+            found.setdefault(name, []).append(numbers)
+    tables = {name: head_table(found[name]) for name in STATISTICS if name in found}
+    there = {name: table for name, table in tables.items() if np.isfinite(table).any()}
+    for table in there.values():
+        table.flags.writeable = False
     return there
 
 

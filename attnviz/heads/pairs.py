@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnviz.heads.cells import distances, layer_cells
-from attnviz.records import AttentionPattern, Axis, Kind, Measure
+from attnviz.records import AttentionPattern, Axis, Kind, Measure, head_table, known
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -25,6 +25,8 @@ def pair_weights(
 ) -> Float[np.ndarray, "layer head"]:
     """The weight of every head from one group of tokens to another: the mean over queries of the sum over keys.
 
+    NaN where a layer has no such head.
+
     Args:
         query: position of the group's first token, and the position after its last; (7, 8) for token 7.
         key: the same, of the keys.
@@ -37,9 +39,7 @@ def pair_weights(
     """
     queries = Axis(tokens=trace.query_tokens(kind), spans=np.array([query]))
     keys = Axis(tokens=trace.key_tokens(kind), spans=np.array([key]))
-    weights: np.ndarray = np.stack(
-        [cells[:, 0, 0] for cells in layer_cells(trace, kind, queries, keys, measure)]
-    )
+    weights = head_table(cells[:, 0, 0] for cells in layer_cells(trace, kind, queries, keys, measure))
     weights.flags.writeable = False
     return weights
 
@@ -47,9 +47,9 @@ def pair_weights(
 def ranked(
     numbers: Float[np.ndarray, "layer head"], *, largest_first: bool = True
 ) -> Int[np.ndarray, "rank 2"]:
-    """Layer and head of every head, sorted by its number; equal heads from the lowest layer up, NaN last."""
+    """Layer and head of every head with a number, sorted by it; equal heads from the lowest layer up."""
     flat = -numbers.ravel() if largest_first else numbers.ravel()
-    order = np.argsort(flat, kind="stable")  # NaN is sorted to the end
+    order = np.argsort(flat, kind="stable")[: len(known(numbers))]  # NaN is sorted to the end
     return np.column_stack(np.unravel_index(order, numbers.shape))
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from attnviz.errors import ShapeError
 from attnviz.heads.cells import layer_cells
-from attnviz.records import Axis, Kind, Record, check_index
+from attnviz.records import Axis, Head, Kind, Record, check_index
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -24,25 +24,29 @@ MOST_COMPARED = 150_000_000
 class Divergences(Record):
     """The distance of any two heads: the Jensen-Shannon divergence of their rows, in bits, mean over the rows.
 
-    0 for identical heads, 1 for heads without shared keys. Heads are numbered ``layer x n_heads + head``.
+    0 for identical heads, 1 for heads without shared keys.
     """
 
     divergence: Float[np.ndarray, "head head"]
-    n_heads: int
-    """Heads of a layer."""
+    heads: tuple[Head, ...]
+    """The heads in the order of rows and columns, layer by layer."""
     n_rows: int
     """Queries whose rows were compared."""
     n_queries: int
     """Number of all queries."""
 
     def nearest(self, layer: int, head: int, count: int) -> list[tuple[int, int, float]]:
-        """The heads most similar to this head, nearest first: layer, head and divergence."""
-        check_index("head", head, self.n_heads, "a layer")
-        check_index("layer", layer, len(self.divergence) // self.n_heads, "this model")
-        this = layer * self.n_heads + head
+        """The heads most similar to this head, nearest first: layer, head and divergence.
+
+        Raises:
+            SelectionError: no such layer or head.
+        """
+        check_index("layer", layer, self.heads[-1].layer + 1, "this model")
+        check_index("head", head, sum(one.layer == layer for one in self.heads), f"layer {layer}")
+        this = self.heads.index(Head(layer, head))
         row = self.divergence[this]
         order = [int(one) for one in np.argsort(row, kind="stable") if one != this]
-        return [(*divmod(one, self.n_heads), float(row[one])) for one in order[:count]]
+        return [(*self.heads[one], float(row[one])) for one in order[:count]]
 
     def map(self) -> Float[np.ndarray, "head 2"]:
         """Heads as points in the plane, with similar heads close together; the same for the same divergences.
@@ -82,8 +86,8 @@ def divergences(
     Source: Clark et al. 2019 (arXiv:1906.04341), section 6: the sum over the tokens of JS(H_i(x), H_j(x));
     here their mean, so that texts of any length can be compared.
     """
-    n_heads = trace.n_layers(kind) * trace.n_heads(kind)
-    n_pairs = n_heads * (n_heads - 1) // 2
+    heads = trace.heads(kind)
+    n_pairs = len(heads) * (len(heads) - 1) // 2
     n_rows = min(len(queries), max(1, most_compared // max(1, n_pairs * len(keys))))
     chosen = np.zeros(len(queries), dtype=bool)
     chosen[np.linspace(0, len(queries) - 1, n_rows).round().astype(int)] = True
@@ -94,14 +98,14 @@ def divergences(
         raise ShapeError("No query sees a key that is shown in every head; show more keys to compare heads.")
     rows = rows[:, compared] / total[:, compared]
     entropy = _bits(rows)  # [head]
-    divergence = np.zeros((n_heads, n_heads), dtype=np.float32)
-    for one in range(n_heads - 1):
+    divergence = np.zeros((len(heads), len(heads)), dtype=np.float32)
+    for one in range(len(heads) - 1):
         mixed = _bits(0.5 * (rows[one] + rows[one + 1 :]))
         divergence[one, one + 1 :] = mixed - 0.5 * (entropy[one] + entropy[one + 1 :])
     divergence = np.maximum(divergence + divergence.T, 0)  # rounding leaves numbers slightly below 0
     return Divergences(
         divergence=divergence,
-        n_heads=trace.n_heads(kind),
+        heads=heads,
         n_rows=int(compared.sum()),
         n_queries=len(queries),
     )

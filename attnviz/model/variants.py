@@ -156,7 +156,7 @@ def _most_rows(trace: "Trace") -> int:
     """Variants that run at once."""
     n_token = max(len(trace.query_tokens(kind)) for kind in trace.kinds)
     n_score = max(
-        trace.n_heads(kind) * len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
+        trace.shape(kind)[1] * len(trace.query_tokens(kind)) * len(trace.key_tokens(kind))
         for kind in trace.kinds
     )
     return max(1, min(MOST_TOKENS // n_token, MOST_SCORES // n_score))

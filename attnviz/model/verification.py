@@ -1,4 +1,4 @@
-"""The numbers that attnviz shows compared with the model's own: all that matrices, maps and rankings are drawn from.
+"""The numbers of a trace compared with the model's own: all that matrices, maps and rankings are drawn from.
 
 One concept: does attnviz show what the model computes? The model runs once more on its family's own attention
 (`attnviz.model.reference`), and each layer is compared during the run, so that no layer's weights are kept. The
@@ -18,7 +18,7 @@ from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
 from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
 from attnviz.model.tolerances import REASONS, UNITS, Distance, Tolerances, drift
-from attnviz.records import ROLE_NAMES, WEIGHTS, Check, Kind, Tokens, VerificationReport
+from attnviz.records import ROLE_NAMES, WEIGHTS, Check, Kind, Tokens, VerificationReport, head_table
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -32,11 +32,12 @@ _UNKNOWN_OUTPUT = (
 
 
 def verify(model: "Model", trace: "Trace") -> VerificationReport:
-    """Every number of a trace that is shown, compared with the model's own.
+    """The numbers of a trace, compared with the model's own, in every layer and head.
 
     Tokens are compared with those of the tokenizer; queries, keys, values, scales, masks and biases with the inputs of
-    the model's own attention; attention weights (those of `Trace.pattern`), norm-based weights, head outputs and the
-    output after W_O with its outputs; and the last hidden state with the model's.
+    the model's own attention; attention weights (those of `Trace.pattern` and `Trace.layer_weights`), norm-based weights,
+    head outputs and the output after W_O with its outputs; and the last hidden state with the model's. What is computed
+    from these numbers, such as statistics, rollout, maps and effects, is not compared.
 
     Vectors that differ more than rounding usually explains are compared once more, with a tolerance taken from the
     same model in float64: some models amplify every rounding error.
@@ -139,8 +140,13 @@ class _Comparison:
             **distances, bias=bias, scale=call.scale, n_key=call.key.shape[1], dtype=self._dtype
         )
         patterns = [trace.pattern(layer, head, kind).weights for head in range(n_head)]
-        weights = call.weights.numpy()
-        found = np.array([_apart(patterns[head], weights[head]) for head in range(n_head)])
+        weights, at_once = call.weights.numpy(), trace.layer_weights(layer, kind)
+        found = np.array(
+            [
+                np.maximum(_apart(patterns[head], weights[head]), _apart(at_once[head], weights[head]))
+                for head in range(n_head)  # NaN if either is
+            ]
+        )
         self._add(WEIGHTS, kind, found, tolerances.weights)
 
         outputs = trace.outputs(layer, kind)
@@ -212,8 +218,8 @@ class _Comparison:
         checks = tuple(
             Check(
                 name=name,
-                differences={kind: np.stack(tables) for kind, tables in self._found[name].items()},
-                tolerances={kind: np.stack(tables) for kind, tables in self._allowed[name].items()},
+                differences={kind: head_table(layers) for kind, layers in self._found[name].items()},
+                tolerances={kind: head_table(layers) for kind, layers in self._allowed[name].items()},
                 unit=UNITS[name],
                 reason=REASONS[name].format(dtype=trace.provenance.dtype),
             )
@@ -229,7 +235,8 @@ class _Comparison:
     def _add(
         self, name: str, kind: Kind, found: "np.ndarray | list[float]", allowed: "np.ndarray | list[float]"
     ) -> None:
-        for tables, numbers in ((self._found, found), (self._allowed, allowed)):
+        """Takes in a check of one layer: a number of each of its heads, or one. A tolerance that is NaN allows nothing."""
+        for tables, numbers in ((self._found, found), (self._allowed, np.nan_to_num(allowed, posinf=np.inf))):
             tables.setdefault(name, {}).setdefault(kind, []).append(np.asarray(numbers, dtype=np.float32))
 
     def _drift(self, place: tuple[Kind, int, str] | None, theirs: Tensor) -> float:

@@ -6,6 +6,7 @@ numpy only; of attnviz only the errors are imported. Axes are named ``layer head
 from attnviz.records.attention import AttentionPattern, LayerAttention
 from attnviz.records.checks import WEIGHTS, Check, VerificationReport
 from attnviz.records.head import AllHeads, Head, read_heads
+from attnviz.records.head_table import by_layer, head_table, heads_in, known
 from attnviz.records.points import Faithfulness, Placement, Projection
 from attnviz.records.record import (
     KINDS,
@@ -45,6 +46,10 @@ __all__ = [
     "Unit",
     "VerificationReport",
     "arrange",
+    "by_layer",
     "check_index",
+    "head_table",
+    "heads_in",
+    "known",
     "read_heads",
 ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attnviz.records.record import Kind, Provenance, Record
 
@@ -23,7 +23,8 @@ class Check(Record):
     """Largest difference by kind of attention, of each layer, and of each head where heads are compared; in ``unit``.
     NaN counts as failed. A comparison made once for a text is a single number of the model's first kind."""
     tolerances: Mapping[Kind, Float[np.ndarray, " layer #head"]]
-    """Largest difference that rounding explains, on the same axes."""
+    """Largest difference that rounding explains, on the same axes. Where it is NaN the layer has no such head (see
+    `attnviz.records.head_table`), and nothing is compared."""
     unit: str
     """Unit of the differences, such as "share of the largest value"."""
     reason: str
@@ -40,11 +41,24 @@ class Check(Record):
             shapes[0] == shapes[1] and len(shapes[0]) > 0,
             f"{self.name}: differences {shapes[0]}, tolerances {shapes[1]}",
         )
+        for kind, found in self.differences.items():
+            there = self.compared(kind)
+            self._require(
+                bool(there.any(axis=1).all()) and bool(np.isnan(found[~there]).all()),
+                f"{self.name}: a layer of {kind} attention without a tolerance, or a difference without one",
+            )
+
+    def compared(self, kind: Kind) -> Bool[np.ndarray, " layer #head"]:
+        """True where there was something to compare: everywhere but at heads that a layer does not have."""
+        return np.asarray(~np.isnan(self.tolerances[kind]))
 
     @property
     def passed(self) -> bool:
         """Whether every difference is at most its tolerance; False for NaN."""
-        return all(bool((self.differences[kind] <= self.tolerances[kind]).all()) for kind in self.differences)
+        return all(
+            bool((found <= self.tolerances[kind])[self.compared(kind)].all())
+            for kind, found in self.differences.items()
+        )
 
     @property
     def worst(self) -> tuple[Kind, int, int]:
@@ -55,7 +69,7 @@ class Check(Record):
             smallest = np.where(allowed > 0, allowed, np.finfo(np.float32).tiny)
             with np.errstate(over="ignore"):  # infinitely far from a tolerance of 0
                 share = np.where(found == 0, 0.0, found / smallest)
-            share = np.nan_to_num(share, nan=np.inf, posinf=np.inf)
+            share = np.where(self.compared(kind), np.nan_to_num(share, nan=np.inf, posinf=np.inf), -1.0)
             layer, head = np.unravel_index(int(share.argmax()), share.shape)
             shares[kind, int(layer), int(head)] = float(share[layer, head])
         return max(shares, key=shares.__getitem__)
@@ -75,7 +89,7 @@ class Check(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VerificationReport(Record):
-    """The numbers shown for one text compared with the model's own, in every layer and head."""
+    """The numbers of a trace compared with the model's own, in every layer and head; see `attnviz.verify`."""
 
     checks: tuple[Check, ...]
     """The checks, in the order in which a forward pass computes the numbers."""
@@ -110,9 +124,13 @@ class VerificationReport(Record):
     @property
     def max_abs_error(self) -> float:
         """Largest absolute difference of any attention weight of any kind, layer and head; NaN if any is."""
-        return float(max(np.max(one) for one in self.check(WEIGHTS).differences.values()))
+        check = self.check(WEIGHTS)
+        return float(max(np.max(one[check.compared(kind)]) for kind, one in check.differences.items()))
 
     @property
     def weight_error(self) -> Float[np.ndarray, "layer head"]:
-        """Largest absolute difference of attention weights per layer and head, of the model's first kind."""
+        """Largest absolute difference of attention weights per layer and head, of the model's first kind.
+
+        NaN where a layer has no such head, and where a weight is not a number, which is a check that failed.
+        """
         return next(iter(self.check(WEIGHTS).differences.values()))

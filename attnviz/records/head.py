@@ -12,7 +12,7 @@ _WRITTEN = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?", re.ASCII)
 class Head(NamedTuple):
     """One head of a layer.
 
-    It indexes an array [layer, head] and unpacks as the first two arguments of a trace's methods:
+    It indexes a table [layer head] and unpacks as the first two arguments of a trace's methods:
     ``weight_error[head]``, ``trace.weights(*head)``.
     """
 

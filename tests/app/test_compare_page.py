@@ -1,11 +1,14 @@
 """The page "Compare": its pictures are those of A and B, B follows A in all that is not set, and links hold it."""
 
 import re
+from dataclasses import replace
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 
 from attnviz.heads.comparison import compare
+from attnviz.model import verification
 from tests.app.screen import (
     DOOR,
     Facts,
@@ -280,6 +283,39 @@ def test_another_model_with_fewer_layers_is_aligned_by_what_is_written(tiny_mode
     np.testing.assert_array_equal(found[np.isfinite(found)], expected.ravel())
 
 
+def verdicts(at):
+    """The links to the Verification page: by the text that they lead to, what they say."""
+    links = [one.proto for one in at.main.get("page_link") if one.proto.page == "verification"]
+    return {dict(parse_qsl(one.query_string))["text"]: one.label for one in links}
+
+
+def test_a_sentence_of_b_has_a_verdict_of_its_own(monkeypatch):
+    right = verification.verify
+
+    def wrong_for_b(model, trace):
+        report = right(model, trace)
+        if "window" not in trace.tokens.labels:
+            return report
+        wrong = {"encoder": np.full((6, 12), 0.3)}
+        checks = tuple(
+            replace(one, differences=wrong) if one.name == "head outputs" else one for one in report.checks
+        )
+        return replace(report, checks=checks)
+
+    monkeypatch.setattr(verification, "verify", wrong_for_b)
+    text = "A door and a window that differ."  # a text of its own: reports are remembered
+    at = open_page(PAGE, text=text.replace("window", "wall"), other_text=text)
+    assert_no_exception(at)
+    found = verdicts(at)
+    assert found.keys() == {text, text.replace("window", "wall")}
+    assert found[text].startswith(":red[") and facts(found[text]).numbers[0] == "0.3"
+    assert found[text.replace("window", "wall")].startswith(":green[")
+
+
+def test_another_head_of_the_same_sentence_needs_no_second_verdict():
+    assert verdicts(open_page(PAGE, text=DOOR, layer=3, head=1, other_head=2)).keys() == {DOOR}
+
+
 def test_links_to_what_is_not_there_are_explained():
     at = open_page(PAGE, other_model="gpt-5", other_head=99, other_masked="x")
     assert_no_exception(at)
@@ -357,6 +393,7 @@ def test_a_typed_layer_or_head_of_b_that_is_not_there_is_answered_in_words(what,
     assert field.proto.has_max is False  # a browser would keep a larger number to itself, in red
     field.set_value(14).run()
     assert_no_exception(at)
-    assert facts(captions(at)).has("14", "0", str(count - 1), str(count - 1))
+    of_layer = ("3",) * (what == "head")
+    assert facts(captions(at)).has("14", *of_layer, "0", str(count - 1), str(count - 1))
     assert at.number_input(key=f"field_other_{what}").value == count - 1
     assert heads(at)["B"] == {"layer": (5, 1), "head": (3, 11)}[what]

@@ -50,7 +50,7 @@ def grid_labels(at) -> list[list[str]]:
 
 def weights_of(trace, rows: slice, columns: slice) -> np.ndarray:
     """Mean over the rows of the sum over the columns, [layer, head], head by head."""
-    shape = (trace.n_layers(), trace.n_heads())
+    shape = (trace.n_layers(), trace.n_heads(0))
     found = [trace.weights(*place)[rows, columns].sum(axis=1).mean() for place in np.ndindex(shape)]
     return np.array(found).reshape(shape)
 

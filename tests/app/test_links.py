@@ -46,8 +46,11 @@ WRONG: dict[tuple[str, str], tuple[str | None, Facts]] = {
     ("layer", "1.5"): ("3", Facts(("1.5",))),
     ("layer", "nan"): ("3", Facts(("nan",))),
     ("layer", ""): ("3", Facts(("",))),
-    ("head", "12"): ("11", Facts(numbers=("12", "0", "11", "11"))),
-    ("head", "9" * 30): ("11", Facts(numbers=("1000000000000", "0", "11", "11"))),  # the most that is read
+    ("head", "12"): ("11", Facts(numbers=("12", "3", "0", "11", "11"))),  # the layer, whose heads they are
+    ("head", "9" * 30): (
+        "11",
+        Facts(numbers=("1000000000000", "3", "0", "11", "11")),
+    ),  # the most that is read
     ("query", "11"): ("10", Facts(numbers=("11", "0", "10", "10"))),
     ("query", "-3"): ("0", Facts(numbers=("-3", "0"))),
     ("key", "99"): ("10", Facts(numbers=("99", "0", "10", "10"))),

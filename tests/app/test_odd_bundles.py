@@ -20,6 +20,7 @@ KINDS = (
     "one head of 1,024 tokens",
     "norms of nothing",
     "a run that was changed",
+    "layers with different numbers of heads",
 )
 
 

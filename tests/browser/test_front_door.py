@@ -250,7 +250,9 @@ def test_a_head_that_is_not_there_is_answered_in_words(server, page):
     field = page.get_by_role("spinbutton", name="Head (0–11)")
     field.fill("14")
     field.press("Enter")
-    expect(page.get_by_text("There is no head 14: all-MiniLM-L6-v2 has heads 0 to 11.")).to_be_visible()
+    expect(
+        page.get_by_text("There is no head 14: layer 3 of all-MiniLM-L6-v2 has heads 0 to 11.")
+    ).to_be_visible()
     expect(field).to_have_value("11")
     page.get_by_role("button", name="Next", exact=True).click()
     expect(field).to_have_value("0")

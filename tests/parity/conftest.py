@@ -15,6 +15,7 @@ STRUCTURES = {
     "gpt-neox": "attention and MLP side by side, a part of each head rotated",
     "llama": "heads that share keys and values",
     "gemma3": "norms on queries and keys, windows, scaled embeddings",
+    "laguna": "layers with different numbers of heads, a gate before W_O",
     "deepseek-v3": "keys and values through a narrow product, values of another width than keys",
     "opt": "a last hidden state of another width than the stream",
     "mixtral": "experts in the place of an MLP",

@@ -50,7 +50,7 @@ def test_a_head_switched_off_is_missing_from_its_layer_and_nothing_else_is(famil
     model = tiny_model(family.name)
     for kind, n_layer in family.n_layers.items():
         for layer in range(n_layer):
-            head = (layer + 1) % family.n_heads[kind]
+            head = (layer + 1) % family.heads_of(kind)[layer]
             plain, before = put_out(model, family, kind, layer, ())
             off = ScaledOutput(kind=kind, layer=layer, head=head, factor=0.0)
             changed, after = put_out(model, family, kind, layer, [off])
@@ -125,7 +125,7 @@ def test_variants_of_a_batch_equal_one_at_a_time(family, tiny_model):
         first[:, 0] = 1
         output = plain.output(n_layer - 1, 0, kind)[:1]
         for layer in range(n_layer):
-            place = {"kind": kind, "layer": layer, "head": (layer + 1) % family.n_heads[kind]}
+            place = {"kind": kind, "layer": layer, "head": (layer + 1) % family.heads_of(kind)[layer]}
             variants += [
                 [ScaledOutput(factor=0.0, **place)],
                 [MaskedKeys(allowed=cell, **place)],

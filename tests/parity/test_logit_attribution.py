@@ -124,7 +124,7 @@ def test_parts_of_the_last_hidden_state_sum_to_its_length(name, tiny_model):
         assert found.total == pytest.approx(np.linalg.norm(trace.last_hidden_state[position]), rel=1e-6)
         assert abs(found.gap) <= TOLERANCE * found.size
         assert found.passed
-        assert found.heads.shape == (trace.n_layers(), trace.n_heads())
+        assert found.heads.shape == (trace.n_layers(), trace.n_heads(0))
 
 
 @pytest.mark.parametrize("name", TOKENS)

@@ -115,7 +115,7 @@ class TestFit:
     @pytest.mark.nightly
     def test_starts_where_random_points_do_not_get(self, door_trace: Trace, monkeypatch) -> None:
         """Mean over the heads of two layers; why the start is what it is."""
-        heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(door_trace.n_heads())]
+        heads = [door_trace.weights(layer, head) for layer in (0, 3) for head in range(door_trace.n_heads(0))]
         allowed = everything(*heads[0].shape)
         found = np.mean([lost(weights, allowed) for weights in heads])
         monkeypatch.setattr("attnviz.maps.attention_map._START_NOISE", 10.0)

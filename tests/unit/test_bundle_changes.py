@@ -167,7 +167,7 @@ class TestWords:
             "changed this run of the model: layer 2, head 0: output × 0; layer 2: residual stream replaced at token 3. Of the "
             "unchanged run 12 of 12 checks passed. This page cannot check that again." in said
         )
-        assert "compared these numbers" not in said
+        assert "compared the trace" not in said
 
     def test_many_are_counted(self):
         off = [ScaledOutput(factor=0.0, layer=1, head=head) for head in range(12)]
@@ -280,7 +280,7 @@ class TestRefused:
         n = len(plain.tokens)
         one = ReplacedWeights(weights=softmaxed(n, n))
         data = written(tiny_model("bert"), TEXT, None, [one])
-        n_weights = plain.n_layers() * plain.n_heads() * n * n
+        n_weights = len(plain.heads()) * n * n
         monkeypatch.setattr(bounds, "MOST_WEIGHTS", n_weights)
         read_bundle(data)
         twice = with_document(

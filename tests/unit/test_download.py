@@ -69,7 +69,7 @@ def test_a_downloaded_model_loads_traces_and_verifies(hub):
     model = attnviz.load_model(NAME)
     trace = model.trace(TEXT)
     assert folder == locate(resolve(NAME)).folder
-    assert (trace.n_layers(), trace.n_heads()) == (3, 2)
+    assert (trace.n_layers(), trace.n_heads(0)) == (3, 2)
     assert attnviz.verify(model, trace).passed
     assert model.provenance.revision == COMMIT
     done = [one for one, _ in seen]

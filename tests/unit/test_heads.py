@@ -2,6 +2,7 @@
 
 import math
 import unicodedata
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.stats import entropy, spearmanr
 from attnviz import heads
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.model.trace import Trace
-from attnviz.records import AttentionPattern, Axis, Measure
+from attnviz.records import AttentionPattern, Axis, Head, Measure
 from tests import hand_made
 
 pytestmark = pytest.mark.slow
@@ -142,7 +143,7 @@ def assert_as_by_cell(trace: Trace, kind, queries: Axis, keys: Axis, measure: Me
     found = heads.statistics(trace, kind, queries, keys, measure=measure)
     layers = {0, trace.n_layers(kind) // 2, trace.n_layers(kind) - 1}
     for layer, head in product(
-        sorted(layers), range(0, trace.n_heads(kind), 3)
+        sorted(layers), range(0, trace.n_heads(0, kind), 3)
     ):  # each cell takes Python a while
         whole = trace.pattern(layer, head, kind, measure=measure)
         expected = by_cell(whole.arranged(queries, keys), whole)
@@ -286,11 +287,16 @@ class TestLabels:
         assert 5 <= found["broad"].sum() <= 20  # the few heads of layer 0 that spread, not half of the model
 
 
+def some_heads(count: int) -> tuple[Head, ...]:
+    """Heads of one layer."""
+    return tuple(Head(0, head) for head in range(count))
+
+
 class TestDivergences:
     def test_on_paper(self, made):
         axis = Axis.of(made.tokens)
         found = heads.divergences(made, None, axis, axis)
-        assert (found.n_rows, found.n_queries, found.n_heads) == (5, 5, 3)
+        assert (found.n_rows, found.n_queries, len(found.heads)) == (5, 5, 6)
         # self and previous agree in the first row alone: 1 bit in 4 of 5 rows
         assert found.divergence[1, 2] == pytest.approx(0.8, abs=1e-5)
         assert found.divergence[1, 4] == pytest.approx(0.4, abs=1e-5)  # swapped: 2 of 5 rows
@@ -329,6 +335,21 @@ class TestDivergences:
         assert found.n_rows == 4
         assert found.divergence[1, 2] == pytest.approx(3 / 4, abs=1e-5)
 
+    def test_a_row_that_one_head_alone_cannot_see_is_left_out(self):
+        """Row 2 of head 1; of heads 0 and 2 it is seen, and of another layer too."""
+        trace = hand_made.trace(WEIGHTS, LABELS)
+        allowed = np.ones((3, N, N), dtype=bool)
+        allowed[1, 2] = False
+        trace = trace.with_layer(replace(trace.attention(0), allowed=allowed))
+        axis = Axis.of(trace.tokens)
+        found = heads.divergences(trace, None, axis, axis)
+        assert found.n_rows == 4
+        kept = [0, 1, 3, 4]
+        rows = WEIGHTS.astype(np.float64)[:, :, kept].reshape(6, 4, N)
+        expected = np.mean(jensenshannon(rows[1], rows[2], base=2, axis=1) ** 2)
+        assert found.divergence[1, 2] == pytest.approx(expected, abs=1e-5)
+        assert np.isfinite(found.divergence).all()
+
     def test_without_any_row_nothing_can_be_compared(self):
         trace = hand_made.trace(WEIGHTS, LABELS, allowed=np.zeros((N, N), dtype=bool))
         axis = Axis.of(trace.tokens)
@@ -360,20 +381,23 @@ class TestDivergences:
 
     def test_the_map_of_a_triangle_is_a_triangle(self):
         sides = np.array([[0, 0.3, 0.4], [0.3, 0, 0.5], [0.4, 0.5, 0]], dtype=np.float32)
-        points = heads.Divergences(divergence=sides, n_heads=3, n_rows=1, n_queries=1).map()
+        points = heads.Divergences(divergence=sides, heads=some_heads(3), n_rows=1, n_queries=1).map()
         apart = np.linalg.norm(points[:, None] - points, axis=2)
         np.testing.assert_allclose(apart, sides, atol=1e-3)  # SMACOF stops at a change of 1e-6 of the stress
 
     @pytest.mark.parametrize("count", [1, 2, 3])
     def test_the_map_of_heads_all_alike_is_one_point(self, count):
         same = heads.Divergences(
-            divergence=np.zeros((count, count), dtype=np.float32), n_heads=count, n_rows=1, n_queries=1
+            divergence=np.zeros((count, count), dtype=np.float32),
+            heads=some_heads(count),
+            n_rows=1,
+            n_queries=1,
         )
         assert not same.map().any()
 
     def test_the_map_of_two_heads(self):
         sides = np.array([[0, 0.5], [0.5, 0]], dtype=np.float32)
-        points = heads.Divergences(divergence=sides, n_heads=2, n_rows=1, n_queries=1).map()
+        points = heads.Divergences(divergence=sides, heads=some_heads(2), n_rows=1, n_queries=1).map()
         assert np.linalg.norm(points[0] - points[1]) == pytest.approx(0.5, abs=1e-3)
 
 
@@ -440,12 +464,11 @@ class TestPairs:
 
 def test_ranked():
     numbers = np.array([[0.2, np.nan, 0.5], [0.5, 0.1, 0.2]], dtype=np.float32)
-    assert heads.ranked(numbers).tolist() == [[0, 2], [1, 0], [0, 0], [1, 2], [1, 1], [0, 1]]
+    assert heads.ranked(numbers).tolist() == [[0, 2], [1, 0], [0, 0], [1, 2], [1, 1]]
     assert heads.ranked(numbers, largest_first=False).tolist() == [
         [1, 1],
         [0, 0],
         [1, 2],
         [0, 2],
         [1, 0],
-        [0, 1],
     ]

@@ -55,6 +55,6 @@ def test_how_far_vectors_turn_on_paper():
 def test_a_head_streamed_is_the_head(tiny_model, family, tile):
     trace = tiny_model(family).trace("the cat sat", "a door" if family == "t5" else None)
     for kind in trace.kinds:
-        for head in range(trace.n_heads(kind)):
+        for head in range(trace.n_heads(1, kind)):
             last = stream_head(trace, 1, head, kind, tile=tile)[-1]
             np.testing.assert_allclose(last.output, trace.output(1, head, kind), atol=2e-6)  # float32

@@ -120,6 +120,8 @@ def test_places_that_are_not_there(bert, tiny_model):
     [
         ("probability", 3e-7, 8e-6, True),  # 27 times as likely, and both are rare
         ("probability", 0.5, 0.50001, False),
+        ("probability", 0.5, 0.5004, False),  # a thousandth of .5004 is .0005004
+        ("probability", 0.5, 0.502, True),
         ("probability", 1.0, 0.9990005, False),  # above a thousandth of the smaller one, not of the larger
         ("cosine", 3e-7, 8e-6, False),  # rounding
         ("cosine", 0.5, 0.5001, True),

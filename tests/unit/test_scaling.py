@@ -26,7 +26,7 @@ def test_products_become_the_model_s_scores(family, kind, tiny_model):
     model = tiny_model(family)
     pair = () if family in ("bert", "gpt2", "llama") else ("a door",)
     trace = model.trace("the cat sat on a mat", *pair)
-    for head in range(trace.n_heads(kind)):
+    for head in range(trace.n_heads(1, kind)):
         found, expected = products_of(trace, 1, head, kind), trace.scores(1, head, kind)
         np.testing.assert_allclose(found.scores(found.scale), expected, rtol=1e-4, atol=1e-5)  # float32
         seen = np.isfinite(expected)

@@ -54,7 +54,7 @@ def test_add_up_in_every_kind_of_attention(family, tiny_model) -> None:
     )
     n_masked = n_biased = 0
     for kind in trace.kinds:
-        layer, head = trace.n_layers(kind) - 1, trace.n_heads(kind) - 1
+        layer, head = trace.n_layers(kind) - 1, trace.n_heads(0, kind) - 1
         scores = trace.scores(layer, head, kind)
         for (query, key), expected in np.ndenumerate(scores):
             score = score_of(trace, layer, head, query, key, kind=kind)

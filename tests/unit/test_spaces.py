@@ -67,7 +67,7 @@ def test_lift_orders_keys_exactly_as_attention_does(vectors) -> None:
 
 def test_lift_orders_keys_of_the_model_exactly(door_trace: Trace) -> None:
     for layer in range(door_trace.n_layers()):
-        for head in range(door_trace.n_heads()):
+        for head in range(door_trace.n_heads(0)):
             queries, keys = door_trace.query(layer, head), door_trace.key(layer, head)
             scores = queries.astype(np.float64) @ keys.astype(np.float64).T
             found = correlations(*fed(queries, keys, "lifted"), scores)

@@ -23,7 +23,7 @@ class TestEmbedded:
     def test_axes(self, door_trace):
         n_token, d_head = 11, 32
         assert len(door_trace.tokens) == n_token
-        assert (door_trace.kinds, door_trace.n_layers(), door_trace.n_heads()) == (("encoder",), 6, 12)
+        assert (door_trace.kinds, door_trace.n_layers(), door_trace.n_heads(5)) == (("encoder",), 6, 12)
         for name in ("query", "key", "value", "output"):
             assert getattr(door_trace, name)(5, 11).shape == (n_token, d_head)
         for name in ("scores", "weights"):
@@ -39,7 +39,7 @@ class TestEmbedded:
 class TestOfOneHead:
     def test_what_is_computed_is_attention_on_what_is_recorded(self, trace):
         for kind in trace.kinds:
-            for head in range(trace.n_heads(kind)):
+            for head in range(trace.n_heads(2, kind)):
                 call = trace.attention(2, kind)
                 mask = {
                     name: None if matrix is None else matrix[head if len(matrix) > 1 else 0]
@@ -126,7 +126,7 @@ class TestOutOfRange:
         message = "Attention of kind 'encoder' was asked for; gpt2 has decoder"
         assert_none(
             finding
-            for name in ("n_layers", "n_heads", "shape", "query_tokens", "key_tokens")
+            for name in ("n_layers", "heads", "shape", "query_tokens", "key_tokens")
             for finding in not_refused(trace, name, ("encoder",), message)
         )
 

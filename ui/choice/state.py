@@ -223,7 +223,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     if trace.tokens.text_pair is None:
         selection = selection.but(sentences="all")
     nearest("layer", trace.n_layers(kind), f"{model} has layers")
-    nearest("head", trace.n_heads(kind), f"{model} has heads")
+    nearest("head", trace.n_heads(selection.layer, kind), f"layer {selection.layer} of {model} has heads")
     is_there = partial(_is_there, trace=trace, kind=kind)
     heads = tuple(filter(is_there, selection.flow.heads))
     if heads != selection.flow.heads:
@@ -255,8 +255,8 @@ def nearest_words(name: str, found: int, count: int, things: str) -> str:
 
 def _is_there(heads: Head | AllHeads, *, trace: Trace, kind: Kind) -> bool:
     """Whether the trace has this head, or this layer where all its heads are meant."""
-    has_head = isinstance(heads, AllHeads) or heads.head < trace.n_heads(kind)
-    return heads.layer < trace.n_layers(kind) and has_head
+    has_layer = heads.layer < trace.n_layers(kind)
+    return has_layer and (isinstance(heads, AllHeads) or heads.head < trace.n_heads(heads.layer, kind))
 
 
 def _remark(notice: str) -> None:

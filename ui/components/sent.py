@@ -1,6 +1,6 @@
 """What a component's script sends, read as what it should be; anybody can write messages of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -12,13 +12,17 @@ def sent(key: str, trigger: str) -> Any:
 
 
 def takes_cell(
-    key: str, n_row: int, n_column: int, on_pick: Callable[[int, int], None]
+    key: str, rows: Sequence[Sequence[object]], on_pick: Callable[[int, int], None]
 ) -> Callable[[], None]:
-    """A callback for the component of this key: ``on_pick`` is called with row and column of the cell that it sends."""
+    """A callback for the component of this key: ``on_pick`` is called with row and column of the cell that it sends.
+
+    Args:
+        rows: the cells that there are; rows may differ in length.
+    """
 
     def take() -> None:
         match sent(key, "pick"):
-            case [int(row), int(column)] if 0 <= row < n_row and 0 <= column < n_column:
+            case [int(row), int(column)] if 0 <= row < len(rows) and 0 <= column < len(rows[row]):
                 on_pick(row, column)
 
     return take

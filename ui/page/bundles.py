@@ -138,7 +138,8 @@ def _compare_button(digest: str) -> None:
             icon=":material/fact_check:",
             key="compare_bundle",
             on_click=_ask,
-            help="Runs the text on the same weights here and compares every number in the bundle with the model's.",
+            help="Runs the text on the same weights here and compares the bundle's tokens, vectors, weights and outputs, in "
+            "every layer and head, with the model's.",
         )
 
 

@@ -1,10 +1,14 @@
 """What is looked at, above every page: the sentence, the model, layer and head, and what rows and columns stand for."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.model.catalogue import MODELS_VARIABLE, offers
 from attnviz.model.tokenization import has_words
+from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
 from ui.page.view import View
@@ -82,22 +86,21 @@ def place(view: View) -> None:
         st.segmented_control(
             **widgets.field("kind", view.selection.but(kind=kind), options=trace.kinds, required=True)
         )
-    n_layers, n_heads = trace.shape(kind)
-    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{n_layers - 1})", width=205))
-    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{n_heads - 1})", width=210))
-    current = view.selection.layer * n_heads + view.selection.head
+    heads = trace.heads(kind)
+    last_head = trace.n_heads(view.selection.layer, kind) - 1
+    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
+    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=210))
     for step, label, icon in (
         (-1, "Previous", ":material/chevron_left:"),
         (1, "Next", ":material/chevron_right:"),
     ):
-        layer, head = divmod((current + step) % (n_layers * n_heads), n_heads)
         st.button(
             label,
             icon=icon,
             key=f"head_{label.lower()}",
-            help=f"Shows layer {layer}, head {head}.",
+            help=f"Shows {_beside(view.selection.place, step, heads).words}.",
             on_click=_walk,
-            args=(step, n_layers, n_heads),
+            args=(step, heads),
         )
 
 
@@ -120,9 +123,13 @@ def rows_and_columns(view: View) -> None:
             st.segmented_control(**widgets.field("sentences", required=True))
 
 
-def _walk(step: int, n_layers: int, n_heads: int) -> None:
+def _walk(step: int, heads: Sequence[Head]) -> None:
     """The next head or the one before, from where the last click led, even if that is not drawn yet."""
-    chosen = state.chosen()
-    layer, head = min(chosen.layer, n_layers - 1), min(chosen.head, n_heads - 1)
-    layer, head = divmod((layer * n_heads + head + step) % (n_layers * n_heads), n_heads)
-    state.change(layer=layer, head=head)
+    found = _beside(state.chosen().place, step, heads)
+    state.change(layer=found.layer, head=found.head)
+
+
+def _beside(place: Head, step: int, heads: Sequence[Head]) -> Head:
+    """The head that is so many steps from this one, or from the last before it where its layer has no such head."""
+    at = bisect_right(heads, place) - 1
+    return heads[(at + step) % len(heads)]

@@ -7,7 +7,7 @@ from ui.page.navigation import Page
 
 PURPOSE = (
     "attnviz shows where a language model's attention goes in your own sentence, head by head, "
-    "and checks every number against the model."
+    "and compares the weights of every head with the model's own."
 )
 _LOGO = Path(__file__).with_name("logo.svg").read_text(encoding="utf-8")
 

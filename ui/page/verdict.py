@@ -1,4 +1,4 @@
-"""The verdict: whether what is shown are the model's numbers for this text."""
+"""The verdict: whether a trace of a sentence holds the model's own numbers."""
 
 import streamlit as st
 
@@ -34,6 +34,12 @@ def headline(report: VerificationReport) -> str:
     return f":green[Checked:] {n_check} comparisons, weights within {power(report.max_abs_error)}"
 
 
+COMPARED = (
+    "Compares {sentence} with the model's own attention, in every layer and head: tokens, queries, keys, values, weights and "
+    "outputs. Not compared: what pages compute from these numbers, and other runs of the model, such as written tokens, many "
+    "sentences and effects. Opens each comparison."
+)
+"""What a verdict is on, for the tooltip of every page; `attnviz.verify` says it in full."""
 RECORDED = "Recorded when the bundle was made"
 
 
@@ -65,10 +71,16 @@ def place(check: Check) -> str:
 def show(view: View) -> None:
     """The verdict in the page's heading; the last thing that a page calls, for checking takes as long as reading the text."""
     with view.verdict_place, errors.explained(key="cut_verified"):
-        _show(view.selection)
+        _show(view.selection, "the sentence above")
 
 
-def _show(selection: Selection) -> None:
+def show_of_b(shown: Selection) -> None:
+    """The verdict on B of a comparison where B is another sentence or model; like `show`, the last that a page calls."""
+    with errors.explained(key="cut_verified_b"):
+        _show(shown, "B's sentence")
+
+
+def _show(selection: Selection, sentence: str) -> None:
     """The headline in one line, which leads to the Verification page; of a bundle, what it records."""
     report, recorded = report_on(selection)
     if not recorded:
@@ -77,7 +89,7 @@ def _show(selection: Selection) -> None:
             label=headline(report),
             icon="check_circle" if report.passed else "cancel",
             selection=selection,
-            help="Compares every number shown here with the model's own attention for this text. Opens each comparison.",
+            help=COMPARED.format(sentence=sentence),
         )
         return
     with st.container(gap="small"):

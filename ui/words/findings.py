@@ -9,7 +9,7 @@ from attnviz.figures.numbers import number_text, percent_text, power_text, share
 from attnviz.figures.tint import Tint
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
-from attnviz.records import AttentionPattern, Axis, Measure, Projection
+from attnviz.records import AttentionPattern, Axis, Measure, Projection, known
 from ui.words.judgement import READ, judge
 
 SHOWN_NAMES: dict[Shown, str] = {
@@ -172,20 +172,22 @@ def pair_finding(
     Plain text, like `finding`.
 
     Args:
+        weights: of every head; NaN where a layer has no such head.
         pair: query and key as they are written.
     """
     link = f"from {pair[0]} to {pair[1]}"
-    if not weights.any():
+    of_heads = known(weights)
+    if not of_heads.any():
         return f"No head gives anything {link}."
     given = weights[picked]
     n_more = int((weights > given).sum())
     here = f"Layer {picked[0]}, head {picked[1]} gives"
     if not n_more:
-        return f"{here} {measure_text(float(given), measure)} {link}, more than any other of the {weights.size} heads."
-    layer, head = np.unravel_index(weights.argmax(), weights.shape)
+        return f"{here} {measure_text(float(given), measure)} {link}, more than any other of the {len(of_heads)} heads."
+    layer, head = np.unravel_index(np.nanargmax(weights), weights.shape)
     return (
-        f"{here} {measure_text(float(given), measure)} {link}, rank {n_more + 1} of {weights.size} heads; "
-        f"layer {layer}, head {head} gives the most, {measure_text(float(weights.max()), measure)}."
+        f"{here} {measure_text(float(given), measure)} {link}, rank {n_more + 1} of {len(of_heads)} heads; "
+        f"layer {layer}, head {head} gives the most, {measure_text(float(of_heads.max()), measure)}."
     )
 
 

@@ -9,8 +9,8 @@ from attnviz.records import Axis, Kind, Measure, arrange
 
 def pooled(
     trace: Trace, kind: Kind, queries: Axis, keys: Axis, *, measure: Measure, renormalise: bool
-) -> np.ndarray:
-    """The matrices of all heads [layer, head, row, column], small enough for a thumbnail each.
+) -> tuple[np.ndarray, ...]:
+    """The matrices of all heads [head, row, column] of each layer, small enough for a thumbnail each.
 
     Args:
         renormalise: whether each row is divided by what it has on the keys that are shown.
@@ -21,10 +21,10 @@ def pooled(
         if renormalise:
             kept = weights.sum(axis=-1, keepdims=True)
             weights = np.divide(weights, kept, out=np.zeros_like(weights), where=kept > 0)
-        layers.append([pool(one) for one in weights])
-    return np.array(layers)
+        layers.append(np.stack([pool(one) for one in weights]))
+    return tuple(layers)
 
 
-def rows(trace: Trace, kind: Kind, query: int) -> np.ndarray:
-    """What every head gives from one token to each key, [layer, head, key]."""
-    return np.stack([trace.layer_weights(layer, kind)[:, query] for layer in range(trace.n_layers(kind))])
+def rows(trace: Trace, kind: Kind, query: int) -> tuple[np.ndarray, ...]:
+    """What every head gives from one token to each key, [head, key] of each layer."""
+    return tuple(trace.layer_weights(layer, kind)[:, query].copy() for layer in range(trace.n_layers(kind)))

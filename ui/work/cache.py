@@ -123,7 +123,7 @@ def of_all_heads(
 ) -> Result:
     """The result of a function of a trace that goes through all heads: of a large trace made by another process."""
     cells = len(here.query_tokens(kind)) * len(here.key_tokens(kind))
-    if here.n_layers(kind) * here.n_heads(kind) * cells <= MOST_WEIGHTS:
+    if len(here.heads(kind)) * cells <= MOST_WEIGHTS:
         return function(here, *args, **named)
     made: Result = elsewhere(function, here, *args, **named)
     return made

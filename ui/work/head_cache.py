@@ -52,8 +52,8 @@ def spans(axis: Axis) -> Spans:
 
 
 @NUMBERS.remembers()
-def pooled(cells: Cells, *, renormalise: bool) -> np.ndarray:
-    """The matrices of all heads [layer, head, row, column], small enough for a thumbnail each.
+def pooled(cells: Cells, *, renormalise: bool) -> tuple[np.ndarray, ...]:
+    """The matrices of all heads [head, row, column] of each layer, small enough for a thumbnail each.
 
     Args:
         renormalise: whether each row is divided by what it has on the keys that are shown.
@@ -75,7 +75,7 @@ def thumbnails(
         common: whether the largest cell of all heads has the strongest tone, instead of each head's own.
     """
     matrices = pooled(cells, renormalise=renormalise)
-    largest = float(matrices.max()) if common else None
+    largest = float(max(layer.max() for layer in matrices)) if common else None
     return [
         [thumbnail(one, largest=largest, colour=colour, theme=theme) for one in layer] for layer in matrices
     ]
@@ -83,7 +83,7 @@ def thumbnails(
 
 @NUMBERS.remembers()
 def statistics(cells: Cells) -> dict[str, np.ndarray]:
-    """Every number of every head [layer, head], by name."""
+    """Every number of every head [layer, head], by name; NaN where a layer has no such head."""
     return _of_cells(heads.statistics, cells, measure=cells.measure)
 
 
@@ -91,13 +91,13 @@ def statistics(cells: Cells) -> dict[str, np.ndarray]:
 def pair_weights(
     source: Source, kind: Kind, query: tuple[int, int], key: tuple[int, int], *, measure: Measure
 ) -> np.ndarray:
-    """What every head [layer, head] gives from one span of tokens to another."""
+    """What every head [layer, head] gives from one span of tokens to another; NaN where a layer has no such head."""
     return of_all_heads(heads.pair_weights, trace(source), kind, kind, query, key, measure=measure)
 
 
 @NUMBERS.remembers()
-def rows(source: Source, kind: Kind, query: int) -> np.ndarray:
-    """What every head gives from one token to each key, [layer, head, key]."""
+def rows(source: Source, kind: Kind, query: int) -> tuple[np.ndarray, ...]:
+    """What every head gives from one token to each key, [head, key] of each layer."""
     return of_all_heads(all_heads.rows, trace(source), kind, kind, query)
 
 

@@ -35,28 +35,26 @@ def head_grid(
     """Draws the grid; ``on_pick`` is called with the layer and head of a cell that is clicked.
 
     Args:
-        texts: what the line below the grid says of each head, layer by layer.
+        texts: what the line below the grid says of each head, layer by layer; layers may differ in their number of heads.
         name: what the grid shows, for those who do not see it.
         pictures: a PNG of each head, layer by layer.
-        numbers: a number of each head in place of a picture; NaN where there is none. The colours go from 0, or the
+        numbers: a number of each head in place of a picture; NaN where there is none, or no such head. The colours go from 0, or the
             smallest if that is less, to the largest.
         signed: whether the numbers are differences: the colours then go from one tone through the background at 0 to another.
         marks: a few letters in the corner of each head's picture or square.
         dimmed: True for heads that are drawn faintly; they can be selected like the others.
         key: of the component; one for each grid on a page.
     """
-    n_layer, n_head = len(texts), len(texts[0])
-
     cells: list[list[dict[str, object]]] = [
         [
             {
-                "text": texts[layer][head],
+                "text": of_layer[head],
                 "mark": "" if marks is None else marks[layer][head],
                 "dimmed": dimmed is not None and bool(dimmed[layer, head]),
             }
-            for head in range(n_head)
+            for head in range(len(of_layer))
         ]
-        for layer in range(n_layer)
+        for layer, of_layer in enumerate(texts)
     ]
     data: dict[str, object] = {
         "grid": key,
@@ -76,7 +74,7 @@ def head_grid(
             _mount(key=f"{key}_pictures", data={"grid": key, "pictures": encoded})
         if numbers is not None:
             data["legend"] = _colour(cells, numbers, theme, signed=signed)
-        _mount(key=key, data=data, on_pick_change=takes_cell(key, n_layer, n_head, on_pick))
+        _mount(key=key, data=data, on_pick_change=takes_cell(key, texts, on_pick))
 
 
 def _colour(
@@ -95,12 +93,13 @@ def _colour(
     shares = np.nan_to_num((numbers.astype(np.float64) - low) / ((high - low) or 1.0), nan=middle).clip(0, 1)
     flat = colours_at(shares.ravel(), theme, signed=signed)
     fills, letters = flat.reshape(*numbers.shape, 3), np.reshape(inks(flat, theme), numbers.shape)
-    for layer, head in np.ndindex(*numbers.shape):
-        cells[layer][head] |= {
-            "label": _label(float(numbers[layer, head])),
-            "fill": _hex(fills[layer, head]),
-            "ink": str(letters[layer, head]),
-        }
+    for layer, of_layer in enumerate(cells):
+        for head, cell in enumerate(of_layer):
+            cell |= {
+                "label": _label(float(numbers[layer, head])),
+                "fill": _hex(fills[layer, head]),
+                "ink": str(letters[layer, head]),
+            }
     steps = colours_at(np.linspace(0, 1, _LEGEND_STEPS), theme, signed=signed)
     ends = {"low": "0" if low == 0 else _label(low), "high": _label(high)}
     return ends | {"steps": [_hex(one) for one in steps]}

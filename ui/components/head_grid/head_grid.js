@@ -12,8 +12,13 @@ const SHARE_OF_WINDOW = 0.76; // what the grid takes of the window's height at m
 
 const pictures = (window.attnvizPictures ??= new Map()); // grid -> its newest pictures
 
+/** Heads of the layer that has the most. */
+function columnsOf({ cells }) {
+  return Math.max(...cells.map((row) => row.length));
+}
+
 function sideOfCell(data, width) {
-  const [nLayers, nHeads] = [data.cells.length, data.cells[0].length];
+  const [nLayers, nHeads] = [data.cells.length, columnsOf(data)];
   const height = Math.min(MOST_HEIGHT, SHARE_OF_WINDOW * window.innerHeight) - TOP - (data.legend ? LEGEND : 0);
   const side = Math.min((width - LEFT - RIGHT) / nHeads, height / nLayers) - GAP;
   return Math.floor(Math.max(SMALLEST, Math.min(LARGEST, side)));
@@ -41,7 +46,7 @@ function drawHead(data, layer, head, side, picture) {
     parts.push(draw("rect", corner), draw("text", { ...place, "font-weight": 600 }, cell.mark));
   }
   const shown = { place: [layer, head], text: cell.text };
-  const at = layer * data.cells[0].length + head;
+  const at = layer * columnsOf(data) + head;
   return drawCell(data, at, shown, { x, y, side }, draw("g", { opacity: cell.dimmed ? FAINT : 1 }, ...parts));
 }
 
@@ -76,7 +81,7 @@ function drawLegend(data, top) {
 
 function drawGrid(data, width, sent) {
   const side = sideOfCell(data, width);
-  const [nLayers, nHeads] = [data.cells.length, data.cells[0].length];
+  const [nLayers, nHeads] = [data.cells.length, columnsOf(data)];
   const rows = data.cells.map((row, layer) =>
     draw("g", { role: "row" }, ...row.map((_, head) => drawHead(data, layer, head, side, sent[layer]?.[head])))
   );
@@ -116,8 +121,10 @@ function show(component) {
   const root = parentElement.querySelector(".head_grid");
   if (data.pictures) return keep(data);
 
-  const columns = data.cells[0].length;
-  const cells = data.cells.flatMap((row, layer) => row.map(({ text }, head) => ({ place: [layer, head], text })));
+  const columns = columnsOf(data);
+  const cells = data.cells.flatMap((row, layer) =>
+    Array.from({ length: columns }, (_, head) => (head < row.length ? { place: [layer, head], text: row[head].text } : null))
+  );
   const end = showGrid(component, root, { columns, cells }, (scroller) => {
     const sent = data.hasPictures ? (pictures.get(data.grid) ?? []) : [];
     renew(scroller, [drawGrid(data, scroller.clientWidth - 2 * PADDING, sent)]);

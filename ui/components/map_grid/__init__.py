@@ -51,14 +51,18 @@ def map_grid(
     """Draws the grid; ``on_pick`` is called with the layer and head of a map that is clicked.
 
     Args:
-        maps: of each head, layer by layer.
-        order: layer and head of the maps as they are shown, in rows as long as a layer; None for layers down and
+        maps: of each head, layer by layer; layers may differ in their number of heads.
+        order: layer and head of the maps as they are shown, in rows as long as the layer with the most heads; None for layers down and
             heads across.
         name: what the grid shows, for those who do not see it.
     """
-    n_layer, n_head = len(maps), len(maps[0])
-
-    shown = order or [(layer, head) for layer in range(n_layer) for head in range(n_head)]
+    n_column = max(map(len, maps))
+    of_layers = [
+        _cell(layer, head, of_layer[head]) if head < len(of_layer) else None
+        for layer, of_layer in enumerate(maps)
+        for head in range(n_column)
+    ]
+    cells = of_layers if order is None else [_cell(layer, head, maps[layer][head]) for layer, head in order]
     with st.container(gap=None, key=f"{_KEY}_room"):
         # A message for each layer: Streamlit sends what the browser has already only by its hash, so that neither
         # a selection nor another layer's maps send these once more. In tuples: it looks into every list for a dataframe,
@@ -71,15 +75,15 @@ def map_grid(
             data={
                 "grid": _KEY,
                 "name": name,
-                "columns": n_head,
+                "columns": n_column,
                 "axes": order is None,
-                "cells": tuple(_cell(layer, head, maps[layer][head]) for layer, head in shown),
+                "cells": tuple(cells),  # None at the end of a layer with fewer heads
                 "picked": picked,
                 "font": FONT,
                 "fontSize": SMALL_FONT_SIZE,
                 "colours": colours(theme, "background", "text", "quiet", "edge", "picked", "query", "key"),
             },
-            on_pick_change=takes_cell(_KEY, n_layer, n_head, on_pick),
+            on_pick_change=takes_cell(_KEY, maps, on_pick),
         )
 
 

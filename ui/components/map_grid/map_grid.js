@@ -98,16 +98,18 @@ function show(component) {
   // Only what has changed is drawn again: maps come one after another, and there may be very many points.
   return showGrid(component, root, { columns, cells }, (scroller) => {
     const side = sideOfMap(data, scroller.clientWidth - 2 * PADDING);
-    const shape = JSON.stringify([side, columns, cells.length, data.axes, data.name, data.colours, data.font]);
+    const shape = JSON.stringify([side, columns, cells.map(Boolean), data.axes, data.name, data.colours, data.font]);
     if (root.shape !== shape) {
       // The cells that are there stay, and are renewed below.
-      const cellsOf = (row) => [...(root.rows?.[row]?.children ?? [])].slice(0, Math.min(columns, cells.length - row * columns));
+      const nCells = (row) => cells.slice(row * columns, (row + 1) * columns).filter(Boolean).length;
+      const cellsOf = (row) => [...(root.rows?.[row]?.children ?? [])].slice(0, nCells(row));
       const copies = (row) => cellsOf(row).map((cell) => cell.cloneNode(true));
       const rows = Array.from({ length: nRows }, (_, row) => draw("g", { role: "row" }, ...copies(row)));
       renew(scroller, [drawGround(data, nRows, side, rows)]);
       [root.shape, root.rows, root.drawn] = [shape, [...scroller.querySelectorAll("[role=row]")], []];
     }
     cells.forEach((cell, at) => {
+      if (!cell) return; // its layer has no such head
       let points = pointsOf(cell.place);
       if (atob(points).length !== 2 * cell.nPoint) {
         // Points and words come in messages of their own; what is drawn stays until both are there.

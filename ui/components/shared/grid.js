@@ -70,7 +70,8 @@ function drawCell(data, at, { place, text }, { x, y, side }, ...parts) {
   );
 }
 
-/** Shows a grid and listens to it. `cells`, row by row, have a place and a text; `drawIn` draws them in what scrolls.
+/** Shows a grid and listens to it. `cells`, row by row, have a place and a text, or are null at the end of a row with fewer;
+ * `drawIn` draws them in what scrolls.
  * Streamlit calls a component again with every message, so what listened before ends here. */
 function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cells }, drawIn) {
   root.stopListening?.();
@@ -80,7 +81,7 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
   const [scroller, sideways, said] = root.children;
   setColours(root, data.colours);
 
-  const pickedAt = Math.max(0, cells.findIndex(({ place }) => isPicked(data, place)));
+  const pickedAt = Math.max(0, cells.findIndex((cell) => cell && isPicked(data, cell.place)));
   const cellAt = (at) => scroller.querySelector(`[data-at="${at}"]`);
   const atOf = (node) => {
     const cell = node.closest("[role=gridcell]");
@@ -94,6 +95,8 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     said.textContent = cells[at ?? pickedAt]?.text ?? "";
   };
 
+  const lastIn = (first) => first + cells.slice(first, first + columns).filter(Boolean).length - 1;
+
   // One cell is in the order of the Tab key; the arrow keys take that place along.
   const stop = (at) => {
     scroller.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
@@ -103,7 +106,7 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     const before = focused();
     drawIn(scroller);
     sideways.hidden = scroller.scrollWidth <= scroller.clientWidth;
-    stop(Math.min(before ?? pickedAt, cells.length - 1));
+    stop(cells[before ?? pickedAt] ? (before ?? pickedAt) : pickedAt);
     if (before !== null && focused() === null) cellAt(before)?.focus({ preventScroll: true });
     say(before);
   };
@@ -116,7 +119,7 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     let at = atOf(event.target);
     if (at === null) return;
     const first = at - (at % columns);
-    const last = Math.min(first + columns, cells.length) - 1;
+    const last = lastIn(first);
     if (event.key === "Enter" || event.key === " ") setTriggerValue("pick", cells[at].place);
     else if (event.key === "ArrowUp") at -= at >= columns ? columns : 0;
     else if (event.key === "ArrowDown") at += at + columns < cells.length ? columns : 0;
@@ -126,6 +129,7 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     else if (event.key === "End") at = last;
     else return;
     event.preventDefault();
+    at = Math.min(at, lastIn(at - (at % columns))); // from a longer row into a shorter one
     stop(at);
     cellAt(at).focus();
   };

@@ -8,6 +8,7 @@ from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.numbers import number_text
 from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import STATISTICS
+from attnviz.records import by_layer
 from ui.components.head_grid import head_grid
 from ui.page.view import hidden_note
 from ui.sections.all_heads.screen import PICTURES, Screen, pick, within
@@ -24,10 +25,10 @@ def finding(screen: Screen) -> str:
         listed = ", ".join(
             f"{count} attend{'s' * (count == 1)} {ATTENDS[label]}" for count, label in counts if count
         )
-        said = f"{n_labelled} of {np.prod(screen.shape)} heads match a known pattern"
+        said = f"{n_labelled} of {len(screen.heads)} heads match a known pattern"
         return f"{said}: {listed}" if listed else said
     numbers = screen.numbers[screen.shown]
-    order = heads.ranked(numbers)[: np.isfinite(numbers).sum()]
+    order = heads.ranked(numbers)
     most, least = (
         f"layer {layer}, head {head}, {screen.amount(screen.shown, layer, head)}"
         for layer, head in (order[0], order[-1])
@@ -42,7 +43,10 @@ def grid(screen: Screen) -> None:
     if screen.shown == PICTURES:
         renormalise = selection.special == "renormalised" and view.hides_special
         with st.spinner("Drawing all heads …", show_time=True):
-            largest = head_cache.pooled(screen.cells, renormalise=renormalise).max(axis=(2, 3))
+            largest = [
+                of_layer.max(axis=(1, 2))
+                for of_layer in head_cache.pooled(screen.cells, renormalise=renormalise)
+            ]
             pictures = head_cache.thumbnails(
                 screen.cells,
                 renormalise=renormalise,
@@ -55,15 +59,13 @@ def grid(screen: Screen) -> None:
         if largest is None:
             said = f"{within(STATISTICS[screen.shown].title)} {screen.reading(screen.shown, layer, head)}"
         else:
-            said = f"largest {MEASURE_NAMES[screen.cells.measure]} {number_text(float(largest[layer, head]))}"
+            said = f"largest {MEASURE_NAMES[screen.cells.measure]} {number_text(float(largest[layer][head]))}"
         return "; ".join([f"Layer {layer}, head {head}: {said}", *screen.borne(layer, head)])
 
-    layers, of_layer = (range(count) for count in screen.shape)
-    marks = [
-        ["".join(MARKS[one] for one in screen.borne(layer, head)) for head in of_layer] for layer in layers
-    ]
+    layers = by_layer(screen.heads)
+    marks = [["".join(MARKS[one] for one in screen.borne(*head)) for head in of_layer] for of_layer in layers]
     head_grid(
-        [[text(layer, head) for head in of_layer] for layer in layers],
+        [[text(*head) for head in of_layer] for of_layer in layers],
         name="All heads, layers down and heads across; select one",
         picked=selection.place,
         on_pick=pick,

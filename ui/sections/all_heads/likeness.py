@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from attnviz.figures.heads import draw_head_map
@@ -59,9 +60,9 @@ def head_map(screen: Screen) -> None:
     chart(
         draw_head_map(
             points,
-            n_heads=screen.shape[1],
+            heads=screen.heads,
             picked=selection.place,
-            dimmed=~screen.is_kept.ravel(),
+            dimmed=np.array([not screen.is_kept[head] for head in screen.heads]),
             theme=screen.view.theme,
         ),
         key="head_map",

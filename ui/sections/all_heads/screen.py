@@ -9,6 +9,7 @@ import streamlit as st
 from attnviz import heads
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.heads import LABELS, STATISTICS
+from attnviz.records import Head
 from ui.choice import state
 from ui.page.view import View
 from ui.session import of_session
@@ -39,9 +40,9 @@ class Screen:
         )
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Layers, and heads of a layer."""
-        return self.view.trace.shape(self.view.kind)
+    def heads(self) -> tuple[Head, ...]:
+        """Every head, layer by layer."""
+        return self.view.trace.heads(self.view.kind)
 
     def amount(self, name: str, layer: int, head: int) -> str:
         """A number of a head in a sentence."""
@@ -63,15 +64,19 @@ class Screen:
 
     @property
     def is_kept(self) -> np.ndarray:
-        """Which heads bear the label and have a number in the range that is asked for, [layer, head]."""
+        """Which heads bear the label and have a number in the range that is asked for, [layer, head].
+
+        False where a layer has no such head.
+        """
         selection = self.view.selection
-        keep = np.ones(self.shape, dtype=bool)
+        keep = np.zeros(self.view.trace.shape(self.view.kind), dtype=bool)
+        keep[tuple(np.transpose(self.heads))] = True
         if not self.numbers:
             return keep
         if selection.all_heads.label == "none":
             keep &= ~np.any(list(self.labels.values()), axis=0)
         elif selection.all_heads.label != "all":
-            keep &= self.labels.get(LABELS[selection.all_heads.label], np.zeros(self.shape, dtype=bool))
+            keep &= self.labels.get(LABELS[selection.all_heads.label], np.zeros_like(keep))
         if self.shown != PICTURES:
             low = -np.inf if selection.all_heads.lowest is None else selection.all_heads.lowest
             high = np.inf if selection.all_heads.highest is None else selection.all_heads.highest

@@ -15,7 +15,7 @@ def table(screen: Screen) -> None:
     """Every number of the heads that are not dimmed, to be sorted; a row selects its head."""
     selection = screen.view.selection
     places = np.argwhere(screen.is_kept)
-    st.markdown(f"**{len(places)} of {np.prod(screen.shape)} heads, by number**")
+    st.markdown(f"**{len(places)} of {len(screen.heads)} heads, by number**")
     columns = {
         "Layer": places[:, 0],
         "Head": places[:, 1],
@@ -39,7 +39,7 @@ def table(screen: Screen) -> None:
 def as_csv(screen: Screen) -> bytes:
     """A line for every head: its labels and all its numbers."""
     rows = []
-    for layer, head in np.ndindex(*screen.shape):
+    for layer, head in screen.heads:
         numbers = (of_heads[layer, head] for of_heads in screen.numbers.values())
         rows.append([layer, head, " ".join(screen.borne(layer, head)), *numbers])
     return table_csv(["layer", "head", "labels", *screen.numbers], rows)

@@ -7,7 +7,7 @@ import numpy as np
 from attnviz.figures.numbers import percent_text
 from attnviz.figures.projection import N_LINES
 from attnviz.maps.layouts import aligned
-from attnviz.records import Head, Placement
+from attnviz.records import Head, Placement, by_layer
 from ui.components.map_grid import SmallMap
 from ui.page.view import View
 from ui.session import of_session
@@ -25,7 +25,7 @@ class LastMaps:
 
 def heads_of(view: View) -> list[Head]:
     """Every head, layer by layer."""
-    return [Head(layer, head) for layer, head in np.ndindex(*view.trace.shape(view.kind))]
+    return list(view.trace.heads(view.kind))
 
 
 # What `ui.words.judgement.judge` says, in a few words.
@@ -46,8 +46,9 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
     onto: Placement | None = None if like is None else work.results[heads.index(like)]
 
     def of_head(head: Head, placed: Placement | None) -> SmallMap:
-        strongest = np.argsort(-rows[head], kind="stable")[:N_LINES]
-        lines = [(int(key), float(rows[*head, key])) for key in strongest if rows[*head, key] > 0]
+        row = rows[head.layer][head.head]
+        strongest = np.argsort(-row, kind="stable")[:N_LINES]
+        lines = [(int(key), float(row[key])) for key in strongest if row[key] > 0]
         if placed is None or (like is not None and onto is None):
             text = f"{head.title}: no map yet"
             return SmallMap(points=None, n_query=n_query, query=view.query, text=text)
@@ -71,9 +72,10 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
             faint=judged == "misleads",
         )
 
-    n_head = view.trace.n_heads(view.kind)
-    drawn = [of_head(head, placed) for head, placed in zip(heads, work.results, strict=True)]
-    return _with_those_before([drawn[start : start + n_head] for start in range(0, len(drawn), n_head)])
+    placed = dict(zip(heads, work.results, strict=True))
+    return _with_those_before(
+        [[of_head(head, placed[head]) for head in of_layer] for of_layer in by_layer(heads)]
+    )
 
 
 def _with_those_before(maps: list[list[SmallMap]]) -> list[list[SmallMap]]:

@@ -33,7 +33,7 @@ def stops_of(screen: Screen) -> list[Stop]:
     pattern, trace = screen.pattern, screen.view.trace
     query = name(pattern.queries, screen.query)
     n_token = len(trace.tokens)
-    n_heads = trace.n_layers(screen.view.kind) * trace.n_heads(screen.view.kind)
+    n_heads = len(trace.heads(screen.view.kind))
     of_kind = f" of {screen.view.kind} attention" if len(trace.kinds) > 1 else ""
     which = (
         "All heads of the layers so far together."  # rollout
@@ -71,8 +71,9 @@ def stops_of(screen: Screen) -> list[Stop]:
         ),
         Stop(
             title="Verdict",
-            text="attnviz computes attention itself and compares every step with the model's own numbers, for this very "
-            "sentence. Follow the link to see each comparison; then change the head, or go on to another page.",
+            text="attnviz computes attention itself and compares tokens, vectors, weights and outputs of every head with the "
+            "model's own, for this very sentence. Follow the link to see each comparison; then change the head, or go on to "
+            "another page.",
             target="verdict",
         ),
     ]

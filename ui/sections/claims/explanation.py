@@ -5,6 +5,7 @@ import streamlit as st
 
 from attnviz.figures.numbers import share_text
 from attnviz.heads.claims import Claims
+from attnviz.records import known
 from ui.page.view import View
 from ui.sections.claims.picture import figure, heads_say
 from ui.words.findings import correlation_text
@@ -20,10 +21,10 @@ def explanation(view: View, claims: Claims) -> None:
     else:
         found = claims.other_strongest
         st.markdown(
-            f"{heads_say(found < 0.1)} have the same strongest key by weight and by {linked('Norm-based weight')}, "
+            f"{heads_say(known(found) < 0.1)} have the same strongest key by weight and by {linked('Norm-based weight')}, "
             f"$\\lVert w_{{ij}}\\, v_j W_O \\rVert$, for more than nine queries in ten. Over all heads the two differ for "
-            f"{share_text(float(found.mean()))} of the queries; the mean {linked('Rank correlation', 'rank correlation')} of "
-            f"the two is {correlation_text(float(np.mean(claims.rank_agreement)))} (1 is the same order). A large weight "
+            f"{share_text(float(np.nanmean(found)))} of the queries; the mean {linked('Rank correlation', 'rank correlation')} of "
+            f"the two is {correlation_text(float(np.nanmean(claims.rank_agreement)))} (1 is the same order). A large weight "
             "contributes little where $v_j W_O$ is short (Kobayashi et al. 2020, arXiv:2004.10102)."
         )
         figure(

@@ -5,6 +5,7 @@ import streamlit as st
 
 from attnviz.figures.numbers import percent_text, share_text
 from attnviz.heads.claims import MOST_WEIGHT, Claims
+from attnviz.records import known
 from ui.page.view import View
 from ui.sections.claims.picture import figure
 
@@ -12,8 +13,9 @@ from ui.sections.claims.picture import figure
 def full(view: View, claims: Claims) -> None:
     """Claim 11."""
     found = claims.cells_for_most
-    masked, rounded = 1 - float(claims.seen.mean()), 1 - float(claims.positive.mean())
-    every = bool((claims.positive == 1).all())
+    of_heads, positive = known(found), known(claims.positive)
+    masked, rounded = 1 - float(np.nanmean(claims.seen)), 1 - float(positive.mean())
+    every = bool((positive == 1).all())
     if masked:
         rest = (
             "; each of the others has a weight above 0"
@@ -31,8 +33,8 @@ def full(view: View, claims: Claims) -> None:
             f"{share_text(rounded)} of them is so small that float32 rounds it to 0."
         )
     st.markdown(
-        f"{said} Of the cells that a query may see, the strongest {share_text(float(np.median(found)))} hold "
-        f"{percent_text(MOST_WEIGHT)} of the weight in the median head, and {share_text(float(found.min()))} in the most "
+        f"{said} Of the cells that a query may see, the strongest {share_text(float(np.median(of_heads)))} hold "
+        f"{percent_text(MOST_WEIGHT)} of the weight in the median head, and {share_text(float(of_heads.min()))} in the most "
         "concentrated one."
     )
     figure(view, "full", found, f"share of the cells that hold {percent_text(MOST_WEIGHT)} of the weight")

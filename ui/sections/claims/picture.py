@@ -12,7 +12,11 @@ MOSTLY, HARDLY = 2 / 3, 1 / 3  # shares of the heads from which on, and up to wh
 
 
 def heads_say(holds: np.ndarray) -> str:
-    """How many heads agree with a claim, and what follows for it."""
+    """How many heads agree with a claim, and what follows for it.
+
+    Args:
+        holds: for each head whether it does.
+    """
     share = float(holds.mean())
     word = (
         "**Holds** here"
@@ -32,8 +36,8 @@ def figure(view: View, key: str, numbers: Float[np.ndarray, "layer head"], what:
         key=f"claim_{key}",
         alt=f"{what}, one point for each head; layer {picked[0]}, head {picked[1]}: {numbers[picked]:.3f}",
     )
-    layer, head = np.unravel_index(numbers.argmax(), numbers.shape)
+    layer, head = np.unravel_index(np.nanargmax(numbers), numbers.shape)
     st.caption(
         f"The selected head, layer {picked[0]}, head {picked[1]}: {numbers[picked]:.2f}; the largest, layer {layer}, head "
-        f"{head}: {numbers.max():.2f}."
+        f"{head}: {np.nanmax(numbers):.2f}."
     )

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.heads.claims import Claims
+from attnviz.records import known
 from ui.page.view import View
 from ui.sections.claims.picture import figure, heads_say
 from ui.sections.query_key_map import belief
@@ -15,9 +16,10 @@ ALIKE, APART = 0.05, 0.3  # asymmetry up to which two halves count as the same, 
 def symmetric(view: View, claims: Claims) -> None:
     """Claim 9."""
     found = claims.weight_asymmetry
+    of_heads = known(found)
     st.markdown(
-        f"{heads_say(found <= ALIKE)} are symmetric to within {ALIKE:g}; {int((found >= APART).sum())} are far from it "
-        f"({APART:g} and above). The median is {np.median(found):.2f}, where 0 is a symmetric matrix and 1 is one where no "
+        f"{heads_say(of_heads <= ALIKE)} are symmetric to within {ALIKE:g}; {int((of_heads >= APART).sum())} are far from it "
+        f"({APART:g} and above). The median is {np.median(of_heads):.2f}, where 0 is a symmetric matrix and 1 is one where no "
         "token attends back."
     )
     st.latex(r"\frac{\sum_{i,j} \lvert w_{ij} - w_{ji} \rvert}{\sum_{i,j} (w_{ij} + w_{ji})}")

@@ -36,7 +36,7 @@ def start(what: str, view: View, key: int) -> dict[str, Any]:
     selection, trace, kind = view.selection, view.trace, view.kind
     match what:
         case "head":
-            return {"other_head": (selection.head + 1) % trace.n_heads(kind)}
+            return {"other_head": (selection.head + 1) % trace.n_heads(selection.layer, kind)}
         case "layer":
             return {"other_layer": (selection.layer + 1) % trace.n_layers(kind)}
         case "sentence":
@@ -71,15 +71,20 @@ def view_of_b(view: View, shown: Selection) -> View | None:
             if view.selection.model == state.chosen().model:  # or A's own model is offered already
                 downloads.panel(chosen)
             return None
-        trace = cache.trace(other.source)
-        fitted = other
-        for name, count in (("layer", trace.n_layers(view.kind)), ("head", trace.n_heads(view.kind))):
+        trace, fitted = cache.trace(other.source), other
+
+        def fit(name: str, count: int, things: str) -> None:
+            nonlocal fitted
             asked = other.value(name)
             if asked >= count:
                 fitted = fitted.but(**{name: count - 1})
                 if differs(shown, name):
                     state.pin(**{FIELDS[name][0]: count - 1})
-                said = state.nearest_words(name, asked, count, f"{other.model} has {name}s")
+                said = state.nearest_words(name, asked, count, things)
                 st.caption(f":material/info: B: {literal(said)}")
+
+        fit("layer", trace.n_layers(view.kind), f"{other.model} has layers")
+        n_heads = trace.n_heads(fitted.layer, view.kind)
+        fit("head", n_heads, f"layer {fitted.layer} of {other.model} has heads")
         return replace(view, selection=fitted, trace=trace)
     return None

@@ -10,7 +10,7 @@ from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.cell_effects import MOST_CELLS, CellEffects
 from attnviz.figures.ablation import draw_ablations, draw_cell_effects
 from attnviz.maths.ranks import rank_correlations
-from attnviz.records import Head, Measure
+from attnviz.records import Head, Measure, known
 from ui.choice import state
 from ui.page.chart import chart
 from ui.page.waiting import is_there
@@ -66,7 +66,7 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
     st.markdown("**Zeros or its mean: do both ways to switch a head off agree?**")
     other: Ablation = "mean" if found.ablation == "zero" else "zero"
     work = screen.ablation_job(other)
-    n_variant = int(np.prod(screen.shape)) + screen.shape[0]
+    n_variant = len(screen.heads) + screen.n_layers
     if not is_there(
         work, screen.n_tokens(n_variant, other), "Switching heads off the other way", key="other_ablation_act"
     ):
@@ -80,7 +80,7 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
         on_pick=_pick_head,
         name="Heads; select one",
     )
-    of_zero, of_mean = (np.abs(one.effects).reshape(1, -1) for one in (zero, mean))
+    of_zero, of_mean = (np.abs(known(one.effects))[None] for one in (zero, mean))
     agreement = float(rank_correlations(of_zero, of_mean, np.ones_like(of_zero, dtype=bool))[0])
     several = len(np.unique(of_zero)) > 1 and len(np.unique(of_mean)) > 1
     spoken = f"Rank correlation of the sizes: {correlation_text(agreement)}. " if several else ""

@@ -5,7 +5,7 @@ import streamlit as st
 
 from attnviz.effects.ablation import HeadEffects
 from attnviz.figures.numbers import number_text, signed_text
-from attnviz.records import Head
+from attnviz.records import Head, by_layer
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
@@ -40,14 +40,12 @@ def finding(screen: Screen, found: HeadEffects) -> str:
 def grid(screen: Screen, found: HeadEffects) -> None:
     """All heads, layers down and heads across, each with its effect."""
 
-    def text(layer: int, head: int) -> str:
-        place = Head(layer, head)
+    def text(place: Head) -> str:
         after = number_text(float(found.heads[place]))
         return f"{place.title}: effect {signed_text(float(found.effects[place]))}; outcome {after} without it"
 
-    layers, heads = (range(count) for count in screen.shape)
     head_grid(
-        [[text(layer, head) for head in heads] for layer in layers],
+        [[text(place) for place in of_layer] for of_layer in by_layer(screen.heads)],
         name="Effect of switching off each head, layers down and heads across; select one",
         picked=screen.view.selection.place,
         on_pick=pick,
@@ -60,7 +58,7 @@ def grid(screen: Screen, found: HeadEffects) -> None:
 
 def ranking(screen: Screen, found: HeadEffects) -> None:
     """The heads with the largest effects, and all heads of each layer, each a click away."""
-    largest = max(float(np.abs(found.effects).max()), 1e-12)
+    largest = max(float(np.nanmax(np.abs(found.effects))), 1e-12)
     heads = found.ranked()[:N_RANKED]
     st.markdown("**Largest effects**")
     ranked_list(

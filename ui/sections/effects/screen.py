@@ -5,6 +5,7 @@ from functools import reduce
 
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.outcome import Outcome
+from attnviz.records import Head
 from ui.page.view import View
 from ui.page.waiting import QUICK
 from ui.sections.own_run import MeasuredRun, check_can_run
@@ -27,9 +28,14 @@ class Screen(MeasuredRun):
         return self.view.selection.effects.ablation
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Layers, and heads of a layer."""
-        return self.view.trace.shape(self.view.kind)
+    def heads(self) -> tuple[Head, ...]:
+        """Every head, layer by layer."""
+        return self.view.trace.heads(self.view.kind)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers, of which each is also switched off as a whole."""
+        return self.view.trace.n_layers(self.view.kind)
 
     def ablation_job(self, ablation: Ablation) -> Job:
         """The job that switches off every head."""
@@ -40,9 +46,9 @@ class Screen(MeasuredRun):
                 (
                     experiments.ablate,
                     self.given,
-                    named | {"layers": tuple(range(first, self.shape[0], SHARES))},
+                    named | {"layers": tuple(range(first, self.n_layers, SHARES))},
                 )
-                for first in range(min(SHARES, self.shape[0]))
+                for first in range(min(SHARES, self.n_layers))
             ]
 
         return self.job("ablation", (self.view.kind, ablation), calls)

@@ -23,14 +23,11 @@ MOST_GREEDY = 24
 def group(screen: Screen) -> tuple[list[Head], str]:
     """The heads that are removed together, and what they are called: the picked ones, or those of the selected layer."""
     selection = screen.view.selection
-    n_layer, n_head = screen.shape
     beside = [one for one in selection.flow.heads if isinstance(one, Head) and one != selection.place]
-    picked = [
-        one for one in dict.fromkeys([selection.place, *beside]) if one.layer < n_layer and one.head < n_head
-    ]
+    picked = [one for one in dict.fromkeys([selection.place, *beside]) if one in screen.heads]
     heads, named = picked, "picked heads"
     if len(picked) == 1:
-        heads = [Head(selection.layer, head) for head in range(n_head)]
+        heads = [one for one in screen.heads if one.layer == selection.layer]
         named = f"heads of layer {selection.layer}"
     first = f"first {MOST_GREEDY} " if len(heads) > MOST_GREEDY else ""
     return heads[:MOST_GREEDY], f"the {first}{named}"

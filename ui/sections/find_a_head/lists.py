@@ -6,7 +6,7 @@ import streamlit as st
 from attnviz import heads
 from attnviz.figures.labels import labels_at
 from attnviz.figures.numbers import number_text
-from attnviz.records import AttentionPattern
+from attnviz.records import AttentionPattern, known
 from attnviz.records.table import table_csv
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
@@ -20,7 +20,7 @@ NO_PAIR = "There is no such pair in this head."
 def best_heads(view: View, weights: np.ndarray) -> None:
     """The heads that give the pair most."""
     order = [(int(layer), int(head)) for layer, head in heads.ranked(weights)[:MOST_ROWS]]
-    largest = float(weights.max()) or 1.0
+    largest = float(np.nanmax(weights)) or 1.0
     st.markdown("**Heads with the largest weight**")
     ranked_list(
         [
@@ -38,8 +38,8 @@ def best_heads(view: View, weights: np.ndarray) -> None:
         key="best_heads",
         scrolls=True,
     )
-    if weights.size > len(order):
-        st.caption(f"The first {len(order)} of {weights.size} heads; scroll the list for all of these.")
+    if (n_heads := len(known(weights))) > len(order):
+        st.caption(f"The first {len(order)} of {n_heads} heads; scroll the list for all of these.")
 
 
 def best_pairs(view: View, pattern: AttentionPattern, picked: tuple[Span, Span]) -> None:

@@ -5,7 +5,7 @@ import streamlit as st
 
 from attnviz.effects.logit_attribution import DirectEffects
 from attnviz.figures.numbers import number_text, power_text
-from attnviz.records import Axis, Head
+from attnviz.records import Axis, Head, by_layer, heads_in, known
 from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
@@ -30,11 +30,11 @@ def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
     whole = "the logit" if answer is not None else "that vector's length"
     st.markdown(f"**{first.title} has the largest direct effect on {what}: {adds}; {whole} is {total}**")
 
-    def text(layer: int, head: int) -> str:
-        return f"{Head(layer, head).title}: {number_text(float(found.heads[layer, head]))}"
+    def text(head: Head) -> str:
+        return f"{head.title}: {number_text(float(found.heads[head]))}"
 
     head_grid(
-        [[text(layer, head) for head in range(found.heads.shape[1])] for layer in range(len(found.heads))],
+        [[text(head) for head in of_layer] for of_layer in by_layer(heads_in(found.heads))],
         name="What each head adds, layers down and heads across; select one",
         picked=screen.view.selection.place,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
@@ -51,7 +51,8 @@ def parts(screen: Screen, found: DirectEffects) -> None:
     named: list[tuple[str, float, Head | None]] = [("Embedding", found.embedding, None)]
     for layer, of_layer in enumerate(found.heads):
         named += [
-            (Head(layer, head).title, float(one), Head(layer, head)) for head, one in enumerate(of_layer)
+            (Head(layer, head).title, float(one), Head(layer, head))
+            for head, one in enumerate(known(of_layer))
         ]
         named.append((f"Layer {layer}, MLP", float(found.mlps[layer]), None))
         named.append((f"Layer {layer}, biases", float(found.biases[layer]), None))

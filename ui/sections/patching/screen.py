@@ -42,7 +42,7 @@ class Screen(MeasuredRun):
         """Layers, or heads of a layer."""
         trace, kind = self.view.trace, self.view.kind
         is_heads = self.view.selection.patching.carried == "heads"
-        return trace.n_heads(kind) if is_heads else trace.n_layers(kind)
+        return trace.n_heads(self.view.selection.layer, kind) if is_heads else trace.n_layers(kind)
 
     @property
     def is_shifted(self) -> bool:

@@ -237,7 +237,7 @@ def projections_step(walk: Walk) -> None:
         + (f", and the encoder's output, {size(found.sources)}" if kind == "cross" else ""),
         f"Q, {size(queries)}, K, {size(keys)}, and V, {size(values)}",
     )
-    n_heads = trace.n_heads(kind)
+    n_heads = trace.n_heads(layer, kind)
     own = f"{head * d_head} to {(head + 1) * d_head - 1}"
     shared = n_heads // len(trace.attention(layer, kind).key)
     keys_and_values = (

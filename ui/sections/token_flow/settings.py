@@ -14,10 +14,8 @@ MOST_HEADS = len(LIGHT.heads)  # as many as there are colours that can be told a
 def controls(view: View, heads: list[Head | AllHeads]) -> None:
     """What is drawn, of which heads, and from which threshold on."""
     trace, kind, selection = view.trace, view.kind, view.selection
-    n_layer, n_head = trace.shape(kind)
-    of_layers = [AllHeads(layer) for layer in range(n_layer)]
-    of_heads = [Head(layer, head) for layer in range(n_layer) for head in range(n_head)]
-    options = of_layers if view.measure == "rollout" else [*of_heads, *of_layers]
+    of_layers = [AllHeads(layer) for layer in range(trace.n_layers(kind))]
+    options = of_layers if view.measure == "rollout" else [*trace.heads(kind), *of_layers]
     # On a tablet the three buttons of the first need their room.
     left, middle, right = st.columns((1.45, 1.05, 1))
     left.segmented_control(

@@ -30,7 +30,7 @@ def every_preset(view: View) -> None:
         icon=":material/fact_check:",
         key="verify_presets",
         on_click=state.hold,
-        help="Compares everything with the model's own numbers for each of the example sentences.",
+        help="Makes the same comparisons for each of the example sentences.",
     ):
         progress = st.progress(0.0)
         rows = []
