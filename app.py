@@ -9,6 +9,7 @@ from starlette.routing import Route
 from streamlit import config
 
 from ui.limits import UPLOAD_MB
+from ui.page.errors import uncaught
 from ui.page.first_look import first_look
 from ui.page.navigation import PAGES
 from ui.page.style import style
@@ -27,6 +28,7 @@ _BASE = str(st.get_option("server.baseUrlPath")).strip("/")
 app = st.App(
     Path(__file__).with_name("attention.py"),
     lifespan=serving,
+    on_script_error=uncaught,
     middleware=[Middleware(gate.Gate)],
     routes=[
         Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, first_look(page), gate.refusal))

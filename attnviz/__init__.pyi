@@ -10,6 +10,7 @@ from .errors import CaptureError as CaptureError
 from .errors import DownloadError as DownloadError
 from .errors import EmptyTextError as EmptyTextError
 from .errors import InvalidTextError as InvalidTextError
+from .errors import ModelFailedError as ModelFailedError
 from .errors import ModelNotAvailableError as ModelNotAvailableError
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .errors import ProjectionError as ProjectionError

@@ -8,6 +8,7 @@
     ├── ModelNotAvailableError                          unknown, not on disk, damaged or unsafe
     ├── DownloadError                                   the Hub could not be reached, or the connection was lost
     ├── UnsupportedArchitectureError                    the family cannot run on attnviz's attention
+    ├── ModelFailedError                                the model's or its tokenizer's own code failed on a text
     ├── CaptureError                                    a forward pass was not recorded as expected
     ├── ShapeError                   (also ValueError)  arrays that do not fit each other
     ├── VerificationError                               no numbers of the model to compare with
@@ -19,6 +20,7 @@ Every message says what was asked, what was found and what to do next, in words 
 the numbers in it are attributes too.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -66,6 +68,10 @@ class UnsupportedArchitectureError(AttnvizError):
         """Why the family is refused, as in "it caps its scores"; None where the reason is not known."""
 
 
+class ModelFailedError(AttnvizError):
+    """A model cannot read a text: its own code or its tokenizer's raised an error, or its numbers are not finite."""
+
+
 class CaptureError(AttnvizError):
     """A forward pass did not call attnviz's attention exactly once for each layer."""
 
@@ -90,20 +96,68 @@ class BundleError(AttnvizError, ValueError):
     """A file cannot be opened as a bundle, or a view is too large for one."""
 
 
-@contextmanager
-def enough_memory() -> Iterator[None]:
-    """A context in which OutOfMemoryError stands for what Python, numpy and torch raise where memory is short.
+def lacks_memory(error: BaseException) -> bool:
+    """Whether Python, numpy or torch raised this where memory is short.
 
     Source: torch 2.13.0 raises RuntimeError, on a CPU with "can't allocate memory" and on a GPU with "out of memory".
     """
+    said = str(error)
+    is_torch_s = isinstance(error, RuntimeError) and ("allocate memory" in said or "out of memory" in said)
+    return isinstance(error, MemoryError) or is_torch_s
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """A context in which OutOfMemoryError stands for what `lacks_memory` recognises."""
     try:
         yield
     except OutOfMemoryError:
         raise
     except (MemoryError, RuntimeError) as error:
-        said = str(error)
-        if isinstance(error, RuntimeError) and not ("allocate memory" in said or "out of memory" in said):
+        if not lacks_memory(error):
             raise
         raise OutOfMemoryError(
             "What was asked for does not fit into the memory of this machine. Shorten the text, or select a smaller model."
         ) from error
+
+
+LONGEST_CAUSE = 300
+"""Characters of another library's error that are shown; some print whole tensors."""
+
+
+def cause(error: BaseException, message: str | None = None) -> str:
+    """A sentence of the type of another library's error and the first line of its message, as in "KeyError: 'scale'.".
+
+    A line that ends in a colon goes on in the next.
+
+    Args:
+        message: what it says, where not all of that is to be shown.
+    """
+    said = str(error) if message is None else message
+    said = re.sub(r":\s*\n\s*", ": ", re.sub(r"\x1b\[[0-9;]*m", "", said).strip())
+    line = "".join(filter(str.isprintable, said.split("\n")[0])).rstrip(" :")
+    line = f"{line[:LONGEST_CAUSE]}…" if len(line) > LONGEST_CAUSE else line
+    sentence = f"{type(error).__name__}: {line}" if line else type(error).__name__
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
+
+
+@contextmanager
+def failures_of(what: str, advice: str) -> Iterator[None]:
+    """A context in which ModelFailedError stands for whatever the code of a model or a tokenizer raises.
+
+    Errors of attnviz's own pass, and a lack of memory is OutOfMemoryError. A panic of tokenizers' Rust code is no
+    Exception (pyo3's PanicException).
+
+    Args:
+        what: what could not be done, such as "BertModel cannot read this text".
+        advice: what to do next, a sentence.
+    """
+    try:
+        with enough_memory():
+            yield
+    except AttnvizError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ModelFailedError(f"{what}: {cause(error)} {advice}") from error

@@ -15,6 +15,7 @@ from attnviz.effects.masking import cosine_change
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.capture import share_parameters
 from attnviz.model.embeddings import find_position_table
+from attnviz.model.forward import forward
 from attnviz.records import Record
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def shuffle(model: "Model", trace: "Trace", *, seed: int = 0) -> Shuffle:
 
     def states(network: nn.Module, given: dict[str, Any]) -> np.ndarray:
         with torch.inference_mode():
-            last: np.ndarray = network(**given).last_hidden_state[0].float().cpu().numpy()
+            last: np.ndarray = forward(network, **given).last_hidden_state[0].float().cpu().numpy()
         return last
 
     place = np.argsort(order)  # of each token of the text in the new order

@@ -10,9 +10,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.capture import share_parameters
 from attnviz.model.embeddings import looked_up_by
+from attnviz.model.forward import forward
 from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Tokens
 
@@ -56,7 +57,7 @@ class EmbeddedText:
         baseline: what stands for no token; None for the first of `BASELINES` that the model has.
 
     Raises:
-        OutOfMemoryError: the text is too long for the memory that is left.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
         SelectionError: a trace with interventions, or a baseline that the model does not have.
         UnsupportedArchitectureError: no table is looked up by the tokens.
     """
@@ -89,8 +90,7 @@ class EmbeddedText:
             name: one.expand(n_row, *one.shape[1:]) if isinstance(one, Tensor) else one
             for name, one in self._inputs.items()
         }
-        with enough_memory():
-            states: Tensor = self._network(**inputs).last_hidden_state
+        states: Tensor = forward(self._network, **inputs).last_hidden_state
         return states
 
     def outcomes(
@@ -107,9 +107,9 @@ class EmbeddedText:
         return torch.where(is_removed[..., None], self.baseline, self.vectors)
 
     def _look_up(self) -> Float[Tensor, "token d_embedding"]:
-        with torch.no_grad(), enough_memory():  # what a family keeps of this run may be differentiated later
+        with torch.no_grad():  # what a family keeps of this run may be differentiated later
             self._is_replaced = False
-            self._network(**self._inputs)
+            forward(self._network, **self._inputs)
         if self._table is None:
             raise UnsupportedArchitectureError(
                 f"The embeddings of the tokens were asked for; {type(self._network).__name__} looks up no table by the "

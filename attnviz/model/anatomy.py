@@ -18,6 +18,7 @@ from transformers.pytorch_utils import Conv1D
 
 from attnviz.model.capture import recorded, share_parameters
 from attnviz.model.embeddings import Ingredient, ingredient_of, looked_up_by
+from attnviz.model.forward import forward
 from attnviz.model.loading import Model
 from attnviz.model.output_maps import Linear, OutputMap, linear_parameters
 from attnviz.model.trace import Trace
@@ -182,7 +183,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
         for norm in norm_modules:
             norm.register_forward_hook(normalise)
         with torch.inference_mode():
-            network(**model.inputs(trace.tokens, trace.target_tokens))
+            forward(network, **model.inputs(trace.tokens, trace.target_tokens))
     projections: dict[Role, LinearMap] = {}
     inputs: dict[Role, np.ndarray] = {}
     recorded_vectors: dict[Role, np.ndarray] = {"query": call.query, "key": call.key, "value": call.value}

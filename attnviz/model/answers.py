@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.forward import forward
 from attnviz.model.loading import Model
 from attnviz.model.tokenization import labels_of
 
@@ -40,10 +41,11 @@ def token_logits(
 
     Raises:
         UnsupportedArchitectureError: as `language_head`.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
     """
     head = language_head(model, "an answer")
     rows = vectors.reshape(-1, 1, vectors.shape[-1]).to(model.network.device, model.network.dtype)
-    logits: Tensor = head(inputs_embeds=rows).logits
+    logits: Tensor = forward(head, inputs_embeds=rows).logits
     return logits.to(vectors.dtype).reshape(*vectors.shape[:-1], -1)
 
 
@@ -54,15 +56,16 @@ def class_logits(
 
     Raises:
         UnsupportedArchitectureError: the checkpoint has no classifier.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
     """
     classifier = _classifier(model, "the class of a text")
     given = hidden.to(model.network.device, model.network.dtype)
     if (
         getattr(classifier.config, "pad_token_id", None) is None
     ):  # transformers 5.23.0 then refuses several rows
-        logits = torch.cat([classifier(inputs_embeds=one[None]).logits for one in given])
+        logits = torch.cat([forward(classifier, inputs_embeds=one[None]).logits for one in given])
     else:
-        logits = classifier(inputs_embeds=given).logits
+        logits = forward(classifier, inputs_embeds=given).logits
     return logits.to(hidden.dtype)
 
 

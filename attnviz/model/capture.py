@@ -19,11 +19,12 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from attnviz.errors import CaptureError, UnsupportedArchitectureError, enough_memory
+from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError
 from attnviz.maths.attention import expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.call_order import CallOrder
 from attnviz.model.changes import Changes
+from attnviz.model.forward import forward
 from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Kind, LayerAttention
 
@@ -268,14 +269,15 @@ def record_forward(
 
     Raises:
         CaptureError: the number of calls is not the number of layers.
+        ModelFailedError: the network's own code raised an error, or its numbers are not finite.
         OutOfMemoryError: the text is too long for the memory that is left.
         SelectionError, ShapeError: an intervention that does not fit the model or the text.
         UnsupportedArchitectureError: the family does not call attnviz's attention, or not with terms
             that attnviz knows.
     """
     changes = Changes([interventions])
-    with enough_memory(), recorded(network, changes) as recording, torch.inference_mode():
-        output = network(**inputs)
+    with recorded(network, changes) as recording, torch.inference_mode():
+        output = forward(network, **inputs)
     if not recording.calls:
         raise UnsupportedArchitectureError(
             f"{type(network).__name__} does not let its attention be replaced, so attnviz cannot show "
@@ -290,7 +292,22 @@ def record_forward(
             )
     check_layers(interventions, {kind: len(calls) for kind, calls in recording.calls.items()})
     changes.check_applied()
+    if not bool(torch.isfinite(output.last_hidden_state).all()):
+        other = "select another model" if network.dtype == torch.float32 else "load the model in float32"
+        raise ModelFailedError(
+            f"The last hidden states of {type(network).__name__} hold NaN or infinity for this text"
+            f"{_first_not_finite(recording)}, so there is nothing to show. Try another text, or {other}."
+        )
     return {kind: tuple(calls) for kind, calls in recording.calls.items()}, output.last_hidden_state[0]
+
+
+def _first_not_finite(recording: Recording) -> str:
+    """The first layer whose attention reads such numbers, for a sentence; empty where none does."""
+    for kind, calls in recording.calls.items():
+        for call in calls:
+            if not all(np.isfinite(one).all() for one in (call.query, call.key, call.value)):
+                return f", first in the queries, keys or values of {kind} layer {call.layer}"
+    return ""
 
 
 def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:

@@ -6,10 +6,13 @@ is imported.
 
 import os
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import file_digest
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 
 from attnviz.errors import ModelNotAvailableError
@@ -55,25 +58,42 @@ class Location:
     folder: Path
     revision: str
     """Commit on the Hub, version of the package, or "local folder"."""
+    repair: str
+    """What to do where its files are damaged or incomplete, as the beginning of a sentence."""
 
 
 def offers() -> tuple[Offer, ...]:
-    """The models on offer: the bundled model, bert-base-uncased, and those that the operator lists.
+    """The models on offer: the bundled model, bert-base-uncased, and those that the operator lists, each once.
 
     Raises:
-        ModelNotAvailableError: two models have the same name.
+        ModelNotAvailableError: the operator lists what is neither a folder nor a Hub id.
     """
     found = [_embedded(), _BERT_OFFER]
-    for entry in re.split(r"[,\n]", os.environ.get(MODELS_VARIABLE, "")):
-        if entry.strip() and not any(entry.strip() in (one.name, one.repository) for one in found):
-            offer = _from_operator(entry.strip())
-            if any(offer.name == other.name for other in found):
-                raise ModelNotAvailableError(
-                    f"{MODELS_VARIABLE} lists a model called {offer.name}, but another model has that name "
-                    "already. Rename the folder, or list it once."
-                )
+    folders: dict[Path, Offer] = {}
+    for entry in map(str.strip, re.split(r"[,\n]", os.environ.get(MODELS_VARIABLE, ""))):
+        if not entry or any(entry in (one.name, one.repository) for one in found):
+            continue
+        offer = _from_operator(entry)
+        if offer.folder is None or folders.setdefault(offer.folder.resolve(), offer) is offer:
             found.append(offer)
-    return tuple(found)
+    names = Counter(one.name for one in found)
+    apart = {
+        offer: replace(offer, name=f"{offer.name} ({_parents(folder, folders)})")
+        for folder, offer in folders.items()
+        if names[offer.name] > 1
+    }
+    return tuple(apart.get(offer, offer) for offer in found)
+
+
+def _parents(folder: Path, folders: Iterable[Path]) -> str:
+    """What tells a folder from others of its name: its parent's name, after those of as many parents as it takes."""
+    parents = folder.parts[1:-1]
+    n_shared = 0
+    for other in folders:
+        if other.name == folder.name and other != folder:
+            pairs = zip(reversed(parents), reversed(other.parts[1:-1]), strict=False)
+            n_shared = max(n_shared, len(list(takewhile(lambda pair: pair[0] == pair[1], pairs))))
+    return "/".join(parents[-1 - n_shared :]) or os.sep
 
 
 def offer(name: str) -> Offer:
@@ -100,12 +120,18 @@ def _embedded_version() -> str:
 def locate(one: Offer) -> Location | None:
     """Where a model's weights are on this disk, or None when they have to be downloaded first."""
     if one.folder is not None:
-        revision = _embedded_version() if one.name == EMBEDDED else _LOCAL_FOLDER
-        return Location(folder=one.folder, revision=revision)
+        if one.name == EMBEDDED:
+            repair = f"Install {EMBEDDED_PACKAGE} again"
+            return Location(folder=one.folder, revision=_embedded_version(), repair=repair)
+        repair = "Save it again with save_pretrained"
+        return Location(folder=one.folder, revision=_LOCAL_FOLDER, repair=repair)
     if one.repository is None:
         return None
     folder = _in_hub_cache(one.repository, one.revision)
-    return None if folder is None else Location(folder=folder, revision=folder.name)
+    if folder is None:
+        return None
+    repair = f"Delete it with `hf cache rm model/{one.repository}` and download it again"
+    return Location(folder=folder, revision=folder.name, repair=repair)
 
 
 def weights_files(folder: Path) -> tuple[Path, ...]:

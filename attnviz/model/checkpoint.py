@@ -5,6 +5,7 @@ with a checkpoint is run.
 """
 
 import pickle
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import CRITICAL
@@ -12,17 +13,36 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import logging
+from torch import Tensor
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import GENERATION_CONFIG_NAME, logging
 
-from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
+from attnviz.errors import (
+    AttnvizError,
+    ModelNotAvailableError,
+    UnsupportedArchitectureError,
+    cause,
+    lacks_memory,
+)
 from attnviz.model.capture import IMPLEMENTATION
 from attnviz.model.catalogue import CONFIG_FILE
 from attnviz.model.classifier import class_with_classifier, split_classifier
 from attnviz.model.families import ADVICE, refuse_unsupported
+from attnviz.model.folder import refuse_settings
 from attnviz.model.language_head import class_with_head, split_head
+from attnviz.model.wrapped import unwrapped
 
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
+_CODE = re.compile(r"GLOBAL (\S+)")
+"""What a pickle would run, in the message of torch 2.13.0's ``torch.load(weights_only=True)``."""
 
 
 @contextmanager
@@ -39,8 +59,11 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
+def load_tokenizer(name: str, folder: Path, *, repair: str) -> PreTrainedTokenizerBase:
     """The fast tokenizer of a folder.
+
+    Args:
+        repair: what to do where it is damaged, as `attnviz.model.catalogue.Location.repair`.
 
     Raises:
         ModelNotAvailableError: there is no tokenizer, or it cannot be read.
@@ -54,8 +77,7 @@ def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
         raise ModelNotAvailableError(
-            f"The tokenizer of {name} cannot be read: {_said(error, name, folder)} "
-            "Download the model again, or save its tokenizer beside it."
+            f"The tokenizer of {name} cannot be read: {_cause(error, name, folder)} {repair}, or select another model."
         ) from None
     if not tokenizer.is_fast:
         raise UnsupportedArchitectureError(
@@ -66,37 +88,46 @@ def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
 
 
 def load_network(
-    name: str, folder: Path, *, dtype: torch.dtype
+    name: str, folder: Path, *, dtype: torch.dtype, repair: str
 ) -> tuple[PreTrainedModel, PreTrainedModel | None, PreTrainedModel | None]:
     """The network in evaluation mode, its language head, and its classifier; each None unless the checkpoint has all of it.
 
+    Args:
+        repair: what to do where files are damaged, as `attnviz.model.catalogue.Location.repair`.
+
     Raises:
-        ModelNotAvailableError: damaged, incomplete, or not loadable without running its own code.
+        ModelNotAvailableError: damaged, incomplete, quantized, or not loadable without running its own code.
         UnsupportedArchitectureError: a family that attnviz cannot show.
+        MemoryError, RuntimeError: as `attnviz.errors.lacks_memory`.
     """
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         refuse_unsupported(name, config)
+        refuse_settings(name, config.to_dict())
+        tensors = unwrapped(folder)
         with_head, with_classifier = class_with_head(config), class_with_classifier(config)
         # A randomly initialised head would be meaningless; Llama 4's class misnames its network.
         if with_head is not None:
-            whole, info = _read(with_head, folder, dtype)
+            whole, info = _read(with_head, folder, dtype, config, tensors)
             if not any(_unfit(info)) and whole.base_model is not whole:
                 return *split_head(whole), None
         elif with_classifier is not None:
-            whole, info = _read(with_classifier, folder, dtype)
+            whole, info = _read(with_classifier, folder, dtype, config, tensors)
             if not any(_unfit(info, is_pooled=True)) and whole.base_model is not whole:
                 network, classifier = split_classifier(whole)
                 return network, None, classifier
-        network, info = _read(AutoModel, folder, dtype)
-    except UnsupportedArchitectureError:
-        raise
-    except pickle.UnpicklingError:
-        raise ModelNotAvailableError(
-            f"The weights of {name} are a pickle with code in it, which attnviz does not run, or a damaged "
-            "one. Convert them to safetensors, or select a model that has them."
-        ) from None
-    except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
+        network, info = _read(AutoModel, folder, dtype, config, tensors)
+    except Exception as error:
+        if isinstance(error, AttnvizError) or lacks_memory(error):
+            raise
+        if isinstance(error, pickle.UnpicklingError):  # torch's message would have the code run
+            code = _CODE.search(str(error))
+            found = f"with code in it ({code[1]}), which attnviz does not run" if code else "that is damaged"
+            raise ModelNotAvailableError(
+                f"The weights of {name} are a pickle {found}. "
+                + ("Save its state_dict alone, as safetensors" if code else repair)
+                + ", or select another model."
+            ) from None
         if "trust_remote_code" in str(error):
             raise ModelNotAvailableError(
                 f"{name} can only be loaded by running its own code, which attnviz does not do. "
@@ -107,18 +138,18 @@ def load_network(
                 f"{name} does not let its attention be replaced, so attnviz cannot show or check it. {ADVICE}"
             ) from None
         raise ModelNotAvailableError(
-            f"{name} cannot be loaded: {_said(error, name, folder)} Download it again, or select another model."
+            f"{name} cannot be loaded: {_cause(error, name, folder)} {repair}, or select another model."
         ) from None
     missing, mismatched = _unfit(info)
     if missing:
         raise ModelNotAvailableError(
             f"The checkpoint of {name} lacks {len(missing)} of the model's tensors, such as {missing[0]}; "
-            "they would be random numbers. Download it again, or select another model."
+            f"they would be random numbers. {repair}, or select another model."
         )
     if mismatched:
         raise ModelNotAvailableError(
             f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
-            f"{CONFIG_FILE} says. Download it again, or select another model."
+            f"{CONFIG_FILE} says. {repair}, or select another model."
         )
     return network, None, None
 
@@ -132,16 +163,45 @@ def copy_weights(network: PreTrainedModel) -> None:
         one.data = one.data.clone()
 
 
-def _read(loader: Any, folder: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The model that an Auto class loads from the folder, and the tensors that are missing there."""
+def refuse_not_finite(name: str, network: PreTrainedModel, *, repair: str) -> None:
+    """Does nothing for a network whose parameters are finite numbers.
+
+    Raises:
+        ModelNotAvailableError: one holds NaN or infinity, which would reach every number that is shown.
+    """
+    for tensor, one in network.named_parameters():
+        if one.numel() and not all(map(torch.isfinite, one.detach().aminmax())):
+            n_wrong = int((~one.isfinite()).sum())
+            raise ModelNotAvailableError(
+                f"{tensor} of {name} holds NaN or infinity ({n_wrong:,} of its {one.numel():,} numbers, in "
+                f"{str(one.dtype).removeprefix('torch.')}), which would reach every number shown. {repair}, or select "
+                "another model."
+            )
+
+
+def _read(
+    loader: Any, folder: Path, dtype: torch.dtype, config: PreTrainedConfig, tensors: dict[str, Tensor] | None
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """The model that an Auto class loads from the folder, and the tensors that are missing there.
+
+    Args:
+        tensors: the checkpoint's, where its files hold them in a wrapping that transformers does not read.
+    """
+    given: dict[str, Any] = {}
+    if tensors is not None:  # an Auto class of transformers 5.23.0 takes no tensors without a folder
+        loader = loader._model_mapping[type(config)]
+        given = {"config": config, "state_dict": dict(tensors)}
+        if (folder / GENERATION_CONFIG_NAME).is_file():
+            given["generation_config"] = GenerationConfig.from_pretrained(folder, local_files_only=True)
     made, info = loader.from_pretrained(
-        folder,
+        folder if tensors is None else None,
         local_files_only=True,
         trust_remote_code=False,  # if left out, transformers asks on the terminal whether to run code
         attn_implementation=IMPLEMENTATION,
         dtype=dtype,
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused by name
+        **given,
     )
     return made.eval().requires_grad_(False), info  # attnviz does not train, and writes numbers in place
 
@@ -154,7 +214,6 @@ def _unfit(info: dict[str, Any], *, is_pooled: bool = False) -> tuple[list[str],
     )
 
 
-def _said(error: Exception, name: str, folder: Path) -> str:
-    """First line of a library's error, as a sentence, with the model's name in place of its folder."""
-    line = str(error).strip().split("\n")[0].replace(str(folder), name).rstrip(" :") or type(error).__name__
-    return line if line.endswith((".", "!", "?")) else f"{line}."
+def _cause(error: Exception, name: str, folder: Path) -> str:
+    """As `attnviz.errors.cause`, with the model's name in place of its folder."""
+    return cause(error, str(error).replace(str(folder), name))

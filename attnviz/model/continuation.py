@@ -17,6 +17,7 @@ from torch import Tensor
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.model.configuration import end_ids
+from attnviz.model.forward import forward
 from attnviz.model.loading import Model
 from attnviz.model.tokenization import labels_of
 from attnviz.records import Progress, Record, Tokens
@@ -82,7 +83,7 @@ def continue_text(
 
     Raises:
         EmptyTextError, InvalidTextError, TextTooLongError: as `Model.trace`, of a text.
-        OutOfMemoryError: the text is too long for the memory that is left.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
         SelectionError: fewer than one token or candidate asked for, more tokens than the model has room for, a negative
             temperature, or a seed of more than 64 bits.
         UnsupportedArchitectureError: the model is no decoder with a language head.
@@ -151,8 +152,8 @@ def _next_logits(model: Model, tokens: Tokens, ids: list[int]) -> Float[Tensor, 
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     assert model.head is not None  # `writes`
     with enough_memory(), torch.inference_mode():
-        last = model.network(**inputs).last_hidden_state[:, -1:]
-        logits: Tensor = model.head(inputs_embeds=last).logits[0, 0].float().cpu()
+        last = forward(model.network, **inputs).last_hidden_state[:, -1:]
+        logits: Tensor = forward(model.head, inputs_embeds=last).logits[0, 0].float().cpu()
     return logits
 
 

@@ -52,6 +52,7 @@ from attnviz.model.catalogue import (
     locate,
     resolve,
 )
+from attnviz.model.folder import foreign
 
 SIZE_TIMEOUT = 3.0  # seconds that the app may wait for a size
 TIMEOUT = 10.0  # seconds without a byte before a connection counts as lost
@@ -162,6 +163,8 @@ def _list_files(offer: Offer, *, timeout: float) -> tuple[list[_HubFile], list[s
     )
     siblings = info.siblings or []
     names = [one.rfilename for one in siblings]
+    if held := foreign(names):
+        raise ModelNotAvailableError(f"{repository} {held}")
     if CONFIG_FILE not in names:
         raise ModelNotAvailableError(
             f"{repository} has no {CONFIG_FILE}, so it is not a transformers model. Select another model."

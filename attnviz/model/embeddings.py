@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from attnviz.model.capture import share_parameters
+from attnviz.model.forward import forward
 from attnviz.model.loading import Model
 from attnviz.records import Tokens
 
@@ -50,7 +51,7 @@ def find_position_table(model: Model, network: PreTrainedModel) -> tuple[nn.Embe
     Args:
         network: a copy that no other thread uses, made by `attnviz.model.capture.share_parameters`.
     """
-    probe = model.trace("a b c")  # with a single token, a position looks like a segment
+    probe = model.probe(3)  # with a single token, a position looks like a segment
     tokens = probe.tokens
     found: list[tuple[nn.Embedding, int]] = []
 
@@ -65,7 +66,7 @@ def find_position_table(model: Model, network: PreTrainedModel) -> tuple[nn.Embe
     tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
     handles = [one.register_forward_hook(look_up) for one in tables]
     with torch.inference_mode():
-        network(**model.inputs(probe.tokens, probe.target_tokens))
+        forward(network, **model.inputs(probe.tokens, probe.target_tokens))
     for one in handles:
         one.remove()
     return found[0] if found else None

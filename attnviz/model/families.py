@@ -89,18 +89,38 @@ _NOT_ATTENTION = {
 """What a layer has instead of attention, by its name in a configuration's ``layer_types``."""
 
 
+_MODALITIES = {"image": "images", "time": "series of numbers"}
+"""How what a network reads is written, where its name in transformers' ``input_modalities`` is no plural."""
+
+
 def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
     """Does nothing for a configuration whose model attnviz may be able to show.
 
     Raises:
-        UnsupportedArchitectureError: its attention cannot be replaced, follows another formula, or is not in each layer.
+        UnsupportedArchitectureError: its attention cannot be replaced, follows another formula, or is not in each layer;
+            or it reads more than text.
     """
-    reason = REASONS.get(config.model_type) or _hybrid(config)
+    reason = REASONS.get(config.model_type) or _hybrid(config) or _reads_more(config)
     if reason is not None:
         raise UnsupportedArchitectureError(
             f"{name} is of the family {config.model_type}, which attnviz cannot show: {reason}. {ADVICE}",
             reason=reason,
         )
+
+
+def _reads_more(config: "PreTrainedConfig") -> str | None:
+    """What else than text its network reads, as transformers says; None where it reads text alone."""
+    from transformers import MODEL_MAPPING
+
+    if type(config) not in MODEL_MAPPING:
+        return None
+    networks = MODEL_MAPPING[type(config)]
+    network = networks[0] if isinstance(networks, tuple) else networks
+    given = network.input_modalities
+    modalities = (given,) if isinstance(given, str) else tuple(given)
+    if modalities == ("text",):
+        return None
+    return f"it reads {' and '.join(_MODALITIES.get(one, one) for one in modalities)}, and attnviz shows models of text alone"
 
 
 def _hybrid(config: "PreTrainedConfig") -> str | None:

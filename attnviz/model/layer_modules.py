@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.model.capture import Recording, current_recording, recorded
+from attnviz.model.forward import forward
 from attnviz.model.interventions import Place
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[nn.Module, .
         inputs: arguments of its forward; a batch of one.
     """
     with recorded(network) as recording, torch.inference_mode():
-        network(**inputs)
+        forward(network, **inputs)
     names = {module: name for name, module in network.named_modules()}
     found: dict[nn.Module, None] = {}
     for attention in recording.modules:

@@ -4,9 +4,11 @@ One concept: the loaded model. Nothing is downloaded here; downloads are in `att
 """
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,17 +19,18 @@ import transformers
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz import __version__
-from attnviz.errors import ModelNotAvailableError, SelectionError
+from attnviz.errors import ModelFailedError, ModelNotAvailableError, SelectionError, failures_of
 from attnviz.model.capture import record_forward
-from attnviz.model.catalogue import CONFIG_FILE, Location, default_model, locate, resolve, weights_digests
-from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet
+from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_digests
+from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
 from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.device import find_device
+from attnviz.model.folder import refuse_files
 from attnviz.model.interventions import Intervention
 from attnviz.model.layer_modules import find_layers, let_states_change
 from attnviz.model.output_maps import OutputMap, find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
-from attnviz.model.tokenization import tokenize
+from attnviz.model.tokenization import labels_of, tokenize
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Provenance, Tokens, check_index
 
@@ -95,7 +98,7 @@ class Model:
     ) -> Tokens:
         """Tokens as this model reads them; arguments as for `trace`, raises as `attnviz.model.tokenization.tokenize`."""
         limit = min((one for one in (self.max_tokens, max_tokens) if one is not None), default=None)
-        with self._tokenizer_lock:  # tokenizers keep their truncation settings on themselves
+        with self._tokenizing():
             return tokenize(self.tokenizer, text, text_pair, max_tokens=limit, cut=cut)
 
     def trace(
@@ -123,6 +126,7 @@ class Model:
         Raises:
             SelectionError: a position outside the text or of a special token, or a model without a mask token.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
+            ModelFailedError: the tokenizer's own code raised an error; also as `trace_tokens`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
         target = None
@@ -144,6 +148,7 @@ class Model:
             target: what the decoder of an encoder-decoder model reads; None for all other models.
 
         Raises:
+            ModelFailedError: a token has no row in the embeddings, or as `attnviz.model.capture.record_forward`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
         layers, last_hidden_state = record_forward(self.network, interventions, **self.inputs(tokens, target))
@@ -154,6 +159,33 @@ class Model:
             last_hidden_state=last_hidden_state.float().cpu().numpy(),
             interventions=tuple(interventions),
             provenance=self.provenance,
+        )
+
+    def probe(self, n_token: int = 1) -> Trace:
+        """The trace of some ordinary tokens, taken by id: a vocabulary may have none of the letters that a text would need.
+
+        The special tokens that the tokenizer adds to every text come first, then ids from the middle of the vocabulary
+        downwards, so that no id is also the token's position.
+
+        Raises:
+            ModelFailedError, CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `trace`.
+        """
+        with self._tokenizing():
+            added = list(self.tokenizer("", verbose=False)["input_ids"])
+            vocabulary, special = len(self.tokenizer), {*added, *self.tokenizer.all_special_ids}
+        known = min(vocabulary, _n_rows(self.network) or vocabulary)
+        downwards = chain(range(known // 2, -1, -1), range(known // 2 + 1, known))
+        ids = [*added, *islice((one for one in downwards if one not in special), n_token)] or [0]
+        return self.trace_tokens(
+            Tokens(
+                text="",
+                ids=np.array(ids, dtype=np.int64),
+                labels=labels_of(self.tokenizer, ids),
+                is_special=np.array([one in added for one in ids]),
+                segment=np.zeros(len(ids), dtype=np.int64),
+                word=np.full(len(ids), -1),
+            ),
+            self._decoder_start() if self.network.config.is_encoder_decoder else None,
         )
 
     def token_ids(self, tokens: Tokens, *, is_target: bool = False) -> list[int]:
@@ -168,25 +200,32 @@ class Model:
             return start
         n_kept = len(tokens) - len(start)
         cut = {"truncation": "longest_first", "max_length": n_kept} if any(tokens.n_cut) else {}
-        with self._tokenizer_lock:
+        with self._tokenizing():
             encoding = self.tokenizer(*texts, return_special_tokens_mask=True, verbose=False, **cut)
         ids, is_special = list(encoding["input_ids"]), encoding["special_tokens_mask"]
         return start + (ids[:-1] if is_target and is_special[-1] else ids)
 
     def spellings(self, token_id: int) -> tuple[str, str]:
         """The labels that a token may have: its entry in the vocabulary, and the text it is decoded to."""
-        with self._tokenizer_lock:
+        with self._tokenizing():
             token = self.tokenizer.convert_ids_to_tokens(token_id)
             decoded = str(self.tokenizer.decode([token_id])).strip()
             return (f"id {token_id}" if token is None else str(token)), decoded
 
     def read_as(self, token: str) -> list[int]:
         """The id of an entry of the vocabulary; for another text the ids that it is read as, without special tokens."""
-        with self._tokenizer_lock:
+        with self._tokenizing():
             entry = self.tokenizer.convert_tokens_to_ids(token)
             if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == token:
                 return [entry]
             return list(self.tokenizer(token, add_special_tokens=False, verbose=False)["input_ids"])
+
+    @contextmanager
+    def _tokenizing(self) -> Iterator[None]:
+        """A context for one thread at a time: tokenizers keep their truncation settings on themselves."""
+        advice = "Type other words, correct its tokenizer.json, or select another model."
+        with self._tokenizer_lock, failures_of(f"The tokenizer of {self.name} failed on this text", advice):
+            yield
 
     def _with_output_maps(self, kind: Kind, calls: tuple[LayerAttention, ...]) -> tuple[LayerAttention, ...]:
         maps = self.output_maps.get(kind)
@@ -225,7 +264,13 @@ class Model:
 
         One text needs no padding and so no padding mask, for which transformers' eager attention would add a matrix
         of zeros to every score.
+
+        Raises:
+            ModelFailedError: a token has no row in the embeddings.
         """
+        self._refuse_beyond(tokens, self.network)
+        if target is not None:
+            self._refuse_beyond(target, self.network.get_decoder())
         device = self.network.device
         inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids, device=device)[None]}
         if getattr(self.network.config, "type_vocab_size", 0) > 1:
@@ -236,25 +281,40 @@ class Model:
             inputs["use_cache"] = False
         return inputs
 
+    def _refuse_beyond(self, tokens: Tokens, reader: PreTrainedModel) -> None:
+        """Refuses tokens that a network, or its decoder, has no embedding of; torch says only that an index is out of range."""
+        n_row = _n_rows(reader)
+        if n_row is None or (beyond := np.flatnonzero(tokens.ids >= n_row)).size == 0:
+            return
+        first = int(beyond[0])
+        raise ModelFailedError(
+            f"The token {tokens.labels[first]} has the id {tokens.ids[first]}; the embeddings of {self.name} have {n_row:,} "
+            f"rows, for ids 0 to {n_row - 1}. Leave that token out of the text, or add rows with resize_token_embeddings."
+        )
+
+    def _decoder_start(self) -> Tokens:
+        """What a decoder reads before it has written anything: its start token."""
+        start = decoder_start(self.network)
+        return Tokens(
+            text="",
+            ids=np.array([start], dtype=np.int64),
+            labels=(str(self.tokenizer.convert_ids_to_tokens(start)),),
+            is_special=np.array([True]),
+            segment=np.array([0]),
+            word=np.array([-1]),
+        )
+
     def _decoder_tokens(self, text: str | None, *, cut: bool, max_tokens: int | None) -> Tokens:
         """The ids that the decoder reads: its start token, then the text without its end token."""
-        start = decoder_start(self.network)
-        label = str(self.tokenizer.convert_ids_to_tokens(start))
+        start = self._decoder_start()
         if text is None:
-            return Tokens(
-                text="",
-                ids=np.array([start], dtype=np.int64),
-                labels=(label,),
-                is_special=np.array([True]),
-                segment=np.array([0]),
-                word=np.array([-1]),
-            )
+            return start
         tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens)
         kept = slice(None, -1) if tokens.is_special[-1] else slice(None)
         return Tokens(
             text=text,
-            ids=np.concatenate([[start], tokens.ids[kept]]),
-            labels=(label, *tokens.labels[kept]),
+            ids=np.concatenate([start.ids, tokens.ids[kept]]),
+            labels=(*start.labels, *tokens.labels[kept]),
             is_special=np.concatenate([[True], tokens.is_special[kept]]),
             segment=np.concatenate([[0], tokens.segment[kept]]),
             word=np.concatenate([[-1], tokens.word[kept]]),
@@ -286,6 +346,7 @@ def load_model(
         ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
             its own code.
         UnsupportedArchitectureError: its family does not let its attention be replaced.
+        ModelFailedError: its code or its tokenizer's raises an error of its own.
     """
     place = find_device(device)
     offer = resolve(name or default_model())
@@ -303,32 +364,39 @@ are read at once, one of them lacks its tied weights, and so may all later check
 
 
 def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
-    if not (location.folder / CONFIG_FILE).is_file():
-        raise ModelNotAvailableError(
-            f"The folder of {name} has no {CONFIG_FILE}, so it is not a checkpoint. Give a folder that "
-            "transformers' save_pretrained wrote, with its tokenizer."
+    folder, repair = location.folder, location.repair
+    with failures_of(f"{name} cannot be shown", "Select another model."):
+        refuse_files(name, folder)
+        with _loading, quiet():
+            network, head, classifier = load_network(name, folder, dtype=getattr(torch, dtype), repair=repair)
+            tokenizer = load_tokenizer(name, folder, repair=repair)
+            for one in filter(None, (network, head, classifier)):
+                refuse_not_finite(name, one, repair=repair)
+                if not is_mapped:
+                    copy_weights(one)
+                one.to(device)  # type: ignore[arg-type]
+        model = Model(
+            name=name,
+            revision=location.revision,
+            folder=folder,
+            tokenizer=tokenizer,
+            network=network,
+            reference=make_reference(network),
+            head=head,
+            classifier=classifier,
         )
-    with _loading, quiet():
-        network, head, classifier = load_network(name, location.folder, dtype=getattr(torch, dtype))
-        tokenizer = load_tokenizer(name, location.folder)
-        for one in filter(None, (network, head, classifier)):
-            if not is_mapped:
-                copy_weights(one)
-            one.to(device)  # type: ignore[arg-type]
-    model = Model(
-        name=name,
-        revision=location.revision,
-        folder=location.folder,
-        tokenizer=tokenizer,
-        network=network,
-        reference=make_reference(network),
-        head=head,
-        classifier=classifier,
-    )
-    probe = model.trace("a")  # refuses unsupported architectures here, not later
-    inputs = model.inputs(probe.tokens, probe.target_tokens)
-    maps = find_output_maps(network, **inputs)
-    names = [one.name for of_kind in maps.values() for one in of_kind]
-    listen_to_outputs(model.reference, names)
-    let_states_change(find_layers(network, **inputs), map(network.get_submodule, names))
-    return replace(model, output_maps=maps)
+        probe = model.probe()  # refuses unsupported architectures here, not later
+        inputs = model.inputs(probe.tokens, probe.target_tokens)
+        maps = find_output_maps(network, **inputs)
+        names = [one.name for of_kind in maps.values() for one in of_kind]
+        listen_to_outputs(model.reference, names)
+        let_states_change(find_layers(network, **inputs), map(network.get_submodule, names))
+        return replace(model, output_maps=maps)
+
+
+def _n_rows(reader: PreTrainedModel) -> int | None:
+    """Number of token ids that a network, or its decoder, has embeddings of; None where its family does not say."""
+    try:
+        return len(reader.get_input_embeddings().get_parameter("weight"))
+    except (AttributeError, NotImplementedError):
+        return None

@@ -15,6 +15,7 @@ from transformers.pytorch_utils import Conv1D
 
 from attnviz.maths.rounding import dot_bound
 from attnviz.model.capture import recorded
+from attnviz.model.forward import forward
 from attnviz.records import Kind, Record
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
         handles = [module.register_forward_hook(look) for module in names]
         try:
             with torch.inference_mode():
-                network(**inputs)
+                forward(network, **inputs)
         finally:
             for handle in handles:
                 handle.remove()

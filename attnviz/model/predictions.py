@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.forward import forward
 from attnviz.model.loading import Model
 from attnviz.model.tokenization import labels_of
 from attnviz.model.trace import Trace
@@ -40,6 +41,7 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
     Raises:
         SelectionError: no such position, or fewer than one token asked for.
         UnsupportedArchitectureError: the checkpoint holds no language head.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
     """
     if model.head is None:
         raise UnsupportedArchitectureError(
@@ -51,7 +53,7 @@ def predict(model: Model, trace: Trace, position: int, *, top: int = 5) -> Predi
         raise SelectionError(f"The {top} most likely tokens were asked for. Ask for one or more.")
     vector = torch.tensor(trace.last_hidden_state[position]).to(model.network.device, model.network.dtype)
     with torch.inference_mode():
-        logits = model.head(inputs_embeds=vector[None, None]).logits[0, 0]
+        logits = forward(model.head, inputs_embeds=vector[None, None]).logits[0, 0]
     found = logits.float().softmax(dim=-1).topk(min(top, len(logits)))
     return Predictions(
         position=position,

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from attnviz.errors import UnsupportedArchitectureError, enough_memory
+from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.call_order import CallOrder
 from attnviz.model.capture import share_parameters, split_mask
+from attnviz.model.forward import forward
 from attnviz.records import Kind
 
 if TYPE_CHECKING:
@@ -79,12 +80,12 @@ class ReferencePass:
             inputs: arguments of the model's forward; a batch of one.
 
         Raises:
-            OutOfMemoryError: the text is too long for the memory that is left.
+            ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
         """
         token = _pass.set(self)
         try:
-            with enough_memory(), torch.inference_mode():
-                return _plain(self._reference(**inputs).last_hidden_state)
+            with torch.inference_mode():
+                return _plain(forward(self._reference, **inputs).last_hidden_state)
         finally:
             _pass.reset(token)
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attnviz.errors import enough_memory
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
+from attnviz.model.forward import forward
 from attnviz.model.interventions import Place
 from attnviz.records import Kind, Record
 
@@ -61,9 +61,9 @@ def hidden_states(model: "Model", trace: "Trace") -> HiddenStates:
     """The hidden states of the text of a trace, without the trace's interventions.
 
     Raises:
-        OutOfMemoryError: the text is too long for the memory that is left.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
     """
     noted = NotedStates()
-    with enough_memory(), recorded(model.network, noted, keeps=False), torch.inference_mode():
-        model.network(**model.inputs(trace.tokens, trace.target_tokens))
+    with recorded(model.network, noted, keeps=False), torch.inference_mode():
+        forward(model.network, **model.inputs(trace.tokens, trace.target_tokens))
     return HiddenStates(layers=noted.states["layer"], attentions=noted.states["attention"])

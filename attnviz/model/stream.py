@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.model.capture import recorded, share_parameters
+from attnviz.model.forward import forward
 from attnviz.model.layer_modules import find_layers
 from attnviz.model.loading import Model
 from attnviz.model.states import NotedStates
@@ -73,7 +74,7 @@ def record_stream(model: Model, trace: Trace, position: int) -> Stream:
     """The residual stream of the text of a trace, and the calls of modules at one of its tokens.
 
     Raises:
-        OutOfMemoryError: the text is too long for the memory that is left.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
         SelectionError: no such token, or a trace with interventions, which are not made here.
     """
     if trace.interventions:
@@ -107,7 +108,7 @@ def record_stream(model: Model, trace: Trace, position: int) -> Stream:
             layer.register_forward_pre_hook(enter, with_kwargs=True)
         handles = [one.register_forward_hook(leave, with_kwargs=True) for one in network.modules()]
         with recorded(network, noted, keeps=False):
-            last = _row(network(**inputs).last_hidden_state, position)
+            last = _row(forward(network, **inputs).last_hidden_state, position)
         for handle in handles:  # the final modules are called again
             handle.remove()
     layers = range(trace.n_layers(kind))

@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import SelectionError, enough_memory
+from attnviz.errors import SelectionError
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
+from attnviz.model.forward import forward
 from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Progress
 
@@ -63,8 +64,7 @@ def measured_variants(
         progress: called with the share that is done, 0 to 1, after each batch.
 
     Raises:
-        OutOfMemoryError: as `states_of_variants`.
-        SelectionError, ShapeError, CaptureError: as `states_of_variants`.
+        SelectionError, ShapeError, CaptureError, ModelFailedError, OutOfMemoryError: as `states_of_variants`.
     """
     numbers = np.zeros(len(variants), dtype=np.float32)
     n_done = 0
@@ -88,7 +88,7 @@ def states_of_variants(
 
     Raises:
         CaptureError: the family does not let variants be told apart in one pass.
-        OutOfMemoryError: the text is too long for the memory that is left.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
         SelectionError: an intervention at a layer, head or token that is not there, or a trace that has interventions.
         ShapeError: an intervention whose numbers do not fit the text.
     """
@@ -139,11 +139,10 @@ def _last_states(
     if model.network.config.model_type in _ALL_ROWS:
         begins, inputs = None, {name: _repeated(one, len(variants)) for name, one in inputs.items()}
     with (
-        enough_memory(),
         recorded(model.network, changes, begins=begins, keeps=False),
         torch.inference_mode(),
     ):
-        states: Tensor = model.network(**inputs).last_hidden_state
+        states: Tensor = forward(model.network, **inputs).last_hidden_state
     changes.check_applied()
     return states.expand(len(variants), -1, -1)
 

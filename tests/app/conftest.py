@@ -11,7 +11,7 @@ from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from ui.export import take
-from ui.page import downloads
+from ui.page import downloads, errors
 from ui.work import cache, head_cache, jobs, with_model
 
 
@@ -28,6 +28,18 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
 def _on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """AppTest of Streamlit 1.67 has no address of its visitor."""
     monkeypatch.setattr(downloads, "_address", lambda: "127.0.0.1")
+
+
+@pytest.fixture
+def ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no page catches is shown as app.py has it; in other tests it fails them."""
+    begin = LocalScriptRunner.__init__
+
+    def begun(runner: LocalScriptRunner, *args: Any, **named: Any) -> None:
+        begin(runner, *args, **named)
+        runner._on_script_error = errors.uncaught
+
+    monkeypatch.setattr(LocalScriptRunner, "__init__", begun)
 
 
 @pytest.fixture

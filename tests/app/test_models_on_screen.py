@@ -204,7 +204,7 @@ def test_a_folder_that_is_no_checkpoint_is_named_and_the_screen_goes_on(page, tm
     assert str(tmp_path) not in str(at.main)
 
 
-@pytest.mark.parametrize("listed", ["no/such/model", "a b", "/a/door,/b/door"])
+@pytest.mark.parametrize("listed", ["no/such/model", "a b"])
 @pytest.mark.parametrize("page", ["attention.py", "pages/verification.py"])
 def test_a_list_of_the_operator_s_that_is_wrong_gets_a_sentence(page, listed, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", listed)

@@ -35,7 +35,7 @@ def test_a_text_that_does_not_fit_is_refused_and_the_next_is_shown():
 
 
 @pytest.mark.parametrize("page", ["attention.py", "pages/find_a_head.py"])
-def test_a_page_that_runs_out_of_memory_anywhere_ends_in_the_sentence(page, monkeypatch):
+def test_a_page_that_runs_out_of_memory_anywhere_ends_in_the_sentence(page, ends_in_a_sentence, monkeypatch):
     at = open_page(page)
     monkeypatch.setattr(
         cache, "report", lambda _: np.empty(TOO_MUCH)

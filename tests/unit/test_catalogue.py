@@ -115,11 +115,23 @@ def test_a_model_is_offered_once_however_often_it_is_listed(entry, monkeypatch):
     assert names() == [EMBEDDED, BERT, "roberta-base"]
 
 
-@pytest.mark.parametrize("entry", ["/x/a,/y/a", f"/x/{BERT}"])
-def test_two_models_of_one_name_are_refused(entry, monkeypatch):
+@pytest.mark.parametrize(
+    ("entry", "told_apart"),
+    [
+        ("/x/a,/y/a", ["a (x)", "a (y)"]),
+        ("/x/a,/y/a,/x/b", ["a (x)", "a (y)", "b"]),
+        ("/1/x/a,/2/x/a,/3/y/a", ["a (1/x)", "a (2/x)", "a (y)"]),
+        ("/x/a,/1/x/a,/a", ["a (x)", "a (1/x)", "a (/)"]),
+        (f"/x/{BERT}", [f"{BERT} (x)"]),
+        ("roberta-base,/x/roberta-base", ["roberta-base", "roberta-base (x)"]),
+        ("/x/a,/x/a/,/x/../x/a", ["a"]),
+    ],
+)
+def test_folders_of_one_name_are_offered_by_their_parents(entry, told_apart, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", entry)
-    with pytest.raises(ModelNotAvailableError, match="another model has that name already"):
-        offers()
+    assert names() == [EMBEDDED, BERT, *told_apart]
+    assert len({offer(name).folder for name in told_apart}) == len(told_apart)
+    assert locate(offer(EMBEDDED)).revision == "0.1.0"
 
 
 @pytest.mark.parametrize("entry", ["a b", "a/b/c", "a--b", "https://huggingface.co/a/b"])

@@ -224,7 +224,9 @@ def test_a_pickle_with_code_is_refused_and_its_code_not_run(hub, tmp_path):
     marker = tmp_path / "the code ran"
     with_pickle_weights(hub.repositories[NAME], extra=_Touch(marker))
     download_model(NAME)
-    with pytest.raises(ModelNotAvailableError, match="pickle with code in it, which attnviz does not run"):
+    with pytest.raises(
+        ModelNotAvailableError, match=r"pickle with code in it \(.*open\), which attnviz does not run"
+    ):
         attnviz.load_model(NAME)
     assert not marker.exists()
     torch.load(hub.repositories[NAME] / "pytorch_model.bin", weights_only=False)["extra"].close()
@@ -273,9 +275,30 @@ def test_refusals(hub, refusal, kind, words):
 def test_a_repository_without_weights(hub):
     path = hub.repositories[NAME] / "model.safetensors"
     path.rename(path.with_name("flax_model.msgpack"))
+    with pytest.raises(ModelNotAvailableError, match=r"tiny/bert holds Flax weights \(flax_model.msgpack\)"):
+        download_model(NAME)
+    path.with_name("flax_model.msgpack").unlink()
     with pytest.raises(ModelNotAvailableError, match="no weights that attnviz reads"):
         download_model(NAME)
     assert not hub.served
+
+
+def test_a_repository_of_an_adapter(hub):
+    (hub.repositories[NAME] / "adapter_config.json").write_text("{}")
+    with pytest.raises(
+        ModelNotAvailableError, match=r"tiny/bert holds a PEFT adapter \(adapter_config.json\)"
+    ):
+        download_model(NAME)
+    assert not hub.served
+
+
+def test_a_damaged_model_of_the_hub_is_to_be_downloaded_again(hub):
+    weights = download_model(NAME) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(
+        ModelNotAvailableError, match="Delete it with `hf cache rm model/tiny/bert` and download it again"
+    ):
+        attnviz.load_model(NAME)
 
 
 def test_a_repository_without_config(hub):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.errors import OutOfMemoryError, enough_memory
+from attnviz.errors import ModelFailedError, OutOfMemoryError, ShapeError, cause, enough_memory, failures_of
 
 TOO_MUCH = 2**46  # numbers of four bytes; no machine maps 281 TB
 
@@ -43,3 +43,42 @@ def test_a_forward_pass_that_does_not_fit(run, embedded, door_trace, monkeypatch
     finally:
         hook.remove()
     assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next one goes through
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (KeyError("scale"), "KeyError: 'scale'."),
+        (ValueError("\n  no such axis\nsecond line"), "ValueError: no such axis."),
+        (ValueError("Not valid:\n    an odd size\nsecond line"), "ValueError: Not valid: an odd size."),
+        (RuntimeError("Is it there?"), "RuntimeError: Is it there?"),
+        (AssertionError(), "AssertionError."),
+        (TypeError("\x1b[1mbold\x1b[0m\x07 words"), "TypeError: bold words."),
+        (ValueError("x" * 400), f"ValueError: {'x' * 300}…."),
+    ],
+)
+def test_a_library_s_error_is_its_type_and_first_line(error, sentence):
+    assert cause(error) == sentence
+
+
+class TestFailuresOf:
+    def failing(self, error):
+        with pytest.raises(BaseException) as caught, failures_of("It failed", "Do this."):
+            raise error
+        return caught.value
+
+    def test_whatever_is_raised_is_one_sentence(self):
+        found = self.failing(KeyError("scale"))
+        assert type(found) is ModelFailedError
+        assert str(found) == "It failed: KeyError: 'scale'. Do this."
+
+    def test_a_panic_of_rust_is_no_exception_and_is_one_all_the_same(self):
+        panic = type("PanicException", (BaseException,), {})  # as pyo3 makes it
+        assert "PanicException: index out of range" in str(self.failing(panic("index out of range")))
+
+    @pytest.mark.parametrize("error", [ShapeError("ours"), KeyboardInterrupt(), SystemExit(2)])
+    def test_our_own_errors_and_what_ends_a_program_pass(self, error):
+        assert self.failing(error) is error
+
+    def test_memory_that_is_short_stays_what_it_is(self):
+        assert type(self.failing(MemoryError())) is OutOfMemoryError

@@ -74,7 +74,7 @@ def test_garbage_in_place_of_the_weights(folder, content):
 
 def test_no_weights(folder):
     (folder / "model.safetensors").unlink()
-    assert "no file named model.safetensors" in refusal(folder)
+    assert "has no weights, neither model.safetensors nor pytorch_model.bin" in refusal(folder)
 
 
 def test_a_missing_tensor_is_named(folder):
@@ -139,7 +139,7 @@ def test_code_of_a_network_is_not_run(folder, trap):
 def test_code_of_a_tokenizer_is_not_run(folder, trap):
     change_config(folder, model_type="vit")  # transformers has no tokenizer for it
     with pytest.raises(ModelNotAvailableError, match=r"The tokenizer of mine cannot be read: .* custom code"):
-        load_tokenizer("mine", folder)
+        load_tokenizer("mine", folder, repair="Save it again")
 
 
 def test_code_is_not_run_where_transformers_has_its_own(folder, trap):

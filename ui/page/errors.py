@@ -5,10 +5,13 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from attnviz.errors import AttnvizError, TextTooLongError
+from attnviz.errors import AttnvizError, TextTooLongError, enough_memory
 from ui.choice import state
 from ui.words.literal import literal
 from ui.work import events
+
+UNFORESEEN = "Something went wrong. The server log has the details. Try again, or change the settings."
+"""Of an error that is not attnviz's: its words would tell a reader nothing, and may be another visitor's."""
 
 
 def show(error: AttnvizError, *, key: str = "cut") -> None:
@@ -36,18 +39,13 @@ def show(error: AttnvizError, *, key: str = "cut") -> None:
 def failed(error: Exception, try_again: Callable[[], None], *, key: str = "try_again") -> None:
     """Why something could not be made, with a button that has it made once more.
 
-    What is no error of attnviz's is in the server's log; its words would tell a reader nothing.
-
     Args:
         key: of the button; its own where two things may fail on one page.
     """
     if isinstance(error, AttnvizError):
         show(error)
     else:
-        st.error(
-            "Something went wrong. The server log has the details. Try again, or change the settings.",
-            icon=":material/error:",
-        )
+        _show_unforeseen()
 
     def act() -> None:
         state.hold()
@@ -69,3 +67,23 @@ def explained(*, key: str = "cut") -> Iterator[None]:
         yield
     except AttnvizError as error:
         show(error, key=key)
+
+
+def uncaught(error: Exception) -> bool:
+    """Ends a page, or a block that is redrawn by itself, in a sentence in place of Streamlit's own words.
+
+    Returns:
+        True, by which Streamlit shows nothing of its own; it has written the error into the log.
+    """
+    try:
+        with enough_memory():
+            raise error
+    except AttnvizError as refusal:
+        show(refusal, key="cut_uncaught")
+    except Exception:  # noqa: BLE001  (whatever it is)
+        _show_unforeseen()
+    return True
+
+
+def _show_unforeseen() -> None:
+    st.error(UNFORESEEN, icon=":material/error:")

@@ -25,7 +25,6 @@ from ui.page.navigation import Places
 from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
 from ui.streamlit_fixes.one_value import read_one_value
-from ui.streamlit_fixes.out_of_memory import end_in_a_sentence
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.findings import finding, place, strongest_key
 from ui.words.literal import literal
@@ -34,7 +33,6 @@ from ui.work.opened_bundles import opened
 
 keep_clicks()
 read_one_value()
-end_in_a_sentence(errors.show)
 
 _ICON = "data:image/png;base64," + b64encode(Path(__file__).with_name("icon.png").read_bytes()).decode(
     "ascii"

@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from attnviz.errors import (
     EmptyTextError,
     InvalidTextError,
+    ModelFailedError,
     SelectionError,
     ShapeError,
     TextTooLongError,
@@ -26,6 +27,7 @@ are."""
 REFUSALS = (
     EmptyTextError,
     InvalidTextError,
+    ModelFailedError,
     SelectionError,
     ShapeError,
     TextTooLongError,

@@ -1,0 +1,212 @@
+"""What the folder of a checkpoint holds that attnviz does not read: by the names and first bytes of its files.
+
+One concept: the refusal of files, before any of them is loaded. The refusal of a family is in
+`attnviz.model.families`.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import ModelNotAvailableError
+from attnviz.model.catalogue import CONFIG_FILE, PICKLE_FILES, SAFETENSORS_FILES, SMALL_FILES
+
+_POINTER = b"version https://git-lfs.github.com/spec/"
+"""First bytes of a Git LFS pointer. Source: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer"."""
+_INDEX = ".index.json"
+_WRITTEN = "a folder that transformers' save_pretrained wrote, with its tokenizer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A kind of files that are no weights for attnviz."""
+
+    name: str
+    """As in "holds GGUF weights"."""
+    files: tuple[str, ...]
+    """Patterns of its files, from the checkpoint's folder."""
+    advice: str
+    """What to do instead, a sentence."""
+
+
+ADAPTER = Format(
+    name="a PEFT adapter",
+    files=("adapter_config.json",),
+    advice="Merge it into its base model with PEFT's merge_and_unload and save the result with save_pretrained; where "
+    "that is done, delete adapter_config.json.",
+)
+"""Refused beside weights, too: without it they are another model's."""
+
+FORMATS = (
+    Format(
+        name="GGUF weights",
+        files=("*.gguf",),
+        advice="Select the checkpoint that they were made from, in safetensors.",
+    ),
+    Format(
+        name="ONNX weights",
+        files=("*.onnx",),
+        advice="Select the checkpoint that they were exported from, in safetensors.",
+    ),
+    Format(
+        name="TensorFlow weights",
+        files=("*.h5", "*.ckpt*.index", "*saved_model.pb"),
+        advice="Load them with transformers 4 (from_tf=True) and save them with save_pretrained.",
+    ),
+    Format(
+        name="Flax weights",
+        files=("*.msgpack",),
+        advice="Load them with transformers 4 (from_flax=True) and save them with save_pretrained.",
+    ),
+    Format(
+        name="weights under another name",
+        files=("*.safetensors", "*.bin", "*.pt", "*.pth", "*.ckpt"),
+        advice=f"Call them {SAFETENSORS_FILES[0]}, or {PICKLE_FILES[0]} where torch.save wrote them.",
+    ),
+)
+"""What there may be in place of weights that attnviz reads; the first that is found is named."""
+
+_OF_TRAINING = ("training_args.bin", "optimizer.*", "scheduler.*", "scaler.*", "rng_state*")
+"""Files that transformers' Trainer writes beside the weights."""
+_QUANTIZED = {
+    "awq": "AWQ",
+    "bitsandbytes": "bitsandbytes",
+    "compressed-tensors": "compressed-tensors",
+    "fbgemm_fp8": "FP8",
+    "fp8": "FP8",
+    "gptq": "GPTQ",
+    "mxfp4": "MXFP4",
+}
+"""How a quantization is written, by ``quant_method`` of ``quantization_config``; others are named as they are."""
+
+
+def foreign(names: Collection[str]) -> str | None:
+    """What files of these names hold that attnviz does not read, and what to do; None where weights are among them.
+
+    The words continue a sentence that begins with whose files they are.
+    """
+    for kind in (ADAPTER,) if _weights(names) else (ADAPTER, *FORMATS):
+        found = [name for name in names if _matches(name, kind.files) and not _matches(name, _OF_TRAINING)]
+        if found:
+            return f"holds {kind.name} ({found[0]}), which attnviz does not read. {kind.advice}"
+    return None
+
+
+def refuse_files(name: str, folder: Path) -> None:
+    """Does nothing for a folder whose files attnviz may be able to read.
+
+    Args:
+        name: of the model, for the sentence; the folder's path is not for all eyes.
+
+    Raises:
+        ModelNotAvailableError: it is no folder or no checkpoint, its weights are missing or in a format that attnviz
+            does not read, or files of it are Git LFS pointers.
+    """
+    try:
+        if folder.is_file():
+            held = foreign([folder.name]) or f"is a file, not a checkpoint. Give {_WRITTEN}."
+            raise ModelNotAvailableError(f"{name} {held}")
+        names = _names(folder)
+        refusal = _pointer(name, folder, names)
+        if refusal is None and (held := foreign(names)):
+            refusal = f"The folder of {name} {held}"
+        refusal = refusal or _missing(name, folder, names)
+    except OSError as error:
+        refusal = f"The folder of {name} cannot be read ({error.strerror}). Let attnviz's user read it."
+    if refusal is not None:
+        raise ModelNotAvailableError(refusal)
+
+
+def refuse_settings(name: str, config: Mapping[str, Any]) -> None:
+    """Does nothing for a configuration whose weights are plain numbers, one for each parameter of its network.
+
+    Raises:
+        ModelNotAvailableError: its weights are quantized, or some of its heads were removed.
+    """
+    if quantization := config.get("quantization_config"):
+        raise ModelNotAvailableError(
+            f"The weights of {name} are quantized ({_quantization(quantization)}); attnviz computes with plain numbers. "
+            "Select the checkpoint that they were made from; where the weights are plain numbers again, delete "
+            f"quantization_config from {CONFIG_FILE}."
+        )
+    if pruned := config.get("pruned_heads"):
+        layers = sorted(int(layer) for layer in pruned)
+        named = f"layer {layers[0]}" if len(layers) == 1 else f"layers {', '.join(map(str, layers))}"
+        raise ModelNotAvailableError(
+            f"Heads were pruned from {name} (pruned_heads in {CONFIG_FILE}: {named}), which transformers 5 does not "
+            "load. Select the checkpoint before pruning."
+        )
+
+
+def _names(folder: Path) -> list[str]:
+    """The files of a folder, and of the folders in it, from there."""
+    if not folder.is_dir():
+        return []
+    files = [*folder.iterdir(), *folder.glob("*/*")]
+    return sorted(file.relative_to(folder).as_posix() for file in files if file.is_file())
+
+
+def _matches(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _weights(names: Collection[str]) -> list[str]:
+    """Those of weights that attnviz reads, and of their indices."""
+    return [name for name in names if _matches(name, (*SAFETENSORS_FILES, *PICKLE_FILES)) and "/" not in name]
+
+
+def _pointer(name: str, folder: Path, names: Collection[str]) -> str | None:
+    for file in names:
+        if "/" in file or not _matches(file, (*SMALL_FILES, *SAFETENSORS_FILES, *PICKLE_FILES)):
+            continue
+        with (folder / file).open("rb") as opened:
+            if opened.read(len(_POINTER)) == _POINTER:
+                return (
+                    f"{file} of {name} is a Git LFS pointer of {(folder / file).stat().st_size} bytes, not the file "
+                    "itself. Run `git lfs pull` in its folder."
+                )
+    return None
+
+
+def _missing(name: str, folder: Path, names: Collection[str]) -> str | None:
+    if CONFIG_FILE not in names:
+        return f"The folder of {name} has no {CONFIG_FILE}, so it is not a checkpoint. Give {_WRITTEN}."
+    if not (weights := _weights(names)):
+        return (
+            f"The folder of {name} has no weights, neither {SAFETENSORS_FILES[0]} nor {PICKLE_FILES[0]}. "
+            f"Give {_WRITTEN}."
+        )
+    whole = next(
+        (one for one in (SAFETENSORS_FILES[0], PICKLE_FILES[0]) if {one, one + _INDEX} & set(weights)), None
+    )  # in transformers' order
+    if whole is None:
+        return (
+            f"The folder of {name} has {weights[0]}, a part of its weights, and no {_INDEX} file that lists the parts. "
+            "Copy that file there, too."
+        )
+    if whole not in weights and (absent := sorted(_shards(folder / (whole + _INDEX)) - set(names))):
+        return (
+            f"{whole + _INDEX} of {name} lists {absent[0]}, which is not in its folder ({len(absent)} missing in all). "
+            "Copy what is missing there."
+        )
+    return None
+
+
+def _shards(index: Path) -> set[str]:
+    """The files that an index of weights lists; none where it cannot be read, which transformers says."""
+    try:
+        return set(map(str, json.loads(index.read_bytes())["weight_map"].values()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _quantization(settings: Any) -> str:
+    """Method and bits of a quantization: "GPTQ, 4 bits"."""
+    given = settings if isinstance(settings, Mapping) else vars(settings)
+    method = str(given.get("quant_method") or "bitsandbytes")
+    bits = given.get("bits") or (4 if given.get("load_in_4bit") else 8 if given.get("load_in_8bit") else None)
+    written = _QUANTIZED.get(method, method)
+    return f"{written}, {bits} bits" if bits else written

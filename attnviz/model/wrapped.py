@@ -1,0 +1,60 @@
+"""Weights in the wrapping of a training script: a state dict inside a dict, or every name with a wrapper's prefix.
+
+One concept: the unwrapping. transformers finds none of the tensors of such files.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import safe_open
+from torch import Tensor
+from transformers.modeling_utils import load_state_dict
+
+from attnviz.model.catalogue import weights_files
+
+_KEYS = ("state_dict", "model_state_dict", "model")
+"""Under which training scripts save a state dict beside an optimizer's; PyTorch Lightning 2, PyTorch's tutorials, fairseq."""
+_PREFIXES = ("module.", "_orig_mod.")
+"""Of ``DataParallel`` and ``DistributedDataParallel``, and of ``torch.compile``, in torch 2.13.0."""
+
+
+def unwrapped(folder: Path) -> dict[str, Tensor] | None:
+    """The tensors of a checkpoint by their names in the network; None where its files hold them so already.
+
+    Raises:
+        Exception: whatever torch and safetensors raise for a damaged file, or for a pickle with code.
+    """
+    files = weights_files(folder)
+    if all(file.suffix == ".safetensors" for file in files) and not _prefix(_names(files)):
+        return None
+    found: dict[str, Any] = {}
+    is_wrapped = False
+    for file in files:
+        given = load_state_dict(file)
+        if not isinstance(given, Mapping):
+            return None
+        held = next((given[key] for key in _KEYS if _is_state_dict(given.get(key))), given)
+        is_wrapped |= held is not given
+        found |= held
+    while prefix := _prefix(found):
+        is_wrapped = True
+        found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+    return found if is_wrapped else None
+
+
+def _is_state_dict(given: Any) -> bool:
+    return isinstance(given, Mapping) and any(isinstance(one, Tensor) for one in given.values())
+
+
+def _names(files: tuple[Path, ...]) -> list[str]:
+    names: list[str] = []
+    for file in files:
+        with safe_open(file, framework="pt") as opened:
+            names += opened.keys()
+    return names
+
+
+def _prefix(names: Any) -> str:
+    """The wrapper's prefix that all names have; empty for none."""
+    return next((one for one in _PREFIXES if names and all(name.startswith(one) for name in names)), "")

@@ -1,0 +1,460 @@
+"""Every error of a checkpoint is one sentence: what its folder holds, with the name that helps, and what to do next."""
+
+import json
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import attnviz
+from attnviz.effects.order import shuffle
+from attnviz.effects.token_embeddings import EmbeddedText
+from attnviz.errors import (
+    AttnvizError,
+    ModelFailedError,
+    ModelNotAvailableError,
+    UnsupportedArchitectureError,
+)
+from attnviz.model.anatomy import anatomy
+from attnviz.model.embeddings import learned_positions
+from attnviz.model.folder import foreign
+from attnviz.model.predictions import predict
+from attnviz.model.states import hidden_states
+from attnviz.model.stream import record_stream
+from attnviz.model.variants import measured_variants
+from tests import tiny
+from tests.hub import save_tiny_bert, with_pickle_weights
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 90868376\n"
+QUERY = "encoder.layer.1.attention.self.query.weight"
+SAFE, PICKLE = "model.safetensors", "pytorch_model.bin"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A checkpoint that a test may break."""
+    path = tmp_path / "mine"
+    path.mkdir()
+    return save_tiny_bert(path)
+
+
+def refusal(folder):
+    """What loading this folder is refused with: one line that names the model and not its path."""
+    with pytest.raises(AttnvizError) as caught:
+        attnviz.load_model(str(folder))
+    message = str(caught.value)
+    assert "mine" in message
+    assert str(folder.parent) not in message
+    assert "\n" not in message
+    assert message.endswith(".")
+    return message
+
+
+def change_config(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def change_tensors(folder, change):
+    tensors = load_file(folder / SAFE)
+    save_file(change(tensors), folder / SAFE, metadata={"format": "pt"})
+
+
+def is_pointer(file):
+    def make(folder):
+        if file == PICKLE:
+            (folder / SAFE).unlink()
+        (folder / file).write_bytes(POINTER)
+
+    return make
+
+
+def has_instead(file):
+    """A file in place of the weights."""
+
+    def make(folder):
+        (folder / SAFE).unlink()
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_bytes(b"weights")
+
+    return make
+
+
+def has_beside(file):
+    return lambda folder: (folder / file).write_text("{}")
+
+
+def is_only_adapter(folder):
+    for file in folder.iterdir():
+        file.unlink()
+    (folder / "adapter_config.json").write_text("{}")
+    (folder / "adapter_model.safetensors").write_bytes(b"weights")
+
+
+def has_config(**changes):
+    return lambda folder: change_config(folder, **changes)
+
+
+def lacks_a_shard(folder):
+    names = dict.fromkeys(load_file(folder / SAFE), "model-00001-of-00002.safetensors")
+    names[QUERY] = "model-00002-of-00002.safetensors"
+    (folder / SAFE).rename(folder / "model-00001-of-00002.safetensors")
+    (folder / f"{SAFE}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
+
+
+def is_one_shard(folder):
+    (folder / SAFE).rename(folder / "model-00001-of-00002.safetensors")
+
+
+def holds(number):
+    def make(folder):
+        def change(tensors):
+            tensors[QUERY][3, 5] = tensors[QUERY][7, 0] = number
+            return tensors
+
+        change_tensors(folder, change)
+
+    return make
+
+
+def has_rows(n_row):
+    """Embeddings of only so many ids: [CLS] is 2 and [SEP] 3."""
+
+    def make(folder):
+        name = "embeddings.word_embeddings.weight"
+        change_tensors(folder, lambda tensors: tensors | {name: tensors[name][:n_row].clone()})
+        change_config(folder, vocab_size=n_row)
+
+    return make
+
+
+@dataclass
+class Runs:
+    """Unpickled, it runs a command."""
+
+    command: str
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+def is_damaged_pickle(folder):
+    (folder / SAFE).unlink()
+    (folder / PICKLE).write_bytes(b"garbage")
+
+
+def lacks_a_tensor(folder):
+    change_tensors(folder, lambda tensors: {name: one for name, one in tensors.items() if name != QUERY})
+
+
+BROKEN = {
+    "LFS safetensors": (is_pointer(SAFE), (SAFE, "git lfs pull", str(len(POINTER)))),
+    "LFS pickle": (is_pointer(PICKLE), (PICKLE, "git lfs pull")),
+    "LFS tokenizer": (is_pointer("tokenizer.json"), ("tokenizer.json", "git lfs pull")),
+    "LFS config": (is_pointer("config.json"), ("config.json", "git lfs pull")),
+    "PEFT": (is_only_adapter, ("PEFT", "adapter_config.json", "merge_and_unload")),
+    "PEFT beside weights": (has_beside("adapter_config.json"), ("PEFT", "delete adapter_config.json")),
+    "GGUF": (has_instead("tiny.Q4_1.gguf"), ("GGUF", "tiny.Q4_1.gguf", "safetensors")),
+    "ONNX": (has_instead("onnx/model.onnx"), ("ONNX", "onnx/model.onnx", "safetensors")),
+    "TensorFlow": (has_instead("tf_model.h5"), ("TensorFlow", "tf_model.h5", "from_tf=True")),
+    "TensorFlow 1": (has_instead("bert_model.ckpt.index"), ("TensorFlow", "bert_model.ckpt.index")),
+    "Flax": (has_instead("flax_model.msgpack"), ("Flax", "flax_model.msgpack", "from_flax=True")),
+    "another name": (has_instead("best.pt"), ("best.pt", SAFE, PICKLE)),
+    "only training's files": (has_instead("optimizer.pt"), ("has no weights", SAFE, PICKLE)),
+    "a shard is missing": (lacks_a_shard, ("model-00002-of-00002.safetensors", f"{SAFE}.index.json", "1 missing")),
+    "a shard alone": (is_one_shard, ("model-00001-of-00002.safetensors", ".index.json")),
+    "GPTQ": (has_config(quantization_config={"quant_method": "gptq", "bits": 4}), ("GPTQ, 4 bits", "delete quant")),
+    "AWQ": (has_config(quantization_config={"quant_method": "awq", "bits": 4}), ("AWQ, 4 bits",)),
+    "FP8": (has_config(quantization_config={"quant_method": "fp8"}), ("(FP8)",)),
+    "bitsandbytes": (has_config(quantization_config={"load_in_8bit": True}), ("bitsandbytes, 8 bits",)),
+    "another quantization": (has_config(quantization_config={"quant_method": "hqq"}), ("(hqq)",)),
+    "pruned heads": (has_config(pruned_heads={"0": [1], "2": [0]}), ("pruned_heads", "layers 0, 2", "before pruning")),
+    "NaN": (holds(float("nan")), (QUERY, "2 of its 576 numbers", "save_pretrained")),
+    "infinity": (holds(float("-inf")), (QUERY, "2 of its 576 numbers")),
+    "special token beyond": (has_rows(3), ("[SEP]", "the id 3", "3 rows", "resize_token_embeddings")),
+    "pickle with code": (
+        lambda folder: with_pickle_weights(folder, extra=Runs("exit 1")),
+        ("code", f"{os.system.__module__}.system", "safetensors"),
+    ),
+    "damaged pickle": (is_damaged_pickle, ("damaged", "save_pretrained")),
+    "a tensor is missing": (lacks_a_tensor, (QUERY, "save_pretrained")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "facts"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_folder_is_named_with_what_helps(make, facts, folder):
+    make(folder)
+    message = refusal(folder)
+    assert all(fact in message for fact in facts), message
+    assert "ownload" not in message  # which does not help where the folder is one's own
+
+
+def test_a_file_in_place_of_a_folder(tmp_path, monkeypatch):
+    for name, facts in {"mine.gguf": ("GGUF", "mine.gguf"), "mine.txt": ("is a file", "mine.txt")}.items():
+        (tmp_path / name).write_bytes(b"GGUF")
+        monkeypatch.setenv("ATTNVIZ_MODELS", str(tmp_path / name))
+        with pytest.raises(ModelNotAvailableError) as caught:
+            attnviz.load_model(name)
+        assert all(fact in str(caught.value) for fact in facts)
+        assert str(tmp_path) not in str(caught.value)
+
+
+def test_files_of_other_formats_beside_weights_do_not_matter(folder):
+    for file in (
+        "tf_model.h5",
+        "flax_model.msgpack",
+        "model.onnx",
+        "tiny.gguf",
+        "rust_model.ot",
+        "training_args.bin",
+    ):
+        (folder / file).write_bytes(POINTER)
+    attnviz.load_model(str(folder))
+
+
+def test_a_hub_s_repository_is_looked_at_by_the_same_names():
+    assert foreign(["config.json", SAFE, "onnx/model.onnx"]) is None
+    assert "adapter_config.json" in foreign(
+        ["config.json", "adapter_config.json", "adapter_model.safetensors"]
+    )
+    assert "GGUF" in foreign(["README.md", "a.Q8_0.gguf"])
+
+
+def test_what_reads_more_than_text_says_so(tmp_path):
+    text = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 7}
+    image = text | {"image_size": 12, "patch_size": 3}
+    llama = {"model_type": "llama", "vocab_size": 300, **text}
+    for family, config, facts in (
+        ("vit", tiny.VISION_FAMILY.config(), ("reads images,",)),
+        ("clip", tf.CLIPConfig(text_config={"vocab_size": 300, **text}, vision_config=image), ("images and text",)),
+        ("llava", tf.LlavaConfig(text_config=llama, vision_config={"model_type": "clip_vision_model", **image}),
+         ("images and text",)),
+        ("wav2vec2", tf.Wav2Vec2Config(**text), ("reads audio",)),
+    ):  # fmt: skip
+        folder = tmp_path / family / "mine"
+        folder.mkdir(parents=True)
+        save_tiny_bert(folder)  # its tokenizer and weights, which are not looked at
+        config.save_pretrained(folder)
+        message = refusal(folder)
+        assert all(fact in message for fact in (f"family {family}", *facts)), message
+
+
+def test_what_runs_text_alone_is_not_refused_for_its_input():
+    from attnviz.model.families import refuse_unsupported
+
+    for family in tiny.TEXT_FAMILIES.values():
+        refuse_unsupported(family.name, family.config())
+
+
+@pytest.fixture
+def plain(headed):
+    """The checkpoint that is wrapped: a BERT with its language head."""
+    return headed("bert")[1]
+
+
+def with_prefix(prefix, tensors):
+    return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+
+
+WRAPPINGS = {
+    "state_dict": (PICKLE, lambda tensors: {"state_dict": tensors, "epoch": 3}),
+    "model": (PICKLE, lambda tensors: {"model": tensors, "optimizer": {"state": {}, "lr": 0.1}}),
+    "prefix": (PICKLE, lambda tensors: with_prefix("module.", tensors)),
+    "both": (PICKLE, lambda tensors: {"model_state_dict": with_prefix("module.", tensors)}),
+    "safetensors": (SAFE, lambda tensors: with_prefix("module.", tensors)),
+    "compiled": (SAFE, lambda tensors: with_prefix("module._orig_mod.", tensors)),
+}
+
+
+class TestWrapped:
+    """A training script's wrapping: such a checkpoint loads, and equals the plain one."""
+
+    @pytest.mark.parametrize(("file", "wrap"), WRAPPINGS.values(), ids=WRAPPINGS)
+    def test_loads_and_equals_the_plain_one(self, file, wrap, plain, tmp_path):
+        tensors = {name: one.clone() for name, one in load_file(plain / SAFE).items()}
+        for one in plain.iterdir():
+            if one.name != SAFE:
+                (tmp_path / one.name).write_bytes(one.read_bytes())
+        if file == SAFE:
+            save_file(wrap(tensors), tmp_path / SAFE, metadata={"format": "pt"})
+        else:
+            torch.save(wrap(tensors), tmp_path / PICKLE)
+        self.assert_equal(attnviz.load_model(str(tmp_path)), attnviz.load_model(str(plain)))
+
+    def test_in_parts(self, plain, tmp_path):
+        tensors = load_file(plain / SAFE)
+        names = {
+            name: f"model-0000{1 + at % 2}-of-00002.safetensors" for at, name in enumerate(sorted(tensors))
+        }
+        for one in plain.iterdir():
+            if one.name != SAFE:
+                (tmp_path / one.name).write_bytes(one.read_bytes())
+        for part in set(names.values()):
+            held = {name: one for name, one in tensors.items() if names[name] == part}
+            save_file(with_prefix("module.", held), tmp_path / part, metadata={"format": "pt"})
+        index = {"metadata": {}, "weight_map": with_prefix("module.", names)}
+        (tmp_path / f"{SAFE}.index.json").write_text(json.dumps(index))
+        self.assert_equal(attnviz.load_model(str(tmp_path)), attnviz.load_model(str(plain)))
+
+    def assert_equal(self, found, expected):
+        assert found.head is not None
+        for part in ("network", "head"):
+            theirs = dict(getattr(expected, part).named_parameters())
+            ours = dict(getattr(found, part).named_parameters())
+            assert ours.keys() == theirs.keys()
+            assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+        trace = found.trace(tiny.TEXT)
+        np.testing.assert_array_equal(trace.last_hidden_state, expected.trace(tiny.TEXT).last_hidden_state)
+        assert attnviz.verify(found, trace).passed
+
+
+class TestTokensBeyondTheEmbeddings:
+    def test_one_is_refused_by_name_where_a_text_has_it_and_nowhere_else(self, folder):
+        tokenizer = tf.AutoTokenizer.from_pretrained(folder)
+        tokenizer.add_tokens(["umbrella"])
+        tokenizer.save_pretrained(folder)
+        model = attnviz.load_model(str(folder))
+        assert attnviz.verify(model, model.trace("the door opened")).passed
+        with pytest.raises(ModelFailedError) as caught:
+            model.trace("the umbrella opened")
+        n_row = model.network.config.vocab_size
+        for fact in ("umbrella", f"id {n_row};", f"mine have {n_row} rows", f"0 to {n_row - 1}"):
+            assert fact in str(caught.value)
+
+    def test_of_a_decoder_too(self, tmp_path):
+        tiny.save(tiny.TEXT_FAMILIES["bart"], tmp_path)
+        tokenizer = tf.AutoTokenizer.from_pretrained(tmp_path)
+        n_more = 300 - len(tokenizer)
+        tokenizer.add_tokens([*(f"x{number}y" for number in range(n_more)), "umbrella"])
+        tokenizer.save_pretrained(tmp_path)
+        model = attnviz.load_model(str(tmp_path))
+        model.trace("the door", f"x{n_more - 1}y")  # the last that has a row
+        with pytest.raises(ModelFailedError, match=r"umbrella has the id 300; .* 300 rows"):
+            model.trace("the door", "umbrella")
+
+
+class TestVocabularies:
+    """Without the letters of a probe's text, or without an unknown token."""
+
+    CODONS = ("TTT", "TTC", "GGA", "CAT", "AAA", "ACG", "CCC")
+
+    @pytest.fixture
+    def dna(self, folder):
+        """Knows seven codons, and raises an error of its own for all else."""
+        special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+        pieces = (*special[:1], *special[2:], *self.CODONS)  # without the unknown token
+        backend = Tokenizer(models.WordLevel({one: at for at, one in enumerate(pieces)}, unk_token="[UNK]"))
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tf.PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]").save_pretrained(folder)
+        return attnviz.load_model(str(folder))
+
+    def test_a_model_is_loaded_without_reading_any_text(self, dna):
+        trace = dna.trace("GGA CAT TTT")
+        assert trace.tokens.labels == ("GGA", "CAT", "TTT")
+        assert attnviz.verify(dna, trace).passed
+        assert dna.output_maps["encoder"][1].name == "encoder.layer.1.attention.output.dense"
+
+    def test_the_table_of_positions_is_found_without_reading_any_text(self, dna):
+        table = dna.network.embeddings.position_embeddings.weight.numpy()
+        np.testing.assert_array_equal(learned_positions(dna), table)
+        assert shuffle(dna, dna.trace("GGA CAT TTT AAA")).with_positions.max() > 1e-3
+
+    @pytest.mark.parametrize(
+        "read", [lambda model: model.trace("the door"), lambda model: model.read_as("door")]
+    )
+    def test_what_the_tokenizer_itself_raises_is_one_sentence(self, dna, read):
+        with pytest.raises(ModelFailedError) as caught:
+            read(dna)
+        message = str(caught.value)
+        assert all(fact in message for fact in ("tokenizer of mine", "WordLevel error: Missing [UNK] token"))
+        assert "\n" not in message
+
+    def test_a_probe_is_of_tokens_that_no_text_needs_and_as_many_as_are_asked_for(self, embedded):
+        tokens = embedded.probe(3).tokens
+        assert (tokens.labels[0], tokens.labels[1]) == ("[CLS]", "[SEP]")
+        assert tokens.is_special.tolist() == [True, True, False, False, False]
+        assert len(set(tokens.ids.tolist())) == 5
+        assert not set(tokens.ids[2:].tolist()) & set(embedded.tokenizer.all_special_ids)
+
+
+CALLS = {
+    "trace": lambda model, trace: model.trace("A door."),
+    "verify": attnviz.verify,
+    "states": hidden_states,
+    "variants": lambda model, trace: measured_variants(model, trace, [()], lambda states: states[:, 0, 0]),
+    "stream": lambda model, trace: record_stream(model, trace, 0),
+    "anatomy": lambda model, trace: anatomy(model, trace, 0),
+    "embeddings": EmbeddedText,
+    "positions": lambda model, trace: learned_positions(model),
+    "shuffle": shuffle,
+}
+
+
+class TestOwnErrors:
+    """What a family's own code raises in a forward pass: its type and first line, in one sentence."""
+
+    def raises(self, *_, **__):
+        raise RuntimeError("their scale\nand their second line")
+
+    @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+    def test_are_a_sentence(self, call, embedded, door_trace):
+        hooks = [
+            one.encoder.layer[2].register_forward_hook(self.raises)
+            for one in (embedded.network, embedded.reference)
+        ]
+        try:
+            with pytest.raises(ModelFailedError) as caught:
+                call(embedded, door_trace)
+        finally:
+            for one in hooks:
+                one.remove()
+        assert "BertModel" in str(caught.value)
+        assert "RuntimeError: their scale. " in str(caught.value)
+        assert isinstance(caught.value.__cause__, RuntimeError)
+        assert attnviz.verify(embedded, embedded.trace("A door.")).passed  # and the next one goes through
+
+    def test_of_a_language_head(self, headed):
+        model, _ = headed("bert")
+        hook = model.head.cls.register_forward_hook(self.raises)
+        try:
+            with pytest.raises(ModelFailedError, match=r"BertForMaskedLM .*RuntimeError: their scale"):
+                predict(model, model.trace(tiny.TEXT), 1)
+        finally:
+            hook.remove()
+
+    def test_while_a_model_is_loaded(self, folder, monkeypatch):
+        monkeypatch.setattr(tf.BertModel, "forward", self.raises)
+        message = refusal_of_class(folder, ModelFailedError)
+        assert "RuntimeError: their scale. " in message
+
+    def test_before_its_first_pass(self, folder, monkeypatch):
+        monkeypatch.setattr("attnviz.model.loading.make_reference", self.raises)
+        assert "mine cannot be shown: RuntimeError: their scale. " in refusal(folder)
+
+    def test_numbers_that_are_not_finite_are_refused_with_their_layer(self, embedded):
+        def overflow(_, __, output):
+            return output * float("inf")
+
+        hook = embedded.network.encoder.layer[2].register_forward_hook(overflow)
+        try:
+            with pytest.raises(ModelFailedError, match=r"NaN or infinity .* first in .* encoder layer 3"):
+                embedded.trace("A door.")
+        finally:
+            hook.remove()
+
+
+def refusal_of_class(folder, kind):
+    with pytest.raises(kind) as caught:
+        attnviz.load_model(str(folder))
+    return str(caught.value)
+
+
+def test_what_loading_refuses_keeps_its_class(folder):
+    """A wrong family is no broken file: trying another folder would not help."""
+    change_config(folder, model_type="mpnet", architectures=["MPNetModel"])
+    assert "family mpnet" in refusal_of_class(folder, UnsupportedArchitectureError)
