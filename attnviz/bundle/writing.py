@@ -35,10 +35,10 @@ from attnviz.records import (
 )
 from attnviz.records.table import matrix_csv
 
-VERSION, CHANGED_VERSION = 3, 4
+VERSION, CHANGED_VERSION, CAPPED_VERSION = 3, 4, 5
 """Versions of the format. 1 recorded three checks; 2 records all of them; 3 may hold figures and numbers of a page; 4 has
-interventions, which readers of 3 would leave out."""
-READABLE = (2, 3, 4)
+interventions, which readers of 3 would leave out; 5 has softcaps, without which its weights do not follow from its scores."""
+READABLE = (2, 3, 4, 5)
 """Versions that can be read; files of others are refused."""
 
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
@@ -171,6 +171,8 @@ def _facts(bundle: Bundle) -> list[tuple[str, str]]:
         tokens.masked
     )
     facts += [("Page", bundle.page)] * bool(bundle.page)
+    softcap = bundle.trace.attention(bundle.layer, bundle.kind).softcap
+    facts += [] if softcap is None else [("Scores", f"{softcap:g} tanh(s / {softcap:g}) of a scaled score s")]
     return [
         *facts,
         *(
@@ -209,7 +211,7 @@ def _document(bundle: Bundle) -> dict[str, Any]:
     source, target = trace.provenance, trace.target_tokens
     return {
         "format": FORMAT,
-        "version": CHANGED_VERSION if trace.interventions else VERSION,
+        "version": _version(trace),
         "model": {
             "name": source.model,
             "revision": source.revision,
@@ -238,6 +240,19 @@ def _document(bundle: Bundle) -> dict[str, Any]:
         "attention": {kind: _attention_document(calls) for kind, calls in trace.layers.items()},
         **({"interventions": changes_document(trace.interventions)} if trace.interventions else {}),
     }
+
+
+def _version(trace: Trace) -> int:
+    """The oldest version whose readers understand all of a trace."""
+    if any(_softcaps(calls) for calls in trace.layers.values()):
+        return CAPPED_VERSION
+    return CHANGED_VERSION if trace.interventions else VERSION
+
+
+def _softcaps(calls: Sequence[LayerAttention]) -> list[float | None]:
+    """The softcap of each layer; empty where none has one."""
+    softcaps = [call.softcap for call in calls]
+    return softcaps if any(one is not None for one in softcaps) else []
 
 
 def _report_document(report: VerificationReport) -> dict[str, Any]:
@@ -287,9 +302,11 @@ def _tokens_document(tokens: Tokens) -> dict[str, Any]:
 
 
 def _attention_document(calls: Sequence[LayerAttention]) -> dict[str, Any]:
-    """The scale of each layer, and which of the masks and biases it has; layers share them."""
+    """The scale and the softcap of each layer, and which of the masks and biases it has; layers share them."""
+    softcaps = _softcaps(calls)
     return {
         "scale": [call.scale for call in calls],
+        **({"softcap": softcaps} if softcaps else {}),
         "allowed": _numbering([call.allowed for call in calls])[1],
         "bias": _numbering([call.bias for call in calls])[1],
     }

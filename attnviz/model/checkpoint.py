@@ -21,6 +21,8 @@ from attnviz.model.catalogue import CONFIG_FILE
 from attnviz.model.classifier import class_with_classifier, split_classifier
 from attnviz.model.families import ADVICE, refuse_unsupported
 from attnviz.model.language_head import class_with_head, split_head
+from attnviz.model.own_attention import take_over
+from attnviz.model.text_part import text_part
 
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
 
@@ -120,7 +122,7 @@ def load_network(
             f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
             f"{CONFIG_FILE} says. Download it again, or select another model."
         )
-    return network, None, None
+    return text_part(network), None, None
 
 
 def copy_weights(network: PreTrainedModel) -> None:
@@ -143,6 +145,7 @@ def _read(loader: Any, folder: Path, dtype: torch.dtype) -> tuple[PreTrainedMode
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # refused by name
     )
+    take_over(made)
     return made.eval().requires_grad_(False), info  # attnviz does not train, and writes numbers in place
 
 
