@@ -196,7 +196,6 @@ TEXT_FAMILIES = {
                 position_biased_input=False,
                 norm_rel_ebd="layer_norm",
                 share_att_key=True,
-                conv_kernel_size=3,
             ),
             "bert without segments",
         ),
@@ -232,7 +231,11 @@ TEXT_FAMILIES = {
         Family(
             "gemma2",  # scores are capped at 3, and layers 0 and 2 see 4 tokens
             lambda: tf.Gemma2Config(
-                **GROUPED, query_pre_attn_scalar=7, sliding_window=4, attn_logit_softcapping=3.0
+                **GROUPED,
+                query_pre_attn_scalar=7,
+                sliding_window=4,
+                attn_logit_softcapping=3.0,
+                final_logit_softcapping=2.0,
             ),
             **_SIX_HEADS,
         ),

@@ -53,6 +53,11 @@ UNSUPPORTED_FAMILIES = {
             "mixes the scores and the weights of all heads",
         ),
         _refused(
+            "deberta-v2 with a convolution",
+            lambda: tf.DebertaV2Config(**BERT, conv_kernel_size=3),
+            "convolves the embeddings into what layer 0 leaves",
+        ),
+        _refused(
             "xlnet",
             lambda: tf.XLNetConfig(**_BARE, d_model=D_MODEL, d_inner=D_INNER),
             "terms for relative positions",

@@ -75,8 +75,9 @@ class _Given(nn.Module):
         pooler = getattr(self._of[0], "pooler", None)
         if pooler is None:
             return None
-        if isinstance(pooler, nn.Linear):  # ALBERT keeps the parts of its pooler on the network
-            return self._of[0].pooler_activation(pooler(states[:, 0]))  # type: ignore[no-any-return, operator]
+        if isinstance(pooler, nn.Linear):  # ALBERT and BigBird keep the parts of their pooler on the network
+            activation = getattr(self._of[0], "pooler_activation", None) or self._of[0].activation
+            return activation(pooler(states[:, 0]))  # type: ignore[no-any-return, operator]
         return pooler(states)  # type: ignore[no-any-return]
 
 

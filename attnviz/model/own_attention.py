@@ -19,7 +19,7 @@ from attnviz.model.capture import attnviz_attention
 from attnviz.model.families import ADVICE
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +116,6 @@ def _deberta(
     rel_embeddings: Tensor | None = None,
 ) -> dict[str, Any]:
     """As `_deberta_v2`, with query, key and value from one product and distances that are not put into buckets."""
-    if module.talking_head:
-        reason = "it mixes the scores and the weights of all heads (Shazeer et al. 2020, arXiv:2003.02436)"
-        raise UnsupportedArchitectureError(
-            f"This DeBERTa cannot be shown: {reason}, which is another formula than scaled dot-product attention. {ADVICE}",
-            reason=reason,
-        )
     query, key, value = module.transpose_for_scores(module.in_proj(hidden_states)).chunk(3, dim=-1)
     query = query + module.transpose_for_scores(module.q_bias[None, None])
     value = value + module.transpose_for_scores(module.v_bias[None, None])
@@ -157,7 +151,13 @@ def _known(family: type[nn.Module]) -> OwnAttention | None:
 
 
 def take_over(network: "PreTrainedModel") -> None:
-    """Lets attnviz's attention compute in the place of each attention class that is known here."""
+    """Lets attnviz's attention compute in the place of each attention class that is known here.
+
+    Raises:
+        UnsupportedArchitectureError: a DeBERTa with more than disentangled attention.
+    """
+    if network.config.model_type in ("deberta", "deberta-v2"):
+        _refuse_more(network.config)
     if (
         network.config.model_type == "big_bird"
     ):  # as it does itself for texts up to the limit that it is given here
@@ -165,6 +165,20 @@ def take_over(network: "PreTrainedModel") -> None:
     for module in network.modules():
         if (own := _known(type(module))) is not None:
             module.__class__ = _taken_over(type(module), own)
+
+
+def _refuse_more(config: "PreTrainedConfig") -> None:
+    """Refuses what some DeBERTas have beside disentangled attention."""
+    reason = None
+    if getattr(config, "talking_head", False):
+        reason = "it mixes the scores and the weights of all heads (Shazeer et al. 2020, arXiv:2003.02436)"
+    elif getattr(config, "conv_kernel_size", 0):
+        reason = "it convolves the embeddings into what layer 0 leaves, so that no layer leaves what the next one reads"
+    if reason is not None:
+        raise UnsupportedArchitectureError(
+            f"This model is of the family {config.model_type}, which attnviz can show, but {reason}. {ADVICE}",
+            reason=reason,
+        )
 
 
 def given_back(module: nn.Module) -> OwnAttention | None:

@@ -17,7 +17,7 @@ STRUCTURES = {
     "gemma3": "norms on queries and keys, windows, scaled embeddings",
     "gemma2": "softcapped scores",
     "mpnet": "an attention class of its own that holds W_O, positions as a bias of the scores",
-    "deberta-v2": "an attention class of its own, terms of contents and distances in the scores, a convolution",
+    "deberta-v2": "an attention class of its own, terms of contents and distances in the scores",
     "deepseek-v3": "keys and values through a narrow product, values of another width than keys",
     "opt": "a last hidden state of another width than the stream",
     "mixtral": "experts in the place of an MLP",

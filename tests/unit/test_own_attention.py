@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModel
 
 import attnviz
-from attnviz.errors import TextTooLongError, UnsupportedArchitectureError
+from attnviz.errors import TextTooLongError
 from attnviz.model import own_attention
 from tests import tiny
 
@@ -152,11 +152,6 @@ def _base_is_known(module):
 
 def _with_bias(trace, bias):
     return trace.with_layer(replace(trace.attention(1), bias=bias))
-
-
-def test_a_deberta_whose_heads_are_mixed_is_refused(checkpoint):
-    with pytest.raises(UnsupportedArchitectureError, match="mixes the scores and the weights of all heads"):
-        attnviz.load_model(str(checkpoint("deberta whose heads talk")))
 
 
 def test_a_big_bird_reads_texts_to_which_it_attends_in_full(tiny_model, theirs):
