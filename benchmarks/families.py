@@ -30,7 +30,7 @@ def main() -> None:
 
 def lines() -> Iterator[str]:
     """The section, line by line."""
-    rows = [_supported(family) for family in tiny.TEXT_FAMILIES.values()]
+    rows = [_supported(family) for family in (tiny.TEXT_FAMILIES | tiny.TEXT_PARTS).values()]
     refused = {name: _reason(family) for name, family in sorted(tiny_refused.UNSUPPORTED_FAMILIES.items())}
     yield f"{len(rows)} families verified, {len(refused)} refused."
     yield ""

@@ -88,7 +88,7 @@ def door_trace(embedded: Model) -> Trace:
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Folder of a family's tiny checkpoint, written when first asked for."""
-    families = tiny.TEXT_FAMILIES | tiny_refused.UNSUPPORTED_FAMILIES
+    families = tiny.TEXT_FAMILIES | tiny.TEXT_PARTS | tiny_refused.UNSUPPORTED_FAMILIES
     root = tmp_path_factory.mktemp("checkpoints")
     return cache(lambda name: tiny.save(families[name], root / name))
 

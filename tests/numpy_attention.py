@@ -1,5 +1,7 @@
 """Attention in float64 numpy, written from the formula and sharing no line with attnviz: what tests compare with."""
 
+from typing import Any
+
 import numpy as np
 
 
@@ -9,9 +11,15 @@ def weights(
     scale: float,
     allowed: np.ndarray | None = None,
     bias: np.ndarray | None = None,
+    softcap: float | None = None,
 ) -> np.ndarray:
-    """softmax(scale * q k^T + bias) over the allowed keys; zeros for a query with no allowed key."""
+    """softmax(scale * q k^T + bias) over the allowed keys; zeros for a query with no allowed key.
+
+    With a softcap c the product s becomes c tanh(s / c) before the bias.
+    """
     scores = scale * np.einsum("...qd,...kd->...qk", query.astype(np.float64), key.astype(np.float64))
+    if softcap is not None:
+        scores = softcap * np.tanh(scores / softcap)
     if bias is not None:
         scores = scores + bias.astype(np.float64)
     seen = np.broadcast_to(True if allowed is None else allowed, scores.shape)
@@ -21,8 +29,6 @@ def weights(
     return np.divide(exponentials, total, where=total > 0, out=np.zeros_like(scores))
 
 
-def output(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, scale: float, **mask: np.ndarray
-) -> np.ndarray:
+def output(query: np.ndarray, key: np.ndarray, value: np.ndarray, scale: float, **terms: Any) -> np.ndarray:
     """The values, averaged by the weights."""
-    return weights(query, key, scale, **mask) @ value.astype(np.float64)
+    return weights(query, key, scale, **terms) @ value.astype(np.float64)

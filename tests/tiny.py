@@ -175,6 +175,36 @@ TEXT_FAMILIES = {
             "roberta",
         ),
         Family("nomic-bert", lambda: tf.NomicBertConfig(**TURNED)),
+        # encoders whose own classes compute their attention
+        Family(
+            "mpnet",
+            lambda: tf.MPNetConfig(**BERT | {"pad_token_id": 1}),
+            "roberta",
+        ),
+        Family(
+            "big_bird",  # reads (5 + 2) x 3 tokens before it attends in blocks
+            lambda: tf.BigBirdConfig(**BERT, block_size=3, num_random_blocks=1),
+        ),
+        Family(
+            "deberta",
+            lambda: tf.DebertaConfig(
+                **BERT, relative_attention=True, pos_att_type=["c2p", "p2c"], position_biased_input=False
+            ),
+            "bert without segments",
+        ),
+        Family(
+            "deberta-v2",  # distances of up to 2 have a vector of their own, farther ones share some
+            lambda: tf.DebertaV2Config(
+                **BERT,
+                relative_attention=True,
+                pos_att_type=["p2c", "c2p"],
+                position_buckets=4,
+                position_biased_input=False,
+                norm_rel_ebd="layer_norm",
+                share_att_key=True,
+            ),
+            "bert without segments",
+        ),
         # decoders
         Family("biogpt", lambda: tf.BioGptConfig(**BERT), **_DECODER),
         Family("bitnet", lambda: tf.BitNetConfig(**GROUPED_WHOLE), **_SIX_HEADS, weight_std=STEEP_STD),
@@ -201,6 +231,24 @@ TEXT_FAMILIES = {
                 query_pre_attn_scalar=7,
                 sliding_window=4,
                 layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+            ),
+            **_SIX_HEADS,
+        ),
+        Family(
+            "gemma2",  # scores are capped at 3, and layers 0 and 2 see 4 tokens
+            lambda: tf.Gemma2Config(
+                **GROUPED,
+                query_pre_attn_scalar=7,
+                sliding_window=4,
+                attn_logit_softcapping=3.0,
+                final_logit_softcapping=2.0,
+            ),
+            **_SIX_HEADS,
+        ),
+        Family(
+            "vaultgemma",
+            lambda: tf.VaultGemmaConfig(
+                **GROUPED, query_pre_attn_scalar=7, sliding_window=4, attn_logit_softcapping=3.0
             ),
             **_SIX_HEADS,
         ),
@@ -268,9 +316,104 @@ TEXT_FAMILIES = {
         Family("mbart", lambda: tf.MBartConfig(**SEQ2SEQ), "roberta", **_BART_LIKE),
         Family("mt5", lambda: tf.MT5Config(**T5), "t5", **_T5_LIKE),
         Family("pegasus", lambda: tf.PegasusConfig(**SEQ2SEQ), "t5", **_BART_LIKE),
+        Family(
+            "t5gemma",
+            lambda: tf.T5GemmaConfig(
+                **{
+                    side: tf.T5GemmaModuleConfig(
+                        **GROUPED | {"num_hidden_layers": n_layer},
+                        query_pre_attn_scalar=7,
+                        sliding_window=4,
+                        attn_logit_softcapping=3.0,
+                        cross_attention_hidden_size=12,
+                        is_decoder=side == "decoder",
+                    )
+                    for side, n_layer in (("encoder", ENCODER_LAYERS), ("decoder", DECODER_LAYERS))
+                },
+                vocab_size=VOCABULARY,
+            ),
+            "t5",
+            n_layers=SEQ2SEQ_LAYERS,
+            n_heads=dict.fromkeys(SEQ2SEQ_LAYERS, 6),
+        ),
         Family("umt5", lambda: tf.UMT5Config(**T5), "t5", **_T5_LIKE),
     )
 }
+
+_IMAGES = {
+    "hidden_size": 20,
+    "num_hidden_layers": 1,
+    "num_attention_heads": HEADS,
+    "intermediate_size": D_INNER,
+    "image_size": 12,
+    "patch_size": 3,
+}
+
+
+def _with_images(name: str, config: Callable[..., tf.PreTrainedConfig], **text: Any) -> Family:
+    """A family that reads images too: its text model is described in ``text_config``."""
+    return Family(name, lambda: config(text_config=GROUPED_WHOLE | text), **_SIX_HEADS, weight_std=STEEP_STD)
+
+
+TEXT_PARTS = {
+    family.name: family
+    for family in (
+        _with_images(
+            "gemma3 that reads images",
+            lambda text_config: tf.Gemma3Config(
+                text_config=text_config,
+                vision_config=_IMAGES | {"model_type": "siglip_vision_model"},
+                mm_tokens_per_image=4,
+            ),
+            query_pre_attn_scalar=7,
+            sliding_window=4,
+            layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+        ),
+        _with_images(
+            "llama4",
+            lambda text_config: tf.Llama4Config(
+                text_config=text_config,
+                vision_config=_IMAGES
+                | {"vision_output_dim": 20, "projector_input_dim": 20, "projector_output_dim": 20},
+            ),
+            intermediate_size_mlp=D_INNER,
+            num_local_experts=3,
+            attention_chunk_size=4,
+        ),
+        _with_images(
+            "llava",
+            lambda text_config: tf.LlavaConfig(
+                text_config=text_config | {"model_type": "llama"},
+                vision_config=_IMAGES | {"model_type": "clip_vision_model"},
+            ),
+        ),
+        _with_images(
+            "mistral3",
+            lambda text_config: tf.Mistral3Config(
+                text_config=text_config | {"model_type": "mistral"},
+                vision_config=_IMAGES | {"model_type": "pixtral"},
+                image_token_index=280,
+            ),
+        ),
+        _with_images(
+            "qwen2_vl",
+            lambda text_config: tf.Qwen2VLConfig(
+                text_config=text_config
+                | {
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 2, 1]}
+                },
+                vision_config={
+                    "depth": 1,
+                    "embed_dim": 20,
+                    "hidden_size": 60,
+                    "num_heads": HEADS,
+                    "patch_size": 3,
+                },
+            ),
+        ),
+    )
+}
+"""Families whose text model is a part of a model that reads images, by the names of README's table."""
 
 VISION_FAMILY = Family(
     "vit",
@@ -296,6 +439,10 @@ WITH_HEAD: dict[str, type[tf.PreTrainedModel]] = {
     "esm": tf.EsmForMaskedLM,
     "eurobert": tf.EuroBertForMaskedLM,
     "nomic-bert": tf.NomicBertForMaskedLM,
+    "mpnet": tf.MPNetForMaskedLM,
+    "big_bird": tf.BigBirdForMaskedLM,
+    "deberta": tf.DebertaForMaskedLM,
+    "deberta-v2": tf.DebertaV2ForMaskedLM,
     "gpt2": tf.GPT2LMHeadModel,
     "llama": tf.LlamaForCausalLM,
     "gpt-neox": tf.GPTNeoXForCausalLM,
@@ -303,6 +450,7 @@ WITH_HEAD: dict[str, type[tf.PreTrainedModel]] = {
     "cohere": tf.CohereForCausalLM,
     "deepseek-v3": tf.DeepseekV3ForCausalLM,
     "gemma": tf.GemmaForCausalLM,
+    "gemma2": tf.Gemma2ForCausalLM,
     "gemma3": tf.Gemma3ForCausalLM,
     "granite": tf.GraniteForCausalLM,
     "laguna": tf.LagunaForCausalLM,

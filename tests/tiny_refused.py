@@ -26,7 +26,7 @@ from tests.tiny import (
 )
 from tests.tiny_tokenizers import VOCABULARY
 
-_OWN_CODE = "code that transformers does not let attnviz replace"
+_OWN_CODE = "code of its own, which attnviz does not know"
 _GPT = SHARED | {"n_embd": 20, "n_layer": ENCODER_LAYERS, "n_head": HEADS, "n_positions": LIMIT}
 _BARE = {"vocab_size": VOCABULARY, "n_layer": ENCODER_LAYERS, "n_head": HEADS}
 _NO_LIMIT = {key: value for key, value in SEQ2SEQ.items() if key != "max_position_embeddings"}
@@ -48,14 +48,14 @@ UNSUPPORTED_FAMILIES = {
     family.name: family
     for family in (
         _refused(
-            "mpnet", lambda: tf.MPNetConfig(**BERT | {"pad_token_id": 1}), "bias for relative positions"
+            "deberta whose heads talk",
+            lambda: tf.DebertaConfig(**BERT, talking_head=True),
+            "mixes the scores and the weights of all heads",
         ),
-        _refused("deberta", lambda: tf.DebertaConfig(**BERT), "terms for relative positions"),
         _refused(
-            "deberta-v2",
-            lambda: tf.DebertaV2Config(**BERT, relative_attention=True, pos_att_type=["p2c", "c2p"]),
-            "terms for relative positions",
-            tokenizer="bert",
+            "deberta-v2 with a convolution",
+            lambda: tf.DebertaV2Config(**BERT, conv_kernel_size=3),
+            "convolves the embeddings into what layer 0 leaves",
         ),
         _refused(
             "xlnet",
@@ -92,7 +92,6 @@ UNSUPPORTED_FAMILIES = {
             "sliding window",
             tokenizer="t5",
         ),
-        _refused("big_bird", lambda: tf.BigBirdConfig(**BERT), "in blocks, some of them random"),
         _refused("rembert", lambda: tf.RemBertConfig(**BERT, input_embedding_size=7)),
         _refused("megatron-bert", lambda: tf.MegatronBertConfig(**BERT)),
         _refused("ibert", lambda: tf.IBertConfig(**BERT | {"pad_token_id": 1})),
@@ -205,10 +204,6 @@ UNSUPPORTED_FAMILIES = {
             lambda: tf.DiffLlamaConfig(**GROUPED_WHOLE),
             "difference of two softmaxes",
         ),
-        _refused(
-            "gemma2", lambda: tf.Gemma2Config(**GROUPED, sliding_window=4), r"caps its scores by c · tanh"
-        ),
-        _refused("vaultgemma", lambda: tf.VaultGemmaConfig(**GROUPED, sliding_window=4), "caps its scores"),
         _refused(
             "gpt_oss",
             lambda: tf.GptOssConfig(

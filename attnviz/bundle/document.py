@@ -94,11 +94,13 @@ class TokensPart(Struct, frozen=True):
 
 
 class AttentionPart(Struct, frozen=True):
-    """By layer: the scale, and the number of its mask and of its bias among the arrays."""
+    """By layer: the scale, the number of its mask and of its bias among the arrays, and the softcap."""
 
     scale: list[Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]]
     allowed: list[Count | None]
     bias: list[Count | None]
+    softcap: list[Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)] | None] = []
+    """Empty where no layer has one."""
 
 
 class Document(Struct, frozen=True):

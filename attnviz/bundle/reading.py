@@ -165,14 +165,15 @@ def _below(number: int, count: int) -> int:
 def _rounding(bundle: Bundle) -> float:
     """The tolerance between weights of the shown head that two machines compute from the same queries and keys.
 
-    Half the rounding error of a score, which is at most scale |q| |k| plus the bias, and the rounding error of the
-    softmax: see `attnviz.model.tolerances`.
+    Half the rounding error of a score, which is at most scale |q| |k| plus the bias, with 8 roundings more in a softcap,
+    and the rounding error of the softmax: see `attnviz.model.tolerances`.
     """
     call = bundle.trace.attention(bundle.layer, bundle.kind)
     place = bundle.layer, bundle.head, bundle.kind
     longest = [np.linalg.norm(of(*place), axis=1).max() for of in (bundle.trace.query, bundle.trace.key)]
     bias = 0.0 if call.bias is None else float(np.abs(call.bias).max())
-    scores = dot_bound(2 * call.query.shape[2] + 8) * (call.scale * float(np.prod(longest)) + bias)
+    n_rounding = 2 * call.query.shape[2] + (8 if call.softcap is None else 16)
+    scores = dot_bound(n_rounding) * (call.scale * float(np.prod(longest)) + bias)
     return scores / 2 + 2 * dot_bound(call.key.shape[1] + 8)
 
 
@@ -203,6 +204,8 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
         len(part.scale) == n_layer and all(_SMALLEST_SCALE <= one <= _LARGEST_SCALE for one in part.scale),
         "a scale in it is missing, too small or too large.",
     )
+    softcaps = part.softcap or [None] * n_layer
+    require(len(softcaps) == n_layer, "a softcap in it is missing.")
     require(
         all(bool(one.any(axis=(1, 2)).all()) for one in allowed),
         "a mask in it hides every key from every query.",
@@ -216,6 +219,7 @@ def _layers(kind: Kind, part: AttentionPart, arrays: dict[str, np.ndarray]) -> t
             key=key[layer],
             value=value[layer],
             scale=part.scale[layer],
+            softcap=softcaps[layer],
             allowed=masks[layer],
             bias=biases[layer],
             value_products=products[layer] if products else None,

@@ -36,10 +36,10 @@ from attnviz.records import (
 )
 from attnviz.records.table import matrix_csv
 
-VERSION, CHANGED_VERSION, UNEVEN_VERSION = 3, 4, 5
+VERSION, CHANGED_VERSION, BY_LAYER_VERSION = 3, 4, 5
 """Versions of the format. 1 recorded three checks; 2 records all of them; 3 may hold figures and numbers of a page; 4 has
-interventions, which readers of 3 would leave out; 5 has layers with different numbers of heads, whose arrays are one for
-each layer."""
+interventions, which readers of 3 would leave out; 5 has what differs by layer: softcaps, without which its weights do not
+follow from its scores, or other numbers of heads, whose arrays are one for each layer."""
 READABLE = (2, 3, 4, 5)
 """Versions that can be read; files of others are refused."""
 
@@ -174,6 +174,8 @@ def _facts(bundle: Bundle) -> list[tuple[str, str]]:
         tokens.masked
     )
     facts += [("Page", bundle.page)] * bool(bundle.page)
+    softcap = bundle.trace.attention(bundle.layer, bundle.kind).softcap
+    facts += [] if softcap is None else [("Scores", f"{softcap:g} tanh(s / {softcap:g}) of a scaled score s")]
     return [
         *facts,
         *(
@@ -244,9 +246,17 @@ def _document(bundle: Bundle) -> dict[str, Any]:
 
 
 def _version(trace: Trace) -> int:
-    if any(len({call.query.shape for call in calls}) > 1 for calls in trace.layers.values()):
-        return UNEVEN_VERSION
+    """The oldest version whose readers understand all of a trace."""
+    for calls in trace.layers.values():
+        if _softcaps(calls) or len({call.query.shape for call in calls}) > 1:
+            return BY_LAYER_VERSION
     return CHANGED_VERSION if trace.interventions else VERSION
+
+
+def _softcaps(calls: Sequence[LayerAttention]) -> list[float | None]:
+    """The softcap of each layer; empty where none has one."""
+    softcaps = [call.softcap for call in calls]
+    return softcaps if any(one is not None for one in softcaps) else []
 
 
 def _report_document(report: VerificationReport) -> dict[str, Any]:
@@ -296,9 +306,11 @@ def _tokens_document(tokens: Tokens) -> dict[str, Any]:
 
 
 def _attention_document(calls: Sequence[LayerAttention]) -> dict[str, Any]:
-    """The scale of each layer, and which of the masks and biases it has; layers share them."""
+    """The scale and the softcap of each layer, and which of the masks and biases it has; layers share them."""
+    softcaps = _softcaps(calls)
     return {
         "scale": [call.scale for call in calls],
+        **({"softcap": softcaps} if softcaps else {}),
         "allowed": _numbering([call.allowed for call in calls])[1],
         "bias": _numbering([call.bias for call in calls])[1],
     }

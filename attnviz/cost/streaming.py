@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnviz.maths.attention import attention_scores
+from attnviz.model.head_attention import score_inputs, tensor_of
 from attnviz.records import Kind
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def stream_attention(
     scale: float,
     *,
     tile: int,
+    softcap: float | None = None,
     allowed: Bool[Tensor, "*#batch #query key"] | None = None,
     bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Iterator[Stream]:
@@ -71,6 +72,7 @@ def stream_attention(
             query,
             key[..., columns, :],
             scale,
+            softcap=softcap,
             allowed=None if allowed is None else allowed[..., columns],
             bias=None if bias is None else bias[..., columns],
         )
@@ -98,11 +100,14 @@ def streaming_attention(
     scale: float,
     *,
     tile: int,
+    softcap: float | None = None,
     allowed: Bool[Tensor, "*#batch #query key"] | None = None,
     bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query d_value"]:
     """The same as `attnviz.maths.attention.attention_output`, computed from `tile` keys at a time."""
-    states = stream_attention(query, key, value, scale, tile=tile, allowed=allowed, bias=bias)
+    states = stream_attention(
+        query, key, value, scale, tile=tile, softcap=softcap, allowed=allowed, bias=bias
+    )
     return (
         deque(states, maxlen=1).pop().output
     )  # a list of all would hold every tile's scores: the whole matrix
@@ -117,5 +122,4 @@ def stream_head(
         SelectionError: no such layer, head or kind.
     """
     one = trace.head(layer, head, kind)
-    value = torch.from_numpy(np.array(one.value))
-    return list(stream_attention(**one.inputs(), value=value, tile=tile))
+    return list(stream_attention(**score_inputs(one), value=tensor_of(one.value), tile=tile))

@@ -38,8 +38,9 @@ from attnviz.records.table import table_csv
 TOLERANCE = 1e-5
 """Largest gap between the sum of the parts and the model's own number, as a share of the sum of the parts' sizes: float32
 passes round each vector by about 1e-6 of its length."""
-_LINEAR = 1e-4
-"""Largest departure of a head from a linear function, as a share of the numbers that it is a sum of."""
+_LINEAR = TOLERANCE
+"""Largest departure of a head from a linear function, as a share of the numbers that it is a sum of; Gemma 2, which softcaps
+its logits, departs little where these are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

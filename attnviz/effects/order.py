@@ -78,11 +78,14 @@ def without_positions(model: "Model") -> nn.Module:
     """
     network = share_parameters(model.network)
     found = None if network.config.is_encoder_decoder else find_position_table(model, network)
-    if found is None:
+    is_biased = any(call.bias is not None for calls in model.trace("a b c").layers.values() for call in calls)
+    if found is None or is_biased:
         why = (
             "reads two texts, and only models that read one are shuffled"
             if network.config.is_encoder_decoder
             else "adds no position vectors that could be left out"
+            if found is None
+            else "has relative positions in its scores too, which stay when position vectors are left out"
         )
         raise UnsupportedArchitectureError(
             "A shuffle of the words, with and without position vectors, was asked for; "

@@ -30,7 +30,7 @@ power of 2."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Products(Record):
-    """The dot products of one head before they are scaled, with the bias and the mask that follow."""
+    """The dot products of one head before they are scaled, with the softcap, the bias and the mask that follow."""
 
     products: Float32[np.ndarray, "query key"]
     """q . k, whether or not the query may see the key."""
@@ -40,6 +40,8 @@ class Products(Record):
     """True where a query may see a key."""
     scale: float
     """The model's own factor, 1 / sqrt(d_k) for most families."""
+    softcap: float | None = None
+    """c where scaled products s become c tanh(s / c) before the bias, as in Gemma 2; None for most families."""
 
     @property
     def seen(self) -> Float32[np.ndarray, " pair"]:
@@ -48,7 +50,7 @@ class Products(Record):
 
     def scores(self, scale: float) -> Float64[np.ndarray, "query key"]:
         """All scores under a scale, minus infinity where a key is not allowed."""
-        scores = scale * self.products.astype(np.float64) + self.bias
+        scores = self._capped(scale * self.products.astype(np.float64)) + self.bias
         return np.where(self.allowed, scores, -np.inf)
 
     def row(
@@ -56,8 +58,22 @@ class Products(Record):
     ) -> Float64[np.ndarray, "*scale seen"]:
         """Scores of one query under one scale or each of several, of the keys it may see only."""
         seen = self.allowed[query]
-        scores = scale * self.products[query, seen].astype(np.float64) + self.bias[query, seen]
+        scores = self._capped(scale * self.products[query, seen].astype(np.float64)) + self.bias[query, seen]
         return np.asarray(scores)
+
+    def scale_reaching(self, query: int, limit: float) -> float | None:
+        """The smallest scale above 0 under which a score of this query reaches a limit above 0; None under no scale."""
+        seen = self.allowed[query] & (self.products[query] > 0)
+        needed = limit - self.bias[query, seen].astype(np.float64)
+        if self.softcap is not None:  # the inverse of the softcap; infinite where no scaled product is enough
+            with np.errstate(divide="ignore"):
+                needed = self.softcap * np.arctanh(np.minimum(needed / self.softcap, 1.0))
+        scales = needed / self.products[query, seen]
+        return float(scales.min()) if np.isfinite(scales).any() else None
+
+    def _capped(self, scaled: Float64[np.ndarray, "*axes"]) -> Float64[np.ndarray, "*axes"]:
+        """Scaled products after the softcap, if any."""
+        return scaled if self.softcap is None else self.softcap * np.tanh(scaled / self.softcap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,6 +121,7 @@ def products_of(trace: "Trace", layer: int, head: int, kind: Kind | None = None)
         bias=np.zeros_like(products) if one.bias is None else np.array(one.bias),
         allowed=np.ones(products.shape, dtype=bool) if one.allowed is None else np.array(one.allowed),
         scale=one.scale,
+        softcap=one.softcap,
     )
 
 

@@ -27,7 +27,8 @@ _MOST_TICKS = 8
 def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "light") -> go.Figure:
     """Four panels over the same dimensions: the query, the key, the contribution of each dimension, and the sum so far.
 
-    The sum ends at the score. A bias, where there is one, is added last. Query and key are drawn to one scale.
+    The sum ends at the score. A softcap takes its part off before, and a bias is added last, where a family has them. Query
+    and key are drawn to one scale.
 
     Args:
         largest_first: whether dimensions are sorted by their absolute contribution instead of by number.
@@ -37,8 +38,9 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
     order = score.largest_first() if largest_first else np.arange(n_dimension)
     names = [str(dimension) for dimension in order]
     added = score.terms[order]
-    if score.bias:
-        names, added = [*names, "bias"], np.append(added, score.bias)
+    last = {"softcap": score.cap, "bias": score.bias}
+    last = {name: one for name, one in last.items() if one}
+    names, added = [*names, *last], np.append(added, [*last.values()])
     so_far = added.cumsum()
     places = np.arange(len(added))
     written = np.column_stack(
@@ -71,8 +73,9 @@ def draw_pair(score: Score, *, largest_first: bool = False, theme: ThemeName = "
     longest = 1.08 * max(float(np.abs([score.query, score.key]).max()), 1e-9)
     step = max(1, -(-n_dimension // _MOST_TICKS))
     ticks = [*places[:n_dimension:step], *places[n_dimension:]]
-    if len(ticks) > 1 and score.bias and n_dimension - ticks[-2] < step / 2:
-        del ticks[-2]  # its label would touch that of the bias
+    n_ticks = len(ticks) - len(last)
+    if n_ticks > 0 and last and n_dimension - ticks[n_ticks - 1] < step / 2:
+        del ticks[n_ticks - 1]  # its label would touch that of the softcap or the bias
     layout = base_layout(
         palette,
         height=_HEIGHT,

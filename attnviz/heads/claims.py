@@ -31,8 +31,8 @@ class Claims(Record):
     """Sum of |S - S^T| divided by the sum of |S| + |S^T| of the scores before the softmax, over pairs of tokens that may
     see each other; NaN where no two different tokens may, as under a causal mask."""
     tied_asymmetry: Float[np.ndarray, "layer head"]
-    """Asymmetry of softmax(scale x K K^T), the weights of a head whose queries are its keys and whose scores are
-    therefore symmetric; NaN where ``score_asymmetry`` is NaN."""
+    """Asymmetry of softmax(scale x K K^T), softcapped as the head's own scores, the weights of a head whose queries are
+    its keys and whose scores are therefore symmetric; NaN where ``score_asymmetry`` is NaN."""
     on_itself: Float[np.ndarray, "layer head"]
     """Share of the queries whose strongest key is their own token."""
     on_special: Float[np.ndarray, "layer head"]

@@ -25,10 +25,14 @@ class QueryPath(Record):
     """q · k of every key, before scale, bias and mask."""
     scale: float
     """Factor on the products, 1 / sqrt(d_head) for most families."""
+    softcap: float | None
+    """c where scaled products s become c tanh(s / c), as in Gemma 2; None for most families."""
     bias: Float[np.ndarray, " key"] | None
     """Added to the scaled products, such as T5's relative positions; None for most families."""
+    bias_is_of_distance: bool
+    """Whether the bias is the same for all pairs of tokens that are equally far apart."""
     scores: Float[np.ndarray, " key"]
-    """``scale * products + bias``, and minus infinity where the query may not see the key."""
+    """``scale * products``, softcapped, plus the bias, and minus infinity where the query may not see the key."""
     weights: Float[np.ndarray, " key"]
     output: Float[np.ndarray, " d_value"]
 
@@ -75,6 +79,8 @@ def query_path(trace: Trace, position: int, layer: int, head: int, kind: Kind | 
         value=one.value,
         products=one.key.astype(np.float64) @ one.query[position],
         scale=one.scale,
+        softcap=one.softcap,
+        bias_is_of_distance=one.bias_is_of_distance,
         bias=None if one.bias is None else one.bias[position],
         scores=scores[position],
         weights=weights[position],

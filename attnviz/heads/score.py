@@ -6,6 +6,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), equ
 is the sum of the products of their dimensions, times a scale.
 """
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ class Score(Record):
     key: Float[np.ndarray, " d_head"]
     scale: float
     """Factor on each product, 1 / sqrt(d_head) for most families."""
+    softcap: float | None = None
+    """c where the sum s of the products becomes c tanh(s / c), as in Gemma 2; None for most families."""
     bias: float
     """Added to the sum of the products, such as T5's relative positions; 0 for most families."""
     allowed: bool
@@ -38,9 +41,15 @@ class Score(Record):
         return np.asarray(self.query.astype(np.float64) * self.key * self.scale)
 
     @property
+    def cap(self) -> float:
+        """What the softcap adds to the sum of all terms, of the opposite sign; 0 without one."""
+        total = float(self.terms.sum())
+        return 0.0 if self.softcap is None else self.softcap * math.tanh(total / self.softcap) - total
+
+    @property
     def value(self) -> float:
-        """The score: the sum of all terms and the bias, whether or not the mask allows the pair."""
-        return float(self.terms.sum()) + self.bias
+        """The score: the sum of all terms, softcapped, and the bias, whether or not the mask allows the pair."""
+        return float(self.terms.sum()) + self.cap + self.bias
 
     def largest_first(self) -> np.ndarray:
         """The dimensions, sorted by the absolute value of their terms."""
@@ -66,18 +75,21 @@ def score_of(
         query=one.query[query].copy(),
         key=one.key[key].copy(),
         scale=one.scale,
+        softcap=one.softcap,
         bias=0.0 if one.bias is None else float(one.bias[query, key]),
         allowed=one.allowed is None or bool(one.allowed[query, key]),
     )
 
 
 def score_csv(score: Score) -> bytes:
-    """The dimensions in order as CSV, with the contribution of each and the sum so far; last the bias, if any."""
+    """The dimensions in order as CSV, with the contribution of each and the sum so far; last the softcap and the bias, if any."""
     terms = score.terms
     rows: list[list[object]] = [
         [dimension, score.query[dimension], score.key[dimension], terms[dimension], so_far]
         for dimension, so_far in enumerate(terms.cumsum())
     ]
+    if score.softcap is not None:
+        rows.append(["softcap", "", "", score.cap, score.value - score.bias])
     if score.bias:
         rows.append(["bias", "", "", score.bias, score.value])
     return table_csv(["dimension", "query", "key", f"query x key x {score.scale:.6g}", "sum so far"], rows)

@@ -17,6 +17,7 @@ def attention_scores(
     key: Float[Tensor, "*batch key d_head"],
     scale: float,
     *,
+    softcap: float | None = None,
     allowed: Bool[Tensor, "*#batch #query key"] | None = None,
     bias: Float[Tensor, "*#batch #query key"] | None = None,
     out: Float[Tensor, "*batch query key"] | None = None,
@@ -24,12 +25,18 @@ def attention_scores(
     """Scores ``scale * q_i . k_j + bias_ij``, and minus infinity where ``allowed`` is false.
 
     ``bias`` is what some families add to the scaled score, such as T5's relative positions (Raffel et al. 2020,
-    arXiv:1910.10683, section 2.1). The scores are written into ``out`` where it is given.
+    arXiv:1910.10683, section 2.1) and DeBERTa's terms of a content and a position (He et al. 2021, arXiv:2006.03654,
+    equation 4). With a ``softcap`` c the scaled score s is first replaced by ``c tanh(s / c)``, which lies between -c and
+    c (Gemma Team 2024, arXiv:2408.00118, section 2). The scores are written into ``out`` where it is given.
 
     >>> attention_scores(torch.tensor([[2.0, 0.0]]), torch.tensor([[3.0, 1.0], [0.0, 1.0]]), 0.5)
     tensor([[3., 0.]])
+    >>> attention_scores(torch.tensor([[2.0, 0.0]]), torch.tensor([[3.0, 1.0], [0.0, 1.0]]), 0.5, softcap=2.0)
+    tensor([[1.8103, 0.0000]])
     """
     scores = torch.matmul(query * scale, key.mT, out=out)  # [query, d_head] x [d_head, key] -> [query, key]
+    if softcap is not None:
+        scores.div_(softcap).tanh_().mul_(softcap)  # [query, key]
     if bias is not None:
         scores.add_(bias)  # [query, key]
     if allowed is not None:
@@ -60,11 +67,12 @@ def attention_weights(
     key: Float[Tensor, "*batch key d_head"],
     scale: float,
     *,
+    softcap: float | None = None,
     allowed: Bool[Tensor, "*#batch #query key"] | None = None,
     bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
     """Softmax of the scores: how each query spreads its attention over the keys."""
-    scores = attention_scores(query, key, scale, allowed=allowed, bias=bias)  # [query, key]
+    scores = attention_scores(query, key, scale, softcap=softcap, allowed=allowed, bias=bias)  # [query, key]
     return softmax(scores, out=scores)  # [query, key]
 
 
@@ -74,6 +82,7 @@ def attention_output(
     value: Float[Tensor, "*batch key d_value"],
     scale: float,
     *,
+    softcap: float | None = None,
     allowed: Bool[Tensor, "*#batch #query key"] | None = None,
     bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query d_value"]:
@@ -82,7 +91,9 @@ def attention_output(
     >>> attention_output(torch.zeros(1, 2), torch.zeros(2, 2), torch.tensor([[1.0], [3.0]]), 1.0)
     tensor([[2.]])
     """
-    weights = attention_weights(query, key, scale, allowed=allowed, bias=bias)  # [query, key]
+    weights = attention_weights(
+        query, key, scale, softcap=softcap, allowed=allowed, bias=bias
+    )  # [query, key]
     return torch.matmul(weights, value)  # [query, key] x [key, d_value] -> [query, d_value]
 
 

@@ -19,6 +19,7 @@ def attention_output_in_blocks(
     value: Float[Tensor, "*batch key d_value"],
     scale: float,
     *,
+    softcap: float | None = None,
     allowed: Bool[Tensor, "*#batch #query key"] | None = None,
     bias: Float[Tensor, "*#batch #query key"] | None = None,
 ) -> Float[Tensor, "*batch query d_value"]:
@@ -39,6 +40,7 @@ def attention_output_in_blocks(
             query[..., rows, :],
             key,
             scale,
+            softcap=softcap,
             allowed=_rows(allowed, rows),
             bias=_rows(bias, rows),
             out=block[..., : n_query - start, :],

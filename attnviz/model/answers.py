@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.model.configuration import text_config
 from attnviz.model.forward import forward
 from attnviz.model.loading import Model
 from attnviz.model.tokenization import labels_of
@@ -60,9 +61,8 @@ def class_logits(
     """
     classifier = _classifier(model, "the class of a text")
     given = hidden.to(model.network.device, model.network.dtype)
-    if (
-        getattr(classifier.config, "pad_token_id", None) is None
-    ):  # transformers 5.23.0 then refuses several rows
+    padding = getattr(text_config(classifier.config), "pad_token_id", None)
+    if padding is None:  # transformers 5.23.0 then refuses several rows
         logits = torch.cat([forward(classifier, inputs_embeds=one[None]).logits for one in given])
     else:
         logits = forward(classifier, inputs_embeds=given).logits

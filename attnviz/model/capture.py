@@ -24,6 +24,7 @@ from attnviz.maths.attention import expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.call_order import CallOrder
 from attnviz.model.changes import Changes
+from attnviz.model.configuration import layer_count
 from attnviz.model.forward import forward
 from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Kind, LayerAttention
@@ -55,7 +56,6 @@ _HARMLESS = frozenset(
 )
 
 _OTHER_FORMULAS = {
-    "softcap": "caps its scores by c · tanh(score / c) (Gemma Team 2024, arXiv:2408.00118, section 2)",
     "s_aux": "gives a part of each row's weight to a learned sink (OpenAI 2025, arXiv:2508.10925)",
 }
 """What a family does when it passes this argument, where that is not scaled dot-product attention."""
@@ -127,6 +127,7 @@ class Recording:
         key: Tensor,
         value: Tensor,
         scale: float,
+        softcap: float | None,
         allowed: Tensor | None,
         bias: Tensor | None,
     ) -> None:
@@ -143,6 +144,7 @@ class Recording:
                 key=_array(key),
                 value=_array(value),
                 scale=scale,
+                softcap=softcap,
                 allowed=None if allowed is None else _array(allowed),
                 bias=None if bias is None else _array(bias),
             )
@@ -161,6 +163,7 @@ def attnviz_attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     position_bias: Tensor | None = None,
+    softcap: float | None = None,
     **others: Any,
 ) -> tuple[Tensor, None]:
     """Attention as transformers calls it, computed by `attnviz.maths`.
@@ -171,7 +174,8 @@ def attnviz_attention(
         attention_mask: [batch, 1 or head, query, key], added to the scaled scores: 0 where a key is
             allowed and the dtype's lowest number where not.
         scaling: factor on q . k; 1 / sqrt(d_head) when None.
-        position_bias: [1, head, query, key], added to the scaled scores (T5).
+        position_bias: [1 or batch, head, query, key], added to the scaled scores (T5).
+        softcap: c where scaled scores s become c tanh(s / c) before the mask (Gemma 2); None where they do not.
 
     Returns:
         [batch, query, head, d_value], and None in place of the weights.
@@ -203,7 +207,7 @@ def attnviz_attention(
     if recording is not None:
         if recording.changes:
             allowed = recording.changed(module, query, key, allowed)
-        recording.add(module, query, key, value, scale, allowed, bias)
+        recording.add(module, query, key, value, scale, softcap, allowed, bias)
     n_head = query.shape[1]
     value = expand_heads(value, n_head)
     output = attention_output_in_blocks(
@@ -211,6 +215,7 @@ def attnviz_attention(
         expand_heads(key, n_head),
         value,
         scale,
+        softcap=softcap,
         allowed=allowed,
         bias=bias,
     )
@@ -284,7 +289,7 @@ def record_forward(
             "or check it. Select a model of another family, such as BERT, RoBERTa or GPT-2."
         )
     for kind, calls in recording.calls.items():
-        expected = _layer_count(network, kind)
+        expected = layer_count(network.config, kind)
         if len(calls) != expected:
             raise CaptureError(
                 f"{type(network).__name__} has {expected} layers with {kind} attention, but {len(calls)} passed "
@@ -308,16 +313,6 @@ def _first_not_finite(recording: Recording) -> str:
             if not all(np.isfinite(one).all() for one in (call.query, call.key, call.value)):
                 return f", first in the queries, keys or values of {kind} layer {call.layer}"
     return ""
-
-
-def _layer_count(network: "PreTrainedModel", kind: Kind) -> int:
-    """Number of layers with this kind of attention, by the model's configuration."""
-    config = network.config
-    if config.is_encoder_decoder and kind != "encoder":
-        for name in ("decoder_layers", "num_decoder_layers"):
-            if hasattr(config, name):
-                return int(getattr(config, name))
-    return int(config.num_hidden_layers)
 
 
 def split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:

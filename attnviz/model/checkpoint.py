@@ -38,6 +38,8 @@ from attnviz.model.classifier import class_with_classifier, split_classifier
 from attnviz.model.families import ADVICE, refuse_unsupported
 from attnviz.model.folder import refuse_settings
 from attnviz.model.language_head import class_with_head, split_head
+from attnviz.model.own_attention import take_over
+from attnviz.model.text_part import text_part
 from attnviz.model.wrapped import unwrapped
 
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
@@ -151,7 +153,7 @@ def load_network(
             f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
             f"{CONFIG_FILE} says. {repair}, or select another model."
         )
-    return network, None, None
+    return text_part(network), None, None
 
 
 def copy_weights(network: PreTrainedModel) -> None:
@@ -203,6 +205,7 @@ def _read(
         ignore_mismatched_sizes=True,  # refused by name
         **given,
     )
+    take_over(made)
     return made.eval().requires_grad_(False), info  # attnviz does not train, and writes numbers in place
 
 

@@ -16,6 +16,7 @@ from transformers import (
     PreTrainedModel,
 )
 
+from attnviz.model.configuration import text_config
 from attnviz.model.language_head import split_head
 
 _N_PROBE = 3
@@ -36,7 +37,7 @@ def split_classifier(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTraine
     The classifier is None where it does not give the whole model's logits for three tokens from the last hidden states
     alone. BERT's and ALBERT's read the pooler of the network, which then runs on the states that are given.
     """
-    padding = getattr(whole.config, "pad_token_id", None)
+    padding = getattr(text_config(whole.config), "pad_token_id", None)
     ids = torch.tensor([[one for one in range(_N_PROBE + 1) if one != padding][:_N_PROBE]])
     with torch.inference_mode():
         expected = whole(input_ids=ids).logits

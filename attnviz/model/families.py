@@ -9,26 +9,26 @@ Source: the modeling modules of transformers 5.23.0, and the papers named with e
 from typing import TYPE_CHECKING
 
 from attnviz.errors import UnsupportedArchitectureError
+from attnviz.model.configuration import text_config
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 ADVICE = "Select a model of another family, such as BERT, RoBERTa or GPT-2."
 
-_OWN_CODE = "its attention is computed in code that transformers does not let attnviz replace"
+_OWN_CODE = "its attention is computed in code of its own, which attnviz does not know"
+
+_GLOBAL = (
+    "it attends in a sliding window, and the tokens that a task gives global attention have queries, keys and values of "
+    "their own (Beltagy et al. 2020, arXiv:2004.05150), so that a head has no one query and key for each token"
+)
 
 REASONS = {
-    "big_bird": "it attends in blocks, some of them random (Zaheer et al. 2020, arXiv:2007.14062), and "
-    + _OWN_CODE,
     "bigbird_pegasus": "it attends in blocks, some of them random (Zaheer et al. 2020, arXiv:2007.14062), and "
     "does not tell its decoder's attention from the one across",
     "bloom": "it adds a bias for distance (ALiBi, Press et al. 2022, arXiv:2108.12409), and " + _OWN_CODE,
     "codegen": _OWN_CODE,
     "convbert": "it mixes attention with convolutions (Jiang et al. 2020, arXiv:2008.02496), and "
-    + _OWN_CODE,
-    "deberta": "its scores have terms for relative positions (He et al. 2021, arXiv:2006.03654), and "
-    + _OWN_CODE,
-    "deberta-v2": "its scores have terms for relative positions (He et al. 2021, arXiv:2006.03654), and "
     + _OWN_CODE,
     "diffllama": "its weights are the difference of two softmaxes (Ye et al. 2024, arXiv:2410.05258), which is "
     "another formula than scaled dot-product attention",
@@ -44,17 +44,14 @@ REASONS = {
     "gpt_neox_japanese": _OWN_CODE,
     "gptj": _OWN_CODE,
     "ibert": _OWN_CODE,
-    "led": "it attends in a sliding window, cut into chunks (Beltagy et al. 2020, arXiv:2004.05150), and "
-    + _OWN_CODE,
-    "longformer": "it attends in a sliding window, cut into chunks (Beltagy et al. 2020, arXiv:2004.05150), and "
-    + _OWN_CODE,
-    "longt5": "its encoder attends in local blocks (Guo et al. 2022, arXiv:2112.07916), in code that transformers "
-    "does not let attnviz replace",
+    "led": _GLOBAL,
+    "longformer": _GLOBAL,
+    "longt5": "its encoder attends in local blocks (Guo et al. 2022, arXiv:2112.07916), in code of its own, which "
+    "attnviz does not know",
     "luke": _OWN_CODE,
     "mamba": "it is a state space model without attention (Gu and Dao 2023, arXiv:2312.00752)",
     "mamba2": "it is a state space model without attention (Dao and Gu 2024, arXiv:2405.21060)",
     "megatron-bert": _OWN_CODE,
-    "mpnet": "it adds a bias for relative positions (Song et al. 2020, arXiv:2004.09297), and " + _OWN_CODE,
     "mpt": "it adds a bias for distance (ALiBi, Press et al. 2022, arXiv:2108.12409), and " + _OWN_CODE,
     "mra": "it approximates attention at several resolutions (Zeng et al. 2022, arXiv:2207.10284), and "
     + _OWN_CODE,
@@ -63,8 +60,8 @@ REASONS = {
     "nystromformer": "it approximates attention by landmarks (Xiong et al. 2021, arXiv:2102.03902), and "
     + _OWN_CODE,
     "openai-gpt": _OWN_CODE,
-    "pegasus_x": "its encoder attends in blocks (Phang et al. 2022, arXiv:2208.04347), in code that transformers "
-    "does not let attnviz replace",
+    "pegasus_x": "its encoder attends in blocks (Phang et al. 2022, arXiv:2208.04347), in code of its own, which "
+    "attnviz does not know",
     "prophetnet": "its decoder has a second stream for each token ahead (Qi et al. 2020, arXiv:2001.04063), and "
     + _OWN_CODE,
     "reformer": "it attends within buckets of like tokens (Kitaev et al. 2020, arXiv:2001.04451), and "
@@ -94,13 +91,16 @@ _MODALITIES = {"image": "images", "time": "series of numbers"}
 
 
 def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
-    """Does nothing for a configuration whose model attnviz may be able to show.
+    """Does nothing for a configuration whose model attnviz may be able to show; its part for text counts, where it is nested.
 
     Raises:
-        UnsupportedArchitectureError: its attention cannot be replaced, follows another formula, or is not in each layer;
-            or it reads more than text.
+        UnsupportedArchitectureError: its attention is not known, follows another formula, or is not in each layer; or it
+            reads no text.
     """
-    reason = REASONS.get(config.model_type) or _hybrid(config) or _reads_more(config)
+    text = text_config(config)
+    reason = (
+        REASONS.get(config.model_type) or REASONS.get(text.model_type) or _hybrid(text) or _reads_more(text)
+    )
     if reason is not None:
         raise UnsupportedArchitectureError(
             f"{name} is of the family {config.model_type}, which attnviz cannot show: {reason}. {ADVICE}",

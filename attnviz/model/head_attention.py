@@ -24,6 +24,8 @@ class HeadAttention(Record):
     value: Float[np.ndarray, "key d_value"]
     scale: float
     """Factor on q . k before the softmax, 1 / sqrt(d_head) for most families."""
+    softcap: float | None = None
+    """c where scaled scores s become c tanh(s / c), as in Gemma 2; None for most families."""
     allowed: Bool[np.ndarray, "query key"] | None
     """True where a query may see a key; None where every query sees every key."""
     bias: Float[np.ndarray, "query key"] | None
@@ -47,23 +49,22 @@ class HeadAttention(Record):
             key=call.key[shared],
             value=call.value[shared],
             scale=call.scale,
+            softcap=call.softcap,
             allowed=part(call.allowed),
             bias=part(call.bias),
             replaced=None if replaced is None else np.broadcast_to(replaced, shape),
         )
 
-    def inputs(self) -> dict[str, Any]:
-        """Query, key, scale, mask and bias as tensors, by their parameter names in `attnviz.maths`."""
-        return {
-            "query": tensor_of(self.query),
-            "key": tensor_of(self.key),
-            "scale": self.scale,
-            "allowed": None if self.allowed is None else tensor_of(self.allowed),
-            "bias": None if self.bias is None else tensor_of(self.bias),
-        }
+    @property
+    def bias_is_of_distance(self) -> bool:
+        """Whether the bias is the same for all pairs of tokens that are equally far apart, as T5's; true without a bias."""
+        if self.bias is None:
+            return True
+        first = 1 - len(self.bias)
+        return all(bool(np.ptp(self.bias.diagonal(apart)) == 0) for apart in range(first, self.bias.shape[1]))
 
     def scores(self) -> Float[np.ndarray, "query key"]:
-        """Scores before the softmax: scaled, with the family's bias, minus infinity where masked."""
+        """What the softmax gets: scaled, softcapped and biased scores, minus infinity where masked."""
         return read_only(self._scores())
 
     def weights(self) -> Float[np.ndarray, "query key"]:
@@ -81,7 +82,25 @@ class HeadAttention(Record):
     def _scores(self) -> "Tensor":
         from attnviz.maths.attention import attention_scores
 
-        return attention_scores(**self.inputs())
+        return attention_scores(**score_inputs(self))
+
+
+def score_inputs(call: LayerAttention | HeadAttention) -> dict[str, Any]:
+    """All that the scores of a layer or a head are made of as tensors, by their parameter names in `attnviz.maths`.
+
+    The heads of a layer that share keys have them once each.
+    """
+    from attnviz.maths.attention import expand_heads
+
+    key = tensor_of(call.key)
+    return {
+        "query": tensor_of(call.query),
+        "key": expand_heads(key, len(call.query)) if isinstance(call, LayerAttention) else key,
+        "scale": call.scale,
+        "softcap": call.softcap,
+        "allowed": None if call.allowed is None else tensor_of(call.allowed),
+        "bias": None if call.bias is None else tensor_of(call.bias),
+    }
 
 
 def read_only(tensor: "Tensor") -> np.ndarray:

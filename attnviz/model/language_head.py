@@ -2,7 +2,7 @@
 
 One concept: the head, split from the network, so that each runs alone; `attnviz.model.classifier` splits its own so.
 
-Source: ``AutoModelForMaskedLM`` and ``AutoModelForCausalLM`` of transformers 5.23.0.
+Source: ``AutoModelForMaskedLM``, ``AutoModelForCausalLM`` and ``AutoModelForImageTextToText`` of transformers 5.23.0.
 """
 
 from typing import Any
@@ -10,19 +10,24 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoModelForMaskedLM,
     PreTrainedConfig,
     PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 
+from attnviz.model.text_part import text_part
+
 _LOADERS = {
     "ForMaskedLM": (AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING),
     "ForPreTraining": (AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING),
     "ForCausalLM": (AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING),
     "LMHeadModel": (AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING),
+    "ForConditionalGeneration": (AutoModelForImageTextToText, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING),
 }
 """Auto class that loads a checkpoint with its head, by the ending of its ``architectures``."""
 
@@ -70,8 +75,9 @@ class _Given(nn.Module):
         pooler = getattr(self._of[0], "pooler", None)
         if pooler is None:
             return None
-        if isinstance(pooler, nn.Linear):  # ALBERT keeps the parts of its pooler on the network
-            return self._of[0].pooler_activation(pooler(states[:, 0]))  # type: ignore[no-any-return, operator]
+        if isinstance(pooler, nn.Linear):  # ALBERT and BigBird keep the parts of their pooler on the network
+            activation = getattr(self._of[0], "pooler_activation", None) or self._of[0].activation
+            return activation(pooler(states[:, 0]))  # type: ignore[no-any-return, operator]
         return pooler(states)  # type: ignore[no-any-return]
 
 
@@ -80,6 +86,6 @@ def split_head(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel
 
     The head is called like the whole model, with the network's last hidden state as ``inputs_embeds``.
     """
-    network = whole.base_model
+    network = text_part(whole.base_model)
     setattr(whole, whole.base_model_prefix, _Given(network))
     return network, whole  # type: ignore[return-value]

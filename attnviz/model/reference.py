@@ -1,20 +1,24 @@
 """The reference: the same model on its family's own attention, and the inputs and outputs of that attention.
 
 One concept: the model's own numbers. A reference shares every parameter with the model that is traced. Its attention
-is the function ``eager_attention_forward`` that transformers has for the family, called exactly as the family calls it.
+is the function ``eager_attention_forward`` that transformers has for the family, called exactly as the family calls it;
+for the families of `attnviz.model.own_attention` it is the forward of their attention class, whose softmax is listened to.
 
-Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0.
+Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.23.0; ``TorchFunctionMode`` of torch 2.13.
 """
 
 import copy
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
@@ -22,6 +26,7 @@ from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.call_order import CallOrder
 from attnviz.model.capture import share_parameters, split_mask
 from attnviz.model.forward import forward
+from attnviz.model.own_attention import OwnAttention, given_back, subclass
 from attnviz.records import Kind
 
 if TYPE_CHECKING:
@@ -43,10 +48,15 @@ class ReferenceCall:
     value: Tensor
     """[kv_head, key, d_value]"""
     scale: float
+    softcap: float | None
+    """c where scaled scores s become c tanh(s / c)."""
     allowed: Tensor | None
     """[1 or head, query, key]: true where a key may be seen; None where all may."""
     bias: Tensor | None
     """[1 or head, query, key], added to the scaled scores."""
+    scores: Tensor | None
+    """[head, query, key], what the family's softmax got, where scores have a term of the family's own: a softcap, or what
+    its attention class adds. None where they are what scale, mask and bias make of queries and keys."""
     weights: Tensor
     """[head, query, key]"""
     output: Tensor
@@ -128,25 +138,95 @@ def family_attention(
     Raises:
         UnsupportedArchitectureError: the family's module has no ``eager_attention_forward``.
     """
-    output, weights = family_function(module)(module, query, key, value, attention_mask, **terms)
+    heard = _Heard()
+    with heard if terms.get("softcap") is not None else nullcontext():
+        output, weights = family_function(module)(module, query, key, value, attention_mask, **terms)
     if (listening := _pass.get()) is not None:
-        scale = terms.get("scaling")
-        allowed, bias = (None, None) if attention_mask is None else split_mask(attention_mask)
-        given = [one for one in (terms.get("position_bias"), bias) if one is not None]
-        listening.attended(
-            module,
-            {
-                "query": _plain(query),
-                "key": _plain(key),
-                "value": _plain(value),
-                "scale": query.shape[-1] ** -0.5 if scale is None else float(scale),
-                "allowed": None if allowed is None else allowed[0].cpu(),
-                "bias": None if not given else _plain(sum(given[1:], start=given[0])),
-                "weights": _plain(weights),
-                "output": _plain(output).transpose(0, 1),
-            },
-        )
+        inputs = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, **terms}
+        call = _call(inputs, scores=heard.scores, weights=weights, output=output.transpose(1, 2))
+        listening.attended(module, call)
     return output, weights
+
+
+class _Heard(TorchFunctionMode):
+    """The first softmax of a context, and what is then called with the first product.
+
+    Args:
+        on_product: called with what the softmax got, with its result, and with the first product that follows it.
+    """
+
+    def __init__(self, on_product: Callable[[Tensor, Tensor, Tensor], None] = lambda *_: None) -> None:
+        super().__init__()
+        self._on_product: Callable[[Tensor, Tensor, Tensor], None] | None = on_product
+        self.scores: Tensor | None = None
+        """What the softmax got."""
+        self.weights: Tensor | None = None
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        made = function(*args, **(kwargs or {}))
+        if self.scores is None or self.weights is None:
+            if function in _SOFTMAX:
+                self.scores, self.weights = args[0], made
+        elif function in _PRODUCTS and self._on_product is not None:
+            tell, self._on_product = self._on_product, None
+            tell(self.scores, self.weights, made)
+        return made
+
+
+_SOFTMAX = (nn.functional.softmax, torch.softmax)
+_PRODUCTS = (torch.matmul, torch.bmm)
+
+
+def _call(
+    inputs: dict[str, Any], *, scores: Tensor | None, weights: Tensor, output: Tensor
+) -> dict[str, Any]:
+    """The fields of a `ReferenceCall` but its place, from arguments of attention as transformers names them.
+
+    Args:
+        scores, weights: [batch, head, query, key], or the first two in one axis.
+        output: [batch, head, query, d_value], likewise.
+    """
+    query, mask, scale = inputs["query"], inputs["attention_mask"], inputs.get("scaling")
+    allowed, bias = (None, None) if mask is None else split_mask(mask)
+    given = [one for one in (inputs.get("position_bias"), bias) if one is not None]
+
+    def by_head(tensor: Tensor) -> Tensor:
+        return _plain(tensor.reshape(query.shape[0], query.shape[1], query.shape[2], -1))
+
+    return {
+        "query": _plain(query),
+        "key": _plain(inputs["key"]),
+        "value": _plain(inputs["value"]),
+        "scale": query.shape[-1] ** -0.5 if scale is None else float(scale),
+        "softcap": inputs.get("softcap"),
+        "allowed": None if allowed is None else allowed[0].cpu(),
+        "bias": None if not given else _plain(sum(given[1:], start=given[0])),
+        "scores": None if scores is None else by_head(scores),
+        "weights": by_head(weights),
+        "output": by_head(output),
+    }
+
+
+@cache
+def _listening(family: type[nn.Module], own: OwnAttention) -> type[nn.Module]:
+    """The subclass of a family's attention class that reports what its forward computes to the current pass."""
+
+    def forward(module: nn.Module, *args: Any, **named: Any) -> Any:
+        listening = _pass.get()
+        if listening is None:
+            return family.forward(module, *args, **named)
+
+        def tell(scores: Tensor, weights: Tensor, output: Tensor) -> None:
+            # told before W_O runs, which is part of MPNet's class
+            inputs = own.inputs(module, *args, **named)
+            listening.attended(module, _call(inputs, scores=scores, weights=weights, output=output))
+
+        with _Heard(tell):
+            return family.forward(module, *args, **named)
+
+    return subclass(family, forward)
 
 
 def family_function(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
@@ -172,7 +252,11 @@ AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
 def make_reference(network: "PreTrainedModel") -> "PreTrainedModel":
     """The same model on its family's own attention; parameters and buffers are shared, not copied."""
     reference = share_parameters(network)
-    reference.set_attn_implementation(IMPLEMENTATION)
+    own_classes = {module: own for module in reference.modules() if (own := given_back(module)) is not None}
+    for module, own in own_classes.items():
+        module.__class__ = _listening(type(module), own)
+    if not own_classes:  # such families ask for no registered attention
+        reference.set_attn_implementation(IMPLEMENTATION)
     return reference
 
 

@@ -24,6 +24,9 @@ _PRODUCTS, _ROUNDINGS = 12, 12
 """For a transformer layer, in units of d_model: lengths of the sums in W_Q, W_O and a feed-forward part of four times
 the width; and how often a number is rounded in sums, norms and activations."""
 
+_CAP_ROUNDINGS = 4
+"""Of a softcap: a division, a hyperbolic tangent within 2 roundings, and a product."""
+
 UNITS = {
     "tokens": "tokens",
     "labels": "tokens",
@@ -33,6 +36,7 @@ UNITS = {
     "scale": "share",
     "attention mask": "cells",
     "score bias": "share of the largest bias",
+    "scores": "share of the largest score",
     "attention weights": "weight",
     "norm-based weights": "share of the longest vector",
     "head outputs": "share of the largest value",
@@ -55,7 +59,10 @@ REASONS = {
     "values": _DRIFT,
     "scale": _SAME,
     "attention mask": _SAME,
-    "score bias": _SAME,
+    "score bias": "What depends on positions alone must be equal. What is made of queries or keys, as in DeBERTa, has their rounding "
+    "errors.",
+    "scores": "What the model's own softmax gets. The change that the measured differences of query, key and bias explain, and {dtype} "
+    "roundings of the sum of products (Higham 2002, equation 3.5).",
     "attention weights": (
         "Half of the largest change of a score: from the measured difference of its query and key, and from {dtype} roundings of its "
         "sum of products (Higham 2002, equation 3.5), so more where scores are large."
@@ -121,21 +128,26 @@ class Tolerances:
     value: Distance
     bias: Distance
     scale: float
+    softcap: float | None = None
     n_key: int
     dtype: torch.dtype
     """In which the model computes; attnviz' own numbers are float32."""
 
     @property
     def scores(self) -> Float[np.ndarray, " head"]:
-        """How far scores may be apart: by Cauchy and Schwarz no score is larger than scale |q| |k|."""
+        """How far scores may be apart: by Cauchy and Schwarz no score is larger than scale |q| |k|.
+
+        A softcap moves no score by more than what it gets moves, since the derivative of tanh is at most 1.
+        """
         query, key, scale = self.query, self.key, abs(self.scale)
         moved = query.moved * key.longest + query.longest * key.moved + query.moved * key.moved
         largest = scale * query.longest * key.longest + self.bias.largest.max()
         n_term = (
             2 * query.width + 4
         )  # of both computations; scale, bias, mask and row maximum are a rounding each
-        rounded = dot_bound(n_term, self.dtype) + 4 * unit_roundoff(self.dtype)
-        return np.asarray(scale * moved + rounded * largest)
+        n_rounding = 4 if self.softcap is None else 4 + 2 * _CAP_ROUNDINGS
+        rounded = dot_bound(n_term, self.dtype) + n_rounding * unit_roundoff(self.dtype)
+        return np.asarray(scale * moved + self.bias.difference + rounded * largest)
 
     @property
     def weights(self) -> Float[np.ndarray, " head"]:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 
 from attnviz.errors import SelectionError
 from attnviz.maths import attribution
-from attnviz.model.head_attention import HeadAttention, read_only, tensor_of
+from attnviz.model.head_attention import HeadAttention, read_only, score_inputs, tensor_of
 from attnviz.model.interventions import Intervention, replaced_weights
 from attnviz.records import (
     KINDS,
@@ -141,7 +141,7 @@ class Trace(Record):
         return self.head(layer, head, kind).value
 
     def scores(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
-        """Scores before the softmax: scaled, with the family's bias, minus infinity where masked."""
+        """What the softmax gets: scaled, softcapped and biased scores, minus infinity where masked."""
         return self.head(layer, head, kind).scores()
 
     def weights(self, layer: int, head: int, kind: Kind | None = None) -> Float[np.ndarray, "query key"]:
@@ -161,16 +161,8 @@ class Trace(Record):
         from attnviz.model.changes import Changes
 
         call = self.attention(layer, kind)
-        n_head = len(call.query)
-        value = expand_heads(tensor_of(call.value), n_head)
-        output = attention_output_in_blocks(
-            tensor_of(call.query),
-            expand_heads(tensor_of(call.key), n_head),
-            value,
-            call.scale,
-            allowed=None if call.allowed is None else tensor_of(call.allowed),
-            bias=None if call.bias is None else tensor_of(call.bias),
-        )
+        value = expand_heads(tensor_of(call.value), len(call.query))
+        output = attention_output_in_blocks(value=value, **score_inputs(call))
         Changes([self.interventions]).change_outputs(call.kind, call.layer, output[None], value[None])
         return read_only(output)
 
@@ -186,7 +178,7 @@ class Trace(Record):
             SelectionError: also for a measure without a number for each head, or one that is not available; see
                 `measures`.
         """
-        from attnviz.maths.attention import attention_weights, expand_heads
+        from attnviz.maths.attention import attention_weights
 
         call = self.attention(layer, kind)
         self._check_measure(measure, kind)
@@ -194,13 +186,7 @@ class Trace(Record):
             raise SelectionError(
                 "Rollout was asked for head by head; it takes all heads of a layer together. Ask for the pattern."
             )
-        weights = attention_weights(
-            tensor_of(call.query),
-            expand_heads(tensor_of(call.key), len(call.query)),
-            call.scale,
-            allowed=None if call.allowed is None else tensor_of(call.allowed),
-            bias=None if call.bias is None else tensor_of(call.bias),
-        ).numpy()
+        weights = attention_weights(**score_inputs(call)).numpy()
         for head in range(len(weights)):
             replaced = replaced_weights(self.interventions, call.kind, call.layer, head)
             if replaced is not None:

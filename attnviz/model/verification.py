@@ -35,9 +35,10 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
     """The numbers of a trace, compared with the model's own, in every layer and head.
 
     Tokens are compared with those of the tokenizer; queries, keys, values, scales, masks and biases with the inputs of
-    the model's own attention; attention weights (those of `Trace.pattern` and `Trace.layer_weights`), norm-based weights,
-    head outputs and the output after W_O with its outputs; and the last hidden state with the model's. What is computed
-    from these numbers, such as statistics, rollout, maps and effects, is not compared.
+    the model's own attention; scores with what its softmax gets, where the family adds a term of its own (a softcap, or
+    what its attention class computes); attention weights (those of `Trace.pattern` and `Trace.layer_weights`), norm-based
+    weights, head outputs and the output after W_O with its outputs; and the last hidden state with the model's. What is
+    computed from these numbers, such as statistics, rollout, maps and effects, is not compared.
 
     Vectors that differ more than rounding usually explains are compared once more, with a tolerance taken from the
     same model in float64: some models amplify every rounding error.
@@ -134,12 +135,22 @@ class _Comparison:
         self._add("scale", kind, [abs(ours.scale / call.scale - 1.0)], [0.0])
         self._add("attention mask", kind, [_cells_apart(ours.allowed, call.allowed)], [0.0])
         bias = _bias_apart(ours.bias, call.bias)
-        self._add("score bias", kind, [float(bias.share.max())], [0.0])
+        # a bias that a family's own class makes of vectors differs as these do; its scores are compared themselves
+        allowed = 0.0 if call.scores is None else self._drift((kind, layer, "query"), call.query)
+        self._add("score bias", kind, [float(bias.share.max())], [allowed])
 
         tolerances = Tolerances(
-            **distances, bias=bias, scale=call.scale, n_key=call.key.shape[1], dtype=self._dtype
+            **distances,
+            bias=bias.capped(allowed),
+            scale=call.scale,
+            softcap=call.softcap,
+            n_key=call.key.shape[1],
+            dtype=self._dtype,
         )
-        patterns = [trace.pattern(layer, head, kind).weights for head in range(n_head)]
+        shown = [trace.pattern(layer, head, kind) for head in range(n_head)]
+        if call.scores is not None:
+            self._scores(call, [one.scores for one in shown], tolerances)
+        patterns = [one.weights for one in shown]
         weights, at_once = call.weights.numpy(), trace.layer_weights(layer, kind)
         found = np.array(
             [
@@ -155,6 +166,19 @@ class _Comparison:
         self._heads = outputs, heads.capped(tolerances.outputs * largest / heads.largest)
         if kind in self._model.output_maps:
             self._norms(call, patterns, distances["value"], tolerances)
+
+    def _scores(self, call: ReferenceCall, ours: "list[np.ndarray | None]", tolerances: Tolerances) -> None:
+        """Compares the scores of keys that a query may see with what the family's softmax got."""
+        assert call.scores is not None
+        theirs = call.scores.numpy()
+        seen = np.ones(theirs.shape, dtype=bool) & (True if call.allowed is None else call.allowed.numpy())
+        largest = np.abs(np.where(seen, theirs, 0.0)).max(axis=(1, 2))
+        largest = np.maximum(largest, np.finfo(np.float32).tiny)
+        found = [
+            _apart(np.where(seen[head], ours[head], 0.0), np.where(seen[head], theirs[head], 0.0))
+            for head in range(len(theirs))
+        ]
+        self._add("scores", call.kind, np.array(found) / largest, tolerances.scores / largest)
 
     def _norms(
         self, call: ReferenceCall, patterns: list[np.ndarray], value: Distance, tolerances: Tolerances

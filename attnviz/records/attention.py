@@ -23,10 +23,13 @@ class LayerAttention(Record):
     value: Float[np.ndarray, "kv_head key d_value"]
     scale: float
     """Factor on q . k before the softmax, 1 / sqrt(d_head) for most families."""
+    softcap: float | None = None
+    """c where scaled scores s become c tanh(s / c), as in Gemma 2; None for most families."""
     allowed: Bool[np.ndarray, "#head #query key"] | None = None
     """True where a query may see a key; None where every query sees every key."""
     bias: Float[np.ndarray, "#head #query key"] | None = None
-    """Added to the scaled scores, such as T5's relative positions; None for most families."""
+    """Added to the scaled scores: T5's and MPNet's relative positions, DeBERTa's terms of a content and a position. None
+    for most families."""
     output_weight: Float[np.ndarray, "head d_value d_model"] | None = None
     """W_O, which joins the heads' outputs: the model's own parameter, not a copy; None where it is not known."""
     output_bias: Float[np.ndarray, " d_model"] | None = None
@@ -46,6 +49,7 @@ class LayerAttention(Record):
         self._require(
             n_head % n_kv_head == 0, f"{n_head} heads cannot share {n_kv_head} key-value heads evenly"
         )
+        self._require(self.softcap is None or self.softcap > 0, f"softcap is {self.softcap}, not above 0")
         for name in ("allowed", "bias"):
             matrix = getattr(self, name)
             if matrix is not None:
@@ -68,8 +72,8 @@ class AttentionPattern(Record):
     """None for all heads of the layer together."""
     measure: Measure = "weights"
     scores: Float[np.ndarray, "query key"] | None
-    """Scaled, biased and masked, minus infinity where a key is not allowed; None where cells have no score:
-    several heads or tokens together, and measures other than weights."""
+    """What the softmax gets: scaled, softcapped, biased and masked, minus infinity where a key is not allowed; None where
+    cells have no score: several heads or tokens together, and measures other than weights."""
     weights: Float[np.ndarray, "query key"]
     """Values of the measure; for ``weights`` and ``rollout`` rows sum to 1 while no key is hidden."""
     allowed: Bool[np.ndarray, "query key"]

@@ -17,12 +17,13 @@ TOLERANCE = 1e-4  # float32: sums of up to 30 products of values of about 10; a 
 # (rotary), scale queries after it (OPT), or make them of fewer numbers (DeepSeek).
 _WITH_SEGMENTS = {"token", "position", "segment"}
 PLAIN = {
-    **{name: _WITH_SEGMENTS for name in ("bert", "electra", "albert", "ernie")},
+    **{name: _WITH_SEGMENTS for name in ("bert", "electra", "albert", "ernie", "big_bird")},
     **{name: _WITH_SEGMENTS for name in ("roberta", "xlm-roberta", "camembert")},
-    **{name: {"token", "position"} for name in ("distilbert", "gpt2", "gpt-bigcode", "biogpt")},
+    **{name: {"token", "position"} for name in ("mpnet", "distilbert", "gpt2", "gpt-bigcode", "biogpt")},
     **{name: {"token", "position"} for name in ("bart", "marian", "blenderbot", "mbart", "pegasus")},
     "m2m-100": {"token"},  # its positions are computed, and looked up nowhere
     **{name: {"token"} for name in ("t5", "mt5", "umt5")},
+    **{name: {"token"} for name in ("deberta", "deberta-v2")},
 }
 MISSING = {"opt": {"query"}, "deepseek-v3": {"query", "key", "value"}}
 INGREDIENTS = PLAIN | {name: {"token", "segment"} for name in ("gte", "jina-embeddings-v3", "nomic-bert")}
@@ -37,7 +38,8 @@ def test_a_layer_multiplied_out(tiny_model, family):
             found = anatomy(model, trace, layer, kind)
             assert (found.kind, found.layer) == (kind, layer)
             missing = {"query", "key", "value"} - found.projections.keys()
-            assert missing == (set() if family.name in PLAIN else MISSING.get(family.name, {"query", "key"}))
+            is_plain = family.name in PLAIN or kind == "cross"  # no position turns what is read across
+            assert missing == (set() if is_plain else MISSING.get(family.name, {"query", "key"}))
             given = {"query": found.hidden, "key": found.sources, "value": found.sources}
             for part, linear in found.projections.items():
                 vectors = getattr(trace.attention(layer, kind), part)
@@ -114,6 +116,7 @@ _LLAMA_LIKE = (
         "deepseek-v3",
         "eurobert",
         "gemma",
+        "gemma2",
         "gemma3",
         "glm4",
         "granite",
@@ -122,7 +125,7 @@ _LLAMA_LIKE = (
         "mistral",
         "mixtral",
     ),
-    *("phi3", "qwen2", "qwen3", "qwen3-moe", "smollm3"),
+    *("phi3", "qwen2", "qwen3", "qwen3-moe", "smollm3", "vaultgemma"),
 )
 # The module that normalises the sum, by its name in transformers, and how it does.
 NORMALISED = {
@@ -137,6 +140,7 @@ NORMALISED = {
             "distilbert",
             "camembert",
             "ernie",
+            *("mpnet", "big_bird", "deberta", "deberta-v2"),
         )
     },
     **{name: ("embeddings.LayerNorm", "layer") for name in ("gte", "jina-embeddings-v3", "nomic-bert")},
@@ -158,6 +162,7 @@ NOT_FOLLOWED = {
     "deepseek-v3",  # makes queries, keys and values of fewer numbers first
     "m2m-100",  # computes its positions
     "olmo",  # names no epsilon
+    "t5gemma",  # multiplies its tokens' vectors after the lookup
     "opt",  # a matrix between the tables of tokens and of positions
 }
 

@@ -36,6 +36,8 @@ NOT_LINEAR = {
     "camembert",
     "esm",
     "nomic-bert",
+    *("mpnet", "big_bird", "deberta", "deberta-v2"),
+    "gemma2",  # which softcaps its logits
 }
 TOKENS = [name for name in tiny.WITH_HEAD if name not in NOT_LINEAR]
 

@@ -28,7 +28,7 @@ _T5 = {
     "cross": "decoder.block.{}.layer.1.EncDecAttention.o",
 }
 _LLAMA_LIKE = (
-    *("llama", "cohere", "deepseek-v3", "gemma", "gemma3", "glm4", "granite"),
+    *("llama", "cohere", "deepseek-v3", "gemma", "gemma2", "gemma3", "glm4", "granite", "vaultgemma"),
     *("helium", "mistral", "mixtral"),
     *(
         "nemotron",
@@ -52,8 +52,21 @@ PROJECTIONS = {
     },
     **{name: _BART for name in ("bart", "blenderbot", "m2m-100", "marian", "mbart", "pegasus")},
     **{name: _T5 for name in ("t5", "mt5", "umt5")},
+    "t5gemma": {
+        kind: f"{side}.layers.{{}}.{module}.o_proj"
+        for kind, side, module in (
+            ("encoder", "encoder", "self_attn"),
+            ("decoder", "decoder", "self_attn"),
+            ("cross", "decoder", "cross_attn"),
+        )
+    },
     "biogpt": {"decoder": "layers.{}.self_attn.out_proj"},
     "camembert": {"encoder": "encoder.layer.{}.attention.output.dense"},
+    **{
+        name: {"encoder": "encoder.layer.{}.attention.output.dense"}
+        for name in ("big_bird", "deberta", "deberta-v2")
+    },
+    "mpnet": {"encoder": "encoder.layer.{}.attention.attn.o"},
     "ernie": {"encoder": "encoder.layer.{}.attention.output.dense"},
     "esm": {"encoder": "encoder.layer.{}.attention.output.dense"},
     "gpt-bigcode": {"decoder": "h.{}.attn.c_proj"},

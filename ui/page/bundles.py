@@ -109,12 +109,14 @@ def banner(bundle: Bundle) -> None:
     changed = bundle.trace.interventions
     said = f"The run was changed: {literal(changes_in_words(changed))}. " if changed else ""
     is_replaced = any(isinstance(one, ReplacedWeights) for one in changed)
-    has_bias = any(call.bias is not None for calls in bundle.trace.layers.values() for call in calls)
+    calls = [call for of_kind in bundle.trace.layers.values() for call in of_kind]
+    has_bias = any(call.bias is not None for call in calls)
+    has_cap = any(call.softcap is not None for call in calls)
     with st.container(horizontal=True, vertical_alignment="center", key="bundle_banner"):
         st.caption(
             f":material/folder_zip: From a bundle, as recorded: {literal(source.model)}, revision "
             f"{literal(source.revision)}. {said}The attention weights{' that were not replaced' * is_replaced} follow from the queries, keys, mask"
-            f"{', bias' * has_bias} and scale in this file. Another sentence, model or mask token closes it.",
+            f"{', bias' * has_bias}{', softcap' * has_cap} and scale in this file. Another sentence, model or mask token closes it.",
             width="content",
         )
         _compare_button(state.chosen().bundle)

@@ -11,6 +11,7 @@ from attnviz.records.table import entry_names, table_csv
 from ui.page.view import View
 from ui.sections.history.steps import NAMES
 from ui.words.findings import name, power
+from ui.words.score_formula import departures
 
 
 def table(view: View, steps: dict[StepName, Step]) -> None:
@@ -51,11 +52,10 @@ def compare(view: View, own: AttentionPattern, scaled: Step) -> None:
             f"{power(difference)}."
         )
         return
-    call = view.trace.attention(view.selection.layer, view.kind)
+    departs = departures(view.trace.attention(view.selection.layer, view.kind)) or "ran with a change"
     st.markdown(
-        f"This model departs from the formula of 2017: it multiplies by {call.scale:.3g}"
-        + (" and adds a bias to each score" if call.bias is not None else "")
-        + f", so the weights of its trace differ from the last row by up to {share_text(difference)}."
+        f"This model departs from the formula of 2017: it {departs}, so the weights of its trace differ from the last row by "
+        f"up to {share_text(difference)}."
     )
 
 

@@ -93,7 +93,10 @@ def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: b
 
 
 def is_biased(attention: LayerAttention) -> bool:
-    """Whether a layer's scores hold something beside scaled q . k, such as T5's relative positions."""
+    """Whether a layer's scores hold something beside q . k, such as T5's relative positions.
+
+    A softcap changes no order of scores, so it is none.
+    """
     return attention.bias is not None and bool(attention.bias.any())
 
 

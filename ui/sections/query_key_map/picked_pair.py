@@ -43,16 +43,20 @@ def _sum(score: Score) -> str:
     """The score as the sum that it is."""
     bias = f" + bias {sum_text(score.bias)}" if score.bias else ""
     total = float(score.terms.sum()) / score.scale if score.scale else 0.0
-    return f"{sum_text(total)} × {score.scale:.3g}{bias} = {sum_text(score.value)}"
+    product = f"{sum_text(total)} × {score.scale:.3g}"
+    if score.softcap is not None:
+        product = f"{score.softcap:g} tanh({product} / {score.softcap:g})"
+    return f"{product}{bias} = {sum_text(score.value)}"
 
 
 def _largest(score: Score) -> str:
     """Which dimensions matter most."""
     terms = score.terms
     most, least = int(terms.argmax()), int(terms.argmin())
-    said = [f"The sum of {len(terms)} products, times the scale, is the score."]
+    capped = "" if score.softcap is None else f" softcapped to {score.softcap:g} at most,"
+    said = [f"The sum of {len(terms)} products, times the scale,{capped} is the score."]
     if score.bias:
-        said = [f"The sum of {len(terms)} products, times the scale, and the bias are the score."]
+        said = [f"The sum of {len(terms)} products, times the scale,{capped} and the bias are the score."]
     if terms[most] > 0:
         said.append(f"Dimension {most} adds the most, {sum_text(terms[most])}.")
     if terms[least] < 0:

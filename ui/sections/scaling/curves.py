@@ -82,7 +82,12 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
         f"of {cache.RANDOM_ROWS}; diamond: $1/\\sqrt{{d_k}}$ = {paper:.3g}. Thin: equal weights. The "
         "norm is the Frobenius norm: 1/2 where two keys share all the weight, 0 where one has it all, so it stays up while the best "
         "two are nearly tied (J: Martins and Astudillo 2016, arXiv:1602.02068, section 2.5). On the way on to query "
-        "and key everything is multiplied by the scale once more."
+        "and key everything is multiplied by the scale once more"
+        + (
+            "."
+            if products.softcap is None
+            else f", and by the derivative of this model's softcap, $1 - \\tanh^2(s / {products.softcap:g})$."
+        )
     )
     looking = products.allowed.any(axis=1)
     of_head = [float(sharpness(products.scores(one)[looking]).jacobian.mean()) for one in (own, chosen.other)]

@@ -60,11 +60,8 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
 
 def too_large_from(products: Products, query: int, limit: float) -> str:
     """From which scale on the largest score of the row is above a limit, in words."""
-    seen = products.allowed[query] & (products.products[query] > 0)
-    if not seen.any():
-        return "under no scale"
-    scales = (limit - products.bias[query, seen]) / products.products[query, seen]
-    return f"from scale {float(scales.min()):.3g} on"
+    scale = products.scale_reaching(query, limit)
+    return "under no scale" if scale is None else f"from scale {scale:.3g} on"
 
 
 def written(number: np.floating) -> str:

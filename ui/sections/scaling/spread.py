@@ -64,4 +64,6 @@ def spread(chosen: Chosen) -> None:
         )
         if not np.isclose(chosen.products.scale, queries.shape[1] ** -0.5):
             said += f" This model multiplies with {chosen.products.scale:.3g}, not with $1/\\sqrt{{d_k}}$."
+        if (cap := chosen.products.softcap) is not None:
+            said += f" After the scale it softcaps: a score s becomes {cap:g} tanh(s / {cap:g}), which the histogram leaves out."
         st.caption(said)

@@ -86,6 +86,8 @@ def _score(path: QueryPath) -> str:
         if path.scale != 1
         else "q · k"
     )
+    if path.softcap is not None:
+        scaled = f"{path.softcap:g} tanh({scaled} / {path.softcap:g})"
     return scaled if path.bias is None else f"{scaled} + bias"
 
 
@@ -143,13 +145,13 @@ def _scaled(path: QueryPath, query: str, key: str, product: float, score: float,
         if path.divides_by_root
         else f"Multiplied by this model's scale, {path.scale:.3g}"
     )
-    if path.bias is None:
+    if path.bias is None and path.softcap is None:
         return f"{does}, the product of {query} and {key} becomes the score {number_text(score)}."
-    bias = number_text(float(path.bias[at]))
-    return (
-        f"{does}, the product of {query} and {key} becomes {scaled}; with the bias for their distance, {bias}, the score "
-        f"is {number_text(score)}."
-    )
+    more = [] if path.softcap is None else [f"softcapped to {path.softcap:g} at most"]
+    if path.bias is not None:
+        of = "their distance" if path.bias_is_of_distance else "their distance and contents"
+        more.append(f"with the bias for {of}, {number_text(float(path.bias[at]))}")
+    return f"{does}, the product of {query} and {key} becomes {scaled}; {', '.join(more)}, the score is {number_text(score)}."
 
 
 def _note(path: QueryPath, hidden: np.ndarray | None, shown: np.ndarray, darkest: float) -> str:

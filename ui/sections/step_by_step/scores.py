@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.numbers import number_text, share_text
+from attnviz.model.head_attention import HeadAttention
 from ui.page.navigation import link_to
 from ui.sections.step_by_step.walk import (
     TABLE_NUMBER,
@@ -16,7 +17,17 @@ from ui.sections.step_by_step.walk import (
     size,
     source,
 )
+from ui.words.score_formula import capped_latex
 
+# By whether a bias is the same wherever two tokens are equally far apart.
+_BIASES = {
+    True: "learned for how far apart the two tokens are",
+    False: "made from the query, the key and how far apart the two tokens are",
+}
+_BIAS_SOURCES = {
+    True: "the bias: Raffel et al. 2020, arXiv:1910.10683, section 2.1",
+    False: "the bias: He et al. 2021, arXiv:2006.03654, equation 4",
+}
 _FEW_ROWS = 9 * 36  # px; the other dimensions are reached by scrolling
 
 
@@ -25,13 +36,11 @@ def score_step(walk: Walk) -> None:
     trace, kind = walk.view.trace, walk.view.kind
     layer, head = walk.place
     query, key = trace.query(layer, head, kind)[walk.query], trace.key(layer, head, kind)[walk.key]
-    call = trace.attention(layer, kind)
+    call = trace.head(layer, head, kind)
     products = query.astype(np.float64) * key
     dot = float(products.sum())
-    bias = (
-        None if call.bias is None else float(call.bias[min(head, len(call.bias) - 1), walk.query, walk.key])
-    )
-    made = call.scale * dot + (bias or 0.0)
+    bias = None if call.bias is None else float(call.bias[walk.query, walk.key])
+    made = float(_capped(call, np.array(call.scale * dot))) + (bias or 0.0)
     score = float(trace.scores(layer, head, kind)[walk.query, walk.key])
     divided = bool(np.isclose(call.scale, len(query) ** -0.5))
     goes(f"one query and one key, {len(query)} numbers each", f"one number, {number_text(score)}")
@@ -48,20 +57,27 @@ def score_step(walk: Walk) -> None:
         )
         + (
             ""
+            if call.softcap is None
+            else f" A softcap then keeps it between −{call.softcap:g} and {call.softcap:g}."
+        )
+        + (
+            ""
             if bias is None
-            else " To the product it adds a bias $b$, learned for how far apart the two tokens are."
+            else f" To the product it adds a bias $b$, {_BIASES[call.bias_is_of_distance]}."
         )
     )
     dot_product = rf"q_{{{walk.query}}} \cdot k_{{{walk.key}}}"
     st.latex(
         rf"s_{{{walk.query},{walk.key}}} = "
-        + (
+        + capped_latex(
             rf"\frac{{{dot_product}}}{{\sqrt{{{len(query)}}}}}"
             if divided
-            else rf"{call.scale:.4g} \, {dot_product}"
+            else rf"{call.scale:.4g} \, {dot_product}",
+            call.softcap,
         )
         + ("" if bias is None else rf" + b_{{{walk.query},{walk.key}}}")
-        + rf" \approx {number_text(call.scale)} \times {number_text(dot)}"
+        + r" \approx "
+        + capped_latex(rf"{number_text(call.scale)} \times {number_text(dot)}", call.softcap)
         + ("" if bias is None else f" {'+' if bias >= 0 else '-'} {number_text(abs(bias))}")
         + rf" \approx {number_text(made)}"
     )
@@ -91,16 +107,26 @@ def score_step(walk: Walk) -> None:
         st.caption("The query may not see this key: whatever the product, the score is minus infinity.")
     else:
         if bias is not None:
+            shifts = (
+                "the bias shifts the score of the pair, whatever the tokens are"
+                if call.bias_is_of_distance
+                else "the bias shifts the score of the pair by what the distance is to these two tokens"
+            )
             st.caption(
-                f"Product {number_text(call.scale * dot)}, bias {number_text(bias)}, score {number_text(made)}: the bias shifts the score "
-                "of the pair, whatever the tokens are."
+                f"Product {number_text(made - bias)}, bias {number_text(bias)}, score {number_text(made)}: {shifts}."
             )
         compare(np.array([made]), np.array([score]), f"the score, {number_text(made)}")
     link_to("Scaling", label="Why divide by the root of the dimensions?")
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1 and section 3.2.1",
-        *([] if bias is None else ["the bias: Raffel et al. 2020, arXiv:1910.10683, section 2.1"]),
+        *([] if call.softcap is None else ["the softcap: Gemma Team 2024, arXiv:2408.00118, section 2"]),
+        *([] if bias is None else [_BIAS_SOURCES[call.bias_is_of_distance]]),
     )
+
+
+def _capped(call: HeadAttention, scaled: np.ndarray) -> np.ndarray:
+    """Scaled products after the model's softcap, if any."""
+    return scaled if call.softcap is None else np.asarray(call.softcap * np.tanh(scaled / call.softcap))
 
 
 def row_step(walk: Walk) -> None:
@@ -108,7 +134,7 @@ def row_step(walk: Walk) -> None:
     trace, kind = walk.view.trace, walk.view.kind
     layer, head = walk.place
     queries, keys = trace.query(layer, head, kind), trace.key(layer, head, kind)
-    scores, call = trace.scores(layer, head, kind), trace.attention(layer, kind)
+    scores, call = trace.scores(layer, head, kind), trace.head(layer, head, kind)
     row = scores[walk.query]
     seen = np.isfinite(row)
     goes(f"Q, {size(queries)}, and K, {size(keys)}", f"a matrix S of scores, {size(scores)}")
@@ -118,10 +144,8 @@ def row_step(walk: Walk) -> None:
         "counts only relative to the others of its row."
     )
     divided = np.isclose(call.scale, queries.shape[1] ** -0.5)
-    st.latex(
-        (r"S = \frac{Q K^\top}{\sqrt{d_k}}" if divided else rf"S = {call.scale:.4g} \, Q K^\top")
-        + ("" if call.bias is None else " + B")  # T5's for the distance of two tokens
-    )
+    product = r"\frac{Q K^\top}{\sqrt{d_k}}" if divided else rf"{call.scale:.4g} \, Q K^\top"
+    st.latex(f"S = {capped_latex(product, call.softcap)}" + ("" if call.bias is None else " + B"))
     columns = st.columns(3)
     with columns[0]:
         picture(
@@ -157,9 +181,9 @@ def row_step(walk: Walk) -> None:
         f"{walk.label(worst, of='key')} with {number_text(float(row[worst]))}; {walk.label(walk.key, of='key')}: {number_text(float(row[walk.key]))}."
         + ("" if seen.all() else " Keys that a query may not see are left empty.")
     )
-    made = call.scale * (queries[walk.query].astype(np.float64) @ keys.T)
+    made = _capped(call, call.scale * (queries[walk.query].astype(np.float64) @ keys.T))
     if call.bias is not None:
-        made = made + call.bias[min(head, len(call.bias) - 1), walk.query]
+        made = made + call.bias[walk.query]
     compare(made[seen], row[seen], f"this row of {int(seen.sum())} scores")
     source("Vaswani et al. 2017, arXiv:1706.03762, equation 1")
 

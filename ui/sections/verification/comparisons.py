@@ -18,6 +18,7 @@ WHAT = {
     "scale": "The factor on q · k",
     "attention mask": "Which keys a query may see",
     "score bias": "What the family adds to scores for relative positions",
+    "scores": "What the softmax gets, of every head: where the family has more than scale and bias in its formula, or computes it in its own class",
     "attention weights": "The matrix of every head, as it is drawn",
     "norm-based weights": "‖w·v·W_O‖ of every head, and the lengths of the vectors that the model's W_O makes",
     "head outputs": "The weighted mean of the values, of every head",

@@ -5,6 +5,7 @@ import streamlit as st
 
 from ui.page.view import View
 from ui.words.literal import quoted
+from ui.words.score_formula import capped_latex
 from ui.work import cache
 
 
@@ -22,8 +23,9 @@ def row(view: View) -> None:
         f"**The row of {quoted(pattern.queries.labels[query])} (token {query}) in layer "
         f"{selection.layer}, head {selection.head}, from scores to weights**"
     )
-    bias = "" if attention.bias is None else " + b_{ij}"  # what T5 adds for the distance of two tokens
-    st.latex(rf"s_{{ij}} = {scale:.4g} \; q_i \cdot k_j{bias}")
+    bias = "" if attention.bias is None else " + b_{ij}"  # T5's for a distance, DeBERTa's for contents too
+    product = capped_latex(rf"{scale:.4g} \; q_i \cdot k_j", attention.softcap)
+    st.latex(rf"s_{{ij}} = {product}{bias}")
     st.latex(r"\text{weight}_{ij} = \frac{e^{s_{ij} - m}}{\sum_k e^{s_{ik} - m}}")
     d_head = trace.query(*selection.place, view.kind).shape[1]
     factor = f"; {scale:.4g} is 1 / √{d_head}" if np.isclose(scale, d_head**-0.5) else ""

@@ -1,0 +1,64 @@
+"""The part of a network that reads text, where the network reads images or sounds as well.
+
+One concept: the text part, found by the class that transformers makes of the nested configuration, and tried: alone it
+must give what it gives within the whole.
+
+Source: ``MODEL_MAPPING`` and ``text_config`` of transformers 5.23.0.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import MODEL_MAPPING, PreTrainedModel
+
+from attnviz.errors import UnsupportedArchitectureError
+from attnviz.model.configuration import text_config
+
+_N_PROBE = 3
+"""Tokens that the part is tried on, alone and within the whole."""
+
+
+def text_part(network: PreTrainedModel) -> PreTrainedModel:
+    """The module that reads text; the network itself where it reads nothing else.
+
+    Raises:
+        UnsupportedArchitectureError: no such module, or one that cannot run alone, or gives other states then.
+    """
+    text = text_config(network.config)
+    if text is network.config:
+        return network
+    wanted = MODEL_MAPPING.get(type(text), None)
+    part = next((one for one in network.modules() if type(one) is wanted), None)
+    if isinstance(part, PreTrainedModel) and _is_alone_as_within(network, part):
+        return part
+    family = network.config.model_type
+    reason = "it reads images or sounds beside text, and its part for text does not run alone as it does within the whole"
+    raise UnsupportedArchitectureError(
+        f"This model is of the family {family}, which attnviz cannot show: {reason}. Select a model that reads text only, "
+        "such as BERT, Llama or Gemma 3 1B.",
+        reason=reason,
+    )
+
+
+def _is_alone_as_within(network: PreTrainedModel, part: PreTrainedModel) -> bool:
+    """Whether the part gives the same last hidden state of three tokens alone as it does when the whole reads them."""
+    numbers = {
+        one for one in network.config.to_dict().values() if isinstance(one, int)
+    }  # ids of images among them
+    ids = torch.tensor([[one for one in range(len(numbers) + _N_PROBE) if one not in numbers][:_N_PROBE]])
+    within: list[Tensor] = []
+
+    def note(_: nn.Module, __: Any, output: Any) -> None:
+        within.append(output.last_hidden_state)
+
+    handle = part.register_forward_hook(note)
+    try:
+        with torch.inference_mode():
+            network(input_ids=ids, use_cache=False)
+            part(input_ids=ids, use_cache=False)
+    except Exception:  # noqa: BLE001  (a family's own code, given text alone, raises whatever it raises)
+        return False
+    finally:
+        handle.remove()
+    return len(within) == 2 and torch.allclose(within[0].float(), within[1].float(), rtol=1e-3, atol=1e-5)
