@@ -35,10 +35,10 @@ from attnviz.records import (
 )
 from attnviz.records.table import matrix_csv
 
-VERSION, CHANGED_VERSION = 3, 4
-"""Versions of the format. 1 recorded three checks; 2 records all of them; 3 may hold figures and numbers of a page; 4 has
-interventions, which readers of 3 would leave out."""
-READABLE = (2, 3, 4)
+VERSION = 5
+"""Version of the format. 1 recorded three checks; 2 more of them; 3 may hold figures and numbers of a page; 4 has interventions,
+which readers of 3 would leave out; 5 records the check of the weights' files, which readers of 4 do not know."""
+READABLE = (2, 3, 4, 5)
 """Versions that can be read; files of others are refused."""
 
 PROVENANCE, PAGE, MATRIX, NUMBERS = "provenance.json", "view.html", "matrix.csv", "numbers.npz"
@@ -209,7 +209,7 @@ def _document(bundle: Bundle) -> dict[str, Any]:
     source, target = trace.provenance, trace.target_tokens
     return {
         "format": FORMAT,
-        "version": CHANGED_VERSION if trace.interventions else VERSION,
+        "version": VERSION,
         "model": {
             "name": source.model,
             "revision": source.revision,

@@ -21,6 +21,7 @@ from attnviz.model.catalogue import CONFIG_FILE
 from attnviz.model.classifier import class_with_classifier, split_classifier
 from attnviz.model.families import ADVICE, refuse_unsupported
 from attnviz.model.language_head import class_with_head, split_head
+from attnviz.model.weights import Account, account_for
 
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
 
@@ -67,11 +68,14 @@ def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
 
 def load_network(
     name: str, folder: Path, *, dtype: torch.dtype
-) -> tuple[PreTrainedModel, PreTrainedModel | None, PreTrainedModel | None]:
-    """The network in evaluation mode, its language head, and its classifier; each None unless the checkpoint has all of it.
+) -> tuple[PreTrainedModel, PreTrainedModel | None, PreTrainedModel | None, Account]:
+    """The network in evaluation mode, its language head, its classifier, and what became of the file's tensors.
+
+    Head and classifier are None unless the checkpoint has all of it.
 
     Raises:
-        ModelNotAvailableError: damaged, incomplete, or not loadable without running its own code.
+        ModelNotAvailableError: damaged, incomplete, not loadable without running its own code, or with tensors that the network
+            has no place for.
         UnsupportedArchitectureError: a family that attnviz cannot show.
     """
     try:
@@ -82,14 +86,19 @@ def load_network(
         if with_head is not None:
             whole, info = _read(with_head, folder, dtype)
             if not any(_unfit(info)) and whole.base_model is not whole:
-                return *split_head(whole), None
+                account = account_for(name, whole, folder, config)
+                return *split_head(whole), None, account
         elif with_classifier is not None:
             whole, info = _read(with_classifier, folder, dtype)
             if not any(_unfit(info, is_pooled=True)) and whole.base_model is not whole:
+                account = account_for(name, whole, folder, config)
                 network, classifier = split_classifier(whole)
-                return network, None, classifier
+                return network, None, classifier, account
         network, info = _read(AutoModel, folder, dtype)
-    except UnsupportedArchitectureError:
+        missing, mismatched = _unfit(info)
+        if not missing and not mismatched:
+            return network, None, None, account_for(name, network, folder, config)
+    except (UnsupportedArchitectureError, ModelNotAvailableError):
         raise
     except pickle.UnpicklingError:
         raise ModelNotAvailableError(
@@ -109,18 +118,15 @@ def load_network(
         raise ModelNotAvailableError(
             f"{name} cannot be loaded: {_said(error, name, folder)} Download it again, or select another model."
         ) from None
-    missing, mismatched = _unfit(info)
     if missing:
         raise ModelNotAvailableError(
             f"The checkpoint of {name} lacks {len(missing)} of the model's tensors, such as {missing[0]}; "
             "they would be random numbers. Download it again, or select another model."
         )
-    if mismatched:
-        raise ModelNotAvailableError(
-            f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
-            f"{CONFIG_FILE} says. Download it again, or select another model."
-        )
-    return network, None, None
+    raise ModelNotAvailableError(
+        f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
+        f"{CONFIG_FILE} says. Download it again, or select another model."
+    )
 
 
 def copy_weights(network: PreTrainedModel) -> None:

@@ -89,18 +89,44 @@ _NOT_ATTENTION = {
 """What a layer has instead of attention, by its name in a configuration's ``layer_types``."""
 
 
+_ROTARY = ("rotary", "rope")
+"""Names of rotary positions (Su et al. 2021, arXiv:2104.09864) in a configuration's ``position_embedding_type``."""
+_MORE_POSITIONS = {"esm": ("rotary",), "granitemoehybrid": ("nope",)}
+"""What the class of a family computes beside absolute positions and, where its configuration has them, rotary ones."""
+
+
 def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
     """Does nothing for a configuration whose model attnviz may be able to show.
 
     Raises:
-        UnsupportedArchitectureError: its attention cannot be replaced, follows another formula, or is not in each layer.
+        UnsupportedArchitectureError: its attention cannot be replaced, follows another formula, or is not in each layer; or it
+            asks for positions that transformers does not compute for its family.
     """
+    _refuse_positions(name, config)
     reason = REASONS.get(config.model_type) or _hybrid(config)
     if reason is not None:
         raise UnsupportedArchitectureError(
             f"{name} is of the family {config.model_type}, which attnviz cannot show: {reason}. {ADVICE}",
             reason=reason,
         )
+
+
+def _refuse_positions(name: str, config: "PreTrainedConfig") -> None:
+    """Raises UnsupportedArchitectureError where a configuration asks for positions that its family's class does not compute.
+
+    transformers 5 dropped the relative positions of BERT and its kin: it reads their checkpoints as if they had absolute ones.
+    """
+    kind = getattr(config, "position_embedding_type", None)
+    rotary = _ROTARY if hasattr(config, "rope_parameters") else ()
+    if kind in (None, "absolute", *rotary, *_MORE_POSITIONS.get(config.model_type, ())):
+        return
+    paper = " (Shaw et al. 2018, arXiv:1803.02155)" if str(kind).startswith("relative_key") else ""
+    reason = f"its positions are of the type {kind}{paper}, which transformers does not compute for {config.model_type}"
+    raise UnsupportedArchitectureError(
+        f"attnviz cannot show {name}: {reason}, so its numbers would be those of another model. Select a checkpoint with "
+        "absolute positions.",
+        reason=reason,
+    )
 
 
 def _hybrid(config: "PreTrainedConfig") -> str | None:

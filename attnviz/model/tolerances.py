@@ -19,12 +19,14 @@ import torch
 from jaxtyping import Float
 
 from attnviz.maths.rounding import dot_bound, likely_bound, unit_roundoff
+from attnviz.records import FILE
 
 _PRODUCTS, _ROUNDINGS = 12, 12
 """For a transformer layer, in units of d_model: lengths of the sums in W_Q, W_O and a feed-forward part of four times
 the width; and how often a number is rounded in sums, norms and activations."""
 
 UNITS = {
+    FILE: "files",
     "tokens": "tokens",
     "labels": "tokens",
     "queries": "share of the largest number",
@@ -68,7 +70,7 @@ REASONS = {
     "output after W_O": "What the measured difference of the heads' outputs becomes, and {dtype} roundings of the sum.",
     "last hidden state": _DRIFT,
 }
-"""Why the tolerance of each check is what it is, with a place for the model's dtype."""
+"""Why the tolerance of each check is what it is, with a place for the model's dtype; of the file, what became of its tensors."""
 
 
 class Distance:
