@@ -15,7 +15,7 @@ import numpy as np
 from attnviz import __version__
 from attnviz.errors import AttnvizError, BundleError, SelectionError
 from attnviz.model.catalogue import CONFIG_FILE, Offer, default_model, locate, offers
-from attnviz.records import KINDS, WEIGHTS, AttentionPattern, VerificationReport
+from attnviz.records import FILE, KINDS, WEIGHTS, AttentionPattern, VerificationReport
 
 if TYPE_CHECKING:
     from attnviz.bundle.writing import Bundle
@@ -116,6 +116,7 @@ def _verify(text: str, second: str | None, name: str | None) -> int:
     print()
     print(_by_layer(report))
     print()
+    print(f"{FILE}: {report.check(FILE).reason}")
     for name, reason in report.not_compared.items():
         print(f"{name}: not compared. {reason}")
     print("passed" if report.passed else "FAILED")

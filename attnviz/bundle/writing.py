@@ -36,10 +36,9 @@ from attnviz.records import (
 )
 from attnviz.records.table import matrix_csv
 
-VERSION, CHANGED_VERSION, BY_LAYER_VERSION = 3, 4, 5
-"""Versions of the format. 1 recorded three checks; 2 records all of them; 3 may hold figures and numbers of a page; 4 has
-interventions, which readers of 3 would leave out; 5 has what differs by layer: softcaps, without which its weights do not
-follow from its scores, or other numbers of heads, whose arrays are one for each layer."""
+VERSION = 5
+"""Version of the format. 1 recorded three checks; 2 more of them; 3 may hold figures and numbers of a page; 4 has interventions;
+5 records the check of the weights' files, and may have softcaps and layers with other numbers of heads than the first."""
 READABLE = (2, 3, 4, 5)
 """Versions that can be read; files of others are refused."""
 
@@ -214,7 +213,7 @@ def _document(bundle: Bundle) -> dict[str, Any]:
     source, target = trace.provenance, trace.target_tokens
     return {
         "format": FORMAT,
-        "version": _version(trace),
+        "version": VERSION,
         "model": {
             "name": source.model,
             "revision": source.revision,
@@ -243,14 +242,6 @@ def _document(bundle: Bundle) -> dict[str, Any]:
         "attention": {kind: _attention_document(calls) for kind, calls in trace.layers.items()},
         **({"interventions": changes_document(trace.interventions)} if trace.interventions else {}),
     }
-
-
-def _version(trace: Trace) -> int:
-    """The oldest version whose readers understand all of a trace."""
-    for calls in trace.layers.values():
-        if _softcaps(calls) or len({call.query.shape for call in calls}) > 1:
-            return BY_LAYER_VERSION
-    return CHANGED_VERSION if trace.interventions else VERSION
 
 
 def _softcaps(calls: Sequence[LayerAttention]) -> list[float | None]:

@@ -4,6 +4,7 @@ One concept: names. Nothing is loaded and nothing downloaded here; neither torch
 is imported.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -135,11 +136,17 @@ def locate(one: Offer) -> Location | None:
 
 
 def weights_files(folder: Path) -> tuple[Path, ...]:
-    """The files of a checkpoint's weights, by name: those that transformers reads."""
-    for patterns in (SAFETENSORS_FILES, PICKLE_FILES):
-        found = {path for pattern in patterns for path in folder.glob(pattern) if path.suffix != ".json"}
-        if found:
-            return tuple(sorted(found))
+    """The files of a checkpoint's weights, by name: those that transformers reads.
+
+    That is one file, or else those that an index names; pickles only where there is neither. Source: transformers 5.23.0,
+    `modeling_utils._get_resolved_checkpoint_files`.
+    """
+    for whole, _, index in (SAFETENSORS_FILES, PICKLE_FILES):
+        if (folder / whole).is_file():
+            return (folder / whole,)
+        if (folder / index).is_file():
+            named = json.loads((folder / index).read_text(encoding="utf-8"))["weight_map"].values()
+            return tuple(folder / name for name in sorted(set(named)))
     return ()
 
 

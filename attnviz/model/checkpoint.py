@@ -40,6 +40,7 @@ from attnviz.model.folder import refuse_settings
 from attnviz.model.language_head import class_with_head, split_head
 from attnviz.model.own_attention import take_over
 from attnviz.model.text_part import text_part
+from attnviz.model.weights import Account, account_for, read_tensors
 from attnviz.model.wrapped import unwrapped
 
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
@@ -91,14 +92,17 @@ def load_tokenizer(name: str, folder: Path, *, repair: str) -> PreTrainedTokeniz
 
 def load_network(
     name: str, folder: Path, *, dtype: torch.dtype, repair: str
-) -> tuple[PreTrainedModel, PreTrainedModel | None, PreTrainedModel | None]:
-    """The network in evaluation mode, its language head, and its classifier; each None unless the checkpoint has all of it.
+) -> tuple[PreTrainedModel, PreTrainedModel | None, PreTrainedModel | None, Account]:
+    """The network in evaluation mode, its language head, its classifier, and what became of the file's tensors.
+
+    Head and classifier are None unless the checkpoint has all of it.
 
     Args:
         repair: what to do where files are damaged, as `attnviz.model.catalogue.Location.repair`.
 
     Raises:
-        ModelNotAvailableError: damaged, incomplete, quantized, or not loadable without running its own code.
+        ModelNotAvailableError: damaged, incomplete, quantized, not loadable without running its own code, or with tensors
+            that the network has no place for.
         UnsupportedArchitectureError: a family that attnviz cannot show.
         MemoryError, RuntimeError: as `attnviz.errors.lacks_memory`.
     """
@@ -107,18 +111,29 @@ def load_network(
         refuse_unsupported(name, config)
         refuse_settings(name, config.to_dict())
         tensors = unwrapped(folder)
+
+        def account(whole: PreTrainedModel) -> Account:
+            return account_for(
+                name, whole, read_tensors(folder) if tensors is None else tensors.items(), config
+            )
+
         with_head, with_classifier = class_with_head(config), class_with_classifier(config)
         # A randomly initialised head would be meaningless; Llama 4's class misnames its network.
         if with_head is not None:
             whole, info = _read(with_head, folder, dtype, config, tensors)
             if not any(_unfit(info)) and whole.base_model is not whole:
-                return *split_head(whole), None
+                accounted = account(whole)
+                return *split_head(whole), None, accounted
         elif with_classifier is not None:
             whole, info = _read(with_classifier, folder, dtype, config, tensors)
             if not any(_unfit(info, is_pooled=True)) and whole.base_model is not whole:
+                accounted = account(whole)
                 network, classifier = split_classifier(whole)
-                return network, None, classifier
+                return network, None, classifier, accounted
         network, info = _read(AutoModel, folder, dtype, config, tensors)
+        missing, mismatched = _unfit(info)
+        if not missing and not mismatched:
+            return text_part(network), None, None, account(network)
     except Exception as error:
         if isinstance(error, AttnvizError) or lacks_memory(error):
             raise
@@ -142,18 +157,15 @@ def load_network(
         raise ModelNotAvailableError(
             f"{name} cannot be loaded: {_cause(error, name, folder)} {repair}, or select another model."
         ) from None
-    missing, mismatched = _unfit(info)
     if missing:
         raise ModelNotAvailableError(
             f"The checkpoint of {name} lacks {len(missing)} of the model's tensors, such as {missing[0]}; "
             f"they would be random numbers. {repair}, or select another model."
         )
-    if mismatched:
-        raise ModelNotAvailableError(
-            f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
-            f"{CONFIG_FILE} says. {repair}, or select another model."
-        )
-    return text_part(network), None, None
+    raise ModelNotAvailableError(
+        f"{len(mismatched)} tensors of {name}, such as {mismatched[0]}, have other sizes than its "
+        f"{CONFIG_FILE} says. {repair}, or select another model."
+    )
 
 
 def copy_weights(network: PreTrainedModel) -> None:

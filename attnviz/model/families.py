@@ -88,16 +88,21 @@ _NOT_ATTENTION = {
 
 _MODALITIES = {"image": "images", "time": "series of numbers"}
 """How what a network reads is written, where its name in transformers' ``input_modalities`` is no plural."""
+_ROTARY = ("rotary", "rope")
+"""Names of rotary positions (Su et al. 2021, arXiv:2104.09864) in a configuration's ``position_embedding_type``."""
+_MORE_POSITIONS = {"esm": ("rotary",), "granitemoehybrid": ("nope",)}
+"""What the class of a family computes beside absolute positions and, where its configuration has them, rotary ones."""
 
 
 def refuse_unsupported(name: str, config: "PreTrainedConfig") -> None:
     """Does nothing for a configuration whose model attnviz may be able to show; its part for text counts, where it is nested.
 
     Raises:
-        UnsupportedArchitectureError: its attention is not known, follows another formula, or is not in each layer; or it
-            reads no text.
+        UnsupportedArchitectureError: its attention is not known, follows another formula, or is not in each layer; it asks for
+            positions that transformers does not compute for its family; or it reads no text.
     """
     text = text_config(config)
+    _refuse_positions(name, text)
     reason = (
         REASONS.get(config.model_type) or REASONS.get(text.model_type) or _hybrid(text) or _reads_more(text)
     )
@@ -121,6 +126,24 @@ def _reads_more(config: "PreTrainedConfig") -> str | None:
     if modalities == ("text",):
         return None
     return f"it reads {' and '.join(_MODALITIES.get(one, one) for one in modalities)}, and attnviz shows models of text alone"
+
+
+def _refuse_positions(name: str, config: "PreTrainedConfig") -> None:
+    """Raises UnsupportedArchitectureError where a configuration asks for positions that its family's class does not compute.
+
+    transformers 5 dropped the relative positions of BERT and its kin: it reads their checkpoints as if they had absolute ones.
+    """
+    kind = getattr(config, "position_embedding_type", None)
+    rotary = _ROTARY if hasattr(config, "rope_parameters") else ()
+    if kind in (None, "absolute", *rotary, *_MORE_POSITIONS.get(config.model_type, ())):
+        return
+    paper = " (Shaw et al. 2018, arXiv:1803.02155)" if str(kind).startswith("relative_key") else ""
+    reason = f"its positions are of the type {kind}{paper}, which transformers does not compute for {config.model_type}"
+    raise UnsupportedArchitectureError(
+        f"attnviz cannot show {name}: {reason}, so its numbers would be those of another model. Select a checkpoint with "
+        "absolute positions.",
+        reason=reason,
+    )
 
 
 def _hybrid(config: "PreTrainedConfig") -> str | None:

@@ -7,10 +7,8 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from attnviz import __version__
 from attnviz.errors import ModelFailedError, ModelNotAvailableError, SelectionError, failures_of
 from attnviz.model.capture import record_forward
-from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_digests
+from attnviz.model.catalogue import Location, default_model, locate, resolve
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
 from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.device import find_device
@@ -32,6 +30,7 @@ from attnviz.model.output_maps import OutputMap, find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
 from attnviz.model.tokenization import labels_of, tokenize
 from attnviz.model.trace import Trace
+from attnviz.model.weights import LoadedWeights, loaded_weights, stamps
 from attnviz.records import Kind, LayerAttention, Provenance, Tokens, check_index
 
 DType = Literal["float32", "bfloat16", "float16"]
@@ -54,6 +53,8 @@ class Model:
     """The network, running on attnviz's attention."""
     reference: PreTrainedModel
     """The same parameters on the family's own eager attention."""
+    weights: LoadedWeights = field(repr=False)
+    """The files of its weights as they were loaded, and what became of each tensor in them."""
     head: PreTrainedModel | None = field(default=None, repr=False)
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
     classifier: PreTrainedModel | None = field(default=None, repr=False)
@@ -82,10 +83,10 @@ class Model:
             },
         )
 
-    @cached_property
+    @property
     def weights_sha256(self) -> Mapping[str, str]:
-        """SHA-256 of each file of its weights, by name, as `attnviz.model.catalogue.weights_digests`; computed once."""
-        return MappingProxyType(weights_digests(self.name, self.folder))
+        """SHA-256 of each file of its weights, by name, as it was when it was loaded."""
+        return self.weights.sha256
 
     @property
     def mask_label(self) -> str | None:
@@ -368,7 +369,11 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
     with failures_of(f"{name} cannot be shown", "Select another model."):
         refuse_files(name, folder)
         with _loading, quiet():
-            network, head, classifier = load_network(name, folder, dtype=getattr(torch, dtype), repair=repair)
+            before = stamps(folder)
+            network, head, classifier, account = load_network(
+                name, folder, dtype=getattr(torch, dtype), repair=repair
+            )
+            weights = loaded_weights(name, folder, account, before)
             tokenizer = load_tokenizer(name, folder, repair=repair)
             for one in filter(None, (network, head, classifier)):
                 refuse_not_finite(name, one, repair=repair)
@@ -382,6 +387,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
             tokenizer=tokenizer,
             network=network,
             reference=make_reference(network),
+            weights=weights,
             head=head,
             classifier=classifier,
         )

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float
 
 from attnviz.maths.rounding import dot_bound, likely_bound, unit_roundoff
+from attnviz.records import FILE
 
 _PRODUCTS, _ROUNDINGS = 12, 12
 """For a transformer layer, in units of d_model: lengths of the sums in W_Q, W_O and a feed-forward part of four times
@@ -28,6 +29,7 @@ _CAP_ROUNDINGS = 4
 """Of a softcap: a division, a hyperbolic tangent within 2 roundings, and a product."""
 
 UNITS = {
+    FILE: "files",
     "tokens": "tokens",
     "labels": "tokens",
     "queries": "share of the largest number",
@@ -75,7 +77,7 @@ REASONS = {
     "output after W_O": "What the measured difference of the heads' outputs becomes, and {dtype} roundings of the sum.",
     "last hidden state": _DRIFT,
 }
-"""Why the tolerance of each check is what it is, with a place for the model's dtype."""
+"""Why the tolerance of each check is what it is, with a place for the model's dtype; of the file, what became of its tensors."""
 
 
 class Distance:

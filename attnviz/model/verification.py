@@ -18,7 +18,7 @@ from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
 from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
 from attnviz.model.tolerances import REASONS, UNITS, Distance, Tolerances, drift
-from attnviz.records import ROLE_NAMES, WEIGHTS, Check, Kind, Tokens, VerificationReport, head_table
+from attnviz.records import FILE, ROLE_NAMES, WEIGHTS, Check, Kind, Tokens, VerificationReport, head_table
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -34,11 +34,12 @@ _UNKNOWN_OUTPUT = (
 def verify(model: "Model", trace: "Trace") -> VerificationReport:
     """The numbers of a trace, compared with the model's own, in every layer and head.
 
-    Tokens are compared with those of the tokenizer; queries, keys, values, scales, masks and biases with the inputs of
-    the model's own attention; scores with what its softmax gets, where the family adds a term of its own (a softcap, or
-    what its attention class computes); attention weights (those of `Trace.pattern` and `Trace.layer_weights`), norm-based
-    weights, head outputs and the output after W_O with its outputs; and the last hidden state with the model's. What is
-    computed from these numbers, such as statistics, rollout, maps and effects, is not compared.
+    The files of the weights are those that the model was loaded from, where each of their tensors was compared with the
+    parameter in memory (`attnviz.model.weights`). Tokens are compared with those of the tokenizer; queries, keys, values,
+    scales, masks and biases with the inputs of the model's own attention; scores with what its softmax gets, where the family
+    adds a term of its own (a softcap, or what its attention class computes); attention weights (those of `Trace.pattern` and
+    `Trace.layer_weights`), norm-based weights, head outputs and the output after W_O with its outputs; and the last hidden
+    state with the model's. What is computed from these numbers, such as statistics, rollout, maps and effects, is not compared.
 
     Vectors that differ more than rounding usually explains are compared once more, with a tolerance taken from the
     same model in float64: some models amplify every rounding error.
@@ -111,6 +112,8 @@ class _Comparison:
         self._allowed: dict[str, dict[Kind, list[np.ndarray]]] = {}
         self._n_calls = 0
         self._heads: tuple[np.ndarray, Distance] | None = None
+        self._changed_files = model.weights.changed()
+        self._add(FILE, trace.kinds[0], [len(self._changed_files)], [0.0])
         for name, count in _wrong_tokens(model, trace).items():
             self._add(name, trace.kinds[0], [count], [0.0])
 
@@ -239,13 +242,15 @@ class _Comparison:
         ):
             del self._found["score bias"]  # a family without one
         missing = [kind for kind in trace.kinds if kind not in self._model.output_maps]
+        reasons = {name: reason.format(dtype=trace.provenance.dtype) for name, reason in REASONS.items()}
+        reasons[FILE] = self._model.weights.said(self._changed_files)
         checks = tuple(
             Check(
                 name=name,
                 differences={kind: head_table(layers) for kind, layers in self._found[name].items()},
                 tolerances={kind: head_table(layers) for kind, layers in self._allowed[name].items()},
                 unit=UNITS[name],
-                reason=REASONS[name].format(dtype=trace.provenance.dtype),
+                reason=reasons[name],
             )
             for name in UNITS
             if name in self._found

@@ -4,7 +4,7 @@ numpy only; of attnviz only the errors are imported. Axes are named ``layer head
 """
 
 from attnviz.records.attention import AttentionPattern, LayerAttention
-from attnviz.records.checks import WEIGHTS, Check, VerificationReport
+from attnviz.records.checks import FILE, WEIGHTS, Check, VerificationReport
 from attnviz.records.head import AllHeads, Head, read_heads
 from attnviz.records.head_table import by_layer, head_table, heads_in, known
 from attnviz.records.points import Faithfulness, Placement, Projection
@@ -23,6 +23,7 @@ from attnviz.records.record import (
 from attnviz.records.tokens import Axis, Tokens, Unit, arrange
 
 __all__ = [
+    "FILE",
     "KINDS",
     "MEASURES",
     "ROLE_NAMES",

@@ -11,6 +11,8 @@ from attnviz.records.record import Kind, Provenance, Record
 
 WEIGHTS = "attention weights"
 """The check of the weights, whose differences are absolute."""
+FILE = "weights of the file"
+"""The check that the model is what its file holds, which the reference cannot see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

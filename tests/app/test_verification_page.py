@@ -8,6 +8,7 @@ import pytest
 import attnviz
 from attnviz.model import verification
 from attnviz.model.verification import reference_weights
+from attnviz.records import FILE
 from tests.app.screen import DOOR, assert_no_exception, errors, facts, figure, numbers, open_page, unescaped
 from ui.choice.presets import PRESETS
 from ui.words.findings import power
@@ -26,13 +27,14 @@ def report(embedded, door_trace):
 
 def test_the_table_is_the_report(page, report):
     table = page.table[0].value
-    assert len(table) == len(report.checks) == 12
+    assert len(table) == len(report.checks) == 13
     for check, (_, row) in zip(report.checks, table.iterrows(), strict=True):
         title = check.name[0].upper() + check.name[1:]
         assert row["compared"].startswith(f"**{title}.** ")
         assert row["largest difference"].startswith(power(check.difference))
         assert row["tolerance"] == power(check.tolerance)
-        assert any(check.reason in unescaped(one.value) for one in page.caption)
+        said = [row["compared"]] if check.name == FILE else [one.value for one in page.caption]
+        assert any(check.reason in unescaped(one) for one in said)
         assert row["result"] == ":green[:material/check_circle: passed]"
 
 

@@ -113,7 +113,7 @@ def assert_little_moved_while_it_was_drawn(page):
 
 def assert_its_heading_says_whether_its_numbers_are_the_model_s(page):
     said = page.locator(".st-key-page_head").get_by_role("link", name="weights within")
-    expect(said).to_contain_text("Checked: 12 comparisons, weights within")
+    expect(said).to_contain_text("Checked: 13 comparisons, weights within")
 
 
 def assert_joined_buttons_and_the_fields_beside_them_are_on_a_line(page):

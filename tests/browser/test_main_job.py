@@ -41,7 +41,7 @@ def test_the_first_screen_shows_the_door_example(page, server):
     expect(chips(page)).to_have_count(11)
     expect(chip(page, 7)).to_have_attribute("aria-pressed", "true")
     assert picked_chips(page) == [7]  # and no other
-    expect(verdict(page)).to_contain_text("Checked: 12 comparisons, weights within")
+    expect(verdict(page)).to_contain_text("Checked: 13 comparisons, weights within")
     expect(readout(page)).to_have_text("query it·7 → key door·5: weight 0.475, score 4.13")
     assert len(cells(page)) == 11
     assert bars(page)[:2] == ["[CLS]·0", "door·5"]

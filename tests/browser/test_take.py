@@ -238,7 +238,7 @@ class TestBundle:
         expect(button).to_have_count(1)  # it is open, so that its field may be closed
         other.keyboard.press("Escape")
         button.click()
-        expect(other.get_by_text("12 comparisons, weights within").filter(visible=True).first).to_be_visible(
+        expect(other.get_by_text("13 comparisons, weights within").filter(visible=True).first).to_be_visible(
             timeout=LOAD_MS
         )
         expect(button).to_have_count(0)
@@ -288,7 +288,7 @@ class TestBundle:
         bars = offline.evaluate("Array.from(document.getElementById('ranking')._fullData[0].y)")
         assert bars == before["bars"]
         for words in (
-            "12 of 12 checks passed. This page cannot check that again.",
+            "13 of 13 checks passed. This page cannot check that again.",
             "all-MiniLM-L6-v2, revision 0.1.0",
             "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         ):

@@ -107,7 +107,7 @@ def test_each_is_read_as_it_was_written(name, tiny_model, plain):
     read = read_bundle(data).trace
     assert_same_changes(read.interventions, changed.interventions)
     assert_same_numbers(read, changed)
-    assert json.loads(files_of(data)[PROVENANCE])["version"] == 4
+    assert json.loads(files_of(data)[PROVENANCE])["version"] == 5
 
 
 def test_every_kind_of_intervention_is_among_them(plain):
@@ -153,7 +153,7 @@ def test_of_each_kind_of_attention(kind, tiny_model):
 def test_without_interventions_nothing_is_written_of_them(tiny_model, plain):
     data = write_bundle(bundle_of(tiny_model("bert"), plain))
     document = json.loads(files_of(data)[PROVENANCE])
-    assert "interventions" not in document and document["version"] == 3
+    assert "interventions" not in document and document["version"] == 5
     assert read_bundle(data).trace.interventions == ()
     assert b"changed" not in files_of(data)[PAGE].split(b"<script")[0]
 
@@ -165,7 +165,7 @@ class TestWords:
         said = html.unescape(page.decode())
         assert (
             "changed this run of the model: layer 2, head 0: output × 0; layer 2: residual stream replaced at token 3. Of the "
-            "unchanged run 12 of 12 checks passed. This page cannot check that again." in said
+            "unchanged run 13 of 13 checks passed. This page cannot check that again." in said
         )
         assert "compared the trace" not in said
 

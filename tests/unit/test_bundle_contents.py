@@ -80,7 +80,7 @@ class TestWhatIsInIt:
 
     def test_provenance_says_where_it_comes_from(self, packed):
         document = json.loads(files_of(packed)[PROVENANCE])
-        assert document["version"] == 3
+        assert document["version"] == 5
         assert document["model"]["name"] == "all-MiniLM-L6-v2"
         assert document["model"]["weights_sha256"] == {"model.safetensors": EMBEDDED_SHA256}
         assert set(document["model"]["versions"]) == {"attnviz", "torch", "transformers"}
@@ -89,7 +89,7 @@ class TestWhatIsInIt:
         assert document["view"]["settings"]["seed"] == "3"
         assert document["verification"]["passed"] is True
         checks = {one["name"]: one for one in document["verification"]["checks"]}
-        assert len(checks) == 12
+        assert len(checks) == 13
         for part in ("differences", "tolerances"):
             assert np.shape(checks["attention weights"][part]["encoder"]) == (6, 12)
             assert np.shape(checks["output after W_O"][part]["encoder"]) == (6, 1)
@@ -109,15 +109,15 @@ class TestWhatIsInIt:
         assert digest == hashlib.sha256((model.folder / name).read_bytes()).hexdigest()
 
     def test_sha256_is_of_every_part_and_of_no_index(self, tmp_path):
-        for name in (
-            "model-2.safetensors",
-            "model-1.safetensors",
-            "model.safetensors.index.json",
-            "pytorch_model.bin",
-        ):
+        named = ("model-2.safetensors", "model-1.safetensors")
+        for name in (*named, "model-3.safetensors", "pytorch_model.bin"):
             (tmp_path / name).write_text(name)
+        index = {"weight_map": {"first": named[0], "second": named[1], "third": named[0]}}
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
         found = attnviz.model.catalogue.weights_files(tmp_path)
         assert [path.name for path in found] == ["model-1.safetensors", "model-2.safetensors"]
+        (tmp_path / "model.safetensors").write_text("whole")
+        assert attnviz.model.catalogue.weights_files(tmp_path) == (tmp_path / "model.safetensors",)
 
 
 class TestCsv:

@@ -63,11 +63,11 @@ class TestPage:
         report = replace(door.report, checks=checks, not_compared={"score bias": "It <has> none."})
         page = Words(bundles.bundle_files(replace(door, report=report))[PAGE].decode())
         assert (
-            "attnviz 0.1.0 compared the trace in this bundle with the model's own attention: 12 of 12 checks passed. This "
+            "attnviz 0.1.0 compared the trace in this bundle with the model's own attention: 13 of 13 checks passed. This "
             "page cannot check that again." in page.words
         )
         rows = {row[0]: row[1:] for row in page.rows}
-        assert len(rows) == 1 + 12 + 1  # the names of the columns, the checks, and what was left out
+        assert len(rows) == 1 + 13 + 1  # the names of the columns, the checks, and what was left out
         assert rows["attention weights"] == [
             "passed",
             "8.9\u00a0×\u00a010⁻⁷",
@@ -109,7 +109,7 @@ class TestPage:
 
     def test_of_a_failed_verification_says_so(self, door):
         words = Words(bundles.bundle_files(replace(door, report=failed(door.report)))[PAGE].decode())
-        assert "11 of 12 checks passed" in words.words
+        assert "12 of 13 checks passed" in words.words
         [row] = [row for row in words.rows if "FAILED" in row]
         assert row == [
             "attention weights",

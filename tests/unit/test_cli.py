@@ -48,19 +48,21 @@ def test_verify_prints_the_ladder_and_each_layer(capsys):
     first, _, *rest = out.splitlines()
     assert first == "all-MiniLM-L6-v2 (0.1.0), float32, 11 tokens"
     assert cells(rest[0]) == ["compared", "largest difference", "tolerance", "in", "passed"]
-    checks = [cells(line) for line in rest[1:13]]
-    assert [check[0] for check in checks][7:] == [
+    checks = [cells(line) for line in rest[1:14]]
+    assert [check[0] for check in checks][8:] == [
         *("attention weights", "norm-based weights", "head outputs", "output after W_O", "last hidden state")
     ]
     for _, difference, tolerance, _, passed in checks:
         assert float(difference) <= float(tolerance)
         assert passed == "yes"
-    assert cells(rest[14]) == ["attention", "layer", "largest weight difference", "in head"]
-    layers = [cells(line) for line in rest[15:21]]
+    assert cells(rest[15]) == ["attention", "layer", "largest weight difference", "in head"]
+    layers = [cells(line) for line in rest[16:22]]
     assert [layer[:2] for layer in layers] == [["encoder", str(layer)] for layer in range(6)]
-    assert max(float(layer[2]) for layer in layers) >= float(checks[7][1])
+    assert max(float(layer[2]) for layer in layers) >= float(checks[8][1])
     assert all(0 <= int(layer[3]) < 12 for layer in layers)
-    assert rest[21:] == ["", "passed"]
+    assert rest[22] == ""
+    assert re.match(r"weights of the file: (\d+) of \1 used: ", rest[23])
+    assert rest[24:] == ["passed"]
 
 
 def with_weights(report, layer, row):

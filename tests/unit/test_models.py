@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from logging import StreamHandler
 from threading import Barrier
 
@@ -17,6 +18,7 @@ from transformers.utils import logging
 import attnviz
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
 from attnviz.model.anatomy import anatomy
+from attnviz.model.catalogue import weights_digests
 from attnviz.model.checkpoint import load_tokenizer
 from attnviz.model.device import find_device
 from tests import tiny, tiny_refused
@@ -322,16 +324,25 @@ class TestFilesThatChange:
             os.truncate(weights, 100)
             after = model.trace("the door")
             assert (after.pattern(0, 0, measure="norms").weights == before.pattern(0, 0, measure="norms").weights).all()
-            assert attnviz.verify(model, after).passed
+            [failed] = attnviz.verify(model, after).failed
+            assert failed.name == "weights of the file"
         """
         subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
 
-    def test_the_weights_of_a_folder_that_is_gone_have_no_digest(self, folder):
+    def test_the_digest_of_weights_that_are_gone_is_still_known(self, folder):
+        path = folder / "model.safetensors"
+        digest = sha256(path.read_bytes()).hexdigest()
         model = attnviz.load_model(str(folder))
-        for file in folder.glob("*.safetensors"):
-            file.unlink()
-        with pytest.raises(ModelNotAvailableError, match=r"can no longer be read\. Put them back"):
-            model.weights_sha256  # noqa: B018
-        folder.joinpath("model.safetensors").mkdir()
-        with pytest.raises(ModelNotAvailableError, match=r"can no longer be read \(Is a directory\)"):
-            model.weights_sha256  # noqa: B018
+        path.unlink()
+        assert model.weights_sha256 == {"model.safetensors": digest}
+
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [(None, r"\. Put them back"), ("folder", r" \(Is a directory\)\. Put them back")],
+    )
+    def test_weights_that_cannot_be_read_have_no_digest(self, content, reason, tmp_path):
+        if content:
+            (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "part"}}')
+            (tmp_path / "part").mkdir()
+        with pytest.raises(ModelNotAvailableError, match=f"weights of mine can no longer be read{reason}"):
+            weights_digests("mine", tmp_path)

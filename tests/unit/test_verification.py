@@ -15,12 +15,13 @@ from attnviz.model.catalogue import EMBEDDED
 from attnviz.model.reference import in_float64, make_reference
 from attnviz.model.trace import Trace
 from attnviz.model.verification import reference_weights
-from attnviz.records import AttentionPattern, LayerAttention
+from attnviz.records import FILE, AttentionPattern, LayerAttention
 from tests import tiny
 
 pytestmark = pytest.mark.slow
 
 CHECKS = [
+    FILE,
     *("tokens", "labels", "queries", "keys", "values", "scale", "attention mask", "attention weights"),
     *("norm-based weights", "head outputs", "output after W_O", "last hidden state"),
 ]

@@ -164,7 +164,7 @@ NO_WEIGHTS = "These weights are not on this machine, so the bundle cannot be com
 def obstacle(digest: str) -> str:
     """Why an opened bundle cannot be compared with a model here, in a sentence; empty while nothing is known against it.
 
-    The SHA-256 of the weights here, which takes a second for 500 MB, is computed only once the comparison was asked for.
+    The model here, whose SHA-256 takes a second for 500 MB, is loaded only once the comparison was asked for.
     """
     bundle = opened(digest)
     if bundle is None:

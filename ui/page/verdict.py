@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.bundle.changes import changes_in_words
-from attnviz.records import Check, VerificationReport
+from attnviz.records import FILE, Check, VerificationReport
 from ui.choice.selection import Selection
 from ui.page import bundles, errors
 from ui.page.navigation import link_to
@@ -29,6 +29,8 @@ def report_on(selection: Selection) -> tuple[VerificationReport, bool]:
 def headline(report: VerificationReport) -> str:
     """Whether everything passed, with the largest difference of the weights; or what failed first, and by how much."""
     if failed := report.failed:
+        if failed[0].name == FILE:
+            return f":red[Does not match the file:] {literal(failed[0].reason)}"
         return f":red[Does not match the model:] {failed[0].name} {difference(failed[0])}"
     n_check = len(report.checks)
     return f":green[Checked:] {n_check} comparisons, weights within {power(report.max_abs_error)}"

@@ -242,11 +242,22 @@ def anatomy(source: Source, layer: int, kind: Kind) -> LayerAnatomy:
 
 def report(source: Source) -> VerificationReport:
     """The verdict on a trace; of a bundle, the one that it records."""
-    return recorded(source.bundle).report if source.bundle else _computed_report(source)
+    if source.bundle:
+        return recorded(source.bundle).report
+    return _computed_report(source, _weights_of(model(source.model)))
+
+
+_Weights = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
+
+
+def _weights_of(here: Model) -> _Weights:
+    """What keeps verdicts apart: SHA-256 of each file of the weights as it was loaded, and which files have changed since."""
+    return tuple(sorted(here.weights_sha256.items())), here.weights.changed()
 
 
 @NUMBERS.remembers()
-def _computed_report(source: Source) -> VerificationReport:
+def _computed_report(source: Source, of_weights: _Weights) -> VerificationReport:
+    """`of_weights` is part of the key alone: a verdict holds for the weights that it was made with."""
     here = model(source.model)
     report: VerificationReport
     report, weights = elsewhere(verify, offer(source.model).name, trace(source))
@@ -264,12 +275,11 @@ def compared_report(source: Source) -> VerificationReport:
         ModelNotAvailableError, VerificationError: there is no such model here, or the two cannot be compared.
     """
     here = model(recorded(source.bundle).trace.provenance.model)
-    weights = tuple(sorted(here.weights_sha256.items()))
-    return _compared_report(source.bundle, here.name, weights)
+    return _compared_report(source.bundle, here.name, _weights_of(here))
 
 
 @NUMBERS.remembers()
-def _compared_report(digest: str, name: str, of_weights: tuple[tuple[str, str], ...]) -> VerificationReport:
+def _compared_report(digest: str, name: str, of_weights: _Weights) -> VerificationReport:
     """`of_weights` is part of the key alone: a verdict holds for the weights that it was made with."""
     return compare_bundle(recorded(digest), model(name))
 

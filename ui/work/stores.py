@@ -92,7 +92,6 @@ BOUNDED = (
             "attnviz/figures/heatmap.py:_scale",
             "attnviz/maps/ranking.py:_make_ready",
             "attnviz/model/catalogue.py:_embedded_version",
-            "attnviz/model/loading.py:weights_sha256",
             "ui/page/downloads.py:_downloads",
             "ui/page/downloads.py:_size",
             "ui/work/experiments.py:_means_of",

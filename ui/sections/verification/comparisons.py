@@ -8,7 +8,8 @@ from ui.page.view import View
 from ui.words.findings import power
 from ui.words.literal import literal
 
-# What is compared with the model's own numbers, by check. Streamlit would show a docstring here on the page.
+# What is compared with the model's own numbers, by check; of the file, its reason says it. Streamlit would show a docstring here
+# on the page.
 WHAT = {
     "tokens": "Token ids, and those that the tokenizer gives for the text",
     "labels": "The label of each token, and its entry in the tokenizer's vocabulary",
@@ -38,7 +39,7 @@ def checks(view: View) -> None:
         st.table(
             [
                 {
-                    "compared": f"**{title(one.name)}.** {WHAT[one.name]}",
+                    "compared": f"**{title(one.name)}.** {WHAT.get(one.name) or literal(one.reason)}",
                     "result": _result(one, recorded=recorded),
                     "largest difference": _largest(one),
                     "tolerance": power(one.tolerance),
@@ -72,10 +73,11 @@ def _largest(check: Check) -> str:
 
 
 def _reasons(report: VerificationReport) -> dict[str, list[str]]:
-    """Each reason with the names of the checks that have it."""
+    """Each reason with the names of the checks that have it, but for the file's, which its row says."""
     found: dict[str, list[str]] = {}
     for one in report.checks:
-        found.setdefault(one.reason, []).append(one.name)
+        if one.name in WHAT:
+            found.setdefault(one.reason, []).append(one.name)
     return found
 
 

@@ -1,0 +1,296 @@
+"""The weights of a checkpoint's files, compared with what was loaded from them.
+
+One concept: the account of the files. Each tensor in them is in the model with the numbers of the file, or belongs to a part
+that the loaded class does not have, or is a constant or left out by the class on purpose; any other is a reason to refuse the
+checkpoint. The reference shares the loading with the model, so comparing the two cannot show a fault of it.
+
+Source: ``convert_and_load_state_dict_in_model`` and ``PreTrainedModel._adjust_missing_and_unexpected_keys`` of transformers
+5.23.0, which give the names in a file those of the model, and say which tensors of a file a class makes itself.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import file_digest
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import (
+    WeightConverter,
+    WeightRenaming,
+    rename_source_key,
+    revert_weight_conversion,
+)
+from transformers.modeling_utils import load_state_dict
+
+from attnviz.errors import ModelNotAvailableError
+from attnviz.model.catalogue import CONFIG_FILE, weights_digests, weights_files
+
+_MOST_NAMED = 5
+"""Parts that a sentence names; a file may have any number."""
+_ADAPTER = "base_model.model."
+"""What PEFT puts before the names of a model that it wraps."""
+
+_Stamp = tuple[int, int, int]
+"""Inode, bytes and time of the last change, in nanoseconds, of a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What became of the tensors of a checkpoint's files; every tensor is counted once."""
+
+    n_used: int
+    """Tensors that are in the model with the numbers of the file, cast to the model's dtype."""
+    parts: Mapping[str, int]
+    """How many tensors each part has that the loaded class does not have, such as a head for another task."""
+    left_out: tuple[str, ...]
+    """Constants such as the numbers of the positions, and tensors that transformers says the loaded class does not read."""
+
+    @property
+    def n_tensor(self) -> int:
+        """Tensors in the files."""
+        return self.n_used + sum(self.parts.values()) + len(self.left_out)
+
+    def __str__(self) -> str:
+        """How many tensors are used, and what the others are, in sentences: "199 of 201 used: ..."."""
+        said = f"{self.n_used} of {self.n_tensor} used: the numbers in memory are those of the file."
+        if self.parts:
+            names = [f"{name} ({number})" for name, number in self.parts.items()]
+            rest = len(names) - _MOST_NAMED
+            named = ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+            said += f" Parts that are not loaded: {named}."
+        if self.left_out:
+            said += f" Constants, and what the class does not read: {len(self.left_out)}, such as {self.left_out[0]}."
+        return said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedWeights:
+    """The files that a model was loaded from, as they were then, and what became of their tensors."""
+
+    account: Account
+    sha256: Mapping[str, str]
+    """SHA-256 of each file, by name."""
+    stamps: Mapping[Path, _Stamp]
+    _judged: dict[Path, tuple[_Stamp, bool]] = field(default_factory=dict)
+    """Stamp of each file that was written since, and whether its bytes are others."""
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of the files that are gone, or whose bytes are others than those loaded.
+
+        A file's bytes are read only when its stamp is another than before.
+        """
+        return tuple(sorted(path.name for path, stamp in self.stamps.items() if self._is_other(path, stamp)))
+
+    def _is_other(self, path: Path, loaded: _Stamp) -> bool:
+        try:
+            stamp = _stamp(path)
+            if stamp == loaded:
+                return False
+            if path not in self._judged or self._judged[path][0] != stamp:
+                with path.open("rb") as file:
+                    digest = file_digest(file, "sha256").hexdigest()
+                self._judged[path] = stamp, digest != self.sha256[path.name]
+        except OSError:
+            return True
+        return self._judged[path][1]
+
+    def said(self, changed: Iterable[str]) -> str:
+        """The account, or which files have changed since and what to do."""
+        names = " and ".join(changed)
+        if not names:
+            return str(self.account)
+        return f"{names} changed on disk after this model was loaded. Load it again, or restart the app."
+
+
+def stamps(folder: Path) -> dict[Path, _Stamp]:
+    """The stamps of the files of a checkpoint's weights; empty where there are none."""
+    return {path: _stamp(path) for path in weights_files(folder)}
+
+
+def loaded_weights(name: str, folder: Path, account: Account, before: Mapping[Path, _Stamp]) -> LoadedWeights:
+    """The account of files that were not written since ``before``, when their stamps were taken.
+
+    Raises:
+        ModelNotAvailableError: they were, or they are gone.
+    """
+    sha256 = weights_digests(name, folder)
+    if stamps(folder) != before:
+        raise ModelNotAvailableError(
+            f"The weights of {name} were written while they were read. Load it again once they are complete."
+        )
+    return LoadedWeights(account=account, sha256=sha256, stamps=before)
+
+
+def account_for(
+    name: str, whole: PreTrainedModel, tensors: Iterable[tuple[str, Tensor]], config: PreTrainedConfig
+) -> Account:
+    """What became of each tensor of a checkpoint's files, in a model that was loaded from them.
+
+    Args:
+        whole: the model with its head, as it was loaded.
+        tensors: those of the files, by the names that the files give them.
+        config: the checkpoint's own, of which ``whole`` may be a part.
+
+    Raises:
+        ModelNotAvailableError: a tensor is not in the model with the numbers of the file, or has no place in it though it
+            belongs to a part that is loaded.
+    """
+    names = _Names(whole, config)
+    n_used, parts, left_out = 0, Counter[str](), list[str]()
+    other, homeless = list[str](), list[str]()
+    for key, tensor in tensors:
+        loaded = names.loaded(key, tensor)
+        if loaded is not None:
+            n_used += 1
+            if not _are_equal(tensor, loaded):
+                other.append(key)
+        elif names.belongs(key):
+            (left_out if names.is_left_out(key, tensor) else homeless).append(key)
+        else:
+            parts[names.part(key)] += 1
+    if homeless:
+        raise ModelNotAvailableError(
+            f"The network that {CONFIG_FILE} of {name} describes has no place for {len(homeless)} of the file's tensors, such as "
+            f"{homeless[0]}; without them its numbers would not be the checkpoint's. Merge adapters into the weights, correct "
+            f"{CONFIG_FILE}, or select another model."
+        )
+    if other:
+        raise ModelNotAvailableError(
+            f"{len(other)} of the tensors of {name}, such as {other[0]}, do not have the numbers of the file after loading. "
+            "Save the checkpoint again with transformers' save_pretrained, or select another model."
+        )
+    return Account(n_used=n_used, parts=dict(sorted(parts.items())), left_out=tuple(left_out))
+
+
+class _Names:
+    """Where the tensors of a file belong in a loaded model, by their names in the file."""
+
+    def __init__(self, whole: PreTrainedModel, config: PreTrainedConfig) -> None:
+        self._whole, self._prefix = whole, whole.base_model_prefix
+        self._state: dict[str, Tensor] = whole.state_dict()
+        conversions = get_model_conversion_mapping(whole)
+        self._renamings = [one for one in conversions if isinstance(one, WeightRenaming)]
+        self._converters = [one for one in conversions if isinstance(one, WeightConverter)]
+        self._written = cache(lambda: revert_weight_conversion(whole, self._state))
+        self._parts_of_class = cache(lambda: _parts(_empty(config)))
+        self._parts = _parts(whole.base_model)
+        self._buffers = dict(whole.named_buffers())
+        self._made = set(map(_last, self._buffers)) - set(map(_last, dict(whole.named_parameters())))
+        self._ignored = [re.compile(one) for one in whole._keys_to_ignore_on_load_unexpected or ()]
+
+    def loaded(self, key: str, tensor: Tensor) -> Tensor | None:
+        """What the model has of a tensor of the file, in the file's form; None for nothing."""
+        name, converter = self._renamed(key)
+        if name in self._state:
+            return self._state[name] if converter is None else self._find(key, self._written())
+        if tensor.is_floating_point():
+            return None
+        made = self._find(
+            key, self._buffers
+        )  # whole numbers, such as position ids, can be compared all the same
+        return made if made is not None and made.shape == tensor.shape else None
+
+    def _find(self, key: str, tensors: Mapping[str, Tensor]) -> Tensor | None:
+        """The tensor of this name, which may have the network's prefix in a file and not in the model, or the other way round."""
+        variants = (key, f"{self._prefix}.{key}", key.removeprefix(f"{self._prefix}."))
+        return next((tensors[one] for one in variants if one in tensors), None)
+
+    def is_left_out(self, key: str, tensor: Tensor) -> bool:
+        """Whether a tensor without a place is a constant (whole numbers, one number, a buffer), or one that the class does not read."""
+        if not tensor.is_floating_point() or tensor.numel() == 1:
+            return True
+        names = key, self._renamed(key)[0]
+        return any(
+            _last(one) in self._made or any(_names(ignored, one) for ignored in self._ignored)
+            for one in names
+        )
+
+    def belongs(self, key: str) -> bool:
+        """Whether a tensor without a place lies in the network, or within a layer of the head, that are loaded."""
+        return any(self._is_within(one) for one in (key, self._renamed(key)[0]))
+
+    def part(self, key: str) -> str:
+        """The part of the checkpoint that a tensor belongs to, such as "cls" or "pooler"."""
+        return self._path(key)[0].split(".")[0]
+
+    def _renamed(self, key: str) -> tuple[str, str | None]:
+        """The model's name for a tensor of the file, and the pattern of its conversion where it is not only renamed."""
+        name, converter = rename_source_key(key, self._renamings, self._converters, self._prefix, self._state)
+        if name not in self._state and key in self._state:
+            return key, None
+        return name, converter
+
+    def _path(self, name: str) -> tuple[str, bool]:
+        """A name within the network or the head, and whether it was one within the network by its prefix."""
+        name = name.removeprefix(_ADAPTER)
+        path = name.removeprefix(f"{self._prefix}.")
+        return path, path != name
+
+    def _is_within(self, name: str) -> bool:
+        path, is_prefixed = self._path(name)
+        part = path.split(".")[0]
+        if part in self._parts:
+            return True
+        if (
+            is_prefixed
+        ):  # the class of the network alone may have parts that are not loaded, such as BERT's pooler
+            return part not in self._parts_of_class()
+        steps = path.split(".")
+        return any(".".join(steps[:n]) in self._layers_of_head() for n in range(1, len(steps)))
+
+    def _layers_of_head(self) -> set[str]:
+        """Paths of modules that have parameters of their own."""
+        tied = self._whole.named_parameters(
+            remove_duplicate=False
+        )  # to the embeddings, as a head's last layer may be
+        return {name.rpartition(".")[0] for name, _ in tied}
+
+
+def _parts(network: PreTrainedModel) -> set[str]:
+    """Names of what a network consists of."""
+    return {name.split(".")[0] for name in network.state_dict()} | {
+        name for name, _ in network.named_children()
+    }
+
+
+def _empty(config: PreTrainedConfig) -> PreTrainedModel:
+    """The network of a configuration without its head, without numbers."""
+    with torch.device("meta"):
+        return AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-any-return]
+
+
+def _names(pattern: re.Pattern[str], name: str) -> bool:
+    """Whether a pattern is found in a name where a module or a tensor begins: "attn.bias" is not in "c_attn.bias"."""
+    return any(f".{name}"[found.start()] == "." for found in pattern.finditer(name))
+
+
+def _last(name: str) -> str:
+    """The name of a tensor within its module; older checkpoints have some buffers in every layer, or in another module."""
+    return name.rpartition(".")[2]
+
+
+def read_tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a checkpoint's files, by name, mapped into memory where the format allows it."""
+    for path in weights_files(folder):
+        yield from load_state_dict(path).items()
+
+
+def _are_equal(tensor: Tensor, loaded: Tensor) -> bool:
+    """Whether a tensor of a file is what was loaded; not a number equals itself."""
+    cast = tensor.to(loaded.dtype)
+    if cast.shape != loaded.shape:
+        return False
+    return torch.equal(cast, loaded) or bool(
+        torch.isclose(cast, loaded, rtol=0, atol=0, equal_nan=True).all()
+    )
+
+
+def _stamp(path: Path) -> _Stamp:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns

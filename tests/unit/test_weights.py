@@ -1,0 +1,477 @@
+"""Every tensor of a checkpoint's file: in the model with the file's numbers, of a part that is not loaded, or a reason to refuse."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+import attnviz
+from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
+from attnviz.model import checkpoint as reading
+from attnviz.model import loading, weights
+from attnviz.records import FILE
+from tests import tiny
+from tests.hub import with_pickle_weights
+from tests.tiers import first_gates
+
+TEXT = "I was watching the door"
+QUERY = "encoder.layer.1.attention.self.query"
+HEADS = ("cls.predictions", "lm_head", "predictions", "classifier")
+
+
+@pytest.fixture
+def saved(tmp_path) -> Callable[[str], Path]:
+    """The folder of a family's tiny checkpoint, which a test may change; with the class of its model, one with a head."""
+
+    def save(name: str, whole: type[tf.PreTrainedModel] | None = None) -> Path:
+        folder = tmp_path / "mine"
+        if whole is None:
+            return tiny.save(tiny.TEXT_FAMILIES[name], folder)
+        tiny.save(tiny.TEXT_FAMILIES[name], folder)
+        torch.manual_seed(2)
+        whole(tiny.TEXT_FAMILIES[name].config()).save_pretrained(folder)
+        return folder
+
+    return save
+
+
+def weights_file(folder: Path) -> Path:
+    return folder / "model.safetensors"
+
+
+def change_file(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    """Writes the weights anew after a change of their tensors by name."""
+    tensors = load_file(weights_file(folder))
+    change(tensors)
+    save_file(tensors, weights_file(folder), metadata={"format": "pt"})
+
+
+def add(folder: Path, *names: str) -> None:
+    change_file(folder, lambda tensors: tensors.update({name: torch.ones(2, 3) for name in names}))
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def names_in(folder: Path) -> list[str]:
+    with safe_open(weights_file(folder), framework="np") as file:
+        return list(file.keys())
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(ModelNotAvailableError) as caught:
+        attnviz.load_model(str(folder))
+    message = str(caught.value)
+    assert "mine" in message and str(folder) not in message and "\n" not in message
+    return message
+
+
+class TestUsed:
+    @pytest.mark.parametrize(
+        "name", first_gates("bert", "mixtral", *sorted(tiny.TEXT_FAMILIES.keys() - {"bert", "mixtral"}))
+    )
+    def test_all_tensors_of_a_family(self, name, tiny_model):
+        model = tiny_model(name)
+        account = model.weights.account
+        assert account.n_used == account.n_tensor == len(names_in(model.folder)) > 10
+        assert (account.parts, account.left_out) == ({}, ())
+
+    @pytest.mark.parametrize("name", first_gates("roberta", *sorted(tiny.WITH_HEAD.keys() - {"roberta"})))
+    def test_all_tensors_with_a_language_head(self, name, headed):
+        model, folder = headed(name)
+        assert model.head is not None
+        assert model.weights.account.n_used == model.weights.account.n_tensor == len(names_in(folder))
+
+    @pytest.mark.parametrize("name", first_gates("albert", *sorted(tiny.WITH_CLASSIFIER.keys() - {"albert"})))
+    def test_all_tensors_with_a_classifier(self, name, classifying):
+        model, folder = classifying(name)
+        assert model.weights.account.n_used == model.weights.account.n_tensor == len(names_in(folder))
+
+    def test_names_of_the_first_bert(self, saved):
+        """Norms are called gamma and beta in checkpoints that were converted from TensorFlow."""
+        folder = saved("bert")
+
+        def rename(tensors):
+            for name in list(tensors):
+                new = re.sub(r"LayerNorm\.weight$", "LayerNorm.gamma", name)
+                tensors[re.sub(r"LayerNorm\.bias$", "LayerNorm.beta", new)] = tensors.pop(name)
+
+        change_file(folder, rename)
+        assert sum(name.endswith("gamma") for name in names_in(folder)) == 7
+        account = attnviz.load_model(str(folder)).weights.account
+        assert account.n_used == account.n_tensor == len(names_in(folder))
+
+    def test_several_tensors_for_one_place(self, saved):
+        """Published checkpoints of ESM have the frequencies of its rotary positions in every layer."""
+        folder = saved("esm")
+
+        def move(tensors):
+            frequencies = tensors.pop(next(one for one in tensors if one.endswith("inv_freq")))
+            for layer in range(tiny.ENCODER_LAYERS):
+                name = f"esm.encoder.layer.{layer}.attention.self.rotary_embeddings.inv_freq"
+                tensors[name] = frequencies.clone()
+
+        change_file(folder, move)
+        account = attnviz.load_model(str(folder)).weights.account
+        assert account.n_used == account.n_tensor == len(names_in(folder))
+
+    @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+    def test_numbers_are_compared_in_the_model_s_dtype(self, dtype, checkpoint):
+        model = attnviz.load_model(str(checkpoint("bert")), dtype=dtype)
+        assert model.weights.account.n_used == model.weights.account.n_tensor
+
+    def test_of_a_pickle(self, saved):
+        folder = saved("bert")
+        n_tensor = len(names_in(folder))
+        account = attnviz.load_model(str(with_pickle_weights(folder))).weights.account
+        assert (account.n_used, account.n_tensor) == (n_tensor, n_tensor)
+
+    def test_of_every_shard_and_of_no_file_that_the_index_does_not_name(self, saved):
+        folder = saved("bert")
+        names = names_in(folder)
+        tf.AutoModel.from_pretrained(folder).save_pretrained(folder, max_shard_size="6KB")
+        shards = sorted(folder.glob("model-*.safetensors"))
+        assert len(shards) > 1
+        weights_file(folder).unlink()
+        save_file({"encoder.stray": torch.ones(2, 2)}, folder / "model-99999-of-99999.safetensors")
+        model = attnviz.load_model(str(folder))
+        assert model.weights.account.n_used == model.weights.account.n_tensor == len(names)
+        assert list(model.weights_sha256) == [path.name for path in shards]
+
+
+class TestNotLoaded:
+    """What a checkpoint has beyond the loaded class, and may have."""
+
+    def test_heads_for_other_tasks_are_named(self, saved):
+        model = attnviz.load_model(str(saved("bert", tf.BertForPreTraining)))
+        assert model.head is not None  # of masked tokens
+        assert model.weights.account.parts == {
+            "cls": 2,
+            "pooler": 2,
+        }  # of the next sentence, and what it reads
+        assert model.weights.account.n_used + 4 == model.weights.account.n_tensor
+        said = str(model.weights.account)
+        assert said.endswith("Parts that are not loaded: cls (2), pooler (2).")
+
+    @pytest.mark.parametrize(
+        ("family", "whole", "part"),
+        [
+            ("bert", tf.BertForQuestionAnswering, "qa_outputs"),
+            ("roberta", tf.RobertaForTokenClassification, "classifier"),
+            ("distilbert", tf.DistilBertForQuestionAnswering, "qa_outputs"),
+            ("gpt2", tf.GPT2ForTokenClassification, "classifier"),
+            ("bart", tf.BartForConditionalGeneration, "final_logits_bias"),
+        ],
+    )
+    def test_heads_that_attnviz_does_not_load(self, family, whole, part, saved):
+        model = attnviz.load_model(str(saved(family, whole)))
+        assert (model.head, model.classifier) == (None, None)
+        assert set(model.weights.account.parts) == {part}
+
+    def test_a_head_in_a_file_that_names_none(self, saved):
+        """Such as a checkpoint whose configuration has no architectures."""
+        folder = saved("bert", tf.BertForMaskedLM)
+        change_config(folder, architectures=None)
+        model = attnviz.load_model(str(folder))
+        assert model.head is None
+        assert set(model.weights.account.parts) == {"cls"}
+
+    @pytest.mark.parametrize(
+        ("family", "name", "constant"),
+        [
+            ("bert", "embeddings.position_ids", torch.arange(5)[None]),
+            ("roberta", "roberta.embeddings.position_ids", torch.arange(tiny.LIMIT)[None].float()),
+            ("gpt2", "h.1.attn.bias", torch.ones(1, 1, tiny.LIMIT, tiny.LIMIT)),
+            ("gpt2", "transformer.h.1.attn.masked_bias", torch.tensor(-1e4)),
+            ("llama", "model.layers.1.self_attn.rotary_emb.inv_freq", torch.ones(5)),
+            ("bart", "model.encoder.version", torch.tensor([3.0])),
+        ],
+    )
+    def test_what_the_class_makes_itself(self, family, name, constant, saved):
+        folder = saved(family)
+        change_file(folder, lambda tensors: tensors.update({name: constant}))
+        account = attnviz.load_model(str(folder)).weights.account
+        assert (account.left_out, account.parts) == ((name,), {})
+        assert account.n_used == account.n_tensor - 1
+        assert str(account).endswith(f"Constants, and what the class does not read: 1, such as {name}.")
+
+    def test_position_ids_are_used_where_the_class_makes_the_same_ones(self, saved):
+        folder = saved("bert")
+        ids = torch.arange(tiny.LIMIT)[None]
+        change_file(folder, lambda tensors: tensors.update({"bert.embeddings.position_ids": ids}))
+        account = attnviz.load_model(str(folder)).weights.account
+        assert account.n_used == account.n_tensor == len(names_in(folder))
+        change_file(
+            folder, lambda tensors: tensors.update({"bert.embeddings.position_ids": ids.flip(1).clone()})
+        )
+        assert "1 of the tensors of mine, such as bert.embeddings.position_ids, do not" in refusal(folder)
+
+    def test_many_parts_are_counted_and_few_of_them_named(self):
+        account = weights.Account(n_used=7, parts={f"part {n}": n for n in range(1, 9)}, left_out=())
+        assert str(account) == (
+            "7 of 43 used: the numbers in memory are those of the file. Parts that are not loaded: part 1 (1), "
+            "part 2 (2), part 3 (3), part 4 (4), part 5 (5) and 3 more."
+        )
+
+
+class TestRefused:
+    """A tensor of the loaded parts that is not in the model."""
+
+    @pytest.mark.parametrize(
+        "added",
+        [
+            [f"{QUERY}.lora_A.default.weight", f"{QUERY}.lora_B.default.weight"],
+            [f"bert.{QUERY}.lora_A.weight"],
+            [f"base_model.model.bert.{QUERY}.lora_A.weight", f"base_model.model.{QUERY}.lora_B.weight"],
+            ["encoder.layer.0.attention.self.distance_embedding.weight"],
+            ["bert.encoder.layer.3.output.dense.weight"],
+            ["embeddings.prompt.weight"],
+            ["bert.prompt_encoder.weight"],
+        ],
+        ids=lambda names: names[0],
+    )
+    def test_one_within_the_network(self, added, saved):
+        folder = saved("bert")
+        add(folder, *added)
+        message = refusal(folder)
+        assert f"has no place for {len(added)} of the file's tensors, such as {min(added)};" in message
+
+    @pytest.mark.parametrize(
+        ("family", "name"),
+        [
+            ("bert", "cls.predictions.transform.dense.lora_A.weight"),
+            ("roberta", "lm_head.decoder.lora_A.weight"),
+            ("gpt2", "lm_head.lora_A.weight"),
+            ("llama", "base_model.model.lm_head.lora_A.weight"),
+        ],
+    )
+    def test_one_within_the_head(self, family, name, tmp_path):
+        folder = tiny.save_with_head(family, tmp_path / "mine")
+        attnviz.load_model(str(folder))
+        add(folder, name)
+        assert f"for 1 of the file's tensors, such as {name};" in refusal(folder)
+
+    @pytest.mark.parametrize(
+        ("family", "name", "n_tensor"),
+        [
+            (
+                "bert",
+                "num_hidden_layers",
+                16,
+            ),  # four of attention, two dense, each with a bias, and two norms
+            ("distilbert", "n_layers", 16),
+            ("gpt2", "n_layer", 12),
+            ("llama", "num_hidden_layers", 9),  # seven products and two norms, without biases
+            ("t5", "num_layers", 8),  # four of attention, two dense and two norms
+        ],
+    )
+    def test_a_layer_more_than_the_configuration_says(self, family, name, n_tensor, saved):
+        folder = saved(family)
+        change_config(folder, **{name: tiny.ENCODER_LAYERS - 1})
+        message = refusal(folder)
+        assert f"for {n_tensor} of the file's tensors, such as " in message
+        assert re.search(r"such as (encoder\.)?\w+\.(layer\.)?2\.", message), message
+
+    def test_a_layer_more_in_names_of_the_file_that_are_not_the_model_s(self, saved):
+        """Mixtral's experts lie one by one in a file, and in one tensor in memory."""
+        folder = saved("mixtral")
+        change_config(folder, num_hidden_layers=tiny.ENCODER_LAYERS - 1)
+        assert re.search(r"for \d+ of the file's tensors, such as (model\.)?layers\.2\.", refusal(folder))
+
+    def test_two_tensors_for_one_place(self, saved):
+        folder = saved("bert")
+        add(folder)
+        name = "encoder.layer.1.output.LayerNorm"
+        change_file(folder, lambda tensors: tensors.update({f"{name}.gamma": tensors[f"{name}.weight"] + 1}))
+        assert f"1 of the tensors of mine, such as {name}." in refusal(folder)
+
+    def test_one_whose_numbers_are_others_in_memory(self, saved, monkeypatch):
+        """A fault of loading, which the reference shares with the model."""
+        folder, read = saved("bert"), reading._read
+
+        def wrong(loader, *args):
+            network, info = read(loader, *args)
+            network.get_parameter(f"{QUERY}.weight")[0, 1] += 1e-6
+            return network, info
+
+        monkeypatch.setattr(reading, "_read", wrong)
+        assert f"1 of the tensors of mine, such as {QUERY}.weight, do not have the numbers" in refusal(folder)
+
+    def test_a_converted_one_whose_numbers_are_others_in_memory(self, saved, monkeypatch):
+        folder, read = saved("mixtral"), reading._read
+
+        def wrong(loader, *args):
+            network, info = read(loader, *args)
+            next(one for name, one in network.named_parameters() if "experts" in name and one.ndim == 3)[
+                1
+            ] += 1
+            return network, info
+
+        monkeypatch.setattr(reading, "_read", wrong)
+        assert "of the tensors of mine, such as " in refusal(folder)
+
+    def test_not_a_number_is_what_the_file_has(self, saved):
+        folder = saved("bert")
+        change_file(folder, lambda tensors: tensors[f"{QUERY}.weight"].view(-1)[:1].fill_(torch.nan))
+        config = tf.AutoConfig.from_pretrained(folder)
+        whole = tf.AutoModel.from_pretrained(folder)
+        account = weights.account_for("mine", whole, folder, config)
+        assert account.n_used == account.n_tensor == len(names_in(folder))
+
+
+RELATIVE = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "ernie", "esm")
+
+
+class TestPositions:
+    """transformers 5 reads relative positions (Shaw et al. 2018) as absolute ones, in the network and in the reference."""
+
+    @pytest.mark.parametrize("kind", ["relative_key", "relative_key_query"])
+    @pytest.mark.parametrize("family", RELATIVE)
+    def test_relative_ones_are_refused_by_the_configuration_alone(self, family, kind, saved):
+        folder = saved(family)
+        change_config(folder, position_embedding_type=kind)
+        with pytest.raises(UnsupportedArchitectureError) as caught:
+            attnviz.load_model(str(folder))
+        message = str(caught.value)
+        assert "mine" in message and f"of the type {kind} (Shaw et al. 2018" in message
+        assert "absolute positions." in message
+
+    @pytest.mark.parametrize(
+        ("family", "kind"),
+        [("bert", "absolute"), ("esm", "rotary"), ("gte", "rope"), ("nomic-bert", "rotary")],
+    )
+    def test_those_that_the_class_computes_are_not(self, family, kind, saved):
+        folder = saved(family)
+        change_config(folder, position_embedding_type=kind)
+        assert attnviz.load_model(str(folder)).weights.account.parts == {}
+
+    def test_rotary_ones_are_refused_where_the_class_has_none(self, saved):
+        folder = saved("bert")
+        change_config(folder, position_embedding_type="rotary")
+        with pytest.raises(
+            UnsupportedArchitectureError,
+            match="of the type rotary, which transformers does not compute for bert",
+        ):
+            attnviz.load_model(str(folder))
+
+
+@dataclass
+class Loaded:
+    """A model, its file, and what its verification says."""
+
+    model: attnviz.Model
+    file: Path
+
+    def check(self):
+        report = attnviz.verify(self.model, self.model.trace(TEXT))
+        assert report.checks[0].name == FILE
+        assert report.passed is report.checks[0].passed
+        return report.checks[0]
+
+
+@pytest.fixture
+def loaded(saved) -> Loaded:
+    folder = saved("bert")
+    return Loaded(attnviz.load_model(str(folder), is_mapped=False), weights_file(folder))
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Puts another file in the place of this one."""
+    other = path.with_suffix(".new")
+    other.write_bytes(content)
+    os.replace(other, path)
+
+
+class TestVerification:
+    def test_begins_with_the_file(self, loaded):
+        check, n_tensor = loaded.check(), len(names_in(loaded.file.parent))
+        assert check.passed
+        assert check.reason.startswith(f"{n_tensor} of {n_tensor} used: ")
+        assert (check.unit, check.difference, check.tolerance) == ("files", 0, 0)
+
+    def test_a_file_that_was_changed_since_fails(self, loaded):
+        digest = sha256(loaded.file.read_bytes()).hexdigest()
+        change_file(loaded.file.parent, lambda tensors: tensors[f"{QUERY}.weight"].mul_(1.001))
+        check = loaded.check()
+        assert not check.passed
+        assert check.difference == 1
+        assert check.reason.startswith(
+            "model.safetensors changed on disk after this model was loaded. Load it again"
+        )
+        assert loaded.model.weights_sha256 == {"model.safetensors": digest}  # of what was loaded
+
+    def test_one_byte_more_that_keeps_size_and_time_of_another_file_fails(self, loaded):
+        """A file in its place with the same size and time has another inode."""
+        content, found = bytearray(loaded.file.read_bytes()), loaded.file.stat()
+        content[-1] ^= 1
+        replace_file(loaded.file, bytes(content))
+        os.utime(loaded.file, ns=(found.st_atime_ns, found.st_mtime_ns))
+        assert not loaded.check().passed
+
+    def test_a_mapped_file_that_was_written_in_place_fails(self, saved):
+        """The numbers in memory are those of the file then too."""
+        folder = saved("bert")
+        loaded = Loaded(attnviz.load_model(str(folder)), weights_file(folder))
+        with loaded.file.open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)[0]
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last ^ 1]))
+        assert not loaded.check().passed
+
+    def test_a_file_that_is_gone_fails(self, loaded):
+        loaded.file.unlink()
+        assert not loaded.check().passed
+
+    def test_a_file_with_another_time_and_the_same_bytes_passes(self, loaded):
+        os.utime(loaded.file, ns=(1, 1))
+        assert loaded.check().passed
+        replace_file(loaded.file, loaded.file.read_bytes())
+        assert loaded.check().passed
+
+    def test_a_file_that_is_put_back_passes_again(self, loaded):
+        content = loaded.file.read_bytes()
+        loaded.file.write_bytes(b"x" + content)
+        assert not loaded.check().passed
+        loaded.file.write_bytes(content)
+        assert loaded.check().passed
+
+    def test_bytes_are_read_only_where_the_stamp_is_another(self, loaded, monkeypatch):
+        read, digest = [], weights.file_digest
+        monkeypatch.setattr(weights, "file_digest", lambda *of: read.append(of) or digest(*of))
+        trace = loaded.model.trace(TEXT)
+        for _ in range(2):
+            attnviz.verify(loaded.model, trace)
+        assert len(read) == 0
+        os.utime(loaded.file, ns=(1, 1))
+        for _ in range(2):
+            attnviz.verify(loaded.model, trace)
+        assert len(read) == 1
+
+    def test_a_file_that_is_written_while_it_is_read_is_refused(self, saved, monkeypatch):
+        folder, load = saved("bert"), loading.load_network
+
+        def slow(*args, **named):
+            network = load(*args, **named)
+            os.utime(weights_file(folder), ns=(1, 1))
+            return network
+
+        monkeypatch.setattr(loading, "load_network", slow)
+        assert "The weights of mine were written while they were read" in refusal(folder)
+
+    def test_a_trace_of_the_model_before_is_still_that_of_its_weights(self, loaded):
+        before = loaded.model.trace(TEXT).weights(1, 1)
+        loaded.file.unlink()
+        np.testing.assert_array_equal(loaded.model.trace(TEXT).weights(1, 1), before)
