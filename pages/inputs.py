@@ -12,7 +12,7 @@ from ui.page.waiting import is_there
 from ui.sections import outcome
 from ui.sections.inputs.deletion import curves, table
 from ui.sections.inputs.screen import look
-from ui.sections.inputs.sheet import as_csv, finding, note, sheet
+from ui.sections.inputs.sheet import as_csv, facts, finding, note, sheet
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
@@ -26,9 +26,10 @@ with errors.explained():
     work = screen.attributions()
     if is_there(work, screen.n_attributed, "Attributing the outcome to the tokens", key="inputs_act"):
         attributions = work.results[0]
-        found.markdown(finding(screen, attributions))
+        first = facts(screen, attributions)
+        found.markdown(finding(first, screen.tokens))
         drawn = {"Attributions": sheet(screen, attributions)}
-        st.caption(literal(note(screen, attributions)))
+        st.caption(literal(note(screen, attributions, first)))
         st.subheader("Which method is right for this sentence?", anchor=False)
         with errors.explained(key="cut_deletion"):
             taken = screen.deletion(attributions)

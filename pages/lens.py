@@ -8,7 +8,7 @@ from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.page.navigation import link_to
 from ui.page.waiting import is_there
-from ui.sections.lens.answers import finding, grid, note, of_token
+from ui.sections.lens.answers import finding, grid, note, of_token, terms_of
 from ui.sections.lens.heads import heads, parts
 from ui.sections.lens.screen import look
 from ui.words.glossary import terms
@@ -39,7 +39,7 @@ with errors.explained():
                 with right:
                     parts(screen, effects)
                     link_to("Effects", label=f"What if {view.selection.place.words} were not there?")
-        terms("Logit lens", "Direct effect", "Residual stream", "Layer", "Head")
+        terms(*terms_of(answers), "Direct effect", "Residual stream", "Layer", "Head")
         take(
             view,
             {"lens_grid": "Answers after each layer", "lens_heads": "What each head adds"},

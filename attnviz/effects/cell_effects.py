@@ -1,4 +1,4 @@
-"""Does a weight tell the effect? Single cells of a head taken away, beside their weights.
+"""Do weights predict effects? Single cells of a head taken away, beside their weights.
 
 One concept: the effect of one cell. A cell is taken away by masking it: its score becomes minus infinity, so that the
 row's other weights grow and still sum to 1. A query whose only key is masked gets zeros.

@@ -2,7 +2,8 @@
 
 One concept: the deletion curve, the outcome while more and more tokens are away, and its two areas.
 
-Source: DeYoung et al. 2020, "ERASER: A Benchmark to Evaluate Rationalized NLP Models" (arXiv:1911.03429), section 4.2.
+Source: DeYoung et al. 2020, "ERASER: A Benchmark to Evaluate Rationalized NLP Models" (arXiv:1911.03429), section 4.2; the
+areas as in their code (jayded/eraserbenchmark, ``rationale_benchmark/metrics.py``): every bin counts once, whatever its size.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from attnviz.effects.outcome import Outcome
 from attnviz.effects.token_embeddings import Baseline, removable
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
+from attnviz.maths.significance import holm, p_value
 from attnviz.records import Progress, Record
 
 if TYPE_CHECKING:
@@ -30,8 +32,12 @@ BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
 MOST_POINTS = 10
 """Even steps of a curve; a longer text loses several tokens in each."""
 
-N_ORDERS = 100
-"""Random orders of the chance band, so that 5 of them are on each side of it. Nearly all runs are theirs."""
+LEVEL = 0.05
+"""Probability that any method is called better than random orders if all were random orders themselves."""
+
+N_ORDERS = 199
+"""Random orders: the least p-value that they can give, 1 of 200, is below `LEVEL` / 7, so that one of seven methods can be better
+than chance. Nearly all runs are theirs."""
 
 PERCENTILES = (5.0, 95.0)
 
@@ -53,6 +59,8 @@ class DeletionCurve(Record):
     sufficiency: float
     """Mean over the bins of direction x (outcome of the text - outcome with the first tokens alone): small where these give
     the outcome by themselves. Equation 2 and the area over its curve."""
+    n_as_good: int
+    """Random orders whose comprehensiveness is at least that of this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,7 +87,7 @@ class Deletion(Record):
     counts: Int[np.ndarray, " point"]
     """Tokens that are removed or kept at each point, from 0 to all that may be taken away."""
     bins: Int[np.ndarray, " bin"]
-    """Tokens of each bin; of a short text, bins of equally many tokens count once."""
+    """Tokens of each bin. In a short text several bins have equally many, and each of them counts."""
     curves: tuple[DeletionCurve, ...]
     chance: ChanceBand
 
@@ -90,6 +98,19 @@ class Deletion(Record):
         It turns both areas so that a large comprehensiveness and a small sufficiency are good for every outcome.
         """
         return 1 if self.base >= self.end else -1
+
+    @property
+    def better(self) -> tuple[AttributionMethod, ...]:
+        """The methods whose orders are better than random ones by comprehensiveness.
+
+        The p-value of a method is the share of the random orders, its own among them, that are at least as good. All methods
+        are tested together: if their orders were random too, any of them would pass in at most `LEVEL` of texts
+        (`attnviz.maths.significance.holm`).
+        """
+        found = [p_value(one.n_as_good, self.chance.n_orders) for one in self.curves]
+        return tuple(
+            one.method for one, passes in zip(self.curves, holm(found, LEVEL), strict=True) if passes
+        )
 
 
 def deletion_curves(
@@ -133,7 +154,7 @@ def deletion_curves(
         raise SelectionError(
             "Deletion curves were asked for; the text has special tokens and masks alone, which are kept. Give a text with a word."
         )
-    of_bins = np.unique([min(n_token, max(1, ceil(share * n_token))) for share in bins])
+    of_bins = _of_bins(n_token, bins)
     counts = _counts(n_token, most_points, of_bins)
     base, end = outcomes_without(
         model, trace, outcome, np.stack([np.zeros_like(among), among]), removal, baseline=baseline
@@ -151,10 +172,12 @@ def deletion_curves(
     ).reshape(len(sets), len(counts))
 
     def area(curve: Float[np.ndarray, "*order point"]) -> Float[np.ndarray, "*order"]:
-        return np.asarray((direction * (base - curve[..., np.searchsorted(counts, of_bins)])).mean(axis=-1))
+        drops = direction * (base - curve[..., np.searchsorted(counts, of_bins)])
+        return np.asarray(drops.mean(axis=-1))
 
     n_method = len(orders)
     removed, kept, by_chance = np.split(outcomes, [n_method, 2 * n_method])
+    comprehensiveness, areas_by_chance = area(removed), area(by_chance)
     # without the first k of a random order are the last n - k of it alone, and its reverse is as random
     kept_by_chance = by_chance[:, ::-1]
     return Deletion(
@@ -169,8 +192,11 @@ def deletion_curves(
                 order=orders[number],
                 removed=removed[number].copy(),
                 kept=kept[number].copy(),
-                comprehensiveness=float(area(removed[number])),
+                comprehensiveness=float(comprehensiveness[number]),
                 sufficiency=float(area(kept[number])),
+                n_as_good=int(
+                    (~(areas_by_chance < comprehensiveness[number])).sum()
+                ),  # NaN is no better than any
             )
             for number, one in enumerate(attributions)
         ),
@@ -179,10 +205,15 @@ def deletion_curves(
             seed=seed,
             removed=_band(by_chance),
             kept=_band(kept_by_chance),
-            comprehensiveness=_pair(area(by_chance)),
+            comprehensiveness=_pair(areas_by_chance),
             sufficiency=_pair(area(kept_by_chance)),
         ),
     )
+
+
+def _of_bins(n_token: int, bins: Sequence[float]) -> Int[np.ndarray, " bin"]:
+    """Tokens of each bin, at least one; shares are rounded to 9 digits, or 0.07 of 100 tokens would be 8."""
+    return np.array([min(n_token, max(1, ceil(round(share * n_token, 9)))) for share in bins])
 
 
 def _counts(n_token: int, most_points: int, bins: Int[np.ndarray, " bin"]) -> Int[np.ndarray, " point"]:

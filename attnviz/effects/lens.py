@@ -2,9 +2,10 @@
 
 One concept: the lens. The state that each layer leaves is sent through the family's final norm, where it has one, and the
 model's own language head. The model was trained to read its last layer so, and no other: an early layer's answer says what
-its state has in common with the last layer's, not what the layer "thinks".
+its state has in common with the last layer's, not what the layer "thinks". Without a language head there is no lens: what is left
+is how similar each layer's state is to the last, which is attnviz's own (`LayerSimilarities`).
 
-Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
+Source: nostalgebraist 2020, "interpreting GPT: the logit lens", for the lens.
 """
 
 from dataclasses import dataclass

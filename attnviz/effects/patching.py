@@ -40,6 +40,15 @@ SMALLEST_RATIO = 1e-3
 """The same for probabilities, as a share of the larger one: that of a rare token is far below 1e-5, and the rounding of
 a logit changes it by up to 1e-5 of itself."""
 
+LEAST_OF_SPREAD = 2.0
+"""A difference below so many standard deviations of the outcomes, with one state carried over each, is not shared out: outcomes between
+the two texts' have a standard deviation of half their difference at most (Popoviciu 1935, "Sur les équations algébriques ayant
+toutes leurs racines réelles"), so these lie outside, and shares are quotients of a small number.
+
+Measured on the bundled model, 10 pairs of sentences, 7 outcomes, residual stream, attention outputs and heads of layer 3: of 210 grids 24
+are refused, in which the largest share is at least 1.9 and up to 34; in the others it is at most 1.7.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PatchEffects(Record):
@@ -67,9 +76,29 @@ class PatchEffects(Record):
         return abs(self.donor - self.base) > least
 
     @property
+    def changes(self) -> Float[np.ndarray, "row token"]:
+        """What carrying each state adds to the receiver's outcome."""
+        return np.asarray(self.outcomes - self.base, dtype=np.float32)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the outcomes with one state carried over; NaN where none is a number."""
+        known = self.outcomes[np.isfinite(self.outcomes)].astype(np.float64)
+        return float(known.std()) if known.size else float("nan")
+
+    @property
+    def can_be_shared(self) -> bool:
+        """Whether the two texts' outcomes differ by more than rounding, and by at least `LEAST_OF_SPREAD` times the spread."""
+        least = LEAST_OF_SPREAD * self.spread * (1 - 1e-6)  # outcomes are float32
+        return self.has_difference and abs(self.donor - self.base) >= least
+
+    @property
     def shares(self) -> Float[np.ndarray, "row token"]:
-        """(outcome - base) / (donor - base): 0 for nothing, 1 for the donor's outcome; NaN without a difference."""
-        if not self.has_difference:
+        """(outcome - base) / (donor - base): 0 for nothing, 1 for the donor's outcome; NaN where no share means anything.
+
+        A share above 1 is of an outcome beyond the donor's, one below 0 of an outcome on the receiver's other side.
+        """
+        if not self.can_be_shared:
             return np.full_like(self.outcomes, np.nan)
         return np.asarray((self.outcomes - self.base) / (self.donor - self.base), dtype=np.float32)
 

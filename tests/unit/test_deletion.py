@@ -1,5 +1,7 @@
 """Deletion curves: their ends, their areas written out, and how often chance is inside its own band."""
 
+from fractions import Fraction
+from math import ceil
 from typing import get_args
 
 import numpy as np
@@ -54,19 +56,60 @@ def test_every_point_is_a_run_of_its_own(tiny_model, name, outcome, removal):
 
 
 @pytest.mark.parametrize("outcome", [OTHER, TokenState(position=4)])
-def test_areas_are_means_over_the_bins(tiny_model, outcome):
-    """8 words: 1%, 5% and 10% are one word, 20% two and 50% four."""
+def test_areas_are_means_over_the_five_bins(tiny_model, outcome):
+    """8 words: 1%, 5% and 10% are one word, 20% two and 50% four; each bin counts."""
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     found = deletion_curves(bert, trace, outcome, [given(np.arange(10.0))], n_orders=3)
-    assert found.bins.tolist() == [1, 2, 4]
+    assert found.bins.tolist() == [1, 1, 1, 2, 4]
     (curve,) = found.curves
-    places = [found.counts.tolist().index(count) for count in (1, 2, 4)]
+    places = [found.counts.tolist().index(count) for count in (1, 1, 1, 2, 4)]
     drop = [found.direction * (found.base - curve.removed[one]) for one in places]
     left = [found.direction * (found.base - curve.kept[one]) for one in places]
     assert curve.comprehensiveness == pytest.approx(np.mean(drop), abs=1e-6)
     assert curve.sufficiency == pytest.approx(np.mean(left), abs=1e-6)
     assert found.direction == (1 if isinstance(outcome, Similarity) and found.base >= found.end else -1)
+
+
+def test_bins_are_whole_tokens_rounded_up():
+    """0.07 x 100 is 7.000000000000001 in floating point, and still 7 tokens."""
+    from attnviz.effects.deletion import BINS, _of_bins
+
+    for n_word in range(1, 513):
+        expected = [max(1, ceil(Fraction(str(share)) * n_word)) for share in (*BINS, 0.07)]
+        assert _of_bins(n_word, (*BINS, 0.07)).tolist() == expected
+
+
+def test_random_orders_that_are_as_good_are_counted(tiny_model):
+    """The same random orders once more as attributions, whose comprehensiveness is then known one by one."""
+    bert = tiny_model("bert")
+    trace = bert.trace(TEXT)
+    words = np.flatnonzero(~trace.tokens.is_special)
+    random, drawn = np.random.default_rng(5), []
+    for _ in range(30):
+        ranks = np.zeros(len(trace.tokens))
+        ranks[random.permutation(words)] = np.arange(len(words), 0, -1)
+        drawn.append(given(ranks))
+    turned = deletion_curves(bert, trace, OTHER, [], n_orders=1).direction  # for -1 the least is first
+    attributions = [given(one.values * turned) for one in drawn]
+    found = deletion_curves(bert, trace, OTHER, attributions, n_orders=30, seed=5)
+    areas = [one.comprehensiveness for one in found.curves]
+    assert len(set(areas)) > 5
+    for one in found.curves:
+        assert one.n_as_good == sum(other >= one.comprehensiveness for other in areas)
+
+
+def test_outcomes_that_are_no_numbers_are_no_better_than_chance(tiny_model, monkeypatch):
+    from attnviz.effects import deletion
+
+    monkeypatch.setattr(
+        deletion,
+        "outcomes_without",
+        lambda model, trace, outcome, removed, *_, **__: np.full(len(removed), np.nan, dtype=np.float32),
+    )
+    bert = tiny_model("bert")
+    found = deletion_curves(bert, bert.trace(TEXT), OTHER, [given(np.arange(10.0))], n_orders=199)
+    assert found.curves[0].n_as_good == 199 and found.better == ()
 
 
 @pytest.mark.parametrize("n_word", [1, 2, 7, 23, 100])
@@ -123,7 +166,7 @@ def test_a_good_order_is_above_chance_and_its_reverse_below(embedded, door_trace
     assert worst.comprehensiveness < found.chance.comprehensiveness[0]
     assert worst.sufficiency > found.chance.sufficiency[1]
     assert told == sorted(told) and told[-1] == 1
-    assert (found.removal, found.direction, found.chance.n_orders) == ("token_replaced", 1, 100)
+    assert (found.removal, found.direction, found.chance.n_orders) == ("token_replaced", 1, 199)
 
 
 def test_a_text_without_words(tiny_model):

@@ -1,30 +1,53 @@
 """Which methods order the tokens better than chance, in words."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
-from ui.sections.inputs.deletion import verdict
+from ui.sections.inputs.deletion import correction, verdict
+from ui.sections.inputs.facts import BestOrders
 
 
-def deletion(limit: float) -> Any:
-    """Two methods, whose comprehensiveness is 0.3 and 0.5, beside random orders of which 95% are below the limit."""
-    methods = {"gradient_times_input": 0.3, "token_replaced": 0.5}
-    curves = [SimpleNamespace(method=name, comprehensiveness=number) for name, number in methods.items()]
-    return SimpleNamespace(curves=curves, chance=SimpleNamespace(comprehensiveness=(0.1, limit)))
+def orders(**changes) -> BestOrders:
+    """Two of seven methods are better than 199 random orders."""
+    given = {
+        "best": ("token_replaced",),
+        "better": ("token_replaced", "integrated_gradients"),
+        "n_method": 7,
+        "n_orders": 199,
+        "n_as_good": 0,
+    }
+    return BestOrders(**given | changes)
 
 
 @pytest.mark.parametrize(
-    ("limit", "words"),
+    ("changes", "words"),
     [
         (
-            0.4,
-            "By comprehensiveness, “Token replaced” orders the tokens of this sentence best; 1 of 2 methods do better than 95% "
-            "of random orders",
+            {},
+            "By comprehensiveness, “Token replaced” orders the tokens of this sentence best; 2 of 7 methods are better than chance",
         ),
-        (0.6, "By comprehensiveness, no method does better than 95% of random orders for this sentence"),
+        (
+            {"best": ("token_replaced", "keys_masked"), "better": ("keys_masked",)},
+            "By comprehensiveness, “Token replaced” and “Keys masked” order the tokens of this sentence best; 1 of 7 methods is better "
+            "than chance",
+        ),
+        (
+            {"better": (), "n_as_good": 12},
+            "By comprehensiveness, no method is better than chance for this sentence: 12 of 199 random orders are as good as “Token "
+            "replaced”",
+        ),
+        (
+            {"best": (), "better": (), "n_as_good": 199},
+            "The methods cannot be compared: the outcomes are not numbers",
+        ),
     ],
+    ids=str,
 )
-def test_the_verdict(limit, words):
-    assert verdict(deletion(limit)) == words
+def test_the_verdict(changes, words):
+    assert verdict(orders(**changes)) == words
+
+
+def test_what_better_than_chance_means():
+    assert correction(orders(n_method=6)) == (
+        "Better than chance: so few of the 199 random orders are as good that, if all 6 methods ordered the tokens at random, any of "
+        "them would be called better with a probability of at most 5% (Holm 1979, Scand. J. Statist. 6:65)."
+    )

@@ -41,10 +41,10 @@ def test_every_layer_or_head_and_token(bert, carried):
             one = ReplacedState(states=states["encoder", row], where=carried, layer=row, positions=(token,))
         changed = bert.trace(TEXT, interventions=[one])
         assert found.outcomes[row, token] == pytest.approx(of_trace(changed), abs=TOLERANCE)
-    share = (found.outcomes - found.base) / (found.donor - found.base)
-    np.testing.assert_allclose(found.shares, share, atol=1e-5)
+    np.testing.assert_allclose(found.changes, found.outcomes - found.base, atol=1e-6)
     if carried == "layer":  # after the last layer the outcome is of token 3 alone
-        np.testing.assert_allclose(found.shares[2], np.arange(len(receiver.tokens)) == 3, atol=1e-4)
+        share = found.changes[2] / (found.donor - found.base)
+        np.testing.assert_allclose(share, np.arange(len(receiver.tokens)) == 3, atol=1e-4)
 
 
 def test_some_rows_and_the_others_are_all_of_them(bert):
@@ -82,9 +82,34 @@ def test_the_share_of_a_difference():
         layer=None,
         base=0.25,
         donor=0.75,
-        outcomes=np.array([[0.25, 0.5, 0.75, 0.0, np.nan]], dtype=np.float32),
+        outcomes=np.array([[0.25, 0.5, 0.75, 0.125, 0.25, np.nan]], dtype=np.float32),
     )
-    np.testing.assert_allclose(found.shares, [[0, 0.5, 1, -0.5, np.nan]])
+    np.testing.assert_allclose(found.shares, [[0, 0.5, 1, -0.25, 0, np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "shared"),
+    [
+        ([0, 1], True),  # the most that outcomes between the two can spread: a standard deviation of 1/2
+        ([0, 1, 0, 1, np.nan], True),
+        ([0, 1.125], False),
+        ([0, 0, 0, 0, 0, 0, 0, 0, 1.5], True),  # the standard deviation is 0.47
+        ([0, 0, 0, 0, 0, 0, 0, 0, 1.75], False),  # 0.55
+        ([0.375, 0.625, -7.75], False),
+    ],
+)
+def test_a_difference_that_is_small_beside_the_spread_is_not_shared_out(outcomes, shared):
+    found = PatchEffects(
+        kind="encoder",
+        carried="heads",
+        layer=0,
+        base=0.0,
+        donor=1.0,
+        outcomes=np.array([outcomes], dtype=np.float32),
+    )
+    assert found.has_difference and found.can_be_shared == shared
+    assert np.isnan(found.shares).all() != shared
+    np.testing.assert_array_equal(found.changes, found.outcomes)
 
 
 def test_where_two_texts_differ(bert):

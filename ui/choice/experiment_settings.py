@@ -37,8 +37,8 @@ class EffectsSettings:
     ablation: Annotated[
         Ablation,
         Word(
-            names={"zero": "Zeros", "mean": "Its mean"},
-            title="In place of a head's output",
+            names={"zero": "Zeros", "mean": "Mean"},
+            title="Replace head output with",
             help="Puts zeros in place of a head's output, or its mean output over the bundled sentences.",
         ),
     ] = "zero"

@@ -187,7 +187,7 @@ def inputs_lines(view: View, outcome: object) -> str:
             "    print(one.method, one.values)",
             f"deletion = deletion_curves(model, trace, outcome, found, seed={view.selection.seed})",
             "for one in deletion.curves:",
-            "    print(one.method, one.comprehensiveness, one.sufficiency)",
+            "    print(one.method, one.comprehensiveness, one.sufficiency, one.n_as_good)",
             "",
         ]
     )

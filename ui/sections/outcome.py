@@ -29,8 +29,8 @@ from ui.work import cache
 OutcomeKind = Literal["similarity", "turn", "length", "answer", "class"]
 _NAMES: dict[OutcomeKind, str] = {
     "similarity": "Similarity",
-    "turn": "Token turns",
-    "length": "Token moves",
+    "turn": "Direction change",
+    "length": "Distance moved",
     "answer": "Prediction",
     "class": "Class",
 }

@@ -170,8 +170,8 @@ def limits(view: View, layer: Layer, n_query: int, n_key: int, limit: int | None
         )
     if view.kind == "decoder":
         said.append(
-            "The causal mask forbids almost half of the cells, but the whole matrix is computed all the same and the "
-            "forbidden cells are set to zero weight."
+            f"The causal mask forbids {n_query * (n_query - 1) // 2:,} of the {n_query * n_key:,} cells of each head, but the whole matrix "
+            "is computed all the same and the forbidden cells are set to zero weight."
         )
     if view.selection.bundle:
         said.append("A bundle does not say how long a text its model reads.")

@@ -23,6 +23,7 @@ from ui.choice import state
 from ui.page import waiting
 from ui.page.chart import chart
 from ui.page.view import View
+from ui.sections.cost.facts import LongestBoth, longest_both
 from ui.session import of_session
 from ui.words.findings import power
 from ui.work.jobs import TELLS_PROGRESS, job
@@ -79,7 +80,7 @@ def _ask(size: tuple[int, int]) -> None:
 
 def _results(view: View, head: Layer, series: Series) -> None:
     """Points over lines, the numbers as a table, and why each way stopped where it did."""
-    st.markdown(f"**{_finding(series)}**")
+    st.markdown(f"**{finding(longest_both(series))}**")
     both: tuple[Unit, ...] = ("seconds", "bytes")
     for column, what in zip(st.columns(2, gap="medium"), both, strict=True):
         with column:
@@ -141,17 +142,15 @@ def _lines(series: Series, head: Layer, what: str) -> list[Growth]:
     return found
 
 
-def _finding(series: Series) -> str:
-    """The longest text that the whole matrix and streaming were both measured for."""
-    whole, streamed = _of_method(series, "whole"), _of_method(series, "streaming")
-    n_token = max(whole.keys() & streamed.keys())
-    said = [
-        f"{quantity_text(seconds, 'seconds')} and {quantity_text(n_bytes, 'bytes')}"
-        for seconds, n_bytes in (whole[n_token], streamed[n_token])
-    ]
+def finding(longest: LongestBoth) -> str:
+    """What the whole matrix and streaming take for the longest text that both were measured for."""
+    whole, streaming = (
+        f"{quantity_text(one.seconds, 'seconds')} and {quantity_text(one.n_bytes, 'bytes')}"
+        for one in (longest.whole, longest.streaming)
+    )
     return (
-        f"At {n_token:,} tokens the whole matrix takes {said[0]}, streaming {said[1]}; their outputs are the same to "
-        f"{power(series.differences[n_token])}."
+        f"At {longest.n_token:,} tokens the whole matrix takes {whole}, streaming {streaming}; no two outputs of the ways measured there "
+        f"differ by more than {power(longest.difference)}."
     )
 
 

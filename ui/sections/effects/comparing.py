@@ -9,11 +9,11 @@ from plotly.graph_objects import Figure
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.cell_effects import MOST_CELLS, CellEffects
 from attnviz.figures.ablation import draw_ablations, draw_cell_effects
-from attnviz.maths.ranks import rank_correlations
-from attnviz.records import Head, Measure, known
+from attnviz.records import Head, Measure
 from ui.choice import state
 from ui.page.chart import chart
 from ui.page.waiting import is_there
+from ui.sections.effects.facts import CellOrder, ablation_agreement, cell_order
 from ui.sections.effects.grid import pick
 from ui.sections.effects.screen import Screen, joined
 from ui.words.findings import correlation_text
@@ -25,10 +25,10 @@ def weights_and_effects(screen: Screen) -> Figure | None:
     """A point for each cell of the selected head: its weight, and the size of the effect of masking it; None until known."""
     view, place = screen.view, screen.view.selection.place
     queries, keys = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
-    st.markdown(f"**Does the weight tell the effect? The cells of {place.words}**")
+    st.markdown(f"**Do weights predict effects? The cells of {place.words}**")
     work = screen.job(
         "cells",
-        (place, view.selection.seed),
+        (view.kind, place, view.selection.seed),
         lambda: [
             (
                 experiments.mask_cells,
@@ -57,7 +57,7 @@ def weights_and_effects(screen: Screen) -> Figure | None:
         on_pick=_pick_cell,
         name="Cells of the head; select one",
     )
-    st.caption(_cells_note(found))
+    st.caption(cells_note(cell_order(found)))
     return drawn
 
 
@@ -80,36 +80,40 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
         on_pick=_pick_head,
         name="Heads; select one",
     )
-    of_zero, of_mean = (np.abs(known(one.effects))[None] for one in (zero, mean))
-    agreement = float(rank_correlations(of_zero, of_mean, np.ones_like(of_zero, dtype=bool))[0])
-    several = len(np.unique(of_zero)) > 1 and len(np.unique(of_mean)) > 1
-    spoken = f"Rank correlation of the sizes: {correlation_text(agreement)}. " if several else ""
-    st.caption(
-        f"{spoken}Zeros take away all of a head's output, even the part that is the same in every sentence; its mean over "
-        "the bundled sentences keeps that part (Wang et al. 2022, arXiv:2211.00593, section 3.1)."
-    )
+    st.caption(ablations_note(ablation_agreement(zero, mean)))
     return drawn
 
 
-def _cells_note(found: CellEffects) -> str:
+_MEASURE_NAMES: dict[Measure, str] = {"weights": "weight", "norms": "norm-based weight"}
+
+
+def cells_note(order: CellOrder) -> str:
+    """How well the weights order the effects, how many cells are drawn, and what masking a cell does."""
     said = []
-    named: tuple[tuple[Measure, str], ...] = (("weights", "weight"), ("norms", "norm-based weight"))
-    for measure, name in named:
-        correlation = found.rank_correlation(measure)
-        if np.isfinite(correlation):
-            said.append(f"{name} {correlation_text(correlation)}")
-    spoken = f"Rank correlation with the size of the effect: {', '.join(said)}." if said else ""
-    drawn = ""
-    if len(found.outcomes) < found.n_cell:
-        drawn = f" Of {found.n_cell:,} cells, {len(found.outcomes)} are drawn at random."
-    meaning = (
-        " 1 would mean that the weight tells the order of the effects; it says nothing about why."
-        * bool(said)
+    if order.correlations:
+        named = ", ".join(
+            f"{_MEASURE_NAMES[measure]} {correlation_text(number)}" for measure, number in order.correlations
+        )
+        said.append(
+            f"Rank correlation with the size of the effect: {named}. 1 would mean that the weight tells the order of the effects; "
+            "it says nothing about why."
+        )
+    if order.n_masked < order.n_cell:
+        said.append(f"Of {order.n_cell:,} cells, {order.n_masked} are drawn at random.")
+    said.append(
+        "A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query with a single key then reads "
+        "nothing."
     )
+    return " ".join(said)
+
+
+def ablations_note(agreement: float | None) -> str:
+    """Whether zeros and means order the heads alike, and how they differ."""
+    spoken = "" if agreement is None else f"Rank correlation of the sizes: {correlation_text(agreement)}. "
     return (
-        f"{spoken}{meaning}{drawn} A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query "
-        "with a single key then reads nothing."
-    ).strip()
+        f"{spoken}Zeros take away all of a head's output, even the part that is the same in every sentence; its mean over "
+        "the bundled sentences keeps that part (Wang et al. 2022, arXiv:2211.00593, section 3.1)."
+    )
 
 
 def _pick_cell(clicked: Any) -> None:

@@ -10,7 +10,9 @@ from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
 from ui.sections import outcome
+from ui.sections.effects.facts import largest_effect
 from ui.sections.effects.screen import Screen
+from ui.words.extremes import equals
 
 N_RANKED = 8
 GIVES = {"zero": "zeros", "mean": "its mean output over the bundled sentences"}
@@ -30,11 +32,11 @@ def controls(screen: Screen) -> None:
 
 def finding(screen: Screen, found: HeadEffects) -> str:
     """Which head has the largest effect, as Markdown."""
-    head = found.ranked()[0]
-    changed = outcome.change(
-        screen.outcome, screen.view.trace.last_tokens, found.base, float(found.heads[head])
-    )
-    return f"**Largest effect: without {head.words} {changed}**"
+    largest = largest_effect(found)
+    if largest is None:
+        return f"**No head changes the outcome, {number_text(found.base)}**"
+    changed = outcome.change(screen.outcome, screen.view.trace.last_tokens, largest.before, largest.after)
+    return f"**Largest effect{equals(largest.n_equal)}: without {largest.head.words} {changed}**"
 
 
 def grid(screen: Screen, found: HeadEffects) -> None:

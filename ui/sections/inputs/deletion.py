@@ -3,16 +3,18 @@
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from attnviz.effects.deletion import Deletion
+from attnviz.effects.deletion import LEVEL, Deletion
 from attnviz.figures.inputs import draw_deletion
-from attnviz.figures.numbers import number_text
+from attnviz.figures.numbers import number_text, percent_text
 from ui.page.chart import chart
+from ui.sections.inputs.facts import BestOrders, best_orders
 from ui.sections.inputs.screen import NAMES, Screen
 
 
 def curves(screen: Screen, found: Deletion) -> Figure:
     """The finding, and a line for each method beside the band of chance; the figure."""
-    st.markdown(f"**{verdict(found)}**")
+    facts = best_orders(found)
+    st.markdown(f"**{verdict(facts)}**")
     drawn = draw_deletion(found, NAMES, outcome="outcome", theme=screen.view.theme)
     chart(
         drawn,
@@ -24,6 +26,7 @@ def curves(screen: Screen, found: Deletion) -> Figure:
         f"{found.chance.n_orders} random orders (seed {found.chance.seed}). “Token replaced” measures each token the same way and "
         "has an advantage. The text without its tokens is one that the model was not trained on."
     )
+    st.caption(correction(facts))
     return drawn
 
 
@@ -32,6 +35,7 @@ def table(found: Deletion) -> None:
     ranked = sorted(found.curves, key=lambda one: -one.comprehensiveness)
     chance = found.chance
     rows = {NAMES[one.method]: (one.comprehensiveness, one.sufficiency) for one in ranked}
+    as_good = [f"{one.n_as_good} of {chance.n_orders}" for one in ranked]
     st.markdown("**In numbers**")
     st.table(
         {
@@ -40,27 +44,42 @@ def table(found: Deletion) -> None:
                 *(number_text(one) for one, _ in rows.values()),
                 _span(chance.comprehensiveness),
             ],
+            "random orders as good": [*as_good, "–"],
             "sufficiency": [*(number_text(one) for _, one in rows.values()), _span(chance.sufficiency)],
         },
         hide_index=True,
     )
     st.caption(
         "Comprehensiveness: how much the outcome changes without the first tokens of an order, large is good. Sufficiency: how much "
-        "it changes with these alone, small is good. Means over the first 1, 5, 10, 20 and 50% of the tokens (DeYoung et al. 2020, "
-        "arXiv:1911.03429, section 4.2)."
+        "it changes with these alone, small is good. Means over the first 1, 5, 10, 20 and 50% of the tokens, rounded up (DeYoung et al. "
+        "2020, arXiv:1911.03429, section 4.2). Random orders as good: those with at least this comprehensiveness."
     )
 
 
-def verdict(found: Deletion) -> str:
+def verdict(facts: BestOrders) -> str:
     """Which methods are better than chance for this sentence, in words."""
-    best = max(found.curves, key=lambda one: one.comprehensiveness)
-    limit = found.chance.comprehensiveness[1]
-    better = [one for one in found.curves if one.comprehensiveness > limit]
-    if not better:
-        return "By comprehensiveness, no method does better than 95% of random orders for this sentence"
+    if not facts.best:
+        return "The methods cannot be compared: the outcomes are not numbers"
+    named = " and ".join(f"“{NAMES[one]}”" for one in facts.best)
+    orders = "orders" if len(facts.best) == 1 else "order"
+    if not facts.better:
+        return (
+            f"By comprehensiveness, no method is better than chance for this sentence: {facts.n_as_good} of {facts.n_orders} random "
+            f"orders are as good as {named}"
+        )
+    are = "is" if len(facts.better) == 1 else "are"
     return (
-        f"By comprehensiveness, “{NAMES[best.method]}” orders the tokens of this sentence best; {len(better)} of "
-        f"{len(found.curves)} methods do better than 95% of random orders"
+        f"By comprehensiveness, {named} {orders} the tokens of this sentence best; {len(facts.better)} of {facts.n_method} methods "
+        f"{are} better than chance"
+    )
+
+
+def correction(facts: BestOrders) -> str:
+    """What "better than chance" means, with the number of random orders and of methods."""
+    return (
+        f"Better than chance: so few of the {facts.n_orders} random orders are as good that, if all {facts.n_method} methods ordered the "
+        f"tokens at random, any of them would be called better with a probability of at most {percent_text(LEVEL)} (Holm 1979, Scand. J. "
+        "Statist. 6:65)."
     )
 
 

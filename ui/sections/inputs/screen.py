@@ -21,7 +21,7 @@ NAMES: dict[AttributionMethod, str] = {
     "flow": "Attention flow",
 }
 """The methods as they are written on screen."""
-_RUNS = 1200
+_RUNS = 2400
 """Runs of a text that its deletion curves take, most of them for chance."""
 
 

@@ -10,31 +10,41 @@ from attnviz.effects.outcome import TokenState
 from attnviz.effects.token_embeddings import removable
 from attnviz.figures.inputs import draw_attributions
 from attnviz.figures.numbers import number_text, power_text
-from attnviz.records import Axis
+from attnviz.records import Axis, Tokens
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state
 from ui.page.chart import chart
+from ui.sections.inputs.facts import FirstTokens, first_tokens
 from ui.sections.inputs.screen import NAMES, Screen
-from ui.words.findings import name
+from ui.words.findings import correlation_text, name
 from ui.words.literal import literal
 from ui.work import cache
 
 
-def finding(screen: Screen, found: Sequence[InputAttribution]) -> str:
-    """Which token the methods that know the outcome put first, as Markdown; of those that may be taken away."""
-    among = removable(cache.model(screen.view.selection.source.model), screen.tokens)
-    if not among.any():
-        return "**The text has no token that could be taken away**"
-    voting = [one for one in found if one.has_sign]
-    whole = next((one.difference for one in found if one.difference is not None), None)
-    direction = -1 if whole is not None and whole < 0 else 1
-    firsts = [int(one.order(among, direction)[0]) for one in voting]
-    first = max(set(firsts), key=firsts.count)
-    token = literal(name(Axis.of(screen.tokens), first))
-    n_same = firsts.count(first)
-    if n_same == len(voting):
-        return f"**All {len(voting)} methods that use the outcome rank {token} first among the words: it rests on this token most**"
-    return f"**{n_same} of {len(voting)} methods that use the outcome rank {token} first among the words; they do not agree on what it rests on**"
+def facts(screen: Screen, found: Sequence[InputAttribution]) -> FirstTokens:
+    """What the methods say of the tokens that may be taken away."""
+    return first_tokens(found, removable(cache.model(screen.view.selection.source.model), screen.tokens))
+
+
+def finding(first: FirstTokens, tokens: Tokens) -> str:
+    """Which token the methods that use the outcome put first, as Markdown; of those that may be taken away."""
+    named = [literal(name(Axis.of(tokens), one)) for one in first.tokens]
+    of_methods = f"of {first.n_method} methods that use the outcome"
+    if not first.n_token:
+        said = "The text has no token that could be taken away"
+    elif first.n_token == 1:
+        said = "The text has one token that could be taken away, so there is nothing to rank"
+    elif not named:
+        said = f"None {of_methods} ranks one token first alone"
+    elif len(named) > 1:
+        said = f"{', '.join(named[:-1])} and {named[-1]} are each ranked first by {first.n_same} {of_methods}"
+    elif first.n_same == first.n_method:
+        said = f"All {first.n_method} methods that use the outcome rank {named[0]} first"
+    else:
+        said = f"{first.n_same} {of_methods} rank{'s' * (first.n_same == 1)} {named[0]} first"
+    if named and first.n_token > 1 and first.n_undecided:
+        said += f"; {first.n_undecided} rank{'s' * (first.n_undecided == 1)} none first alone"
+    return f"**{said}**"
 
 
 def sheet(screen: Screen, found: Sequence[InputAttribution]) -> Figure:
@@ -50,7 +60,7 @@ def sheet(screen: Screen, found: Sequence[InputAttribution]) -> Figure:
     return drawn
 
 
-def note(screen: Screen, found: Sequence[InputAttribution]) -> str:
+def note(screen: Screen, found: Sequence[InputAttribution], first: FirstTokens) -> str:
     """What the numbers are, relative to what, and what they do not mean."""
     said = [
         f"Outcome: {screen.measured}. Each column has a colour scale of its own; blue-green raises the outcome, orange lowers it."
@@ -62,18 +72,40 @@ def note(screen: Screen, found: Sequence[InputAttribution]) -> str:
             f"Where a token is taken away, its vector is replaced by {instead}; special tokens and masks are kept."
         )
     said += [_sum(one) for one in found if one.method == "integrated_gradients"]
+    said += agreement(first)
     if not any(one.method == "gradient_times_input" for one in found) and not isinstance(
         screen.outcome, TokenState
     ):
         said.append(
-            "Gradient × input is left out: this model scales every token's vector to one length, so that it is 0 up to rounding."
+            "Gradient × input is left out: here it is rounding beside integrated gradients, as in models that scale every token's "
+            "vector to one length."
         )
-    if not all(one.has_sign for one in found):
+    unsigned = [NAMES[one.method] for one in found if not one.has_sign]
+    if unsigned:
+        several = len(unsigned) > 1
+        listed = f"{', '.join(unsigned[:-1])} and {unsigned[-1]}" if several else unsigned[0]
+        have, know, they = ("have", "know", "they say") if several else ("has", "knows", "it says")
+        listed = listed[0] + listed[1:].lower()
         said.append(
-            "Norm-based weights, rollout and attention flow (Abnar and Zuidema 2020, arXiv:2005.00928) have no sign and know "
-            "nothing of the outcome: they say what is read, not what matters."
+            f"{listed} (Kobayashi et al. 2020, arXiv:2004.10102; Abnar and Zuidema 2020, arXiv:2005.00928) {have} no sign and {know} "
+            f"nothing of the outcome but the tokens whose states it reads: {they} what is read, not what matters."
         )
     return " ".join(said)
+
+
+def agreement(first: FirstTokens) -> list[str]:
+    """What the first token is, and why methods that agree need not be right; a sentence each."""
+    if first.n_token < 2:
+        return []
+    does = "lowers" if first.direction < 0 else "raises"
+    together = ", as all of them together do" if first.direction else ""
+    said = [f"Ranked first is the token that {does} the outcome most{together}."]
+    if first.correlation is not None:
+        said.append(
+            f"Methods can agree and be wrong together: the orders of any two that use the outcome have a rank correlation of "
+            f"{correlation_text(first.correlation)} on average."
+        )
+    return said
 
 
 def _sum(found: InputAttribution) -> str:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
 
@@ -13,11 +12,10 @@ from attnviz.records import Axis
 from ui.choice import state
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
+from ui.sections.lens.facts import HALF, Rise, rise, settled
 from ui.sections.lens.screen import Screen
 from ui.words.findings import name
 from ui.words.literal import literal, quoted
-
-_HALF = 0.5
 
 
 def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
@@ -25,16 +23,24 @@ def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
     at = screen.view.last_query
     token = literal(name(Axis.of(screen.tokens), at))
     if isinstance(found, LayerSimilarities):
-        similar = found.similarities[:, at]
-        said = f"The vectors of {token} after layer 0 and after the last have a cosine of {number_text(float(similar[0]))}"
-        return f"**{said}{_rise(similar)}**"
-    answer, layer = quoted(found.answers[at]), int(found.settled[at])
-    last = len(found.answer_ranks) - 1
-    probability = share_text(float(found.answer_probabilities[-1, at]))
-    said = _predicted(screen, token, answer, probability)
-    if layer == last:
-        return f"**{said}, which comes first only after the last layer, {last}**"
-    return f"**{said}, which comes first from layer {layer} on**"
+        return f"**{similar_to_last(rise(found, at), token)}**"
+    own = settled(found, at)
+    said = _predicted(screen, token, quoted(own.answer), share_text(own.probability))
+    if own.layer == own.last:
+        return f"**{said}, which comes first only after the last layer, {own.last}**"
+    return f"**{said}, which comes first from layer {own.layer} on**"
+
+
+def similar_to_last(found: Rise, token: str) -> str:
+    """How similar a token's first vector is to its last one, and since when they are."""
+    said = (
+        f"The vectors of {token} after layer 0 and after the last have a cosine of {number_text(found.first)}"
+    )
+    if found.layer is None:
+        return said
+    if found.is_last:
+        return f"{said}; before the last layer none reaches {HALF}"
+    return f"{said}; the first layer to reach {HALF} is {found.layer}"
 
 
 def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
@@ -79,7 +85,7 @@ def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
 
 
 def note(found: Lens | LayerSimilarities) -> str:
-    """What is done, what it is relative to, and what it does not mean."""
+    """What is done, what it is relative to, and what it does not mean; only answers are the logit lens."""
     if isinstance(found, Lens):
         return (
             "The vector after each layer, sent through the model's last norm where it has one, and through its language head "
@@ -87,10 +93,15 @@ def note(found: Lens | LayerSimilarities) -> str:
             "answers tells what its vector has in common with the last one, not what the layer “thinks”."
         )
     return (
-        "This model has no language head, so there is no answer to look at: cells hold the cosine of the vector after each "
-        "layer, sent through the model's last norm where it has one, and the last hidden state. A low cosine does not mean "
-        "that the layer does nothing; its work may lie in another direction."
+        "This model has no language head, so there is no answer to look at, and this is not the logit lens: cells hold the cosine of "
+        "the vector after each layer, sent through the model's last norm where it has one, and the last hidden state. A low cosine "
+        "does not mean that the layer does nothing; its work may lie in another direction."
     )
+
+
+def terms_of(found: Lens | LayerSimilarities) -> tuple[str, ...]:
+    """The glossary's terms of what is shown: similarities are no lens."""
+    return ("Logit lens",) if isinstance(found, Lens) else ("Cosine similarity",)
 
 
 def _number(found: Lens | LayerSimilarities, layer: int, at: int) -> float:
@@ -103,12 +114,6 @@ def _predicted(screen: Screen, token: str, answer: str, probability: str) -> str
     """What the model predicts, and where: a masked language model in the token's place, a decoder after it."""
     where = "After" if screen.predicts_next else "At"
     return f"{where} {token} the model predicts {answer} ({probability})"
-
-
-def _rise(similar: np.ndarray) -> str:
-    if similar[0] >= _HALF:
-        return ""
-    return f"; the first layer above {_HALF} is {int(np.argmax(similar >= _HALF))}"
 
 
 def _pick(clicked: Any) -> None:

@@ -1,6 +1,5 @@
 """What each head, MLP and the embedding add to the answer at the selected token, as a grid and a ranking."""
 
-import numpy as np
 import streamlit as st
 
 from attnviz.effects.logit_attribution import DirectEffects
@@ -9,7 +8,9 @@ from attnviz.records import Axis, Head, by_layer, heads_in, known
 from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
+from ui.sections.lens.facts import LargestPart, largest_part
 from ui.sections.lens.screen import Screen
+from ui.words.extremes import equals
 from ui.words.findings import name
 from ui.words.literal import literal, quoted
 from ui.work import cache
@@ -25,10 +26,8 @@ def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
         if answer is not None
         else f"the last hidden state of {token}"
     )
-    first = found.ranked()[0]
-    adds, total = number_text(float(found.heads[first])), number_text(found.total)
-    whole = "the logit" if answer is not None else "that vector's length"
-    st.markdown(f"**{first.title} has the largest direct effect on {what}: {adds}; {whole} is {total}**")
+    whole = f"{'the logit' if answer is not None else 'that vector’s length'} is {number_text(found.total)}"
+    st.markdown(f"**{finding(largest_part(found), what, whole)}**")
 
     def text(head: Head) -> str:
         return f"{head.title}: {number_text(float(found.heads[head]))}"
@@ -46,8 +45,23 @@ def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
     st.caption(literal(_note(screen, answer, found)))
 
 
+def finding(largest: LargestPart | None, what: str, whole: str) -> str:
+    """Which head adds or subtracts most, of all heads.
+
+    Args:
+        what: the number that the heads add to, to be read as Markdown.
+        whole: what that number is, as a clause.
+    """
+    if largest is None:
+        return f"No head’s direct effect on {what} is a number; {whole}"
+    return (
+        f"Of all heads {largest.head.words} has the largest direct effect on {what}{equals(largest.n_equal)}: "
+        f"{number_text(largest.adds)}; {whole}"
+    )
+
+
 def parts(screen: Screen, found: DirectEffects) -> None:
-    """The parts that add most, heads and others."""
+    """The parts with the largest direct effects, heads and others."""
     named: list[tuple[str, float, Head | None]] = [("Embedding", found.embedding, None)]
     for layer, of_layer in enumerate(found.heads):
         named += [
@@ -65,7 +79,7 @@ def parts(screen: Screen, found: DirectEffects) -> None:
         if (head := shown[row][2]) is not None:
             state.change(layer=head.layer, head=head.head)
 
-    st.markdown("**Parts that add most**")
+    st.markdown("**Largest direct effects of all parts**")
     ranked_list(
         [
             Row(
@@ -76,7 +90,7 @@ def parts(screen: Screen, found: DirectEffects) -> None:
             )
             for title, number, head in shown
         ],
-        name="Parts of the model that add most; select a head",
+        name="Parts of the model with the largest direct effects; select a head",
         on_pick=pick,
         theme=screen.view.theme,
         key="lens_parts",
@@ -91,10 +105,14 @@ def _note(screen: Screen, answer: str | None, found: DirectEffects) -> str:
             "that is written so. "
         )
     what = "logit" if answer is not None else "length of the last hidden state"
-    norms = float(np.abs(found.gap))
+    gap = power_text(abs(found.gap))
+    sums = (
+        f"sum to the {what}, {number_text(found.total)}, within {gap}"
+        if found.passed
+        else f"do not sum to the {what}, {number_text(found.total)}: they are off by {gap}, which is more than rounding"
+    )
     return (
-        f"{instead}All parts together, heads, MLPs, embedding and biases, sum to the {what}, {number_text(found.total)}, within "
-        f"{power_text(norms)}. Each is what a part adds directly, through W_O and the norms after it, whose scales are kept; "
-        "what it changes in later heads and MLPs is left out, so that switching the head off (Effects) gives another number "
-        "(Wang et al. 2022, arXiv:2211.00593)."
+        f"{instead}All parts together, heads, MLPs, embedding and biases, {sums}. Each is what a part adds directly, through W_O and the "
+        "norms after it, whose scales are kept; what it changes in later heads and MLPs is left out, so that switching the head off "
+        "(Effects) gives another number (Wang et al. 2022, arXiv:2211.00593)."
     )

@@ -1,4 +1,4 @@
-"""The share of the difference that each state brings, as a heatmap, a finding and a table."""
+"""The share of the difference that each state accounts for, as a heatmap, a finding and a table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,9 @@ from attnviz.records import Axis, Head, Tokens
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state
 from ui.page.chart import chart
+from ui.sections.patching.facts import NoShares, largest_share, reads_last
 from ui.sections.patching.screen import Screen
+from ui.words.extremes import equals
 from ui.words.findings import name
 from ui.words.literal import literal
 
@@ -27,17 +29,36 @@ CARRIED = {
 
 
 def finding(screen: Screen, found: PatchEffects) -> str:
-    """Which state brings the largest share, in words."""
-    if not found.has_difference:
-        return "The two sentences have the same outcome: there is no difference to carry over"
-    shares = found.shares
-    if _reads_last(found):
-        shares = shares[:-1]
-    row, token = np.unravel_index(np.nanargmax(shares), shares.shape)
-    place = _row(found, int(row))
-    at = name(Axis.of(screen.tokens[0]), int(token))
-    share = percent_text(float(found.shares[row, token]))
-    return f"With {CARRIED[found.carried]} {place} at {at} from the other sentence, {share} of the difference is there"
+    """Which state moves the outcome most, and where to, in words."""
+    largest = largest_share(found)
+    if isinstance(largest, NoShares):
+        return _no_shares(largest)
+    percent = percent_text(abs(largest.share))
+    if percent == "0%":
+        return "No single state accounts for even 1% of the difference"
+    at = name(Axis.of(screen.tokens[0]), largest.token)
+    state = (
+        f"Swapping in {CARRIED[found.carried]} {_row(found, largest.row)} at {at}{equals(largest.n_equal)}"
+    )
+    if largest.share < 0:
+        return f"{state} moves the outcome away from the other sentence’s, by {percent} of the difference"
+    if round(100 * largest.share) > 100:
+        return f"{state} moves the outcome beyond the other sentence’s, by {percent} of the difference in all"
+    return f"{state} accounts for {percent} of the difference"
+
+
+def _no_shares(found: NoShares) -> str:
+    match found.reason:
+        case "unknown":
+            return "The outcomes of the two sentences are not numbers: there is no difference to share out"
+        case "equal":
+            return "The two sentences have the same outcome: there is no difference to carry over"
+        case "small":
+            difference = number_text(abs(found.donor - found.base))
+            return (
+                f"The outcomes of the two sentences are only {difference} apart, and single states move the outcome beyond them "
+                f"(standard deviation {number_text(found.spread)}): shares of so small a difference mean nothing"
+            )
 
 
 def heatmap(screen: Screen, found: PatchEffects) -> Figure:
@@ -56,7 +77,8 @@ def heatmap(screen: Screen, found: PatchEffects) -> Figure:
     chart(
         drawn,
         key="patching_shares",
-        alt="Share of the difference that each state brings, layers up and tokens across",
+        alt=f"{'Share of the difference' if found.can_be_shared else 'Change of the outcome'} with each state carried over, layers up "
+        "and tokens across",
         on_pick=pick,
         name="States; select one",
     )
@@ -68,8 +90,16 @@ def note(screen: Screen, found: PatchEffects) -> str:
     said = [
         f"Outcome: {screen.measured}; {number_text(found.base)} for the sentence above, {number_text(found.donor)} for the one "
         "whose states are carried over.",
-        "Share = (outcome with the state − first) / (second − first): 0 for nothing, 1 for all of the difference.",
     ]
+    if found.can_be_shared:
+        said.append(
+            "Share = (outcome with the state − first) / (second − first): 0 for nothing, 1 for all of the difference, above 1 for an "
+            "outcome beyond the second, below 0 for one on the other side of the first."
+        )
+    else:
+        said.append(
+            "Cells have the change of the outcome with their state, for there is no difference to share out."
+        )
     if screen.differing:
         said.append(f"The sentences differ at ▲: {_exchanged(*screen.tokens, screen.differing)}.")
     if screen.differing_in_encoder:
@@ -79,7 +109,7 @@ def note(screen: Screen, found: PatchEffects) -> str:
         said.append("The sentences have the same tokens.")
     if screen.is_shifted:
         said.append("Some words stand at other positions; states are carried by position.")
-    if _reads_last(found):
+    if reads_last(found) and found.can_be_shared:
         said.append("The finding leaves out the last layer, whose states are what the outcome reads.")
     said.append(
         "A large share means that the state is sufficient, not that it is necessary: several states can each bring all of it, and "
@@ -104,11 +134,6 @@ def _exchanged(tokens: Tokens, others: Tokens, differing: Sequence[int]) -> str:
     where = ", ".join(f"“{tokens.labels[at]}” → “{others.labels[at]}”" for at in differing[:_MOST_NAMED])
     n_more = len(differing) - _MOST_NAMED
     return f"{where} and {n_more} more" if n_more > 0 else where
-
-
-def _reads_last(found: PatchEffects) -> bool:
-    """Whether the last row is what the outcome reads, so that a large share there tells nothing."""
-    return found.carried == "layer" and len(found.shares) > 1
 
 
 def _row(found: PatchEffects, row: int) -> str:

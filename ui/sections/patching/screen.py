@@ -77,7 +77,7 @@ def text_of_donor(view: View) -> str:
 def controls(view: View, chosen: Outcome) -> None:
     """The other sentence, what is carried over, and what is measured."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
-        title = f"Other sentence, of {len(view.trace.tokens)} tokens too"
+        title = f"Other sentence (must also have {len(view.trace.tokens)} tokens)"
         st.text_input(
             **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
         )

@@ -9,6 +9,7 @@ from attnviz.records import Axis
 from ui.choice import widgets
 from ui.page.chart import chart
 from ui.page.view import View
+from ui.sections.positions.facts import OrderMatters, order_matters
 from ui.words.literal import literal
 from ui.work import cache
 
@@ -46,14 +47,34 @@ def shuffled(view: View) -> None:
             st.caption(
                 f"A token turns by {number_text(float(change.mean()))} on average, by {number_text(float(change.max()))} at most (1 − cosine)."
             )
-    if found.without_positions.max() < 1e-3:
+    facts = order_matters(found)
+    if says_bag_of_words(facts):
         st.latex(r"\mathrm{attention}(P M) = P\,\mathrm{attention}(M) \quad \text{for every reordering } P")
-        st.markdown(
+    st.markdown(meaning(facts, is_causal=view.kind == "decoder"))
+
+
+def says_bag_of_words(facts: OrderMatters) -> bool:
+    """Whether the order matters through the position vectors alone."""
+    return not facts.is_own_order and not facts.without_positions
+
+
+def meaning(facts: OrderMatters, *, is_causal: bool) -> str:
+    """What the two pictures mean."""
+    if facts.is_own_order:
+        return "This order is the text's own, so nothing changes. Another seed may give another order."
+    if says_bag_of_words(facts):
+        return (
             "Without position vectors every token ends with the same vector wherever it stands: to attention without a "
-            "causal mask a sentence is a bag of words. The positions alone make the difference on the left."
+            "causal mask a sentence is a bag of words."
+            + " The positions alone make the difference on the left."
+            * facts.with_positions
         )
-    else:
-        st.markdown(
+    if is_causal:
+        return (
             "Even without position vectors the order matters to this model: its causal mask tells before from after "
             "(Haviv et al. 2022, arXiv:2203.16634)."
         )
+    return (
+        "Even without position vectors the order matters to this model, which has no causal mask: it knows positions in another way "
+        "too."
+    )

@@ -2,7 +2,6 @@
 
 import numpy as np
 import streamlit as st
-from sklearn.metrics.pairwise import cosine_similarity
 
 from attnviz.figures.numbers import number_text
 from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced, tone_limit
@@ -10,6 +9,7 @@ from attnviz.maps.layouts import principal_components
 from attnviz.maths.positions import sinusoidal_order, sinusoidal_positions
 from ui.page.chart import chart
 from ui.page.view import View
+from ui.sections.positions.facts import cosines, dot_products
 from ui.sections.positions.shifted import shifted
 from ui.words.findings import power
 from ui.words.glossary import linked
@@ -71,9 +71,12 @@ def vectors(view: View) -> None:
                 key=f"{key}_likeness",
                 alt=f"{title}: cosine similarity of any two positions",
             )
+            of_pairs = "; ".join(
+                f"{one} and {other}: {number_text(found)}" for one, other, found in cosines(own)
+            )
             st.caption(
-                f"{linked('Cosine similarity', 'Cosine similarity') if own is table else 'Cosine similarity'}. Position 0 and 1: {number_text(cosine(own, 0, 1))}; 0 and 10: {number_text(cosine(own, 0, 10))}; "
-                f"20 and 30: {number_text(cosine(own, 20, 30))}. The frame holds the {n_used} positions of this text."
+                f"{linked('Cosine similarity', 'Cosine similarity') if own is table else 'Cosine similarity'}. Positions {of_pairs}. "
+                f"The frame holds the {n_used} positions of this text."
                 + (
                     f" Of {len(own)} positions {len(spaced(len(own)))} are drawn."
                     if len(own) > len(spaced(len(own)))
@@ -94,26 +97,18 @@ def distances(sines: np.ndarray, table: np.ndarray | None) -> None:
     """What the dot product of two positions depends on."""
     st.subheader("Only the distance counts")
     st.latex(r"PE_p \cdot PE_{p+k} = \sum_i \cos(k\,\omega_i), \qquad \omega_i = \frac{1}{10000^{2i/d}}")
-    steps = [one for one in (1, 5, 20) if one < len(sines)]
-    products = sines.astype(np.float64) @ sines.T
-    spread = max(float(np.ptp(np.diagonal(products, apart))) for apart in steps)
+    of_sines = dot_products(sines)
+    if not of_sines:  # one position has no distance
+        return
     said = (
         "Of sines and cosines the dot product does not depend on where two positions are, but on how far apart: "
-        + ", ".join(f"{apart} apart it is {number_text(float(products[0, apart]))}" for apart in steps)
-        + f", the same everywhere to {power(spread)}."
+        + ", ".join(f"{one.apart} apart it is {number_text(one.first)}" for one in of_sines)
+        + f", the same everywhere to {power(max(one.most - one.least for one in of_sines))}."
     )
     if table is not None:
-        learned = table.astype(np.float64) @ table.T
-        ends = (
-            f"{apart} apart from {number_text(float(learned.diagonal(apart).min()))} to {number_text(float(learned.diagonal(apart).max()))}"
-            for apart in steps
-            if apart < len(table)
+        ends = ", ".join(
+            f"{one.apart} apart from {number_text(one.least)} to {number_text(one.most)}"
+            for one in dot_products(table)
         )
-        said += f" Learned vectors need not do that; here it is {', '.join(ends)}."
+        said += f" Learned vectors need not do that; here it is {ends}."
     st.markdown(said)
-
-
-def cosine(table: np.ndarray, one: int, other: int) -> float:
-    """Cosine of the angle between two positions; of the last one where the table is short."""
-    first, second = (table[[min(at, len(table) - 1)]] for at in (one, other))
-    return float(cosine_similarity(first, second).item())

@@ -37,7 +37,7 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
     st.subheader("A softmax of large scores hardly moves")
     st.markdown(
         f"The {linked('Softmax')} makes {linked('Weight', 'weights')} of a row of scores. Under a small "
-        f"scale all keys get about the same, under a large one the best key gets everything. The {linked('Jacobian', 'Jacobian')}, "
+        f"scale all keys get about the same, under a large one the best key gets nearly everything. The {linked('Jacobian', 'Jacobian')}, "
         "the table of all derivatives, tells how far the weights move when the scores do ($\\delta_{ij}$ is 1 where i = j, 0 "
         "elsewhere). Where it is near 0 little can be learned: almost no gradient reaches the query and the key. In a long "
         "text it is small under a very small scale too: where many weights are equal, each is close to 0 and can move little."

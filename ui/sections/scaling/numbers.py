@@ -3,9 +3,8 @@
 import numpy as np
 import streamlit as st
 
+from ui.sections.scaling.facts import ratio_of
 from ui.words.findings import power
-
-ALIKE = 1.05  # ratio up to which two norms count as the same
 
 
 def norm_text(norm: float | np.ndarray) -> str:
@@ -16,13 +15,14 @@ def norm_text(norm: float | np.ndarray) -> str:
 
 def ratio(first: float, second: float) -> str:
     """What a second norm is beside a first."""
-    if not first or not second:
+    found = ratio_of(first, second)
+    if found is None:
         return "which leaves nothing to compare"
-    if max(first / second, second / first) < ALIKE:
+    if found.is_alike:
         return "about the same"
-    times = max(first / second, second / first)
+    times = found.times
     said = f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else power(times)
-    return f"{said} times {'less' if first > second else 'more'}"
+    return f"{said} times {'less' if found.is_less else 'more'}"
 
 
 def count(number: int, one: str, several: str = "") -> str:

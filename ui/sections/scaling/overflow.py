@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.scaling import Products, exponentials, largest_argument
+from ui.sections.scaling.facts import breaks, too_large_from
 from ui.words.findings import power
 
 TYPES: dict[str, type[np.floating]] = {"float32": np.float32, "float16": np.float16}
@@ -43,10 +44,12 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
                     "weight, largest taken off": written(safe.weights[best]),
                 }
             )
-            if not np.isfinite(plain.weights).all() or not np.isfinite(plain.total):
+            if breaks(scores, dtype):
                 broken.append(f"{kind} under scale {scale:.3g}")
     st.dataframe(rows, hide_index=True, height=36 * (len(rows) + 1), key="overflow_table")
-    ends = [f"for {kind} {too_large_from(products, query, limit)}" for kind, limit in limits.items()]
+    ends = [
+        f"for {kind} {_from_scale(too_large_from(products, query, limit))}" for kind, limit in limits.items()
+    ]
     st.markdown(
         f"The row of {token}, computed in these types. "
         + (
@@ -58,9 +61,8 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
     )
 
 
-def too_large_from(products: Products, query: int, limit: float) -> str:
+def _from_scale(scale: float | None) -> str:
     """From which scale on the largest score of the row is above a limit, in words."""
-    scale = products.scale_reaching(query, limit)
     return "under no scale" if scale is None else f"from scale {scale:.3g} on"
 
 

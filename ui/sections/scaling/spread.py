@@ -3,9 +3,11 @@
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.numbers import number_text
 from attnviz.figures.scaling import draw_spread, variance_text
 from ui.page.chart import chart
 from ui.sections.scaling.chosen import Chosen
+from ui.sections.scaling.facts import spread_of
 from ui.sections.scaling.numbers import count, formulas
 from ui.words.glossary import linked
 from ui.work import cache
@@ -36,11 +38,11 @@ def spread(chosen: Chosen) -> None:
             key="spread_random",
             alt=f"Histogram of the dot products of random vectors with {count(d_k, 'dimension')}, before and after the scale",
         )
-        variance = float(random.var())
+        drawn = spread_of(random.ravel(), scale)
         st.caption(
             f"{random.shape[0]} queries and {random.shape[1]:,} keys, seed {selection.seed}. Variance "
-            f"{variance_text(variance)} where the formula says {d_k:,}; times {scale:.3g} it is "
-            f"{variance_text(variance * scale**2)} where the formula says {d_k:,} × {scale:.3g}² = "
+            f"{variance_text(drawn.variance)} where the formula says {d_k:,}; the products times {scale:.3g} have variance "
+            f"{variance_text(drawn.scaled_variance)}, where the formula says {d_k:,} × {scale:.3g}² = "
             f"{variance_text(d_k * scale**2)}. The curve is the normal distribution of that variance, which a sum of "
             "many products comes near."
         )
@@ -55,12 +57,13 @@ def spread(chosen: Chosen) -> None:
             alt="Histogram of this head's dot products for your sentence, before and after the scale",
         )
         queries, keys = (of(*selection.place, view.kind) for of in (view.trace.query, view.trace.key))
-        variance, mean = float(seen.var()), f"{seen.mean():.3g}".replace("-", "−")
+        own = spread_of(seen, scale)
         said = (
-            f"{seen.size:,} pairs of a query and a key that it may see, {count(queries.shape[1], 'dimension')}. Variance "
-            f"{variance_text(variance)}; times {scale:.3g} it is {variance_text(variance * scale**2)}. The formula does "
-            "not hold for a trained model: the numbers in its vectors are not independent, those of these queries have "
-            f"variance {queries.var():.3g}, those of the keys {keys.var():.3g}, and the mean of the dot products is {mean}."
+            f"{own.n_product:,} pairs of a query and a key that it may see, {count(queries.shape[1], 'dimension')}. Variance "
+            f"{variance_text(own.variance)}; the products times {scale:.3g} have variance {variance_text(own.scaled_variance)}, "
+            f"{scale:.3g}² times as much. The formula is for independent numbers with mean 0 and variance 1, and the mean of their dot "
+            f"products is 0: the numbers of these queries have variance {number_text(float(queries.var()))}, those of the keys "
+            f"{number_text(float(keys.var()))}, and the mean of the dot products is {number_text(own.mean)}."
         )
         if not np.isclose(chosen.products.scale, queries.shape[1] ** -0.5):
             said += f" This model multiplies with {chosen.products.scale:.3g}, not with $1/\\sqrt{{d_k}}$."

@@ -3,7 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.numbers import number_text
+from ui.sections.step_by_step.facts import head_lengths, listed_keys
 from ui.sections.step_by_step.walk import (
     TABLE_NUMBER,
     Walk,
@@ -11,11 +12,12 @@ from ui.sections.step_by_step.walk import (
     compare,
     goes,
     labels,
+    listed_note,
     picture,
-    shown_keys,
     size,
     source,
 )
+from ui.words.extremes import equals
 
 
 def mean_step(walk: Walk) -> None:
@@ -36,7 +38,8 @@ def mean_step(walk: Walk) -> None:
         "‖w·v·W_O‖, counts $W_O$ too."
     )
     st.latex(rf"o_{{{walk.query}}} = \sum_j w_{{{walk.query},j}}\, v_j")
-    order = shown_keys(walk, weights)
+    listed = listed_keys(weights, walk.key)
+    order = np.array(listed.positions)
     st.dataframe(
         {
             "key": [labels(walk, "key")[one] for one in order],
@@ -52,13 +55,10 @@ def mean_step(walk: Walk) -> None:
         key="step_mean_table",
     )
     given = weights[order, None] * values[order]
-    n_others = len(weights) - len(order)
+    n_others = listed.n_others
     others = (np.delete(weights, order) @ np.delete(values, order, axis=0))[None] if n_others else given[:0]
     if n_others:
-        share = float(weights.sum() - weights[order].sum())
-        st.caption(
-            f"The {len(order)} strongest keys; the other {n_others:,} share {share_text(share)} of the weight."
-        )
+        st.caption(listed_note(listed))
     parts = np.concatenate([given, others, output[None]])
     picture(
         walk,
@@ -136,11 +136,10 @@ def heads_step(walk: Walk) -> None:
         columns=("dimension", None),
         labels=[*(f"head {one}" for one in range(len(parts))), "output"],
     )
-    lengths = np.linalg.norm(parts, axis=1)
-    most = int(lengths.argmax())
+    lengths = head_lengths(parts, head)
     st.caption(
-        f"Longest: head {most} with {number_text(float(lengths[most]))}; head {head} gives {number_text(float(lengths[head]))}, rank "
-        f"{int((lengths > lengths[head]).sum()) + 1} of {len(lengths)}."
+        f"Longest: head {lengths.longest} with {number_text(lengths.length)}{equals(lengths.n_as_long, 'long')}; head "
+        f"{head} gives {number_text(lengths.own)}, rank {lengths.rank} of {lengths.n_head}."
     )
     compare(
         summed,

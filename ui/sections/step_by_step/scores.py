@@ -3,20 +3,22 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.numbers import number_text
 from attnviz.model.head_attention import HeadAttention
 from ui.page.navigation import link_to
+from ui.sections.step_by_step.facts import listed_keys, row_ends, strongest_dimensions
 from ui.sections.step_by_step.walk import (
     TABLE_NUMBER,
     Walk,
     compare,
     goes,
     labels,
+    listed_note,
     picture,
-    shown_keys,
     size,
     source,
 )
+from ui.words.extremes import equals
 from ui.words.score_formula import capped_latex
 
 # By whether a bias is the same wherever two tokens are equally far apart.
@@ -100,7 +102,7 @@ def score_step(walk: Walk) -> None:
         alt="Query, key, their product and its sum so far, dimension by dimension",
     )
     strongest = ", ".join(
-        f"{one} ({number_text(float(products[one]))})" for one in np.argsort(-np.abs(products))[:3]
+        f"{one} ({number_text(float(products[one]))})" for one in strongest_dimensions(products)
     )
     st.caption(f"The last sum is the dot product. The dimensions that count most: {strongest}.")
     if not np.isfinite(score):
@@ -175,17 +177,26 @@ def row_step(walk: Walk) -> None:
             columns=("key", walk.key),
             labels=labels(walk, "query"),
         )
-    best, worst = int(np.where(seen, row, -np.inf).argmax()), int(np.where(seen, row, np.inf).argmin())
-    st.caption(
-        f"Highest in this row: {walk.label(best, of='key')} with {number_text(float(row[best]))}; lowest: "
-        f"{walk.label(worst, of='key')} with {number_text(float(row[worst]))}; {walk.label(walk.key, of='key')}: {number_text(float(row[walk.key]))}."
-        + ("" if seen.all() else " Keys that a query may not see are left empty.")
-    )
+    said = _of_row(walk, row)
+    st.caption(said + ("" if seen.all() else " Keys that a query may not see are left empty."))
     made = _capped(call, call.scale * (queries[walk.query].astype(np.float64) @ keys.T))
     if call.bias is not None:
         made = made + call.bias[walk.query]
     compare(made[seen], row[seen], f"this row of {int(seen.sum())} scores")
     source("Vaswani et al. 2017, arXiv:1706.03762, equation 1")
+
+
+def _of_row(walk: Walk, row: np.ndarray) -> str:
+    """The highest and the lowest score of a row, and that of the selected key."""
+    ends = row_ends(row)
+    if ends is None:
+        return "The query may see no key, so that its row has no score."
+    own = number_text(float(row[walk.key])) if np.isfinite(row[walk.key]) else "not to be seen"
+    return (
+        f"Highest in this row: {walk.label(ends.highest, of='key')} with {number_text(float(row[ends.highest]))}{equals(ends.n_as_high, 'high')}; "
+        f"lowest: {walk.label(ends.lowest, of='key')} with {number_text(float(row[ends.lowest]))}{equals(ends.n_as_low, 'low')}; "
+        f"{walk.label(walk.key, of='key')}: {own}."
+    )
 
 
 def softmax_step(walk: Walk) -> None:
@@ -215,7 +226,8 @@ def softmax_step(walk: Walk) -> None:
             else ""
         )
     )
-    order = shown_keys(walk, weights)
+    listed = listed_keys(weights, walk.key)
+    order = np.array(listed.positions)
     picture_column, table_column = st.columns([1, 2])
     with picture_column:
         picture(
@@ -240,11 +252,8 @@ def softmax_step(walk: Walk) -> None:
         column_config=dict.fromkeys(("score", "less the largest", "exponential", "weight"), TABLE_NUMBER),
         key="step_softmax_table",
     )
-    if len(order) < len(row):
-        rest = float(weights.sum() - weights[order].sum())
-        st.caption(
-            f"The {len(order)} strongest keys; the other {len(row) - len(order):,} share {share_text(rest)} of the weight."
-        )
+    if listed.n_others:
+        st.caption(listed_note(listed))
     compare(exponentials / total, weights, "this row of weights")
     link_to("Scaling", label="What happens where the largest is not taken off")
     source(

@@ -8,9 +8,11 @@ import streamlit as st
 
 from attnviz.figures.labels import axis_labels, isolated
 from attnviz.figures.matrices import draw_matrix
+from attnviz.figures.numbers import share_text
 from attnviz.records import Axis, Head
 from ui.page.chart import chart
 from ui.page.view import View
+from ui.sections.step_by_step.facts import Listed, comparison, listed_keys
 from ui.words.findings import power
 from ui.words.glossary import linked
 from ui.words.literal import literal
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
 TABLE_NUMBER = st.column_config.NumberColumn(format="%.3g")
 """The form of `number_text` where Streamlit writes the number."""
-MOST_KEYS = 12  # in a table of one row; the strongest of a longer text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +76,11 @@ def compare(
         to: what it is compared with; the trace, unless a module of the model was asked.
         how: where ``found`` is from.
     """
-    difference = float(np.abs(found.astype(np.float64) - expected).max(initial=0.0))
-    share = difference / max(float(np.abs(expected).max(initial=0.0)), 1e-12)
+    facts = comparison(found, expected)
     st.markdown(
-        f":material/calculate: {how}: {what}. Largest difference from {to}: {power(difference)}."
-        if share <= 1e-4  # the hidden states' tolerance of the verdict
-        else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(difference)}.",
+        f":material/calculate: {how}: {what}. Largest difference from {to}: {power(facts.difference)}."
+        if facts.matches
+        else f":red[:material/cancel: Does not match {to}:] {what}. Largest difference: {power(facts.difference)}.",
         unsafe_allow_html=True,
     )
 
@@ -127,9 +127,17 @@ def labels(walk: Walk, of: str) -> list[str]:
 
 def shown_keys(walk: Walk, weights: np.ndarray) -> np.ndarray:
     """All keys in the order of the text, or the strongest of many, the selected one always among them."""
-    if len(weights) <= MOST_KEYS:
-        return np.arange(len(weights))
-    order = [int(one) for one in np.argsort(-weights, kind="stable")[:MOST_KEYS]]
-    if walk.key not in order:
-        order[-1] = walk.key
-    return np.array(sorted(order))
+    return np.array(listed_keys(weights, walk.key).positions)
+
+
+def listed_note(listed: Listed) -> str:
+    """Which keys of a row are listed, and what the others have; empty where all are."""
+    if not listed.n_others:
+        return ""
+    n_listed = len(listed.positions)
+    which = (
+        f"The {n_listed} strongest keys"
+        if listed.are_strongest
+        else f"The {n_listed - 1} strongest keys and the selected one"
+    )
+    return f"{which}; the other {listed.n_others:,} share {share_text(listed.others_weight)} of the weight."

@@ -1,0 +1,505 @@
+"""What the pages Effects, Inputs, Patching, Lens, Scaling, Positions, Cost and Step by step conclude from any numbers.
+
+Numbers are often equal, 0 or NaN. What is expected is found cell by cell in plain Python.
+"""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from attnviz.cost.measurement import METHODS, Measurement, Series
+from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.cell_effects import CellEffects
+from attnviz.effects.deletion import ChanceBand, Deletion, DeletionCurve
+from attnviz.effects.input_attribution import METHODS as ATTRIBUTIONS
+from attnviz.effects.input_attribution import InputAttribution
+from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.effects.order import Shuffle
+from attnviz.effects.patching import PatchEffects
+from attnviz.effects.scaling import Products
+from ui.sections.cost.facts import longest_both
+from ui.sections.effects.facts import ablation_agreement, cell_order, largest_effect
+from ui.sections.inputs.facts import best_orders, first_tokens
+from ui.sections.lens.facts import largest_part, rise, settled
+from ui.sections.patching.facts import LargestShare, NoShares, largest_share
+from ui.sections.positions.facts import cosines, dot_products, order_matters
+from ui.sections.scaling.facts import breaks, ratio_of, spread_of, too_large_from
+from ui.sections.step_by_step.facts import (
+    MOST_KEYS,
+    comparison,
+    head_lengths,
+    listed_keys,
+    row_ends,
+    strongest_dimensions,
+)
+from ui.words.extremes import places_of_largest
+
+pytestmark = pytest.mark.slow
+
+settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=100)
+settings.load_profile("attnviz")
+
+EXACT = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 4.0])
+"""Few numbers, so that several are equal, whose differences float32 holds exactly."""
+WITH_NAN = EXACT | st.just(math.nan)
+
+
+def arrays(shape, elements=EXACT):
+    return hnp.arrays(np.float32, shape, elements=elements)
+
+
+SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 4))
+BASES = st.sampled_from([0.0, 0.5, 1.0])
+
+
+def ranks(numbers):
+    """Mean ranks by counting."""
+    return [
+        sum(other < one for other in numbers) + (sum(other == one for other in numbers) + 1) / 2
+        for one in numbers
+    ]
+
+
+def spearman(one, other):
+    """The correlation of mean ranks, written out; NaN where one has no order."""
+    first, second = ranks(one), ranks(other)
+    mean = (len(one) + 1) / 2
+    top = sum((a - mean) * (b - mean) for a, b in zip(first, second, strict=True))
+    sizes = math.sqrt(sum((a - mean) ** 2 for a in first) * sum((b - mean) ** 2 for b in second))
+    return top / sizes if sizes else math.nan
+
+
+@given(arrays(SHAPES, WITH_NAN))
+def test_places_of_the_largest(numbers):
+    found = places_of_largest(numbers)
+    known = [place for place in np.ndindex(numbers.shape) if not math.isnan(numbers[place])]
+    assert list(found) == [one for one in known if all(numbers[one] >= numbers[other] for other in known)]
+
+
+def head_effects(heads, base, ablation="zero"):
+    return HeadEffects(
+        kind="encoder",
+        ablation=ablation,
+        base=base,
+        heads=heads,
+        layers=np.zeros(len(heads), dtype=np.float32),
+    )
+
+
+@given(arrays(SHAPES, WITH_NAN), BASES)
+def test_the_head_with_the_largest_effect(heads, base):
+    found = largest_effect(head_effects(heads, base))
+    sizes = {place: abs(heads[place] - base) for place in np.ndindex(heads.shape)}
+    known = {place: size for place, size in sizes.items() if not math.isnan(size)}
+    if found is None:
+        assert not any(known.values())
+        return
+    assert found.before == base and found.after == heads[found.head]
+    assert known[tuple(found.head)] == max(known.values()) > 0
+    assert found.n_equal == list(known.values()).count(max(known.values())) - 1
+
+
+@given(st.data(), st.integers(1, 8), BASES)
+def test_whether_weights_order_the_effects(data, n_cell, base):
+    weights, norms, outcomes = (data.draw(arrays(n_cell)) for _ in range(3))
+    has_norms = data.draw(st.booleans())
+    found = cell_order(
+        CellEffects(
+            layer=0,
+            head=0,
+            kind="encoder",
+            base=base,
+            queries=np.zeros(n_cell, dtype=int),
+            keys=np.arange(n_cell),
+            weights=weights,
+            norms=norms if has_norms else None,
+            outcomes=outcomes,
+            n_cell=n_cell + 3,
+        )
+    )
+    effects = [abs(one - base) for one in outcomes.tolist()]
+    given_numbers = {"weights": weights.tolist()} | ({"norms": norms.tolist()} if has_norms else {})
+    expected = {name: spearman(numbers, effects) for name, numbers in given_numbers.items()}
+    expected = {name: one for name, one in expected.items() if not math.isnan(one) and n_cell >= 3}
+    assert dict(found.correlations) == pytest.approx(expected)
+    assert (found.n_masked, found.n_cell) == (n_cell, n_cell + 3)
+
+
+@given(st.data(), SHAPES)
+def test_whether_zeros_and_means_order_the_heads_alike(data, shape):
+    zero, mean = (data.draw(arrays(shape, WITH_NAN)) for _ in range(2))
+    found = ablation_agreement(head_effects(zero, 0.5), head_effects(mean, 0.5, "mean"))
+    pairs = [
+        (abs(one - 0.5), abs(other - 0.5))
+        for one, other in zip(zero.ravel().tolist(), mean.ravel().tolist(), strict=True)
+        if not math.isnan(one) and not math.isnan(other)
+    ]
+    expected = spearman(*zip(*pairs, strict=True)) if len(pairs) >= 3 else math.nan
+    assert found is None if math.isnan(expected) else found == pytest.approx(expected)
+
+
+@given(st.data(), st.integers(1, 6), st.sampled_from([-3.0, 0.0, 2.0]))
+def test_the_tokens_that_most_methods_put_first(data, n_token, difference):
+    among = data.draw(hnp.arrays(np.bool_, n_token))
+    methods = [
+        *("gradient_times_input", "integrated_gradients", "token_replaced", "keys_masked"),
+        *("norms", "flow"),
+    ]
+    attributions = []
+    for method in methods:
+        values = data.draw(arrays(n_token, EXACT if method == "integrated_gradients" else WITH_NAN))
+        gap = float(values.sum()) - difference if method == "integrated_gradients" else None
+        attributions.append(InputAttribution(method=method, values=values, gap=gap))
+    found = first_tokens(attributions, among)
+    sign = -1 if difference < 0 else 1
+    words = [at for at in range(n_token) if among[at]]
+    votes = {at: 0 for at in words}
+    for one in attributions[:4]:  # norms and flow know nothing of the outcome
+        for at in words:
+            others = [one.values[other] for other in words if other != at]
+            if not math.isnan(one.values[at]) and not any(
+                sign * other >= sign * one.values[at] for other in others
+            ):
+                votes[at] += 1
+    most = max(votes.values(), default=0)
+    assert found.direction == np.sign(difference)
+    assert (found.n_token, found.n_method, found.n_same) == (len(words), 4, most)
+    assert found.tokens == tuple(at for at in words if votes[at] == most > 0)
+    assert found.n_undecided == 4 - sum(votes.values())
+
+
+@given(st.data(), st.integers(1, 6))
+def test_how_alike_the_orders_of_two_methods_are(data, n_token):
+    rows = [data.draw(arrays(n_token)) for _ in range(3)]
+    methods = ("gradient_times_input", "token_replaced", "keys_masked")
+    found = first_tokens(
+        [InputAttribution(method=name, values=row) for name, row in zip(methods, rows, strict=True)],
+        np.ones(n_token, dtype=bool),
+    )
+    pairs = [spearman(one.tolist(), other.tolist()) for one, other in combinations(rows, 2)]
+    pairs = [one for one in pairs if not math.isnan(one)] if n_token >= 3 else []
+    assert found.correlation == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
+
+
+N_ORDERS = 199
+
+
+@given(st.data(), st.integers(1, 7))
+def test_the_methods_that_are_better_than_chance(data, n_method):
+    areas = data.draw(st.lists(WITH_NAN, min_size=n_method, max_size=n_method))
+    as_good = data.draw(st.lists(st.integers(0, 12), min_size=n_method, max_size=n_method))
+    none = np.zeros(2, dtype=np.float32)
+    deletion = Deletion(
+        removal="token_replaced",
+        base=1.0,
+        end=0.0,
+        counts=np.arange(2),
+        bins=np.ones(5, dtype=int),
+        curves=tuple(
+            DeletionCurve(
+                method=method,
+                order=np.arange(1),
+                removed=none.copy(),
+                kept=none.copy(),
+                comprehensiveness=area,
+                sufficiency=0.0,
+                n_as_good=number,
+            )
+            for method, area, number in zip(ATTRIBUTIONS, areas, as_good, strict=False)
+        ),
+        chance=ChanceBand(
+            n_orders=N_ORDERS,
+            seed=0,
+            removed=np.zeros((2, 2), dtype=np.float32),
+            kept=np.zeros((2, 2), dtype=np.float32),
+            comprehensiveness=(0.0, 0.0),
+            sufficiency=(0.0, 0.0),
+        ),
+    )
+    found = best_orders(deletion)
+    names = ATTRIBUTIONS[:n_method]
+    known = [one for one in areas if not math.isnan(one)]
+    assert found.best == tuple(
+        name for name, one in zip(names, areas, strict=True) if one in known and one == max(known)
+    )
+    # Holm's corrected p-values, in whole fractions: the largest of (m - j) p up to each rank
+    corrected, largest = {}, Fraction(0)
+    for rank, number in enumerate(sorted(range(n_method), key=lambda one: as_good[one])):
+        largest = max(largest, (n_method - rank) * Fraction(1 + as_good[number], 1 + N_ORDERS))
+        corrected[names[number]] = largest
+    assert found.better == tuple(name for name in names if corrected[name] <= Fraction(1, 20))
+    assert (found.n_method, found.n_orders) == (n_method, N_ORDERS)
+    expected = as_good[names.index(found.best[0])] if found.best else N_ORDERS
+    assert found.n_as_good == expected
+
+
+@given(st.data(), st.integers(1, 4), st.integers(1, 5), st.sampled_from(["layer", "attention", "heads"]))
+def test_the_state_with_the_largest_share(data, n_row, n_token, carried):
+    base, donor = data.draw(BASES), data.draw(WITH_NAN)
+    outcomes = data.draw(arrays((n_row, n_token), WITH_NAN))
+    effects = PatchEffects(
+        kind="encoder",
+        carried=carried,
+        layer=2 if carried == "heads" else None,
+        base=base,
+        donor=donor,
+        outcomes=outcomes,
+    )
+    found = largest_share(effects)
+    known = [one for one in outcomes.ravel().tolist() if not math.isnan(one)]
+    mean = sum(known) / len(known) if known else math.nan
+    spread = math.sqrt(sum((one - mean) ** 2 for one in known) / len(known)) if known else math.nan
+    last = n_row - 1 if carried == "layer" and n_row > 1 else n_row  # whose states the outcome reads
+    asked = {at: outcomes[at] for at in np.ndindex(last, n_token) if not math.isnan(outcomes[at])}
+    if isinstance(found, NoShares):
+        is_small = donor != base and abs(donor - base) < 2 * spread
+        if found.reason == "unknown":
+            assert math.isnan(donor) or not asked
+        else:
+            assert found.reason == ("small" if is_small else "equal")
+            assert found.reason == "small" or donor == base
+        assert not known or found.spread == pytest.approx(spread)
+        return
+    assert isinstance(found, LargestShare)
+    assert donor != base and abs(donor - base) >= 2 * spread * (1 - 1e-5)
+    shares = {at: (one - base) / (donor - base) for at, one in asked.items()}
+    assert found.share == pytest.approx(shares[found.row, found.token])
+    sizes = [abs(one) for one in shares.values()]
+    assert abs(found.share) == pytest.approx(max(sizes))
+    assert found.n_equal == sizes.count(abs(shares[found.row, found.token])) - 1
+
+
+@given(
+    hnp.arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 3)), elements=st.integers(0, 2)),
+    st.data(),
+)
+def test_from_which_layer_on_an_answer_comes_first(answer_ranks, data):
+    answer_ranks[-1] = 0  # the answer is that of the last layer
+    n_layer, n_token = answer_ranks.shape
+    probabilities = data.draw(arrays((n_layer, n_token), st.sampled_from([0.25, 0.5])))
+    found = Lens(
+        kind="encoder",
+        ids=np.zeros((n_layer, n_token, 1), dtype=int),
+        labels=((("a",),) * n_token,) * n_layer,
+        probabilities=probabilities[:, :, None],
+        answers=tuple(f"answer {at}" for at in range(n_token)),
+        answer_probabilities=probabilities,
+        answer_ranks=answer_ranks,
+    )
+    for at in range(n_token):
+        own = settled(found, at)
+        from_there = [layer for layer in range(n_layer) if not any(answer_ranks[layer:, at])]
+        assert (own.layer, own.last) == (from_there[0], n_layer - 1)
+        assert (own.answer, own.probability) == (f"answer {at}", probabilities[-1, at])
+
+
+@given(
+    arrays(
+        st.tuples(st.integers(1, 5), st.integers(1, 3)), st.sampled_from([-0.5, 0.25, 0.5, 0.75, math.nan])
+    )
+)
+def test_since_when_a_vector_is_similar_to_the_last(similarities):
+    similarities[-1] = 1
+    for at in range(similarities.shape[1]):
+        found = rise(LayerSimilarities(kind="encoder", similarities=similarities.copy()), at)
+        reached = [layer for layer, one in enumerate(similarities[:, at]) if one >= 0.5]
+        np.testing.assert_equal(found.first, float(similarities[0, at]))
+        assert found.layer == (reached[0] or None)
+        assert found.is_last == (found.layer == len(similarities) - 1)
+
+
+@given(arrays(SHAPES, WITH_NAN))
+def test_the_head_with_the_largest_direct_effect(heads):
+    none = np.zeros(len(heads), dtype=np.float32)
+    found = largest_part(
+        DirectEffects(
+            kind="encoder",
+            position=0,
+            unit="length",
+            total=1.0,
+            embedding=9.0,
+            heads=heads,
+            mlps=none.copy(),
+            biases=none.copy(),
+            bias=0.0,
+        )
+    )
+    sizes = {at: abs(heads[at]) for at in np.ndindex(heads.shape) if not math.isnan(heads[at])}
+    if found is None:
+        assert not sizes
+        return
+    assert (
+        sizes[tuple(found.head)] == max(sizes.values()) == abs(found.adds) and found.adds == heads[found.head]
+    )
+    assert found.n_equal == list(sizes.values()).count(abs(found.adds)) - 1
+
+
+@given(arrays(st.integers(1, 20), st.floats(-50, 50, width=32)), st.sampled_from([0.125, 0.5, 1.0, 3.0]))
+def test_the_variance_of_scaled_products(products, scale):
+    found = spread_of(products, scale)
+    numbers = [Fraction(float(one)) for one in products]
+    times = [Fraction(scale) * one for one in numbers]
+
+    def variance(of):
+        mean = sum(of) / len(of)
+        return float(sum((one - mean) ** 2 for one in of) / len(of))
+
+    assert found.n_product == len(numbers)
+    assert found.mean == pytest.approx(float(sum(numbers) / len(numbers)), abs=1e-9)
+    assert found.variance == pytest.approx(variance(numbers), rel=1e-9, abs=1e-9)
+    assert found.scaled_variance == pytest.approx(variance(times), rel=1e-9, abs=1e-9)
+
+
+@given(*(st.sampled_from([0.0, 1e-30, 0.5, 0.52, 1.0, 700.0, math.nan]),) * 2)
+def test_a_second_number_beside_a_first(first, second):
+    found = ratio_of(first, second)
+    if found is None:
+        assert not first or not second or math.isnan(first) or math.isnan(second)
+        return
+    assert found.is_less == (second < first)
+    assert (first / found.times if found.is_less else first * found.times) == pytest.approx(second)
+    assert found.is_alike == (found.times < 1.05)
+
+
+@given(
+    arrays(st.integers(1, 6), st.sampled_from([-8.0, -1.0, 0.0, 0.5, 3.0, 12.0])),
+    st.sampled_from([-2.0, 0.0, 5.0]),
+    st.data(),
+)
+def test_the_scale_from_which_on_an_exponential_is_too_large(products, bias, data):
+    allowed = data.draw(hnp.arrays(np.bool_, products.shape))
+    assume(allowed.any())
+    row = Products(
+        products=products[None],
+        bias=np.full_like(products, bias)[None],
+        allowed=allowed[None],
+        scale=1.0,
+    )
+    limit = 11.0
+    found = too_large_from(row, 0, limit)
+
+    def largest(scale):
+        return max(scale * float(one) + bias for one, seen in zip(products, allowed, strict=True) if seen)
+
+    if found is None:
+        assert largest(1e6) <= limit
+    else:
+        assert largest(found * 1.001) > limit >= largest(found * 0.999)
+
+
+@given(arrays(st.integers(1, 5), st.sampled_from([-200.0, -3.0, 0.0, 11.0, 12.0, 90.0])))
+def test_whether_a_softmax_without_the_subtraction_breaks(scores):
+    for dtype, largest in ((np.float16, 65504.0), (np.float32, 3.4028235e38)):
+        with np.errstate(all="ignore"):
+            raised = [float(dtype(math.exp(one))) if one < 700 else math.inf for one in scores.tolist()]
+            total = float(np.sum(np.array(raised, dtype=dtype), dtype=dtype))
+        expected = total > largest or total == 0 or any(one > largest for one in raised)
+        assert breaks(scores.astype(np.float64), dtype) == expected
+
+
+@given(arrays(st.tuples(st.integers(1, 31), st.integers(1, 3)), st.sampled_from([-1.0, 0.5, 2.0])))
+def test_positions_by_their_distance(table):
+    expected = []
+    for apart in (1, 5, 20):
+        products = [
+            sum(float(a) * float(b) for a, b in zip(table[at], table[at + apart], strict=True))
+            for at in range(len(table) - apart)
+        ]
+        if products:
+            expected.append((apart, products[0], min(products), max(products)))
+    found = [(one.apart, one.first, one.least, one.most) for one in dot_products(table)]
+    assert found == [pytest.approx(one) for one in expected]
+    pairs = [pair for pair in ((0, 1), (0, 10), (20, 30)) if max(pair) < len(table)]
+    assert [one[:2] for one in cosines(table)] == pairs
+    for one, other, cosine in cosines(table):
+        lengths = math.dist(table[one], table[one] * 0) * math.dist(table[other], table[other] * 0)
+        assert cosine == pytest.approx(float(table[one] @ table[other]) / lengths, abs=1e-5)
+
+
+@given(st.permutations(range(4)), *(arrays(4, st.sampled_from([0.0, 1e-6, 0.01, 1.5])),) * 2)
+def test_what_another_order_does(order, with_positions, without_positions):
+    found = order_matters(
+        Shuffle(order=np.array(order), with_positions=with_positions, without_positions=without_positions)
+    )
+    assert found.is_own_order == (order == [0, 1, 2, 3])
+    assert found.with_positions == any(one > 0.001 for one in with_positions.tolist())
+    assert found.without_positions == any(one > 0.001 for one in without_positions.tolist())
+
+
+@given(st.tuples(*[st.integers(0, 4)] * 3))
+def test_the_longest_text_that_was_measured_both_ways(last):
+    measurements = tuple(
+        Measurement(
+            method=method, n_token=64 * 2**power, seconds=0.1 * power + number, n_bytes=power + 10 * number
+        )
+        for number, (method, end) in enumerate(zip(METHODS, last, strict=True))
+        for power in range(end + 1)
+    )
+    differences = {64 * 2**power: power * 1e-7 for power in range(max(last) + 1)}
+    found = longest_both(Series(measurements=measurements, stops=(), differences=differences))
+    both = min(last[0], last[2])
+    assert found.n_token == 64 * 2**both and found.difference == both * 1e-7
+    assert (found.whole.n_bytes, found.streaming.n_bytes) == (both, both + 20)
+
+
+@given(arrays(st.integers(1, 6), WITH_NAN), st.sampled_from([0.0, 1e-6, 0.1, math.nan]))
+def test_whether_numbers_match_the_models(expected, change):
+    found = comparison(expected + np.float32(change), expected)
+    difference = max((abs(float(np.float32(one + np.float32(change)) - one)) for one in expected), default=0)
+    if math.isnan(change) or np.isnan(expected).any():
+        assert not found.matches and math.isnan(found.difference)
+    else:
+        assert found.difference == pytest.approx(difference, abs=1e-9)
+        assert found.matches == (difference <= 1e-4 * max(abs(expected).max(), 1e-12))
+
+
+@given(arrays(st.integers(1, 6), EXACT | st.just(-math.inf)))
+def test_the_ends_of_a_row_of_scores(row):
+    found = row_ends(row)
+    seen = {at: one for at, one in enumerate(row.tolist()) if math.isfinite(one)}
+    if found is None:
+        assert not seen
+        return
+    highest, lowest = max(seen.values()), min(seen.values())
+    assert (seen[found.highest], seen[found.lowest]) == (highest, lowest)
+    assert found.n_as_high == list(seen.values()).count(highest) - 1
+    assert found.n_as_low == list(seen.values()).count(lowest) - 1
+
+
+@given(arrays(st.integers(1, 20), st.sampled_from([0.0, 0.125, 0.25, 0.5])), st.data())
+def test_the_keys_that_are_listed(weights, data):
+    key = data.draw(st.integers(0, len(weights) - 1))
+    found = listed_keys(weights, key)
+    assert len(found.positions) == min(len(weights), MOST_KEYS) and key in found.positions
+    assert list(found.positions) == sorted(set(found.positions))
+    others = [one for at, one in enumerate(weights.tolist()) if at not in found.positions]
+    assert found.n_others == len(others) and found.others_weight == sum(others)
+    listed = [one for at, one in enumerate(weights.tolist()) if at in found.positions]
+    assert found.are_strongest == all(one >= other for one in listed for other in others)
+    beside = [weights[at] for at in found.positions if at != key]
+    assert all(one >= other for one in beside for other in others)
+
+
+@given(arrays(st.tuples(st.integers(1, 4), st.integers(1, 3))), st.data())
+def test_how_long_what_the_heads_give_is(parts, data):
+    head = data.draw(st.integers(0, len(parts) - 1))
+    found = head_lengths(parts, head)
+    squares = [sum(float(one) ** 2 for one in row) for row in parts]
+    assert squares[found.longest] == max(squares) == pytest.approx(found.length**2, abs=1e-5)
+    assert squares[head] == pytest.approx(found.own**2, abs=1e-5)
+    assert found.n_as_long == squares.count(max(squares)) - 1
+    assert found.rank == 1 + sum(one > squares[head] for one in squares)
+    assert found.n_head == len(parts)
+
+
+@given(arrays(st.integers(1, 8)))
+def test_the_dimensions_that_count_most(products):
+    found = strongest_dimensions(products.astype(np.float64)).tolist()
+    assert found == sorted(range(len(products)), key=lambda at: (-abs(products[at]), at))[:3]

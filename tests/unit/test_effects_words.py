@@ -1,0 +1,95 @@
+"""What the page Effects says of its facts."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.cell_effects import CellEffects
+from attnviz.effects.outcome import Similarity
+from tests.app.screen import unescaped
+from tests.hand_made import tokens
+from ui.sections.effects.comparing import ablations_note, cells_note
+from ui.sections.effects.facts import CellOrder, cell_order
+from ui.sections.effects.grid import finding
+
+SCREEN: Any = SimpleNamespace(
+    outcome=Similarity(text="A door."),
+    view=SimpleNamespace(trace=SimpleNamespace(last_tokens=tokens(["door"]))),
+)
+
+
+def effects(heads, base=0.5) -> HeadEffects:
+    numbers = np.array(heads, dtype=np.float32)
+    return HeadEffects(
+        kind="encoder",
+        ablation="zero",
+        base=base,
+        heads=numbers,
+        layers=np.zeros(len(numbers), dtype=np.float32),
+    )
+
+
+@pytest.mark.parametrize(
+    ("heads", "words"),
+    [
+        (
+            [[0.5, 0.25], [0.625, 0.5]],
+            "Largest effect: without layer 0, head 1 the similarity with “A door.” falls from 0.500 to 0.250",
+        ),
+        (
+            [[0.5, 0.25], [0.75, 0.75]],
+            "Largest effect (2 others are as large): without layer 0, head 1 the similarity with “A door.” falls from 0.500 to 0.250",
+        ),
+        ([[0.5, 0.5]], "No head changes the outcome, 0.500"),
+    ],
+    ids=str,
+)
+def test_the_finding(heads, words):
+    assert unescaped(finding(SCREEN, effects(heads))) == f"**{words}**"
+
+
+CELLS = "A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query with a single key then reads nothing."
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (
+            CellOrder(correlations=(("weights", 0.5), ("norms", -0.25)), n_masked=4, n_cell=4),
+            "Rank correlation with the size of the effect: weight +0.50, norm-based weight −0.25. 1 would mean that the weight tells "
+            f"the order of the effects; it says nothing about why. {CELLS}",
+        ),
+        (
+            CellOrder(correlations=(), n_masked=256, n_cell=1024),
+            f"Of 1,024 cells, 256 are drawn at random. {CELLS}",
+        ),
+    ],
+    ids=str,
+)
+def test_the_note_of_the_cells(order, words):
+    assert cells_note(order) == words
+
+
+def test_each_correlation_is_of_the_measure_that_it_is_named_for():
+    """Weights in the order of the effects, norm-based weights in the reverse."""
+    found = CellEffects(
+        layer=0,
+        head=0,
+        kind="encoder",
+        base=0.0,
+        queries=np.zeros(3, dtype=int),
+        keys=np.arange(3),
+        weights=np.array([0.1, 0.2, 0.7], dtype=np.float32),
+        norms=np.array([3.0, 2.0, 1.0], dtype=np.float32),
+        outcomes=np.array([0.1, -0.2, 0.3], dtype=np.float32),
+        n_cell=3,
+    )
+    assert "weight +1.00, norm-based weight −1.00." in cells_note(cell_order(found))
+
+
+def test_the_note_of_both_ways():
+    assert ablations_note(0.125).startswith("Rank correlation of the sizes: +0.12. Zeros take away")
+    assert ablations_note(None).startswith("Zeros take away")

@@ -1,0 +1,86 @@
+"""Which token the methods put first, in words."""
+
+import pytest
+
+from tests.app.screen import unescaped
+from tests.hand_made import tokens
+from ui.sections.inputs.facts import FirstTokens
+from ui.sections.inputs.sheet import agreement, finding
+
+TOKENS = tokens(["[CLS]", "door", "*it*", "ran"])
+
+
+def first(**changes) -> FirstTokens:
+    """Of 4 methods 3 put "door" first."""
+    given = {
+        "n_token": 3,
+        "n_method": 4,
+        "n_undecided": 0,
+        "tokens": (1,),
+        "n_same": 3,
+        "direction": 1,
+        "correlation": 0.625,
+    }
+    return FirstTokens(**given | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "3 of 4 methods that use the outcome rank “door” first"),
+        ({"n_same": 1}, "1 of 4 methods that use the outcome ranks “door” first"),
+        ({"n_same": 4}, "All 4 methods that use the outcome rank “door” first"),
+        (
+            {"n_same": 2, "n_undecided": 2},
+            "2 of 4 methods that use the outcome rank “door” first; 2 rank none first alone",
+        ),
+        (
+            {"n_same": 2, "tokens": (1, 3)},
+            "“door” and “ran” are each ranked first by 2 of 4 methods that use the outcome",
+        ),
+        (
+            {"n_same": 1, "tokens": (1, 2, 3), "n_undecided": 1},
+            "“door”, “*it*” and “ran” are each ranked first by 1 of 4 methods that use the outcome; 1 ranks none first alone",
+        ),
+        (
+            {"n_same": 0, "tokens": (), "n_undecided": 4},
+            "None of 4 methods that use the outcome ranks one token first alone",
+        ),
+        (
+            {"n_token": 1, "n_same": 4},
+            "The text has one token that could be taken away, so there is nothing to rank",
+        ),
+        (
+            {"n_token": 0, "n_same": 0, "tokens": (), "n_undecided": 4},
+            "The text has no token that could be taken away",
+        ),
+    ],
+    ids=str,
+)
+def test_the_finding(changes, words):
+    assert unescaped(finding(first(**changes), TOKENS)) == f"**{words}**"
+
+
+def test_a_token_is_shown_as_it_is():
+    assert r"“\*it\*”" in finding(first(tokens=(2,)), TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "Ranked first is the token that raises the outcome most, as all of them together do."),
+        (
+            {"direction": -1},
+            "Ranked first is the token that lowers the outcome most, as all of them together do.",
+        ),
+        ({"direction": 0}, "Ranked first is the token that raises the outcome most."),
+    ],
+    ids=str,
+)
+def test_what_the_first_token_does(changes, words):
+    assert agreement(first(**changes)) == [
+        words,
+        "Methods can agree and be wrong together: the orders of any two that use the outcome have a rank correlation of +0.62 on average.",
+    ]
+    assert agreement(first(correlation=None, **changes)) == [words]
+    assert agreement(first(n_token=1, **changes)) == []

@@ -1,0 +1,74 @@
+"""What the numbers of the page Lens say, before it is put into words."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.records import Head
+from ui.words.extremes import places_of_largest
+
+HALF = 0.5
+"""The cosine from which on a vector counts as similar to the last one: an angle of 60 degrees."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """From which layer on the model's own answer is the most likely one."""
+
+    answer: str
+    probability: float
+    """After the last layer."""
+    layer: int
+    """The first of the layers from which on no token is likelier."""
+    last: int
+
+
+def settled(found: Lens, at: int) -> Settled:
+    """The answer at a token, and since when it is the answer."""
+    return Settled(
+        answer=found.answers[at],
+        probability=float(found.answer_probabilities[-1, at]),
+        layer=int(found.settled[at]),
+        last=len(found.answer_ranks) - 1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rise:
+    """How similar a token's vectors are to its last one."""
+
+    first: float
+    """Cosine of the vector after layer 0 and the last one."""
+    layer: int | None
+    """The first layer after which the cosine is at least `HALF`; None where it is after layer 0, or never."""
+    is_last: bool
+    """Whether that is the last layer, whose vector is the one that all are compared with."""
+
+
+def rise(found: LayerSimilarities, at: int) -> Rise:
+    """The similarity of a token's vectors with its last one."""
+    similar = found.similarities[:, at]
+    reached = np.flatnonzero(similar >= HALF)
+    layer = int(reached[0]) if reached.size and reached[0] else None
+    return Rise(first=float(similar[0]), layer=layer, is_last=layer == len(similar) - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestPart:
+    """The head with the largest direct effect, whether it is up or down."""
+
+    head: Head
+    n_equal: int
+    """Other heads whose direct effect is as large."""
+    adds: float
+
+
+def largest_part(found: DirectEffects) -> LargestPart | None:
+    """The head that adds or subtracts most; None where no head has a number."""
+    places = places_of_largest(np.abs(found.heads))
+    if not places:
+        return None
+    head = Head(*places[0])
+    return LargestPart(head=head, n_equal=len(places) - 1, adds=float(found.heads[head]))

@@ -1,0 +1,51 @@
+"""What the numbers of the page Patching say, before it is put into words."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from attnviz.effects.patching import PatchEffects
+from ui.words.extremes import places_of_largest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoShares:
+    """Why the difference of the two outcomes is not shared out."""
+
+    reason: Literal["equal", "small", "unknown"]
+    """The outcomes are the same up to rounding, too close to each other for how far single states move them, or not numbers."""
+    base: float
+    donor: float
+    spread: float
+    """Standard deviation of the outcomes with one state carried over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestShare:
+    """The state that moves the outcome most, towards the other sentence's or away from it."""
+
+    row: int
+    token: int
+    share: float
+    n_equal: int
+    """Other states that move it as far."""
+
+
+def reads_last(found: PatchEffects) -> bool:
+    """Whether the last row is what the outcome reads, so that a large share there tells nothing."""
+    return found.carried == "layer" and len(found.outcomes) > 1
+
+
+def largest_share(found: PatchEffects) -> LargestShare | NoShares:
+    """The largest share of all rows but one that the outcome reads; as a size, for it may be below 0."""
+    shares = np.abs(found.shares[:-1] if reads_last(found) else found.shares)
+    places = places_of_largest(shares)
+    if not places:
+        known = np.isfinite(found.base) and np.isfinite(found.donor) and np.isfinite(found.outcomes).any()
+        different: Literal["equal", "small"] = "small" if found.has_difference else "equal"
+        return NoShares(
+            reason=different if known else "unknown", base=found.base, donor=found.donor, spread=found.spread
+        )
+    row, token = places[0]
+    return LargestShare(row=row, token=token, share=float(found.shares[row, token]), n_equal=len(places) - 1)

@@ -1,0 +1,118 @@
+"""What the numbers of the page Step by step say, before it is put into words."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ui.words.extremes import places_of_largest
+
+MOST_KEYS = 12
+"""Keys in a table of one row; of a longer text the strongest."""
+TOLERANCE = 1e-4
+"""Difference from the model's numbers, as a share of the largest of them, that counts as a match: the verdict's tolerance for hidden
+states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What was worked out on the page, beside the model's numbers."""
+
+    difference: float
+    """The largest."""
+    matches: bool
+
+
+def comparison(found: np.ndarray, expected: np.ndarray) -> Comparison:
+    """The largest difference, and whether it is within `TOLERANCE`; numbers that are NaN do not match."""
+    difference = float(np.abs(found.astype(np.float64) - expected).max(initial=0.0))
+    largest = float(np.abs(expected).max(initial=0.0))
+    return Comparison(difference=difference, matches=difference <= TOLERANCE * max(largest, 1e-12))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowEnds:
+    """The highest and the lowest score of a row, of the keys that the query may see."""
+
+    highest: int
+    n_as_high: int
+    """Other keys with the same score."""
+    lowest: int
+    n_as_low: int
+
+
+def row_ends(row: Float[np.ndarray, " key"]) -> RowEnds | None:
+    """Highest and lowest of the finite scores of a row; None where the query may see no key."""
+    seen = np.where(np.isfinite(row), row, np.nan)
+    highest, lowest = places_of_largest(seen), places_of_largest(-seen)
+    if not highest:
+        return None
+    return RowEnds(
+        highest=highest[0][0],
+        n_as_high=len(highest) - 1,
+        lowest=lowest[0][0],
+        n_as_low=len(lowest) - 1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The keys of a row that are listed, in the order of the text."""
+
+    positions: tuple[int, ...]
+    n_others: int
+    others_weight: float
+    """Weight of the keys that are not listed."""
+    are_strongest: bool
+    """Whether no other key has a larger weight than one of these: not where the selected key takes a stronger one's place."""
+
+
+def listed_keys(weights: Float[np.ndarray, " key"], key: int) -> Listed:
+    """All keys of a short row, or the `MOST_KEYS` strongest, the selected one always among them; of equals the earlier."""
+    order = [int(one) for one in np.argsort(-weights, kind="stable")[:MOST_KEYS]]
+    if key not in order:
+        order[-1] = key
+    others = np.delete(weights, order)
+    return Listed(
+        positions=tuple(sorted(order)),
+        n_others=len(others),
+        others_weight=float(others.sum(dtype=np.float64)),
+        are_strongest=not others.size or bool(weights[order].min() >= others.max()),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadLengths:
+    """How long the vectors are that the heads of a layer give, and where one of them stands."""
+
+    longest: int
+    n_as_long: int
+    """Other heads that give one as long."""
+    length: float
+    """Of the longest."""
+    own: float
+    """Of the selected head's."""
+    rank: int
+    """Of the selected head: 1 where no other gives a longer one."""
+    n_head: int
+
+
+def head_lengths(parts: Float[np.ndarray, "head d_model"], head: int) -> HeadLengths:
+    """The lengths of what each head gives to one token."""
+    lengths = np.linalg.norm(parts, axis=1)
+    longest = places_of_largest(lengths) or ((head,),)
+    return HeadLengths(
+        longest=longest[0][0],
+        n_as_long=len(longest) - 1,
+        length=float(lengths[longest[0][0]]),
+        own=float(lengths[head]),
+        rank=int((lengths > lengths[head]).sum()) + 1,
+        n_head=len(lengths),
+    )
+
+
+def strongest_dimensions(
+    products: Float[np.ndarray, " d_head"], count: int = 3
+) -> Int[np.ndarray, " strongest"]:
+    """The dimensions whose products are farthest from 0, the farthest first; of equals the earlier."""
+    return np.argsort(-np.abs(products), kind="stable")[:count]
