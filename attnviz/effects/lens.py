@@ -4,7 +4,8 @@ One concept: the lens. The state that each layer leaves is sent through the fami
 model's own language head. The model was trained to read its last layer so, and no other: an early layer's answer says what
 its state has in common with the last layer's, not what the layer "thinks".
 
-Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
+Source: nostalgebraist 2020, "interpreting GPT: the logit lens". The similarities that stand in for it where a model has no
+language head are not from there: they are defined here.
 """
 
 from dataclasses import dataclass
