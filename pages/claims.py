@@ -7,8 +7,8 @@ import streamlit as st
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.sections.claims.contribution import contribution
 from ui.sections.claims.diagonal import diagonal
-from ui.sections.claims.explanation import explanation
 from ui.sections.claims.full import full
 from ui.sections.claims.symmetric import symmetric
 from ui.sections.claims.table import as_csv
@@ -19,7 +19,7 @@ CLAIMS = (
     ("“The attention matrix is symmetric”", symmetric),
     ("“Tokens attend to themselves most”", diagonal),
     ("“Every cell is filled”", full),
-    ("“Attention shows what the model looks at”", explanation),
+    ("“The larger the weight, the more a key adds”", contribution),
 )
 
 view = frame("Claims")
@@ -29,15 +29,15 @@ with errors.explained():
     csv = partial(as_csv, claims)
     st.caption(
         f"Four common claims, tested in all {len(view.trace.heads(view.kind))} {linked('Head', 'heads')} on this sentence. A claim holds "
-        f"where at least two heads in three show it, and does not where at most one in three does. Change the sentence, and "
-        "the numbers and verdicts follow."
+        "where at least two heads in three show it, and does not where at most one in three does; that every cell is filled "
+        "is true only where every cell of every head is. Change the sentence, and the numbers and verdicts follow."
     )
     for said, draw in CLAIMS:
         st.subheader(said)
         draw(view, claims)
 take(
     view,
-    {f"claim_{name}": name.capitalize() for name in ("symmetric", "diagonal", "full", "explanation")},
+    {f"claim_{name}": name.capitalize() for name in ("symmetric", "diagonal", "full", "contribution")},
     csv=csv,
     numbers="All heads" if csv else "Matrix",
 )

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from attnviz import heads
 from attnviz.figures.numbers import number_text
-from attnviz.records import Axis, Measure, by_layer
+from attnviz.heads.facts import rank
+from attnviz.records import Axis, Measure, by_layer, known
 from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.token_strip import token_strip
@@ -48,17 +48,17 @@ with errors.explained():
         pick_group(view, "key", keys, key_span, "Key")
     weights = head_cache.pair_weights(selection.source, kind, query_span, key_span, measure=measure)
     pair = group_name(queries, query_span), group_name(keys, key_span)
-    said = pair_finding(weights, selection.place, pair, measure)
+    said = pair_finding(rank(weights, selection.place), selection.place, pair, measure)
     with st.container(key="finding"):
         st.markdown(f"**{literal(said)}**")
     grid, ranking, pairs = st.columns([23, 10, 10], gap="medium")
     with grid:
-        rank = {tuple(place): number for number, place in enumerate(heads.ranked(weights).tolist(), start=1)}
+        ranks = 1 + (weights > weights[..., None, None]).sum(axis=(2, 3))
         head_grid(
             [
                 [
                     f"{head.title}: {number_text(float(weights[head]))} from {pair[0]} to {pair[1]}, "
-                    f"rank {rank[head]} of {len(rank)}"
+                    f"rank {ranks[head]} of {known(weights).size}"
                     for head in of_layer
                 ]
                 for of_layer in by_layer(trace.heads(kind))

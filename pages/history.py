@@ -11,10 +11,11 @@ from ui.page import errors, verdict
 from ui.work import cache
 
 # isort: split
+from attnviz.effects.history import departure
 from ui.export.take import take
 from ui.page.frame import frame
 from ui.sections.history.steps import finding, one_vector, pictures, strip, ways
-from ui.sections.history.table import as_csv, compare, table
+from ui.sections.history.table import as_csv, departure_words, table
 from ui.words.findings import strongest_key
 from ui.words.glossary import linked
 
@@ -55,7 +56,9 @@ with errors.explained():
             )
         )
     pictures(view, steps, key)
-    compare(view, own, steps["scaled"])
+    st.markdown(
+        departure_words(departure(view.trace, *selection.place, view.query, steps["scaled"], view.kind))
+    )
     table(view, steps)
     ways(steps)
     take(

@@ -26,6 +26,7 @@ SAID = {
     "2020, arXiv:2004.05150; Jiang et al. 2023, arXiv:2310.06825).",
     "sentences": "A token sees its own sentence of the pair only: no message crosses from one to the other, as "
     "between two texts in one batch.",
+    "own": "Nothing is masked but what this layer of the model masks itself; see its own matrix.",
     "cross": "Every query of the decoder's text sees every key of the encoder's, which has been read already: nothing "
     "in it is still to be guessed. Mask a cell or a key to see what depends on it.",
 }
@@ -42,9 +43,11 @@ with errors.explained():
         view.selection.masking.painted,
     )
     _, key = pick_query(view)
-    st.markdown(
-        f"**{MASK_NAMES[mask_name(view)]}:** {SAID['cross' if view.kind == 'cross' else mask_name(view)]}"
-    )
+    name = mask_name(view)
+    own = view.trace.attention(view.selection.layer, view.kind).allowed
+    has_own = name == "none" and own is not None and not own.all()
+    said = SAID["own" if has_own else "cross" if view.kind == "cross" else name]
+    st.markdown(f"**{MASK_NAMES[name]}:** {said}")
     controls(view)
     matrices(view, allowed, key)
     graph(view, allowed, key)

@@ -26,7 +26,7 @@ from ui.words.literal import literal
 view = frame("Query-key map")
 view = replace(view, selection=view.selection.but(show="weights"))  # nothing else here has a matrix
 selection, query = view.selection, view.query
-numbers = view.pattern(renormalise=False)  # what is said are the model's numbers
+numbers = view.pattern()
 key = written.strongest_key(numbers, query) if selection.key is None else selection.key
 picked = query, key
 is_of_key = side_of(selection) == "key"

@@ -12,7 +12,7 @@ from ui.components.token_flow import token_flow
 from ui.export.take import take
 from ui.page import verdict
 from ui.page.frame import frame
-from ui.page.view import hidden_note
+from ui.page.view import RENORMALISED, hidden_note
 from ui.sections.token_flow.lines import (
     chosen_heads,
     drawn_at_once,
@@ -34,10 +34,10 @@ matrices = np.stack([one.weights for one in patterns])
 flow = lines_of(matrices, view)
 largest = float(matrices.max()) if view.measure == "norms" else 1.0
 
-numbers = view.pattern(renormalise=False)  # what is said are the model's numbers
-key = strongest_key(numbers, view.query) if selection.key is None else selection.key
+pattern = view.pattern()
+key = strongest_key(pattern, view.query) if selection.key is None else selection.key
 with st.container(key="finding"):
-    st.markdown(f"**{place(numbers)}: {literal(finding(numbers, view.query, key))}**")
+    st.markdown(f"**{place(pattern)}: {literal(finding(pattern, view.query, key))}**")
 controls(view, heads)
 drawn = drawn_at_once(flow, view, key)
 
@@ -76,6 +76,7 @@ said = [
     hidden_lines(drawn),
     MEASURE_NOTES[view.measure],
     hidden_note(view),
+    RENORMALISED * view.is_renormalised,
 ]
 if len(chosen) > len(heads):
     left_out = "; ".join(one.words for one in chosen[MOST_HEADS:])

@@ -25,9 +25,18 @@ def tokens(labels: Sequence[str]) -> Tokens:
 
 
 def trace(
-    weights: np.ndarray, labels: Sequence[str], *, kind: Kind = "encoder", allowed: np.ndarray | None = None
+    weights: np.ndarray,
+    labels: Sequence[str],
+    *,
+    kind: Kind = "encoder",
+    allowed: np.ndarray | None = None,
+    lengths: np.ndarray | None = None,
 ) -> Trace:
-    """A trace with these weights [layer head query key]: queries are their logarithms, keys are unit vectors."""
+    """A trace with these weights [layer head query key]: queries are their logarithms, keys are unit vectors.
+
+    Args:
+        lengths: of each value after W_O [layer head key]; None for a W_O that is not known.
+    """
     n_layer, n_head, _, n_key = weights.shape
     key = np.broadcast_to(np.eye(n_key, dtype=np.float32), (n_head, n_key, n_key)).copy()
     layers = tuple(
@@ -39,6 +48,7 @@ def trace(
             value=key,
             scale=1.0,
             allowed=None if allowed is None else allowed[None],
+            output_weight=None if lengths is None else np.stack([np.diag(one) for one in lengths[layer]]),
         )
         for layer in range(n_layer)
     )

@@ -23,7 +23,7 @@ def tokens(n: int = 4, **changes) -> Tokens:
         "text": "text",
         "ids": np.arange(n),
         "labels": tuple(map(str, range(n))),
-        "is_special": np.array([True, *[False] * (n - 2), True]),
+        "is_special": np.isin(np.arange(n), (0, n - 1)),
         "segment": np.zeros(n, dtype=int),
         "word": np.arange(n) - 1,
     }

@@ -40,6 +40,59 @@ class Step(Record):
     """For the scores of all queries with all keys; tanh, softmax and the weighted mean are not counted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleEffect:
+    """What dividing by the square root of d_head does to a row."""
+
+    scaled: float
+    """The largest weight of the row with the scale."""
+    unscaled: float
+    """The largest weight without it: at least as large, for the scores are sqrt(d_head) times further apart."""
+    largest_change: float
+    """The most that any weight of the row changes."""
+
+
+def scale_effect(scaled: Step, dot: Step) -> ScaleEffect:
+    """The rows of the last two ways compared: the same products, with and without the scale."""
+    return ScaleEffect(
+        scaled=float(scaled.weights.max()),
+        unscaled=float(dot.weights.max()),
+        largest_change=float(np.abs(dot.weights - scaled.weights).max()),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """How the weights of a trace differ from the formula of 2017."""
+
+    difference: float
+    """The most that any weight of the row differs."""
+    scale: float | None
+    """The trace's own scale, where it is not 1 / sqrt(d_head)."""
+    softcap: float | None
+    """The trace's own, where it has one."""
+    has_bias: bool
+    """Whether the trace adds a bias to each score."""
+
+
+def departure(
+    trace: "Trace", layer: int, head: int, query: int, scaled: Step, kind: Kind | None = None
+) -> Departure:
+    """Whether the last way is what the model does.
+
+    Raises:
+        SelectionError: no such layer, head or kind.
+    """
+    call = trace.attention(layer, kind)
+    is_usual = bool(np.isclose(call.scale, call.query.shape[-1] ** -0.5))
+    return Departure(
+        difference=float(np.abs(trace.weights(layer, head, kind)[query] - scaled.weights).max()),
+        scale=None if is_usual else call.scale,
+        softcap=call.softcap,
+        has_bias=call.bias is not None,
+    )
+
+
 def road(
     trace: "Trace", layer: int, head: int, query: int, kind: Kind | None = None, *, other: int, seed: int = 0
 ) -> tuple[Step, ...]:

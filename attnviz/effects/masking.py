@@ -3,13 +3,13 @@
 One concept: the effect of a mask.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnviz.records import AttentionPattern, Kind
+from attnviz.records import AttentionPattern, Kind, Measure, Record
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -21,17 +21,19 @@ def under_mask(
     head: int,
     allowed: Bool[np.ndarray, "query key"],
     kind: Kind | None = None,
+    *,
+    measure: Measure = "weights",
 ) -> AttentionPattern:
     """The matrix of a head with the same queries and keys, in which a query sees only the allowed ones.
 
     Keys that the model forbids stay forbidden.
 
     Raises:
-        SelectionError: no such layer, head or kind.
+        SelectionError: no such layer, head, kind or measure.
     """
     call = trace.attention(layer, kind)
     seen = allowed[None] if call.allowed is None else allowed & call.allowed
-    return trace.with_layer(replace(call, allowed=seen)).pattern(layer, head, kind)
+    return trace.with_layer(replace(call, allowed=seen)).pattern(layer, head, kind, measure=measure)
 
 
 def cosine_change(
@@ -43,3 +45,61 @@ def cosine_change(
     cosine = (first * second).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)
     change: np.ndarray = (1 - cosine).clip(0, 2).astype(np.float32)
     return change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MaskEffect(Record):
+    """What a mask takes from the model, and how far it turns the last hidden states."""
+
+    n_masked: int
+    """Cells that the mask takes from a head that it is applied in: those that the model itself does not mask there."""
+    is_unchanged: bool
+    """Whether every last hidden state is the same to the last bit."""
+    change: Float[np.ndarray, " token"]
+    """As `cosine_change`."""
+    mean: float
+    largest: float
+    most: tuple[int, ...]
+    """Positions of the tokens whose state turns by the largest change; none where no state turns."""
+
+
+def mask_effect(
+    trace: "Trace",
+    changed: "Trace",
+    allowed: Bool[np.ndarray, "query key"],
+    kind: Kind | None = None,
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+) -> MaskEffect:
+    """What a mask does to a text.
+
+    Args:
+        changed: the trace under the mask.
+        allowed: the mask, True where a query may see a key.
+        layer, head: where the mask is applied; None for every layer, or every head of the layer.
+    """
+    before, after = trace.last_hidden_state, changed.last_hidden_state
+    change = cosine_change(before, after)
+    largest = change.max()
+    return MaskEffect(
+        n_masked=int((_seen_anywhere(trace, allowed.shape, kind, layer, head) & ~allowed).sum()),
+        is_unchanged=bool(np.array_equal(before, after)),
+        change=change,
+        mean=float(change.mean()),
+        largest=float(largest),
+        most=tuple(np.flatnonzero(change == largest).tolist()) if largest else (),
+    )
+
+
+def _seen_anywhere(
+    trace: "Trace", shape: tuple[int, ...], kind: Kind | None, layer: int | None, head: int | None
+) -> np.ndarray:
+    """Cells [query, key] that the model itself masks in not all of these heads."""
+    seen = np.zeros(shape, dtype=bool)
+    for one in range(trace.n_layers(kind)) if layer is None else [layer]:
+        own = trace.attention(one, kind).allowed
+        if own is None:
+            return np.ones(shape, dtype=bool)
+        seen |= (own if head is None or len(own) == 1 else own[[head]]).any(axis=0)
+    return seen

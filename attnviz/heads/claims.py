@@ -1,4 +1,4 @@
-"""Four common claims about attention, measured in every head: it is symmetric, diagonal, full, an explanation.
+"""Four common claims about attention, measured in every head: symmetric, diagonal, full, and that larger weights add more.
 
 One concept: measurements of four claims for one text. numpy only; only one layer's weights are in memory at a time.
 """

@@ -107,6 +107,15 @@ class Change(Record):
         return self.second - self.first
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpaired:
+    """The keys that only one of two patterns has."""
+
+    n_keys: int
+    share: float
+    """Sum of a row over them, mean over the queries of that pattern."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison(Record):
     """Two patterns on common axes. A cell is NaN where a pattern does not have it, or may not see its key."""
@@ -162,6 +171,36 @@ class Comparison(Record):
             second_weights=self.second_weights[slice(*rows), slice(*columns)],
             difference=self.difference[slice(*rows), slice(*columns)],
             row_change=self.row_change[slice(*rows)],
+        )
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both patterns have the same entries and the same numbers in all cells."""
+        return bool(
+            self.queries.is_paired.all()
+            and self.keys.is_paired.all()
+            and not np.nan_to_num(self.difference).any()
+        )
+
+    @property
+    def unpaired(self) -> tuple["Unpaired", "Unpaired"]:
+        """The keys of A that B does not have, and those of B that A does not have."""
+        first, second = (
+            Unpaired(
+                n_keys=int(self.keys.has(side).sum() - self.keys.is_paired.sum()),
+                share=float(
+                    np.nan_to_num(cells)[self.queries.has(side)][:, ~self.keys.is_paired].sum(axis=1).mean()
+                ),
+            )
+            for side, cells in enumerate((self.first_weights, self.second_weights))
+        )
+        return first, second
+
+    @property
+    def rows_are_whole(self) -> bool:
+        """Whether no row of either has anything on keys that are left out, so that its weights sum to 1."""
+        return not (self.first.hidden_weight.any() or self.second.hidden_weight.any()) or (
+            self.first.is_renormalised and self.second.is_renormalised
         )
 
     @property

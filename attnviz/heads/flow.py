@@ -28,6 +28,8 @@ class Flow(Record):
     weight: Float[np.ndarray, " line"]
     n_left_out: int
     """Number of weaker lines above the threshold that are left out."""
+    row_is_whole: bool
+    """Whether none of them is of the query whose lines take precedence."""
     share: float
     """Share of all weight in the matrices that is on the lines; 0 without any weight."""
 
@@ -56,6 +58,7 @@ def strongest_lines(
     drawn = candidates[np.argsort(-ranks.ravel()[candidates], kind="stable")[:most]]
     drawn = drawn[np.argsort(weights.ravel()[drawn], kind="stable")]
     matrix, query, key = np.unravel_index(drawn, weights.shape)
+    n_row = 0 if whole_row is None else np.count_nonzero(weights[:, whole_row])
     weight = weights.ravel()[drawn]
     total = float(matrices.sum(dtype=np.float64))
     return Flow(
@@ -64,6 +67,7 @@ def strongest_lines(
         key=key,
         weight=weight,
         n_left_out=len(candidates) - len(drawn),
+        row_is_whole=n_row == np.count_nonzero(query == whole_row),
         share=float(weight.sum(dtype=np.float64)) / total if total > 0 else 0.0,
     )
 

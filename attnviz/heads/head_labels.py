@@ -4,6 +4,7 @@ One concept: the thresholds of labels, each with its source.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -57,3 +58,22 @@ def labels(
     limits = dict.fromkeys(("previous", "next", "self"), near)
     limits |= dict.fromkeys(("cls", "sep", "punctuation"), delimiter) | {"entropy": broad}
     return {label: found[name] > limits[name] for name, label in LABELS.items() if name in found}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """How many heads match a known pattern, and how many match each."""
+
+    n_matched: int
+    """Heads that match one pattern or more."""
+    counts: tuple[tuple[str, int], ...]
+    """Label and number of heads of each pattern that any head matches, most heads first; of equals in the order of `LABELS`."""
+
+
+def matched(borne: Mapping[str, Bool[np.ndarray, "layer head"]]) -> Matched:
+    """What `labels` found, counted."""
+    counts = [(label, int(bears.sum())) for label, bears in borne.items()]
+    return Matched(
+        n_matched=int(np.any(list(borne.values()), axis=0).sum()),
+        counts=tuple(sorted(((label, n) for label, n in counts if n), key=lambda one: -one[1])),
+    )

@@ -82,6 +82,8 @@ class AttentionPattern(Record):
     keys: Axis
     hidden_weight: Float[np.ndarray, " query"]
     """Sum of each row over the keys that are not shown; 0 while all keys are shown."""
+    is_renormalised: bool = False
+    """Whether each row is divided by its sum over the keys that are shown."""
     provenance: Provenance
 
     def __post_init__(self) -> None:
@@ -129,6 +131,7 @@ class AttentionPattern(Record):
             queries=queries,
             keys=keys,
             hidden_weight=arrange(lost, queries, _COLUMN)[:, 0],
+            is_renormalised=renormalise,
         )
 
 

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from tests.app.screen import DOOR, assert_no_exception, facts, figure, numbers, open_page, unescaped
 
@@ -36,6 +37,25 @@ def test_the_numbers_are_the_models(text, embedded):
     assert sum(shares(words)) == pytest.approx(100, abs=0.2)  # each rounded to 0.1
     if text == DOOR:
         assert [line for line in said(at) if line.startswith("**Literally true**")]
+    norms = [trace.pattern(*place, measure="norms").weights for place in places]
+    pairs = list(zip(weights, norms, strict=True))
+    differing = np.array([np.mean(w.argmax(axis=1) != n.argmax(axis=1)) for w, n in pairs])
+    order = [
+        np.mean(
+            [spearmanr(*rows).statistic for rows in zip(w, n, strict=True) if len(set(rows[0].tolist())) > 1]
+        )
+        for w, n in pairs
+    ]
+    agree = int(((differing < 0.1) & (np.array(order) > 0.9)).sum())
+    on_norms = facts(paragraph(at, "arXiv:2004.10102")).numbers
+    assert on_norms[:4] == (str(agree), "72", "90%", "0.9")
+    assert on_norms[4:6] == (f"{100 * differing.mean():.1f}%", f"{np.mean(order):+.2f}".replace("-", "−"))
+    most = numbers(figure(at, "claim_full")["data"][0]["x"])
+    concentrated = [f"{100 * one:.1f}%" for one in (np.median(most), most.min())]
+    [on_cells] = [
+        facts(line).numbers for line in said(at) if facts(line).has("90%") and "concentrated" in line
+    ]
+    assert [one for one in on_cells if one in concentrated] == concentrated
     asymmetry = np.array([np.abs(one - one.T).sum() / (2 * one.sum()) for one in weights])
     counted = str(int((asymmetry <= 0.05).sum())), "72", "0.05"  # heads, of how many, that are so symmetric
     [numbers_said] = [facts(line).numbers for line in said(at) if facts(line).has(*counted)]

@@ -181,6 +181,27 @@ def test_hidden_special_tokens_leave_the_other_weights_as_they_are(first_screen,
     assert f"{100 * lost.mean():.1f}%" in facts(captions(first_screen)).numbers  # on average
 
 
+def test_the_headline_counts_what_is_hidden_and_names_the_most_of_what_is_shown(door_trace):
+    at = open_page(text=DOOR, layer=3, head=1, query=2, key=4, special="hidden")
+    row = door_trace.weights(3, 1)[2]
+    most = int(row[1:-1].argmax()) + 1
+    assert most != 4 and row.argmax() in (0, 10)  # [CLS] or [SEP]
+    labels = door_trace.tokens.labels
+    shares = tuple(f"{100 * share:.1f}%" for share in (row[4], row[most], row[0] + row[10]))
+    said = facts(finding(at))
+    assert (said.quoted, said.numbers) == ((labels[2], labels[4], labels[most]), shares)
+    assert "of the shown keys" in finding(at)
+
+
+def test_the_headline_agrees_with_renormalised_cells(door_trace):
+    at = open_page(text=DOOR, layer=3, head=1, query=7, key=5, special="renormalised")
+    row = door_trace.weights(3, 1)[7]
+    share = row[5] / row[1:-1].sum()
+    assert matrix(at)[6, 4] == pytest.approx(share, rel=1e-5)
+    assert facts(finding(at)).numbers == (f"{100 * share:.1f}%", f"{100 * (row[0] + row[10]):.1f}%")
+    assert numbers(figure(at, "ranking")["data"][0]["x"])[0] == pytest.approx(share, rel=1e-5)
+
+
 def test_renormalised_rows_sum_to_one(first_screen, door_trace):
     choose(first_screen, "special", "renormalised")
     weights = door_trace.weights(3, 1)[1:-1, 1:-1]

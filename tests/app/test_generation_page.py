@@ -64,7 +64,19 @@ def test_the_tokens_and_the_attention_of_transformers(offered, generated):
         attentions[1][0, 0].numpy(),
         atol=2e-5,
     )
-    assert facts(headline(at)).numbers[:2] == ("3", f"{100 * probabilities[2].max():.1f}%")
+    row = attentions[1][0, 0, n_read + 1].numpy()  # what the token before the third one read
+    assert facts(headline(at)).numbers == (
+        "3",
+        f"{100 * probabilities[2].max():.1f}%",
+        f"{100 * row.max():.1f}%",
+    )
+    labels = [one["label"] for one in component(at, "token_strip")["tokens"]]
+    named = facts(headline(at)).quoted
+    assert (named[0], named[1], named[2]) == (
+        labels[n_read + 2],
+        labels[n_read + 1],
+        labels[int(row.argmax())],
+    )
     table = at.table[0].value
     np.testing.assert_allclose(
         [float(one) for one in table["probability"]], np.sort(probabilities[2])[::-1][:5], rtol=0.01

@@ -22,6 +22,7 @@ from tests.app.screen import (
     unescaped,
 )
 from ui.sections.kinds_of_attention.output import UNCHANGED
+from ui.work import cache
 
 PAGE = "pages/kinds_of_attention.py"
 CAUSAL = np.tril(np.ones((11, 11), dtype=bool))
@@ -30,7 +31,7 @@ NEAR = np.abs(np.subtract.outer(np.arange(11), np.arange(11))) <= 1
 
 def is_unchanged(at) -> bool:
     """Whether the page says that the mask changes nothing."""
-    return UNCHANGED in [line.value for line in at.markdown]
+    return UNCHANGED in [unescaped(line.value) for line in at.markdown]
 
 
 def read_alone(at) -> list[str]:
@@ -84,6 +85,14 @@ def test_a_mask_that_forbids_nothing_says_so(checkpoint, monkeypatch):
     at = open_page(PAGE, model=folder.name, text="the cat", mask="causal")  # which it has already
     assert_no_exception(at)
     assert is_unchanged(at)
+
+
+def test_a_masked_cell_without_weight_is_not_called_unmasked(door_trace, monkeypatch):
+    """Whatever the forward pass makes of it."""
+    monkeypatch.setattr(cache, "masked_trace", lambda *_: door_trace)
+    at = open_page(PAGE, text=DOOR, mask="none", painted="7.5")
+    assert not is_unchanged(at)
+    assert any(facts(unescaped(line.value)).numbers == ("1",) for line in at.markdown)  # cell
 
 
 def test_painted_cells_and_hidden_keys_are_in_the_link():
@@ -249,8 +258,13 @@ def test_the_graph_has_the_weights_under_the_mask(door_trace):
     for text, weight in zip(heads["text"], heads["customdata"], strict=True):
         key, query = (int(one) for one in re.findall(r"·(\d+)(?: |$)", text))
         assert CAUSAL[query, key] and weight == pytest.approx(expected[query, key], abs=1e-6)
-    strongest = Facts(("it", "[CLS]"), numbers=(f"{100 * expected[7].max():.1f}%",))
-    assert expected[7].argmax() == 0
+    # The vectors that the weights let through, by the model's own W_O: the longest is not [CLS]'s.
+    added = expected[7] * np.linalg.norm(
+        door_trace.value(3, 1) @ door_trace.attention(3).output_weight[1], axis=1
+    )
+    assert expected[7].argmax() == 0 and added.argmax() == 5
+    numbers_said = f"{100 * expected[7].max():.1f}%", f"{added[5]:.2f}", f"{added[0]:.3g}"
+    strongest = Facts(("it", "[CLS]", "door", "[CLS]"), numbers=numbers_said)
     assert strongest in [facts(line.value) for line in at.markdown]
     [drawn] = [
         facts(line.value) for line in at.caption if facts(line.value).has(str(len(heads["text"])), "66")

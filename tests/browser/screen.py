@@ -46,7 +46,7 @@ CHARTS = {
     "scaling": ("spread_random", "spread_model", "sharp_entropy", "sharp_largest", "sharp_jacobian"),
     "kinds_of_attention": ("mask_before", "mask_after", "mask_graph", "mask_effect"),
     "positions": ("learned_likeness", "sines_likeness", "shuffled_with"),
-    "claims": ("claim_symmetric", "claim_explanation"),
+    "claims": ("claim_symmetric", "claim_contribution"),
     "cost": ("cost_counted",),
     "history": ("history_one_vector", "history_weights", "history_contexts"),
     "glossary": (),

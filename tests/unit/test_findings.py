@@ -1,9 +1,13 @@
 """Findings in words, of numbers that are written down here."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from attnviz.records import Axis, Faithfulness
+from attnviz.figures.numbers import share_text
+from attnviz.heads.facts import extremes, rank, received
+from attnviz.records import Axis, Faithfulness, Head
 from tests.hand_made import tokens
 from tests.small_records import pattern, projection
 from ui.words import findings
@@ -19,7 +23,7 @@ WEIGHTS = [
 
 
 def of(weights=WEIGHTS, axis=AXIS, **changes):
-    return pattern(weights, queries=axis, keys=axis, layer=3, head=1, **changes)
+    return pattern(weights, queries=axis, keys=axis, **{"layer": 3, "head": 1} | changes)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,65 @@ class TestAPair:
     def test_that_is_the_strongest(self, measure, words):
         assert findings.finding(of(measure=measure), 3, 0) == words
 
+    def test_that_two_other_keys_or_more_share_the_most(self):
+        weights = [*WEIGHTS[:3], [0.375, 0.25, 0.375, 0.0]]
+        assert findings.finding(of(weights), 3, 1) == (
+            "“it” gives 25.0% of its attention to “the”; most, 37.5% each, goes to “[CLS]” and “door”."
+        )
+        assert findings.finding(of([*WEIGHTS[:3], [0.0, 0.4, 0.3, 0.3]]), 3, 0).endswith(
+            "to “[CLS]”; most, 40.0%, goes to “the”."
+        )
+        weights = [*WEIGHTS[:3], [0.1, 0.3, 0.3, 0.3]]
+        assert findings.finding(of(weights), 3, 0).endswith("most, 30.0% each, goes to “the” and 2 others.")
+        assert "most" not in findings.finding(of(weights), 3, 2)
+
+    @pytest.mark.parametrize(
+        ("measure", "words"),
+        [
+            (
+                "weights",
+                "“it” gives 4.1% of its attention to “the”; of the shown keys, most, 47.5%, goes to “door”; 48.4% of its "
+                "attention goes to hidden keys.",
+            ),
+            (
+                "norms",
+                "the norm-based weight from “it” to “the” is 0.0410; of the shown keys, the largest, 0.475, is to “door”.",
+            ),
+            (
+                "rollout",
+                "rollout attributes 4.1% of “it” to “the”; of the shown keys, most, 47.5%, to “door”; 48.4% to hidden tokens.",
+            ),
+        ],
+    )
+    def test_of_the_keys_that_are_shown(self, measure, words):
+        shown = AXIS.without_special()
+        arranged = of(measure=measure, head=None if measure == "rollout" else 1).arranged(shown, shown)
+        assert findings.finding(arranged, 3, 1) == words
+
+    @pytest.mark.parametrize(
+        ("measure", "words"),
+        [
+            (
+                "weights",
+                "among the shown keys, “it” gives 7.9% of its attention to “the”; most, 92.1%, goes to “door”; 48.4% of all its "
+                "attention goes to hidden keys.",
+            ),
+            (
+                "norms",
+                "among the shown keys, “the” has 7.9% of the norm-based weights of “it”; the largest, 92.1%, is to “door”.",
+            ),
+            (
+                "rollout",
+                "among the shown keys, rollout attributes 7.9% of “it” to “the”; most, 92.1%, to “door”; 48.4% of all to hidden "
+                "tokens.",
+            ),
+        ],
+    )
+    def test_of_rows_that_are_divided_by_what_is_shown(self, measure, words):
+        shown = AXIS.without_special()
+        whole = of(measure=measure, head=None if measure == "rollout" else 1)
+        assert findings.finding(whole.arranged(shown, shown, renormalise=True), 3, 1) == words
+
     def test_whose_token_is_left_out(self):
         without_special = AXIS.without_special()
         arranged = of().arranged(without_special, without_special)
@@ -75,8 +138,23 @@ class TestAPair:
         )
 
     def test_from_its_key(self):
+        assert findings.key_finding(of(), 2) == (
+            "of all queries, “it” gives “door” the largest share of its attention, 47.5%."
+        )
+        assert findings.key_finding(of(measure="norms"), 2) == (
+            "of all queries, the largest norm-based weight to “door”, 0.475, is from “it”."
+        )
+        shown = AXIS.without_special()
+        assert findings.key_finding(of().arranged(shown, AXIS, renormalise=True), 3) == (
+            "of the shown queries, “door” gives “it” the largest share of its attention among the shown keys, 25.0%."
+        )
+        tied = of([[0.25, 0.25, 0.25, 0.25]] * 4)
+        assert findings.key_finding(tied, 2) == (
+            "of all queries, “[CLS]” and 3 others give “door” the largest share of their attention, 25.0% each."
+        )
         assert (
-            findings.key_finding(of(), 2) == "Of all queries “it” gives “door” most of its attention, 47.5%."
+            findings.key_finding(of([[1.0, 0.0, 0.0, 0.0]] * 4), 2)
+            == "of all queries, none gives “door” anything."
         )
 
 
@@ -101,6 +179,50 @@ class TestASpecialToken:
         assert findings.special_note(of(), of([[1, 1, 1, 1]] * 4, measure="norms"), 3, 2) == ""
         assert findings.special_note(of(), of(self.NORMS, measure="norms"), 0, 2) == ""
 
+    def test_is_never_said_to_add_only_all_or_nothing(self):
+        almost = [[1, 1, 1, 1]] * 3 + [[0.998, 0.4, 1, 0.1]]
+        assert findings.special_note(of(), of(almost, measure="norms"), 3, 2) == ""
+        nothing = [[1, 1, 1, 1]] * 3 + [[0.001, 0.4, 1, 0.1]]
+        assert "adds only under 1% as much as" in findings.special_note(
+            of(), of(nothing, measure="norms"), 3, 2
+        )
+
+
+class TestWhatAQueryReceives:
+    @pytest.mark.parametrize(
+        ("weights", "norms", "words"),
+        [
+            (
+                WEIGHTS[3],
+                [0.092, 0.5, 1.468, 0],
+                "“it” gives most weight, 48.4%, to “[CLS]”; by norm-based weight, most comes from “door”, 1.47, against 0.0920 from "
+                "“[CLS]”.",
+            ),
+            (
+                WEIGHTS[3],
+                [1.5, 0.5, 0.2, 0],
+                "“it” gives most weight, 48.4%, to “[CLS]”, which also adds most by norm-based weight, 1.50.",
+            ),
+            (WEIGHTS[3], None, "“it” gives most weight, 48.4%, to “[CLS]”."),
+            (
+                [0.4, 0.2, 0.4, 0],
+                [1, 0.5, 2, 0],
+                "“it” gives most weight, 40.0% each, to “[CLS]” and “door”; by norm-based weight, most comes from “door”, 2.00, "
+                "against 1.00 from “[CLS]”.",
+            ),
+            (
+                [0.4, 0.2, 0.4, 0],
+                [2, 0.5, 2, 0],
+                "“it” gives most weight, 40.0% each, to “[CLS]” and “door”, which also add most by norm-based weight, 2.00.",
+            ),
+            ([0, 0, 0, 0], [0, 0, 0, 0], "No arrow reaches “it”: the mask leaves it no key."),
+        ],
+    )
+    def test_by_weight_and_by_norm(self, weights, norms, words):
+        known = None if norms is None else of([*WEIGHTS[:3], norms], measure="norms")
+        found = received(of([*WEIGHTS[:3], weights]), known, 3)
+        assert findings.received_words(AXIS, "“it”", found) == words
+
 
 class TestThePairInEveryHead:
     GIVEN = np.array([[0.1, 0.475, 0.2], [0.331, 0.0, 0.05]])
@@ -117,15 +239,52 @@ class TestThePairInEveryHead:
         ],
     )
     def test_has_a_rank(self, head, words):
-        assert findings.pair_finding(self.GIVEN, head, ("“it”", "“door”"), "weights") == words
+        assert self.said(self.GIVEN, head) == words
+
+    @staticmethod
+    def said(given, head, measure="weights"):
+        return findings.pair_finding(rank(given, head), Head(*head), ("“it”", "“door”"), measure)
+
+    @pytest.mark.parametrize(
+        ("given", "head", "words"),
+        [
+            (
+                [[0.5, 0.5, 0.1]],
+                (0, 1),
+                "Layer 0, head 1 gives 50.0% from “it” to “door”, the most of the 3 heads, tied with 1 other.",
+            ),
+            (
+                [[0.5, 0.5, 0.1]],
+                (0, 2),
+                "Layer 0, head 2 gives 10.0% from “it” to “door”, rank 3 of 3 heads; layer 0, head 0 and layer 0, head 1 give the "
+                "most, 50.0% each.",
+            ),
+            (
+                [[0.5, 0.1, 0.1]],
+                (0, 2),
+                "Layer 0, head 2 gives 10.0% from “it” to “door”, rank 2 of 3 heads, tied with 1 other; layer 0, head 0 gives the "
+                "most, 50.0%.",
+            ),
+            ([[0.5]], (0, 0), "Layer 0, head 0 gives 50.0% from “it” to “door”; there is no other head."),
+        ],
+    )
+    def test_may_be_tied(self, given, head, words):
+        assert self.said(np.array(given), head) == words
 
     def test_of_another_measure_is_no_share(self):
-        words = findings.pair_finding(self.GIVEN, (0, 1), ("“it”", "“door”"), "norms")
+        words = self.said(self.GIVEN, (0, 1), "norms")
         assert words == "Layer 0, head 1 gives 0.475 from “it” to “door”, more than any other of the 6 heads."
 
     def test_may_have_no_weight_at_all(self):
-        words = findings.pair_finding(np.zeros((2, 3)), (0, 0), ("“e”", "“a”"), "weights")
-        assert words == "No head gives anything from “e” to “a”."
+        assert self.said(np.zeros((2, 3)), (0, 0)) == "No head gives anything from “it” to “door”."
+
+
+def test_the_ends_of_a_number_of_every_head():
+    words = partial(findings.extremes_words, "Entropy", amount=share_text)
+    assert words(extremes(np.array([[0.5, 0.25], [0.75, 0.25]]))) == (
+        "Entropy: most in layer 1, head 0, 75.0%; least in layer 0, head 1 and layer 1, head 1, 25.0%"
+    )
+    assert words(extremes(np.array([[0.5, 0.5]]))) == "Entropy: 50.0% in every head"
 
 
 class TestAMap:

@@ -1,36 +1,79 @@
-"""What the scale does to a row, in words."""
-
-from types import SimpleNamespace
+"""What the scale does to a row, and how a model departs from the formula, in words."""
 
 import numpy as np
 import pytest
 
+from attnviz.effects.history import Departure, ScaleEffect, departure, road, scale_effect
 from ui.sections.history.steps import scale_said
+from ui.sections.history.table import departure_words
 
 
 @pytest.mark.parametrize(
-    ("scaled", "dot", "said"),
+    ("effect", "said"),
     [
         (
-            [0.197, 0.8],
-            [0.03, 0.97],
+            ScaleEffect(scaled=0.8, unscaled=0.97, largest_change=0.17),
             "Without the scale the attention concentrates on fewer keys: its largest weight goes from 80.0% to 97.0%.",
         ),
         (
-            [0.03, 0.97],
-            [0.2, 0.8],
-            "Without the scale the attention spreads over more keys: its largest weight goes from 97.0% to 80.0%.",
+            ScaleEffect(scaled=0.8, unscaled=0.801, largest_change=0.001),
+            "Without the scale this row hardly changes: its largest weight goes from 80.0% to 80.1%.",
         ),
-        (
-            [0.2, 0.8],
-            [0.201, 0.799],
-            "Without the scale this row hardly changes: its largest weight goes from 80.0% to 79.9%.",
+        (  # two keys change, and the largest is neither
+            ScaleEffect(scaled=0.5, unscaled=0.52, largest_change=0.2),
+            "Without the scale the attention concentrates on fewer keys: its largest weight goes from 50.0% to 52.0%.",
         ),
     ],
 )
-def test_the_largest_weight_with_and_without(scaled, dot, said):
-    steps = {"scaled": scaled, "dot": dot}
-    assert (
-        scale_said({name: SimpleNamespace(weights=np.array(row)) for name, row in steps.items()})  # type: ignore[misc]
-        == said
+def test_the_largest_weight_with_and_without(effect, said):
+    assert scale_said(effect) == said
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_scale_on_rows_that_are_drawn(seed, tiny_model):
+    """By loops over the keys of two ways of a tiny model."""
+    trace = tiny_model("bert").trace("the cat sat on a mat")
+    *_, dot, scaled = road(trace, 0, 1, seed, other=0)
+    found = scale_effect(scaled, dot)
+    rows = list(zip(scaled.weights.tolist(), dot.weights.tolist(), strict=True))
+    assert found.scaled == max(one for one, _ in rows)
+    assert found.unscaled == max(other for _, other in rows)
+    assert found.largest_change == pytest.approx(max(abs(other - one) for one, other in rows))
+    assert found.unscaled >= found.scaled
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            Departure(difference=0.25, scale=1.0, softcap=None, has_bias=True),
+            "This model departs from the formula of 2017: it multiplies by 1 and adds a bias to each score. The weights of its "
+            "trace differ from the last row by up to 25.0%.",
+        ),
+        (
+            Departure(difference=0.25, scale=None, softcap=None, has_bias=False),
+            "This model departs from the formula of 2017. The weights of its trace differ from the last row by up to 25.0%.",
+        ),
+    ],
+)
+def test_a_model_that_departs_from_the_formula(found, said):
+    assert departure_words(found) == said
+
+
+def test_one_that_does_not_is_recomputed():
+    assert "Recomputed" in departure_words(
+        Departure(difference=3e-7, scale=None, softcap=None, has_bias=False)
     )
+
+
+def test_departures_are_those_of_the_trace(tiny_model):
+    for family, kind in (("bert", "encoder"), ("t5", "encoder")):
+        given = ("the cat sat", "a door") if family == "t5" else ("the cat sat",)
+        trace = tiny_model(family).trace(*given)
+        scaled = road(trace, 1, 1, 2, kind, other=0)[-1]
+        found = departure(trace, 1, 1, 2, scaled, kind)
+        call = trace.attention(1, kind)
+        assert found.has_bias == (family == "t5") == (call.bias is not None)
+        assert found.scale == (1.0 if family == "t5" else None)
+        differences = np.abs(trace.weights(1, 1, kind)[2] - scaled.weights)
+        assert found.difference == pytest.approx(float(differences.max()))

@@ -87,7 +87,7 @@ def meaning(view: View, key: str) -> str:
         "spread_random": _SPREAD,
         "spread_model": _SPREAD,
         **{f"sharp_{number}": _SHARPNESS for number in ("entropy", "largest", "jacobian")},
-        **{f"claim_{claim}": _CLAIM for claim in ("symmetric", "diagonal", "full", "explanation")},
+        **{f"claim_{claim}": _CLAIM for claim in ("symmetric", "diagonal", "full", "contribution")},
         **{f"cost_{counted}": _COST for counted in ("counted", "seconds", "bytes")},
         "learned_table": _SIGNED,
         "sines_table": _SIGNED,

@@ -23,8 +23,9 @@ def python_lines(view: View, key: int) -> str:
         lines.insert(1, "from attnviz.records import Axis")
         for name, tokens in (("queries", "query_tokens"), ("keys", "key_tokens")):
             lines.append(f"{name} = Axis.of(trace.{tokens}({kind}){_unit(view)}){_left(view, name)}")
-        renormalised = view.hides_special and selection.special == "renormalised"
-        lines.append(f"pattern = pattern.arranged(queries, keys{', renormalise=True' * renormalised})")
+        lines.append(
+            f"pattern = pattern.arranged(queries, keys{', renormalise=True' * view.is_renormalised})"
+        )
     drawn = _call(show=_unless("weights", selection.show), colour=_unless("linear", selection.colour))
     drawn = f"{drawn}, " if drawn else ""
     lines.append(f"figure = attnviz.figures.draw_pattern(pattern, {drawn}picked=({view.query}, {key}))")

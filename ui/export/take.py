@@ -102,7 +102,7 @@ def csv_button(
 def _key(view: View) -> int:
     if view.selection.key is not None:
         return view.selection.key
-    return strongest_key(view.pattern(renormalise=False), view.query)
+    return strongest_key(view.pattern(), view.query)
 
 
 def _matrix(view: View) -> bytes:
@@ -136,7 +136,7 @@ def _bundle_maker(view: View, key: int) -> Callable[[], Bundle]:
             head=selection.head,
             queries=view.queries,
             keys=view.keys,
-            renormalised=view.hides_special and selection.special == "renormalised",
+            renormalised=view.is_renormalised,
             query=view.query,
             key=key,
             show=selection.show,

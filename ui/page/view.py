@@ -66,33 +66,31 @@ class View:
             queries, keys = queries.of_segment(of_query), keys.of_segment(of_key)
         return queries, keys
 
+    @property
+    def is_renormalised(self) -> bool:
+        """Whether rows sum to 1 again after special tokens are hidden."""
+        return self.selection.special == "renormalised" and self.hides_special
+
     def pattern(
-        self,
-        layer: int | None = None,
-        head: int | None = None,
-        *,
-        together: bool = False,
-        renormalise: bool | None = None,
+        self, layer: int | None = None, head: int | None = None, *, together: bool = False
     ) -> AttentionPattern:
         """The matrix of the selected head, or of another, with rows and columns as they are chosen.
 
         Args:
             together: all heads of the layer as one, instead of one head.
-            renormalise: whether rows sum to 1 again after special tokens are hidden; None for what is chosen.
         """
         layer = self.selection.layer if layer is None else layer
         head = self.selection.head if head is None else head
         of_all = together or self.measure == "rollout"
         whole = cache.pattern(self.selection.source, layer, None if of_all else head, self.kind, self.measure)
-        if renormalise is None:
-            renormalise = self.selection.special == "renormalised" and self.hides_special
         # The matrix may be of an earlier trace of the same text, made for another visitor or kept for longer.
         queries = replace(self.queries, tokens=whole.queries.tokens)
         keys = replace(self.keys, tokens=whole.keys.tokens)
-        return whole.arranged(queries, keys, renormalise=renormalise)
+        return whole.arranged(queries, keys, renormalise=self.is_renormalised)
 
 
 SPECIAL_HIDDEN = "Special tokens are hidden."
+RENORMALISED = "Each row is divided by what remains, so that it sums to 1."
 PIECES_MERGED = "Word pieces are merged: columns are summed, rows averaged."
 
 

@@ -1,15 +1,17 @@
 """Findings in words."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
-from jaxtyping import Float
 
 from attnviz.figures.heatmap import Shown
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, percent_text, power_text, share_text
 from attnviz.figures.tint import Tint
+from attnviz.heads.facts import Extremes, Given, Rank, Received, given, small_addition, taken
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
-from attnviz.records import AttentionPattern, Axis, Measure, Projection, known
+from attnviz.records import AttentionPattern, Axis, Head, Measure, Projection
 from ui.words.judgement import READ, judge
 
 SHOWN_NAMES: dict[Shown, str] = {
@@ -80,62 +82,103 @@ def finding(pattern: AttentionPattern, query: int, key: int) -> str:
     if row is None or column is None:
         hidden = pattern.queries if row is None else pattern.keys
         return f"{name(hidden, query if row is None else key)} is not shown."
-    weights = pattern.weights[row]
-    given = [name(pattern.queries, query), name(pattern.keys, key), amount(pattern, row, column)]
-    most = int(weights.argmax())
-    strongest = name(pattern.keys, int(pattern.keys.positions[most]))
-    is_most = most == column or weights[most] == 0
+    return given_words(pattern, query, key, given(pattern, row, column))
+
+
+def given_words(pattern: AttentionPattern, query: int, key: int, found: Given) -> str:
+    """The sentence of `finding`: "“it” gives 47.5% of its attention to “door”; most, 48.4%, goes to “[CLS]”."."""
+    here, there = name(pattern.queries, query), name(pattern.keys, key)
+    number, largest = (_amount(one, pattern.measure, found.of_shown) for one in (found.amount, found.largest))
+    each = f"{largest}{' each' * (len(found.strongest) > 1)}"
+    strongest = together([name(pattern.keys, one) for one in found.strongest])
+    among = "among the shown keys, " * found.of_shown
+    of_shown = "of the shown keys, " * (found.hides_keys and not found.of_shown)
     match pattern.measure:
         case "weights":
-            said = "{0} gives {2} of its attention to {1}"
-            rest = "; most, {1}, goes to {0}"
+            said = f"{among}{here} gives {number} of its attention to {there}"
+            rest = f"; {of_shown}most, {each}, goes to {strongest}"
+            hidden = (
+                f"; {share_text(found.hidden)} of {'all ' * found.of_shown}its attention goes to hidden keys"
+            )
         case "norms":
-            said = "the norm-based weight from {0} to {1} is {2}"
-            rest = "; the largest, {1}, is to {0}"
+            said = f"the norm-based weight from {here} to {there} is {number}"
+            if found.of_shown:
+                said = f"{among}{there} has {number} of the norm-based weights of {here}"
+            rest = f"; {of_shown}the largest, {each}, is to {strongest}"
+            hidden = ""
         case "rollout":
-            said = "rollout attributes {2} of {0} to {1}"
-            rest = "; most, {1}, to {0}"
-    said = said.format(*given)
-    return f"{said}." if is_most else f"{said}{rest.format(strongest, amount(pattern, row, most))}."
+            said = f"{among}rollout attributes {number} of {here} to {there}"
+            rest = f"; {of_shown}most, {each}, to {strongest}"
+            hidden = f"; {share_text(found.hidden)} {'of all ' * found.of_shown}to hidden tokens"
+    goes_elsewhere = bool(found.strongest) and not found.is_strongest
+    return f"{said}{rest * goes_elsewhere}{hidden * (found.hidden > 0)}."
 
 
 def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int, key: int) -> str:
     """That the special token with the largest weight adds less than the selected key, with a space at its end.
 
-    Where that token is itself the selected key, it is compared with the word that adds most. What a key adds to the query's
-    output is as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102). Empty where the largest weight is no
-    special token's, or where that token adds as much. Plain text, like `finding`.
+    Empty where `small_addition` finds no such token, or the difference is under half a percent. Plain text, like `finding`.
 
     Args:
         weights: of the head.
         norms: the norm-based weights of the same head, rows and columns.
     """
     row, column = weights.queries.index(query), weights.keys.index(key)
-    if row is None or column is None:
+    found = None if row is None or column is None else small_addition(weights, norms, row, column)
+    if found is None or (share := percent_text(found.share)) == "100%":
         return ""
-    most = int(weights.weights[row].argmax())
-    if not weights.keys.is_special[most]:
-        return ""
-    if column == most:
-        column = int(np.where(weights.keys.is_special, -1, norms.weights[row]).argmax())
-    added, of_key = norms.weights[row, most], norms.weights[row, column]
-    if added >= of_key:
-        return ""
-    special = name(weights.keys, int(weights.keys.positions[most]))
     return (
-        f"A large weight need not mean a large effect: by norm-based weight, {special} adds only "
-        f"{percent_text(float(added / of_key))} as much as {name(weights.keys, int(weights.keys.positions[column]))}. "
+        f"A large weight need not mean a large effect: by norm-based weight, {name(weights.keys, found.special)} adds only "
+        f"{share if found.share >= 0.005 else 'under 1%'} as much as {name(weights.keys, found.key)}. "
     )
 
 
 def key_finding(pattern: AttentionPattern, key: int) -> str:
-    """Which query gives the selected key most of its attention; plain text, like `finding`."""
+    """Which query gives the selected key the largest share of its attention; plain text, like `finding`."""
     column = pattern.keys.index(key)
     if column is None:
         return f"{name(pattern.keys, key)} is not shown."
-    row = int(pattern.weights[:, column].argmax())
-    giver, taken = name(pattern.queries, int(pattern.queries.positions[row])), name(pattern.keys, key)
-    return f"Of all queries {giver} gives {taken} most of its attention, {amount(pattern, row, column)}."
+    found, there = taken(pattern, column), name(pattern.keys, key)
+    queries = f"of {'the shown' if found.hides_queries else 'all'} queries, "
+    if not found.givers:
+        return f"{queries}none gives {there} anything."
+    several = len(found.givers) > 1
+    givers = together([name(pattern.queries, one) for one in found.givers])
+    number = f"{_amount(found.amount, pattern.measure, found.of_shown)}{' each' * several}"
+    if pattern.measure == "norms" and not found.of_shown:
+        return f"{queries}the largest norm-based weight to {there}, {number}, is from {givers}."
+    what = {"weights": "attention", "norms": "norm-based weights", "rollout": "rollout"}[pattern.measure]
+    whose = "their" if several else "its"
+    among = f"{what} among the shown keys" if found.of_shown else what
+    return (
+        f"{queries}{givers} give{'s' * (not several)} {there} the largest share of {whose} {among}, {number}."
+    )
+
+
+def received_words(keys: Axis, query: str, found: Received) -> str:
+    """What a query, as it is written, receives: the key with the largest weight, and the one that adds most."""
+    if not found.heaviest:
+        return f"No arrow reaches {query}: the mask leaves it no key."
+    heaviest, longest = (
+        together([name(keys, one) for one in keys_of]) for keys_of in (found.heaviest, found.longest)
+    )
+    several = len(found.heaviest) > 1
+    weight = f"{query} gives most weight, {share_text(found.weight)}{' each' * several}, to {heaviest}"
+    if found.norm is None or found.norm_of_heaviest is None or not found.longest:
+        return f"{weight}."
+    if found.longest == found.heaviest:
+        return f"{weight}, which also add{'s' * (not several)} most by norm-based weight, {number_text(found.norm)}."
+    first = found.heaviest[0]
+    against = f", against {number_text(found.norm_of_heaviest)} from {name(keys, first)}" * (
+        first not in found.longest
+    )
+    each = " each" * (len(found.longest) > 1)
+    return f"{weight}; by norm-based weight, most comes from {longest}, {number_text(found.norm)}{each}{against}."
+
+
+def together(names: Sequence[str]) -> str:
+    """Names in a sentence: "a", "a and b", "a and 3 others"."""
+    return f"{names[0]} and {len(names) - 1} others" if len(names) > 2 else " and ".join(names)
 
 
 def amount(pattern: AttentionPattern, row: int, column: int) -> str:
@@ -164,9 +207,12 @@ def measure_text(number: float, measure: Measure) -> str:
     return number_text(number) if measure == "norms" else share_text(number)
 
 
-def pair_finding(
-    weights: Float[np.ndarray, "layer head"], picked: tuple[int, int], pair: tuple[str, str], measure: Measure
-) -> str:
+def _amount(number: float, measure: Measure, of_shown: bool) -> str:
+    """The same of a row that may be divided by its sum, and then holds shares whatever is measured."""
+    return share_text(number) if of_shown else measure_text(number, measure)
+
+
+def pair_finding(found: Rank, head: Head, pair: tuple[str, str], measure: Measure) -> str:
     """What the selected head gives from query to key, how many heads give more, and which gives most.
 
     Plain text, like `finding`.
@@ -176,19 +222,37 @@ def pair_finding(
         pair: query and key as they are written.
     """
     link = f"from {pair[0]} to {pair[1]}"
-    of_heads = known(weights)
-    if not of_heads.any():
+    if not found.leading:
         return f"No head gives anything {link}."
-    given = weights[picked]
-    n_more = int((weights > given).sum())
-    here = f"Layer {picked[0]}, head {picked[1]} gives"
-    if not n_more:
-        return f"{here} {measure_text(float(given), measure)} {link}, more than any other of the {len(of_heads)} heads."
-    layer, head = np.unravel_index(np.nanargmax(weights), weights.shape)
-    return (
-        f"{here} {measure_text(float(given), measure)} {link}, rank {n_more + 1} of {len(of_heads)} heads; "
-        f"layer {layer}, head {head} gives the most, {measure_text(float(of_heads.max()), measure)}."
+    said = f"{head.title} gives {measure_text(found.number, measure)} {link}"
+    tied = f"tied with {found.n_equal} other{'s' * (found.n_equal != 1)}" if found.n_equal else ""
+    if found.n_heads == 1:
+        return f"{said}; there is no other head."
+    if not found.n_more:
+        return (
+            f"{said}, the most of the {found.n_heads} heads, {tied}."
+            if tied
+            else f"{said}, more than any other of the {found.n_heads} heads."
+        )
+    ranked = f"rank {found.n_more + 1} of {found.n_heads} heads{f', {tied}' if tied else ''}"
+    most, several = together([one.words for one in found.leading]), len(found.leading) > 1
+    number = f"{measure_text(found.largest, measure)}{' each' * several}"
+    return f"{said}, {ranked}; {most} give{'s' * (not several)} the most, {number}."
+
+
+def extremes_words(title: str, found: Extremes, amount: Callable[[float], str]) -> str:
+    """Which head has most of a number and which least: "Entropy: most in layer 0, head 1, 98.1%; least in ...".
+
+    Args:
+        amount: writes such a number.
+    """
+    if found.largest == found.smallest:
+        return f"{title}: {amount(found.largest)} in every head"
+    most, least = (
+        f"{together([one.words for one in heads])}, {amount(number)}"
+        for heads, number in ((found.most, found.largest), (found.least, found.smallest))
     )
+    return f"{title}: most in {most}; least in {least}"
 
 
 MARKS = {

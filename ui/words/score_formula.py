@@ -15,13 +15,23 @@ def capped_latex(product: str, softcap: float | None) -> str:
     return rf"{softcap:g} \tanh\!\left(\frac{{{product}}}{{{softcap:g}}}\right)"
 
 
-def departures(call: LayerAttention) -> str:
-    """What a layer does that the formula of 2017 does not, such as "multiplies by 1 and adds a bias"; empty for nothing."""
+def layer_departures(call: LayerAttention) -> str:
+    """As `departures`, of a layer."""
+    is_usual = bool(np.isclose(call.scale, call.query.shape[2] ** -0.5))
+    return departures(None if is_usual else call.scale, call.softcap, has_bias=call.bias is not None)
+
+
+def departures(scale: float | None, softcap: float | None, *, has_bias: bool) -> str:
+    """What is not as in the formula of 2017, such as "multiplies by 1 and adds a bias to each score"; empty for nothing.
+
+    Args:
+        scale: where it is not 1 / sqrt(d_head).
+    """
     said = []
-    if not np.isclose(call.scale, call.query.shape[2] ** -0.5):
-        said.append(f"multiplies by {call.scale:.3g}")
-    if call.softcap is not None:
-        said.append(f"softcaps each score to {call.softcap:g} at most")
-    if call.bias is not None:
+    if scale is not None:
+        said.append(f"multiplies by {scale:.3g}")
+    if softcap is not None:
+        said.append(f"softcaps each score to {softcap:g} at most")
+    if has_bias:
         said.append("adds a bias to each score")
     return " and ".join(filter(None, [", ".join(said[:-1]), *said[-1:]]))

@@ -1,18 +1,20 @@
 """The grid of all heads: pictures or numbers, with what it says at a glance."""
 
-import numpy as np
+from functools import partial
+
 import streamlit as st
 
-from attnviz import heads
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.numbers import number_text
 from attnviz.figures.thumbnails import MOST_PIXELS
 from attnviz.heads import STATISTICS
+from attnviz.heads.facts import extremes
+from attnviz.heads.head_labels import Matched, matched
 from attnviz.records import by_layer
 from ui.components.head_grid import head_grid
-from ui.page.view import hidden_note
+from ui.page.view import RENORMALISED, hidden_note
 from ui.sections.all_heads.screen import PICTURES, Screen, pick, within
-from ui.words.findings import ATTENDS, MARKS
+from ui.words.findings import ATTENDS, MARKS, extremes_words
 from ui.words.literal import literal
 from ui.work import head_cache
 
@@ -20,20 +22,18 @@ from ui.work import head_cache
 def finding(screen: Screen) -> str:
     """What the grid says at a glance."""
     if screen.shown == PICTURES:
-        n_labelled = int(np.any(list(screen.labels.values()), axis=0).sum())
-        counts = sorted(((int(bears.sum()), label) for label, bears in screen.labels.items()), reverse=True)
-        listed = ", ".join(
-            f"{count} attend{'s' * (count == 1)} {ATTENDS[label]}" for count, label in counts if count
-        )
-        said = f"{n_labelled} of {len(screen.heads)} heads match a known pattern"
-        return f"{said}: {listed}" if listed else said
-    numbers = screen.numbers[screen.shown]
-    order = heads.ranked(numbers)
-    most, least = (
-        f"layer {layer}, head {head}, {screen.amount(screen.shown, layer, head)}"
-        for layer, head in (order[0], order[-1])
+        return matched_words(matched(screen.labels), len(screen.heads))
+    numbers = extremes(screen.numbers[screen.shown])
+    return extremes_words(STATISTICS[screen.shown].title, numbers, partial(screen.amount_text, screen.shown))
+
+
+def matched_words(found: Matched, n_heads: int) -> str:
+    """How many heads match a known pattern, and how they attend."""
+    said = f"{found.n_matched} of {n_heads} heads match a known pattern"
+    listed = ", ".join(
+        f"{count} attend{'s' * (count == 1)} {ATTENDS[label]}" for label, count in found.counts
     )
-    return f"{STATISTICS[screen.shown].title}: most in {most}; least in {least}"
+    return f"{said}: {listed}" if listed else said
 
 
 def grid(screen: Screen) -> None:
@@ -41,7 +41,7 @@ def grid(screen: Screen) -> None:
     view, selection = screen.view, screen.view.selection
     pictures, largest = None, None
     if screen.shown == PICTURES:
-        renormalise = selection.special == "renormalised" and view.hides_special
+        renormalise = view.is_renormalised
         with st.spinner("Drawing all heads …", show_time=True):
             largest = [
                 of_layer.max(axis=(1, 2))
@@ -86,6 +86,8 @@ def notes(screen: Screen) -> None:
         said.append(f"Each picture goes from 0 to {own}.")
         if max(len(view.queries), len(view.keys)) > MOST_PIXELS:
             said.append("Each pixel is the largest value in its block.")
+        if view.is_renormalised:
+            said.append(RENORMALISED)
     else:
         one = STATISTICS[screen.shown]
         said.append(f"{one.help} Source: {one.source}.")

@@ -44,11 +44,8 @@ class Screen:
         """Every head, layer by layer."""
         return self.view.trace.heads(self.view.kind)
 
-    def amount(self, name: str, layer: int, head: int) -> str:
-        """A number of a head in a sentence."""
-        number = float(self.numbers[name][layer, head])
-        if not np.isfinite(number):
-            return "none"
+    def amount_text(self, name: str, number: float) -> str:
+        """A number of this name in a sentence."""
         is_distance = STATISTICS[name].unit == "distance"
         return f"{number_text(number)} {self.view.selection.unit}" if is_distance else share_text(number)
 

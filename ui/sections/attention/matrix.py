@@ -6,11 +6,10 @@ from attnviz.figures import draw_pattern, draw_ranking
 from attnviz.figures.heatmap import MEASURE_NAMES, TALLEST
 from attnviz.figures.numbers import share_text
 from attnviz.figures.ranking import MOST_BARS
-from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.components.heatmap_events import heatmap_events
 from ui.page.chart import chart
-from ui.page.view import hidden_note
+from ui.page.view import RENORMALISED, hidden_note
 from ui.sections.attention.screen import Screen
 from ui.sections.pair import pick
 from ui.words.findings import (
@@ -42,10 +41,9 @@ def matrix(screen: Screen) -> None:
             st.segmented_control(
                 **widgets.field("colour", required=True), disabled=selection.show == "scores"
             )
-    shown = shown_pattern(screen)
     chart(
         draw_pattern(
-            shown,
+            pattern,
             show=selection.show,
             colour=selection.colour,
             picked=(query, key),
@@ -56,7 +54,7 @@ def matrix(screen: Screen) -> None:
         alt=f"Attention matrix, {place(pattern)}: {said}",
     )
     heatmap_events(
-        shown,
+        pattern,
         chart="matrix",
         show=selection.show,
         picked=(query, key),
@@ -66,26 +64,22 @@ def matrix(screen: Screen) -> None:
     )
 
 
-def shown_pattern(screen: Screen) -> AttentionPattern:
-    """The matrix as it is drawn: its rows may sum to 1 again after special tokens are hidden."""
-    return screen.view.pattern() if screen.view.selection.special == "renormalised" else screen.pattern
-
-
 def notes(screen: Screen) -> None:
     """What is left out of the matrix, and what its cells mean."""
-    view, shown = screen.view, shown_pattern(screen)
-    without = "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS
-    if note := " ".join(filter(None, [MEASURE_NOTES[shown.measure], without, hidden_note(view)])):
-        if shown.hidden_weight.any() and shown.measure != "norms":
-            note += (
-                f" The percentage after each query is its hidden attention, "
-                f"{share_text(float(shown.hidden_weight.mean()))} on average."
-            )
-        if view.selection.special == "renormalised" and view.hides_special:
-            note += (
-                " In the matrix the rest is divided by what remains, so that rows sum to 1; elsewhere the weights "
-                "are the model's."
-            )
+    view, pattern = screen.view, screen.pattern
+    said = [
+        MEASURE_NOTES[pattern.measure],
+        "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
+        hidden_note(view),
+    ]
+    if pattern.hidden_weight.any() and pattern.measure != "norms":
+        said.append(
+            f"The percentage after each query is its hidden attention, {share_text(float(pattern.hidden_weight.mean()))} "
+            "on average."
+        )
+    if pattern.is_renormalised:
+        said.append(f"{RENORMALISED} The lines of the map stay the model's weights.")
+    if note := " ".join(filter(None, said)):
         st.caption(note)
 
 

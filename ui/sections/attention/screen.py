@@ -25,7 +25,7 @@ class Screen:
     weights: np.ndarray
     """Of every query on every key, before rows and columns are chosen."""
     pattern: AttentionPattern
-    """The matrix as it is drawn, with the model's own numbers."""
+    """The matrix as it is drawn: its rows may sum to 1 again after special tokens are hidden."""
     query: int
     """Position of the selected query."""
     key: int
@@ -38,7 +38,7 @@ class Screen:
     @classmethod
     def of(cls, view: View) -> "Screen":
         """What a view shows."""
-        pattern = view.pattern(renormalise=False)  # what is said are the model's numbers
+        pattern = view.pattern()
         selection = view.selection
         key = strongest_key(pattern, view.query) if selection.key is None else selection.key
         return cls(

@@ -2,7 +2,9 @@
 
 import streamlit as st
 
+from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import THEMES
+from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.components.tour import Stop, tour
 from ui.page.first_look import PURPOSE
@@ -52,8 +54,8 @@ def stops_of(screen: Screen) -> list[Stop]:
         Stop(
             title="Matrix",
             text=f"{which} Every row is a token that attends, "
-            "the query; every column a token attended to, the key. The stronger a cell's colour, the larger the attention "
-            "weight; each row adds up to 100%. Select a cell to follow its pair.",
+            "the query; every column a token attended to, the key. The stronger a cell's colour, the larger "
+            f"{_cells(pattern)}. Select a cell to follow its pair.",
             target="matrix",
         ),
         Stop(
@@ -77,3 +79,12 @@ def stops_of(screen: Screen) -> list[Stop]:
             target="verdict",
         ),
     ]
+
+
+def _cells(pattern: AttentionPattern) -> str:
+    """What the cells hold, and what a row of them adds up to."""
+    measure = f"the {MEASURE_NAMES[pattern.measure]}"
+    if pattern.measure == "norms" and not pattern.is_renormalised:
+        return measure
+    is_whole = pattern.is_renormalised or not pattern.hidden_weight.any()
+    return f"{measure}; each row adds up to 100%{'' if is_whole else ' with what is hidden'}"

@@ -1,31 +1,27 @@
-"""The picture that the claims share: a number of every head."""
+"""What the claims share: the words of a verdict, and the picture of a number of every head."""
 
 import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
 from attnviz.figures.claims import draw_heads
+from attnviz.heads.facts import Extremes, extremes
+from attnviz.heads.verdicts import Showing
+from attnviz.records import Head
 from ui.page.chart import chart
 from ui.page.view import View
+from ui.words.findings import together
 
-MOSTLY, HARDLY = 2 / 3, 1 / 3  # shares of the heads from which on, and up to which, a claim holds
+_WORDS = {
+    "holds": "**Holds** here",
+    "half true": "**Half true** here",
+    "does not hold": "**Does not hold** here",
+}
 
 
-def heads_say(holds: np.ndarray) -> str:
-    """How many heads agree with a claim, and what follows for it.
-
-    Args:
-        holds: for each head whether it does.
-    """
-    share = float(holds.mean())
-    word = (
-        "**Holds** here"
-        if share >= MOSTLY
-        else "**Does not hold** here"
-        if share <= HARDLY
-        else "**Half true** here"
-    )
-    return f"{word}: {int(holds.sum())} of {holds.size} heads"
+def heads_say(found: Showing) -> str:
+    """How many heads agree with a claim, and what follows for it."""
+    return f"{_WORDS[found.verdict]}: {found.n_showing} of {found.n_heads} heads"
 
 
 def figure(view: View, key: str, numbers: Float[np.ndarray, "layer head"], what: str) -> None:
@@ -34,10 +30,12 @@ def figure(view: View, key: str, numbers: Float[np.ndarray, "layer head"], what:
     chart(
         draw_heads(numbers, what=what, picked=picked, theme=view.theme),
         key=f"claim_{key}",
-        alt=f"{what}, one point for each head; layer {picked[0]}, head {picked[1]}: {numbers[picked]:.3f}",
+        alt=f"{what}, one point for each head; {picked.words}: {numbers[picked]:.3f}",
     )
-    layer, head = np.unravel_index(np.nanargmax(numbers), numbers.shape)
-    st.caption(
-        f"The selected head, layer {picked[0]}, head {picked[1]}: {numbers[picked]:.2f}; the largest, layer {layer}, head "
-        f"{head}: {np.nanmax(numbers):.2f}."
-    )
+    st.caption(ends_words(picked, float(numbers[picked]), extremes(numbers)))
+
+
+def ends_words(picked: Head, number: float, found: Extremes) -> str:
+    """The number of the selected head, and the largest of all."""
+    most = together([one.words for one in found.most])
+    return f"The selected head, {picked.words}: {number:.2f}; the largest, {most}: {found.largest:.2f}."

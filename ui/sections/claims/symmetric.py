@@ -1,30 +1,26 @@
 """The claim that attention is symmetric, measured."""
 
-import numpy as np
 import streamlit as st
 
 from attnviz.heads.claims import Claims
-from attnviz.records import known
+from attnviz.heads.verdicts import ALIKE, APART, symmetry
 from ui.page.view import View
 from ui.sections.claims.picture import figure, heads_say
 from ui.sections.query_key_map import belief
 from ui.words.glossary import linked
 
-ALIKE, APART = 0.05, 0.3  # asymmetry up to which two halves count as the same, and from which on as different
-
 
 def symmetric(view: View, claims: Claims) -> None:
-    """Claim 9."""
-    found = claims.weight_asymmetry
-    of_heads = known(found)
+    """The verdict, the formula, the heads, and why."""
+    found = symmetry(claims)
     st.markdown(
-        f"{heads_say(of_heads <= ALIKE)} are symmetric to within {ALIKE:g}; {int((of_heads >= APART).sum())} are far from it "
-        f"({APART:g} and above). The median is {np.median(of_heads):.2f}, where 0 is a symmetric matrix and 1 is one where no "
+        f"{heads_say(found.heads)} are symmetric to within {ALIKE:g}; {found.n_far} are far from it "
+        f"({APART:g} and above). The median is {found.median:.2f}, where 0 is a symmetric matrix and 1 is one where no "
         "token attends back."
     )
     st.latex(r"\frac{\sum_{i,j} \lvert w_{ij} - w_{ji} \rvert}{\sum_{i,j} (w_{ij} + w_{ji})}")
-    figure(view, "symmetric", found, "asymmetry of the weights")
-    if np.isnan(claims.score_asymmetry).all():
+    figure(view, "symmetric", claims.weight_asymmetry, "asymmetry of the weights")
+    if found.scores is None:
         st.markdown(
             f"Why: the {linked('Causal mask')} lets only one of two tokens see the other, so one of their two weights is "
             "0 whatever their scores are. Such a matrix is symmetric only as far as tokens attend to themselves."
@@ -35,8 +31,8 @@ def symmetric(view: View, claims: Claims) -> None:
     )
     st.markdown(
         f"Why: a {linked('Query')} and a {linked('Key')} are made by different matrices, so nothing makes their "
-        f"{linked('Score', 'scores')} symmetric either: median {np.nanmedian(claims.score_asymmetry):.2f}. Were queries "
+        f"{linked('Score', 'scores')} symmetric either: median {found.scores:.2f}. Were queries "
         f"and keys the same vectors{' and no bias added' if is_biased else ''}, scores would be symmetric, but the "
         f"{linked('Softmax')} divides every row by its own sum, so the weights need not be: "
-        f"{np.nanmedian(claims.tied_asymmetry):.2f} in the median head."
+        f"{found.tied:.2f} in the median head."
     )

@@ -78,6 +78,6 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
         key="changed_rows",
     )
     is_share = ": the share of its attention that goes elsewhere in B" * (
-        comparison.first.measure == "weights"
+        comparison.first.measure == "weights" and comparison.rows_are_whole
     )
     st.caption(f"Half the sum of a row's differences{is_share}, to keys without a partner too.")

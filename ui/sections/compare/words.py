@@ -1,13 +1,11 @@
 """What a comparison says: its finding, the names of both sides, and its notes."""
 
-import numpy as np
-
 from attnviz.figures.comparison import Part
 from attnviz.figures.numbers import share_text
 from attnviz.heads.comparison import Comparison
 from attnviz.records import AttentionPattern
 from ui.choice.selection import Selection
-from ui.page.view import View, hidden_note
+from ui.page.view import RENORMALISED, View, hidden_note
 from ui.sections.compare.largest import counted, entry_name
 from ui.sections.compare.zoom import zoom_note
 from ui.words import findings as words
@@ -52,8 +50,7 @@ def masked(pattern: AttentionPattern) -> str:
 def summary(comparison: Comparison, picked: tuple[int, int], a: Selection, b: Selection) -> str:
     """The finding with everything that B differs in, in Markdown; what to do where nothing differs."""
     found = differences(a, b)
-    is_same = not comparison.largest(1)
-    if is_same and comparison.queries.is_paired.all() and comparison.keys.is_paired.all():
+    if comparison.is_same:
         return "A and B are the same; change what B differs in"
     said = finding(comparison, picked, places(a, b, comparison))
     if set(found) <= {"head", "layer"} or found in (["model"], ["masked tokens"]):
@@ -114,23 +111,22 @@ def side_b(a: Selection, b: Selection, comparison: Comparison) -> str:
 
 def notes(view: View, comparison: Comparison) -> str:
     """What the pictures leave out or join, and what has no partner."""
-    said = [words.MEASURE_NOTES[comparison.first.measure], hidden_note(view)]
-    queries, keys = comparison.queries, comparison.keys
-    only_a, only_b = (int(keys.has(side).sum() - keys.is_paired.sum()) for side in (0, 1))
-    if only_a or only_b:
+    said = [
+        words.MEASURE_NOTES[comparison.first.measure],
+        hidden_note(view),
+        RENORMALISED * view.is_renormalised,
+    ]
+    only_a, only_b = comparison.unpaired
+    if only_a.n_keys or only_b.n_keys:
         said.append(
-            f"{counted(only_a)} of A (−) and {counted(only_b)} of B (+) have no partner; they are hatched where they "
-            "are missing."
+            f"{counted(only_a.n_keys)} of A (−) and {counted(only_b.n_keys)} of B (+) have no partner; they are hatched where "
+            "they are missing."
         )
         if comparison.first.measure != "norms":
             of_what = "attention" if comparison.first.measure == "weights" else "rollout"
-            shares = [
-                share_text(
-                    float(np.nan_to_num(cells)[queries.has(side)][:, ~keys.is_paired].sum(axis=1).mean())
-                )
-                for side, cells in enumerate((comparison.first_weights, comparison.second_weights))
-            ]
-            said.append(f"On average {shares[0]} of A's {of_what} and {shares[1]} of B's lies on them.")
+            said.append(
+                f"On average {share_text(only_a.share)} of A's {of_what} and {share_text(only_b.share)} of B's lies on them."
+            )
     said.append(zoom_note(comparison, view.selection.b.zoom))
     if comparison.splits_differ:
         said.append(SPLITS_DIFFER)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
 

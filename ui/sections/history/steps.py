@@ -9,7 +9,7 @@ from ui.choice import (
 from ui.page.chart import chart
 
 # isort: split
-from attnviz.effects.history import Step, StepName
+from attnviz.effects.history import ScaleEffect, Step, StepName, scale_effect
 from attnviz.figures.history import draw_rows
 from attnviz.figures.matrices import draw_matrix
 from attnviz.figures.numbers import share_text
@@ -85,22 +85,20 @@ def finding(view: View, steps: dict[StepName, Step], key: int) -> str:
     scaled, fixed = (share_text(float(steps[one].weights[key])) for one in ("scaled", "fixed"))
     return (
         f"{literal(name(queries, view.query))} gives {literal(name(keys, key))} {scaled} of its attention by scaled dot "
-        f"products; one fixed vector gives every token {fixed}. {scale_said(steps)}"
+        f"products; one fixed vector gives every token {fixed}. {scale_said(scale_effect(steps['scaled'], steps['dot']))}"
     )
 
 
 LITTLE = 0.05
-"""Change of the largest weight, as a share of all attention, below which no bar looks different."""
+"""Change of a weight below which no bar looks different."""
 
 
-def scale_said(steps: dict[StepName, Step]) -> str:
-    """What happens to the row's largest weight without the scale."""
-    scaled, dot = (float(steps[one].weights.max()) for one in ("scaled", "dot"))
-    numbers = f"from {share_text(scaled)} to {share_text(dot)}"
-    if abs(dot - scaled) < LITTLE:
+def scale_said(effect: ScaleEffect) -> str:
+    """What happens to the row without the scale."""
+    numbers = f"from {share_text(effect.scaled)} to {share_text(effect.unscaled)}"
+    if effect.largest_change < LITTLE:
         return f"Without the scale this row hardly changes: its largest weight goes {numbers}."
-    verb = "concentrates on fewer keys" if dot > scaled else "spreads over more keys"
-    return f"Without the scale the attention {verb}: its largest weight goes {numbers}."
+    return f"Without the scale the attention concentrates on fewer keys: its largest weight goes {numbers}."
 
 
 def one_vector(view: View, steps: dict[StepName, Step], key: int) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import streamlit as st
 
 # isort: split
-from attnviz.effects.history import Step, StepName
+from attnviz.effects.history import Departure, Step, StepName
 from attnviz.figures.numbers import share_text
-from attnviz.records import AttentionPattern, Axis
+from attnviz.records import Axis
 from attnviz.records.table import entry_names, table_csv
 from ui.page.view import View
 from ui.sections.history.steps import NAMES
@@ -43,19 +43,22 @@ def table(view: View, steps: dict[StepName, Step]) -> None:
     )
 
 
-def compare(view: View, own: AttentionPattern, scaled: Step) -> None:
-    """Whether the last row is the head's, as its trace has it."""
-    difference = float(np.abs(own.weights[view.query] - scaled.weights).max())
-    if difference < 1e-4:
-        st.markdown(
+ROUNDING = 1e-4
+"""Difference of two weights that float32 explains: the scores of a row go through other sums."""
+
+
+def departure_words(found: Departure) -> str:
+    """Whether the last row is the head's, as its trace has it, and why not, in Markdown."""
+    if found.difference < ROUNDING:
+        return (
             ":material/calculate: Recomputed here: the last row. Largest difference from the trace's weights: "
-            f"{power(difference)}."
+            f"{power(found.difference)}."
         )
-        return
-    departs = departures(view.trace.attention(view.selection.layer, view.kind)) or "ran with a change"
-    st.markdown(
-        f"This model departs from the formula of 2017: it {departs}, so the weights of its trace differ from the last row by "
-        f"up to {share_text(difference)}."
+    departs = departures(found.scale, found.softcap, has_bias=found.has_bias)
+    why = f": it {departs}" if departs else ""
+    return (
+        f"This model departs from the formula of 2017{why}. The weights of its trace differ from the last row by up to "
+        f"{share_text(found.difference)}."
     )
 
 

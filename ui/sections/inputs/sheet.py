@@ -5,7 +5,7 @@ from typing import Any
 
 from plotly.graph_objects import Figure
 
-from attnviz.effects.input_attribution import InputAttribution
+from attnviz.effects.input_attribution import SMALLEST_GAP, InputAttribution
 from attnviz.effects.outcome import TokenState
 from attnviz.effects.token_embeddings import removable
 from attnviz.figures.inputs import draw_attributions
@@ -113,7 +113,8 @@ def _sum(found: InputAttribution) -> str:
     title = "Integrated gradients (Sundararajan et al. 2017, arXiv:1703.01365)"
     gap, difference = power_text(abs(found.gap or 0.0)), number_text(found.difference or 0.0)
     if found.is_complete:
-        return f"{title} sum to the difference of outcomes, {difference}, within {gap}."
+        within = "up to the rounding of float32" if abs(found.gap or 0.0) <= SMALLEST_GAP else f"within {gap}"
+        return f"{title} sum to the difference of outcomes, {difference}, {within}."
     return f"{title} do not sum to the difference of outcomes, {difference}: with {found.steps} steps the integral is off by {gap}."
 
 

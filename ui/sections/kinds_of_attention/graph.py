@@ -9,9 +9,10 @@ from ui.page.chart import chart
 from attnviz.effects.masking import under_mask
 from attnviz.figures.graph import EDGES_OF_QUERY, draw_graph, strongest_edges
 from attnviz.figures.numbers import share_text
+from attnviz.heads.facts import received
 from ui.page.view import View
 from ui.sections.kinds_of_attention.mask import mask_title
-from ui.words.findings import name
+from ui.words.findings import name, received_words
 from ui.words.glossary import linked
 from ui.words.literal import literal
 
@@ -19,10 +20,11 @@ from ui.words.literal import literal
 def graph(view: View, allowed: np.ndarray, key: int) -> None:
     """Nodes and arrows, and what is drawn of them."""
     st.subheader("The same weights as a graph")
-    pattern = under_mask(view.trace, *view.selection.place, allowed, view.kind)
+    place, kind = view.selection.place, view.kind
+    pattern = under_mask(view.trace, *place, allowed, kind)
+    has_norms = "norms" in view.trace.measures(kind)
+    norms = under_mask(view.trace, *place, allowed, kind, measure="norms") if has_norms else None
     edges = strongest_edges(pattern, view.query)
-    query = literal(name(pattern.queries, view.query))
-    mine = edges.query == view.query
     picture, words = st.columns([3, 2], gap="medium", vertical_alignment="center")
     with picture:
         chart(
@@ -32,17 +34,14 @@ def graph(view: View, allowed: np.ndarray, key: int) -> None:
             "names the strongest to the selected query",
         )
     with words:
-        if not mine.any():
-            st.markdown(f"**No arrow reaches {query}: the mask leaves it no key.**")
-        else:
-            at = int(np.flatnonzero(mine)[0])
-            strongest, weight = literal(name(pattern.keys, int(edges.key[at]))), float(edges.weight[at])
-            st.markdown(
-                f"**{query} receives most from {strongest}: {share_text(weight)} of what it takes in.**"
-            )
+        said = received_words(
+            pattern.keys, name(pattern.queries, view.query), received(pattern, norms, view.query)
+        )
+        st.markdown(f"**{literal(said)}**")
         st.markdown(
             "Tokens are nodes, clockwise from the top, and weights are edges. An arrow points from key to query, the way the key's "
-            f"{linked('Value')} goes; the thicker the arrow, the larger the weight. Blue arrows end at the selected "
+            f"{linked('Value')} goes; the thicker the arrow, the larger the weight, which is not how much the value adds: that "
+            f"is the {linked('Norm-based weight')}. Blue arrows end at the selected "
             f"{linked('Query')}, a loop is a token's weight on itself, and what the mask forbids has no arrow "
             "(Veličković et al. 2018, arXiv:1710.10903)."
         )

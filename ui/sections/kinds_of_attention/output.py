@@ -9,7 +9,7 @@ from ui.page.chart import chart
 from ui.work import cache
 
 # isort: split
-from attnviz.effects.masking import cosine_change
+from attnviz.effects.masking import MaskEffect, mask_effect
 from attnviz.figures.effect import draw_effect
 from attnviz.figures.numbers import number_text
 from attnviz.model.trace import Trace
@@ -18,10 +18,10 @@ from ui.page.view import View
 from ui.sections.kinds_of_attention.mask import mask_name, mask_title
 from ui.sections.kinds_of_attention.predictions import predictions
 from ui.sections.step_by_step.walk import compare
-from ui.words.findings import name
+from ui.words.findings import name, together
 from ui.words.literal import literal
 
-UNCHANGED = "No cell that this model attends to is masked, so nothing changes. Mask one, or select another attention mask."
+UNCHANGED = "The mask takes no cell that this model may attend to, so nothing changes. Mask one, or select another attention mask."
 
 
 def output(view: View, allowed: np.ndarray) -> None:
@@ -31,38 +31,45 @@ def output(view: View, allowed: np.ndarray) -> None:
         st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
         return
     where = view.selection.masking.applied_in
-    changed = cache.masked_trace(
-        view.selection.source,
-        view.kind,
-        None if where == "all layers" else view.selection.layer,
-        view.selection.head if where == "this head" else None,
-        allowed.tobytes(),
-    )
-    turned(view, changed)
+    layer = None if where == "all layers" else view.selection.layer
+    head = view.selection.head if where == "this head" else None
+    changed = cache.masked_trace(view.selection.source, view.kind, layer, head, allowed.tobytes())
+    turned(view, mask_effect(view.trace, changed, allowed, view.kind, layer=layer, head=head))
+    if mask_name(view) == "sentences" and where == "all layers":
+        read_alone(view, changed)
     if view.trace.target_tokens is None:
         predictions(view, changed, f"{mask_title(view)}, in {where}")
 
 
-def turned(view: View, changed: Trace) -> None:
+def turned(view: View, effect: MaskEffect) -> None:
     """How far the mask turns each token's last hidden state."""
-    before, after = view.trace.last_hidden_state, changed.last_hidden_state
-    change, where = cosine_change(before, after), view.selection.masking.applied_in
     tokens = Axis.of(view.trace.last_tokens)
-    st.markdown(
-        UNCHANGED
-        if np.array_equal(before, after)
-        else f"The model has read the sentence again with the attention mask in {where}. The last hidden state of a token turns by "
-        f"{number_text(float(change.mean()))} on average (1 − cosine: 0 is no change, 1 a right angle), most for "
-        f"{literal(name(tokens, int(change.argmax())))}, by {number_text(float(change.max()))}."
-    )
+    st.markdown(literal(effect_words(effect, tokens, view.selection.masking.applied_in)))
     picked = view.query if view.kind != "encoder" or view.trace.target_tokens is None else None
     chart(
-        draw_effect(change, tokens, picked=picked, theme=view.theme),
+        draw_effect(effect.change, tokens, picked=picked, theme=view.theme),
         key="mask_effect",
         alt="Change of each token's last hidden state",
     )
-    if mask_name(view) == "sentences" and where == "all layers":
-        read_alone(view, changed)
+
+
+def effect_words(effect: MaskEffect, tokens: Axis, where: str) -> str:
+    """How far the last hidden states turn, and which turn most, in plain text.
+
+    Args:
+        where: the mask is applied: "all layers".
+    """
+    if effect.is_unchanged and not effect.n_masked:
+        return UNCHANGED
+    masked = f"{effect.n_masked:,} cell{'s are' if effect.n_masked != 1 else ' is'} masked in {where}"
+    if effect.is_unchanged or not effect.most:
+        return f"{masked}, and yet no last hidden state turns."
+    most = together([name(tokens, one) for one in effect.most])
+    return (
+        f"The model has read the sentence again; {masked}. The last hidden state of a token turns by "
+        f"{number_text(effect.mean)} on average (1 − cosine: 0 is no change, 1 a right angle), most for {most}, by "
+        f"{number_text(effect.largest)}."
+    )
 
 
 def read_alone(view: View, changed: Trace) -> None:

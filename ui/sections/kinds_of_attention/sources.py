@@ -8,7 +8,7 @@ from ui.page.chart import chart
 from attnviz.figures.sources import Sizes, draw_sources
 from attnviz.records import KINDS, Kind
 from ui.page.view import View
-from ui.words.score_formula import departures
+from ui.words.score_formula import layer_departures
 
 SOURCES = {
     "encoder": (
@@ -46,7 +46,7 @@ def sources(view: View) -> None:
                 alt=f"{title}: {said}",
             )
             st.caption(said)
-    if departs := departures(view.trace.attention(view.selection.layer, view.kind)):
+    if departs := layer_departures(view.trace.attention(view.selection.layer, view.kind)):
         st.caption(f"This model departs from the formula: in layer {view.selection.layer} it {departs}.")
     if view.trace.kinds == ("encoder",):
         st.caption(

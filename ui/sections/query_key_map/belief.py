@@ -226,8 +226,7 @@ def _model_and_map(view: View, projection: Projection) -> Comparison:
     of_map = replace(whole, weights=implied_weights(ends[0], ends[1], whole.allowed), scores=None)
     queries = replace(view.queries, tokens=whole.queries.tokens)
     keys = replace(view.keys, tokens=whole.keys.tokens)
-    renormalise = view.selection.special == "renormalised" and view.hides_special
-    first, second = (one.arranged(queries, keys, renormalise=renormalise) for one in (whole, of_map))
+    first, second = (one.arranged(queries, keys, renormalise=view.is_renormalised) for one in (whole, of_map))
     return compare(first, second)
 
 

@@ -14,7 +14,7 @@ from ui.choice import state
 from ui.components.heatmap_events import heatmap_events
 from ui.components.label_room import label_room
 from ui.page.chart import chart
-from ui.page.view import View, hidden_note
+from ui.page.view import RENORMALISED, View, hidden_note
 from ui.sections.query_key_map import belief
 from ui.sections.query_key_map.layout import side_of
 from ui.words import findings as written
@@ -123,5 +123,5 @@ def draw_matrix(view: View, picked: tuple[int, int], said: str) -> None:
         on_label=lambda *clicked: pick(list(clicked)),
         theme=view.theme,
     )
-    if note := hidden_note(view):
+    if note := f"{hidden_note(view)} {RENORMALISED * view.is_renormalised}".strip():
         st.caption(note)

@@ -62,6 +62,26 @@ def hidden_lines(drawn: np.ndarray) -> str:
     )
 
 
+def drawn_words(flow: Flow, held: str, query: str | None) -> str:
+    """Which lines are drawn where there are too many.
+
+    Args:
+        held: what the lines hold together.
+        query: the selected query as it is written, whose lines take precedence; None where it is not shown.
+    """
+    lines = f"{len(flow):,} line{'s' * (len(flow) != 1)}"
+    if not flow.n_left_out:
+        return f"{lines}, {held}."
+    if query is None:
+        return f"The {len(flow):,} strongest lines, {held}; {flow.n_left_out:,} weaker ones are left out."
+    drawn = (
+        f"all of {query} and the strongest of the others"
+        if flow.row_is_whole
+        else f"the strongest of {query}"
+    )
+    return f"{lines}, {held}: {drawn}; {flow.n_left_out:,} are left out."
+
+
 def note(flow: Flow, view: View, largest: float) -> str:
     """Which lines are drawn, what they hold, and what is left out."""
     selection, measure = view.selection, MEASURE_NAMES[view.measure]
@@ -69,12 +89,8 @@ def note(flow: Flow, view: View, largest: float) -> str:
     held = f"{share_text(flow.share)} of the {'sum of all norm-based weights' if view.measure == 'norms' else measure}"
     if view.hides_special or selection.sentences != "all":
         held += " between these tokens"
-    if flow.n_left_out:
-        said = f"The {len(flow):,} strongest lines, {held}; {flow.n_left_out:,} weaker ones are left out."
-        if view.queries.index(view.query) is not None:
-            said += f" Those of {name(view.queries, view.query)} are all there."
-    else:
-        said = f"{len(flow):,} line{'s' * (len(flow) != 1)}, {held}."
+    is_shown = view.queries.index(view.query) is not None
+    said = drawn_words(flow, held, name(view.queries, view.query) if is_shown else None)
     if selection.flow.threshold == "weight":
         said += f" Lines under {selection.flow.weakest:g}%{of_what} are not drawn."
     elif selection.flow.share < 100:

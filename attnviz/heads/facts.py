@@ -1,0 +1,205 @@
+"""What a sentence about attention states, as positions and numbers, before any word of it is chosen.
+
+One concept: the facts of a finding, about one head's matrix or about one number of every head. Tokens are named by their
+position; of a group of tokens, by that of its first. Where several share a largest number, all of them are named. numpy only.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnviz.records import AttentionPattern, Axis, Head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a query gives one key, and where most of its row goes."""
+
+    amount: float
+    largest: float
+    """The largest number of the row, among the keys that are shown."""
+    strongest: tuple[int, ...]
+    """The keys that have it; none where the whole row is 0."""
+    is_strongest: bool
+    """Whether no shown key has more than the one that is asked for."""
+    hides_keys: bool
+    """Whether keys are left out."""
+    hidden: float
+    """Sum of the query's row over the keys that are left out."""
+    of_shown: bool
+    """Whether the row is divided by its sum over the shown keys."""
+
+
+def given(pattern: AttentionPattern, row: int, column: int) -> Given:
+    """What one query gives one key; both by their entry on the axes."""
+    weights = pattern.weights[row]
+    return Given(
+        amount=float(weights[column]),
+        largest=float(weights.max()),
+        strongest=_with_largest(weights, pattern.keys),
+        is_strongest=bool(weights[column] == weights.max()),
+        hides_keys=not _is_whole(pattern.keys),
+        hidden=float(pattern.hidden_weight[row]),
+        of_shown=pattern.is_renormalised,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The most that any query gives a key."""
+
+    amount: float
+    givers: tuple[int, ...]
+    """The queries that give it so much; none where no shown query gives it anything."""
+    hides_queries: bool
+    """Whether queries are left out."""
+    of_shown: bool
+    """Whether rows are divided by their sum over the shown keys."""
+
+
+def taken(pattern: AttentionPattern, column: int) -> Taken:
+    """The most that any shown query gives one key, by its entry on the axis."""
+    weights = pattern.weights[:, column]
+    return Taken(
+        amount=float(weights.max()),
+        givers=_with_largest(weights, pattern.queries),
+        hides_queries=not _is_whole(pattern.queries),
+        of_shown=pattern.is_renormalised,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """Which key has a query's largest weight, and which adds the longest vector to its output; the two often differ."""
+
+    weight: float
+    """The largest weight of the row."""
+    heaviest: tuple[int, ...]
+    """The keys that have it; none where the query sees no key."""
+    norm: float | None
+    """The largest norm-based weight of the row; None where W_O is not known."""
+    longest: tuple[int, ...]
+    """The keys that have it."""
+    norm_of_heaviest: float | None
+    """The norm-based weight of the first of the heaviest keys."""
+
+
+def received(weights: AttentionPattern, norms: AttentionPattern | None, row: int) -> Received:
+    """What a query, by its entry on the axis, receives from its keys, by weight and by norm-based weight.
+
+    Args:
+        norms: the norm-based weights of the same head, rows and columns; None where they are not known.
+    """
+    by_weight, heaviest = weights.weights[row], _with_largest(weights.weights[row], weights.keys)
+    by_norm = None if norms is None or not heaviest else norms.weights[row]
+    return Received(
+        weight=float(by_weight.max()),
+        heaviest=heaviest,
+        norm=None if by_norm is None else float(by_norm.max()),
+        longest=() if by_norm is None else _with_largest(by_norm, weights.keys),
+        norm_of_heaviest=None if by_norm is None else float(by_norm[by_weight.argmax()]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallAddition:
+    """A special token that has a query's largest weight, and adds less to its output than another key."""
+
+    special: int
+    key: int
+    share: float
+    """Norm-based weight of the special token divided by that of the key: below 1."""
+
+
+def small_addition(
+    weights: AttentionPattern, norms: AttentionPattern, row: int, column: int
+) -> SmallAddition | None:
+    """Whether the special token with a query's largest weight adds less than a key; query and key by their entries.
+
+    Where that token is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
+    as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
+
+    Args:
+        weights: of the head.
+        norms: the norm-based weights of the same head, rows and columns.
+
+    Returns:
+        None where the largest weight is no special token's, or where that token adds as much.
+    """
+    most = int(weights.weights[row].argmax())
+    special = weights.keys.is_special
+    if not special[most]:
+        return None
+    added = norms.weights[row]
+    other = int(np.where(special, -1, added).argmax()) if column == most else column
+    if added[most] >= added[other]:
+        return None
+    positions = weights.keys.positions
+    return SmallAddition(
+        special=int(positions[most]), key=int(positions[other]), share=float(added[most] / added[other])
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """Where one head stands among all, by a number of every head."""
+
+    number: float
+    n_more: int
+    """Heads with a larger number."""
+    n_equal: int
+    """Other heads with the same number."""
+    n_heads: int
+    largest: float
+    leading: tuple[Head, ...]
+    """The heads with the largest number, from the lowest layer up; none where every number is 0."""
+
+
+def rank(numbers: Float[np.ndarray, "layer head"], picked: tuple[int, int]) -> Rank:
+    """The rank of one head; NaN stands for no head, or for one that has no such number."""
+    number, largest = numbers[picked], np.nanmax(numbers)
+    return Rank(
+        number=float(number),
+        n_more=int((numbers > number).sum()),
+        n_equal=int((numbers == number).sum()) - 1,
+        n_heads=int(np.isfinite(numbers).sum()),
+        largest=float(largest),
+        leading=_heads(numbers == largest) if largest else (),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extremes:
+    """The largest and the smallest number of any head, and the heads that have them, from the lowest layer up."""
+
+    largest: float
+    most: tuple[Head, ...]
+    smallest: float
+    least: tuple[Head, ...]
+
+
+def extremes(numbers: Float[np.ndarray, "layer head"]) -> Extremes:
+    """The ends of a number of every head; heads without one, NaN, are left out."""
+    largest, smallest = np.nanmax(numbers), np.nanmin(numbers)
+    return Extremes(
+        largest=float(largest),
+        most=_heads(numbers == largest),
+        smallest=float(smallest),
+        least=_heads(numbers == smallest),
+    )
+
+
+def _heads(marked: Bool[np.ndarray, "layer head"]) -> tuple[Head, ...]:
+    return tuple(Head(int(layer), int(head)) for layer, head in np.argwhere(marked))
+
+
+def _with_largest(numbers: Float[np.ndarray, " entry"], axis: Axis) -> tuple[int, ...]:
+    """Positions of the entries with the largest number; none where all are 0."""
+    largest = numbers.max()
+    return tuple(axis.positions[numbers == largest].tolist()) if largest else ()
+
+
+def _is_whole(axis: Axis) -> bool:
+    """Whether every token belongs to an entry."""
+    return int(np.diff(axis.spans, axis=1).sum()) == len(axis.tokens)

@@ -1,0 +1,299 @@
+"""What the findings of a matrix state holds on any matrix, by loops over single tokens in plain Python.
+
+Weights are small whole numbers divided by their row's sum, so that ties are frequent; cells are masked, word pieces merged,
+special tokens or a sentence of a pair hidden, and rows divided by what remains.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from attnviz.heads import facts
+from attnviz.records import AttentionPattern, Axis
+from tests.app.screen import facts as facts_of
+from tests.hand_made import tokens
+from tests.small_records import pattern as small_pattern
+from ui.words import findings
+
+pytestmark = pytest.mark.slow
+
+settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("attnviz")
+
+ROUNDING = 1e-5  # float32: sums of at most 9 numbers of at most 4, with 6e-8 of each lost
+WORDS = ("cat", "door", "##s", ",", "##ing", "it")
+Matrix = list[list[float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A matrix of single tokens, and the same with other rows and columns."""
+
+    whole: AttentionPattern
+    shown: AttentionPattern
+
+    def cell(self, row: int, column: int) -> float:
+        """A cell of the shown matrix, token by token: queries of a group averaged, keys summed."""
+        number = self._sum(row, self._tokens(self.shown.keys, column))
+        if not self.shown.is_renormalised:
+            return number
+        total = sum(self._sum(row, self._tokens(self.shown.keys, one)) for one in range(len(self.shown.keys)))
+        return number / total if total else 0.0
+
+    def hidden(self, row: int) -> float:
+        """What a row has on keys that are not shown."""
+        shown = {token for one in range(len(self.shown.keys)) for token in self._tokens(self.shown.keys, one)}
+        return self._sum(row, set(range(len(self.shown.keys.tokens))) - shown)
+
+    def row(self, row: int) -> list[float]:
+        return [self.cell(row, column) for column in range(len(self.shown.keys))]
+
+    def column(self, column: int) -> list[float]:
+        return [self.cell(row, column) for row in range(len(self.shown.queries))]
+
+    def _sum(self, row: int, keys: set[int]) -> float:
+        queries = self._tokens(self.shown.queries, row)
+        cells = self.whole.weights.astype(float).tolist()
+        return sum(cells[query][key] for query in queries for key in keys) / len(queries)
+
+    @staticmethod
+    def _tokens(axis: Axis, entry: int) -> set[int]:
+        first, stop = axis.spans.tolist()[entry]
+        return set(range(first, stop))
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> Axis:
+    """Tokens of a text or of a pair, with special tokens around them or without."""
+    inner = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
+    labels = ["[CLS]", *inner, "[SEP]"] if draw(st.booleans()) else inner
+    of_text = tokens(labels)
+    if draw(st.booleans()) and len(labels) > 2:
+        border = draw(st.integers(1, len(labels) - 1))
+        of_text = replace(of_text, segment=(np.arange(len(labels)) >= border).astype(np.int64))
+    return Axis.of(of_text)
+
+
+@st.composite
+def matrices(draw: st.DrawFn, axis: Axis) -> AttentionPattern:
+    """Weights of single tokens with many ties; a query may see no key."""
+    n = len(axis)
+    allowed = draw(hnp.arrays(np.bool_, (n, n))) if draw(st.booleans()) else np.ones((n, n), dtype=bool)
+    counts = draw(hnp.arrays(np.int64, (n, n), elements=st.integers(0, 4))) * allowed
+    measure = draw(st.sampled_from(("weights", "norms", "rollout")))
+    sums = counts.sum(axis=1, keepdims=True) if measure != "norms" else np.ones((n, 1))
+    cells = np.divide(counts, sums, out=np.zeros((n, n)), where=sums > 0)
+    return small_pattern(
+        cells.tolist(),
+        allowed=allowed,
+        queries=axis,
+        keys=axis,
+        measure=measure,
+        head=None if measure == "rollout" else 1,
+    )
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    axis = draw(texts())
+    whole = draw(matrices(axis))
+    queries = keys = Axis.of(axis.tokens, draw(st.sampled_from(("tokens", "words"))))
+    if draw(st.booleans()) and not axis.tokens.is_special.all():
+        queries, keys = queries.without_special(), keys.without_special()
+    if len(set(axis.tokens.segment.tolist())) == 2 and draw(st.booleans()):
+        picked = queries.of_segment(draw(st.integers(0, 1))), keys.of_segment(draw(st.integers(0, 1)))
+        queries, keys = picked if all(map(len, picked)) else (queries, keys)
+    return Case(whole=whole, shown=whole.arranged(queries, keys, renormalise=draw(st.booleans())))
+
+
+def entry_of(axis: Axis, position: int) -> int:
+    """The entry that begins at a position."""
+    [found] = [entry for entry, (first, _) in enumerate(axis.spans.tolist()) if first == position]
+    return found
+
+
+def assert_all_with_the_largest(positions: tuple[int, ...], numbers: list[float], axis: Axis) -> None:
+    """Each entry that is named has the largest number, and no entry that is not named has clearly as much as all."""
+    largest = max(numbers)
+    named = [entry_of(axis, position) for position in positions]
+    assert len(set(named)) == len(named)
+    assert bool(named) == (largest > 0)
+    assert all(numbers[entry] >= largest - ROUNDING for entry in named)
+
+
+@given(cases())
+def test_what_is_hidden_of_a_row_is_what_its_tokens_give_to_tokens_that_are_not_shown(case):
+    for row in range(len(case.shown.queries)):
+        assert case.shown.hidden_weight[row] == pytest.approx(case.hidden(row), abs=ROUNDING)
+        np.testing.assert_allclose(case.shown.weights[row], case.row(row), atol=ROUNDING)
+
+
+@given(cases(), st.data())
+def test_what_a_query_gives_a_key_and_where_most_goes(case, data):
+    shown = case.shown
+    row, column = (data.draw(st.integers(0, len(axis) - 1)) for axis in (shown.queries, shown.keys))
+    found, numbers = facts.given(shown, row, column), case.row(row)
+    assert found.amount == pytest.approx(numbers[column], abs=ROUNDING)
+    assert found.largest == pytest.approx(max(numbers), abs=ROUNDING)
+    assert_all_with_the_largest(found.strongest, numbers, shown.keys)
+    assert found.is_strongest or numbers[column] < max(numbers) + ROUNDING
+    assert not found.is_strongest or numbers[column] > max(numbers) - ROUNDING
+    assert found.hidden == pytest.approx(case.hidden(row), abs=ROUNDING)
+    n_shown = sum(stop - first for first, stop in shown.keys.spans.tolist())
+    assert found.hides_keys == (n_shown < len(shown.keys.tokens))
+    assert found.of_shown == shown.is_renormalised
+
+
+@given(cases(), st.data())
+def test_ties_are_named_together_where_no_rounding_can_break_them(case, data):
+    row = data.draw(st.integers(0, len(case.whole.queries) - 1))
+    cells = case.whole.weights[row].tolist()
+    ties = tuple(key for key, weight in enumerate(cells) if weight == max(cells) > 0)
+    assert facts.given(case.whole, row, 0).strongest == ties
+
+
+@given(cases(), st.data())
+def test_the_sentence_names_the_key_and_one_that_gets_most(case, data):
+    shown = case.shown
+    query, key = (
+        int(data.draw(st.sampled_from(axis.positions.tolist()))) for axis in (shown.queries, shown.keys)
+    )
+    row, column = entry_of(shown.queries, query), entry_of(shown.keys, key)
+    numbers = case.row(row)
+    sentence = findings.finding(shown, query, key)
+    said = facts_of(sentence)
+    pair = {shown.queries.labels[row], shown.keys.labels[column]}
+    assert set(said.quoted[:2]) == pair
+    strongest = {shown.keys.labels[at] for at, one in enumerate(numbers) if one >= max(numbers) - ROUNDING}
+    assert set(said.quoted[2:]) <= strongest
+    if numbers[column] < max(numbers) - ROUNDING:
+        assert said.quoted[2:]
+        assert ("of the shown keys" in sentence) == (not shown.is_renormalised and case_hides(case))
+    assert ("among the shown keys" in sentence) == shown.is_renormalised
+
+
+def case_hides(case: Case) -> bool:
+    return sum(stop - first for first, stop in case.shown.keys.spans.tolist()) < len(case.shown.keys.tokens)
+
+
+@given(cases(), st.data())
+def test_the_query_that_gives_a_key_most(case, data):
+    shown = case.shown
+    column = data.draw(st.integers(0, len(shown.keys) - 1))
+    found, numbers = facts.taken(shown, column), case.column(column)
+    assert found.amount == pytest.approx(max(numbers), abs=ROUNDING)
+    assert_all_with_the_largest(found.givers, numbers, shown.queries)
+    n_shown = sum(stop - first for first, stop in shown.queries.spans.tolist())
+    assert found.hides_queries == (n_shown < len(shown.queries.tokens))
+
+
+@given(cases(), st.data())
+def test_the_strongest_key_is_no_special_token_unless_there_are_no_others(case, data):
+    shown = case.shown
+    query = int(data.draw(st.sampled_from(shown.queries.positions.tolist())))
+    found = entry_of(shown.keys, findings.strongest_key(shown, query))
+    numbers = case.row(entry_of(shown.queries, query))
+    special = shown.keys.is_special.tolist()
+    others = [number for number, one in zip(numbers, special, strict=True) if not one]
+    assert numbers[found] >= max(others or numbers) - ROUNDING
+    assert not special[found] or not others
+
+
+@st.composite
+def measured_twice(draw: st.DrawFn) -> tuple[AttentionPattern, AttentionPattern]:
+    """Weights and norm-based weights of one head on the same rows and columns."""
+    axis = draw(texts())
+    weights = replace(draw(matrices(axis)), measure="weights", head=1)
+    lengths = draw(hnp.arrays(np.int64, len(axis), elements=st.integers(0, 3)))
+    norms = replace(
+        weights, weights=(weights.weights * lengths).astype(np.float32), scores=None, measure="norms"
+    )
+    shown = Axis.of(axis.tokens, draw(st.sampled_from(("tokens", "words"))))
+    return weights.arranged(shown, shown), norms.arranged(shown, shown)
+
+
+@given(measured_twice(), st.data())
+def test_a_special_token_that_is_said_to_add_less_has_the_largest_weight_and_a_smaller_norm(patterns, data):
+    weights, norms = patterns
+    keys = weights.keys
+    row, column = (data.draw(st.integers(0, len(axis) - 1)) for axis in (weights.queries, keys))
+    by_weight, by_norm, special = (
+        weights.weights[row].tolist(),
+        norms.weights[row].tolist(),
+        keys.is_special.tolist(),
+    )
+    first = by_weight.index(max(by_weight))
+    found = facts.small_addition(weights, norms, row, column)
+    words = [one for one in range(len(keys)) if not special[one]]
+    other = column if column != first else max(words, key=lambda one: by_norm[one]) if words else first
+    assert (found is not None) == (special[first] and by_norm[first] < by_norm[other])
+    if found is not None:
+        assert entry_of(keys, found.special) == first
+        assert by_norm[entry_of(keys, found.key)] == by_norm[other] > 0
+        assert found.share == pytest.approx(by_norm[first] / by_norm[other], rel=1e-6)
+        assert found.key == keys.positions[column] or column == first
+
+
+@given(measured_twice(), st.data())
+def test_what_a_query_receives_by_weight_and_by_norm(patterns, data):
+    weights, norms = patterns
+    row = data.draw(st.integers(0, len(weights.queries) - 1))
+    by_weight, by_norm = weights.weights[row].tolist(), norms.weights[row].tolist()
+    for known in (norms, None):
+        found = facts.received(weights, known, row)
+        heaviest = [entry_of(weights.keys, one) for one in found.heaviest]
+        assert found.weight == max(by_weight)
+        assert heaviest == [key for key, one in enumerate(by_weight) if one == max(by_weight) > 0]
+        if known is None or not heaviest:
+            assert (found.norm, found.norm_of_heaviest, found.longest) == (None, None, ())
+            continue
+        assert found.norm == max(by_norm)
+        assert found.norm_of_heaviest == by_norm[heaviest[0]]
+        longest = [entry_of(weights.keys, one) for one in found.longest]
+        assert longest == [key for key, one in enumerate(by_norm) if one == max(by_norm) > 0]
+
+
+@st.composite
+def numbers_of_heads(draw: st.DrawFn) -> np.ndarray:
+    """A number of every head with many ties; some heads have none."""
+    shape = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    numbers = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 3))) / np.float32(4)
+    absent = draw(hnp.arrays(np.bool_, shape)) if draw(st.booleans()) else np.zeros(shape, dtype=bool)
+    absent[draw(st.integers(0, shape[0] - 1)), draw(st.integers(0, shape[1] - 1))] = False
+    return np.where(absent, np.float32(np.nan), numbers.astype(np.float32))
+
+
+def by_head(numbers: np.ndarray) -> dict[tuple[int, int], float]:
+    """Every head that has a number."""
+    listed = numbers.tolist()
+    return {
+        (layer, head): number
+        for layer, row in enumerate(listed)
+        for head, number in enumerate(row)
+        if number == number
+    }
+
+
+@given(numbers_of_heads(), st.data())
+def test_the_rank_of_a_head(numbers, data):
+    there = by_head(numbers)
+    picked = data.draw(st.sampled_from(sorted(there)))
+    found = facts.rank(numbers, picked)
+    assert found.number == there[picked]
+    assert found.n_more == sum(one > there[picked] for one in there.values())
+    assert found.n_equal == sum(one == there[picked] for head, one in there.items() if head != picked)
+    assert (found.n_heads, found.largest) == (len(there), max(there.values()))
+    assert list(found.leading) == [head for head, one in there.items() if one == max(there.values()) > 0]
+
+
+@given(numbers_of_heads())
+def test_the_ends_of_a_number_of_every_head(numbers):
+    there = by_head(numbers)
+    found = facts.extremes(numbers)
+    assert (found.largest, found.smallest) == (max(there.values()), min(there.values()))
+    assert list(found.most) == [head for head, one in there.items() if one == max(there.values())]
+    assert list(found.least) == [head for head, one in there.items() if one == min(there.values())]

@@ -1,0 +1,133 @@
+"""The sentences of Claims, Kinds of attention, Token flow and All heads, of facts that are written down here."""
+
+import numpy as np
+import pytest
+
+from attnviz.effects.masking import MaskEffect
+from attnviz.heads.facts import extremes
+from attnviz.heads.flow import Flow
+from attnviz.heads.head_labels import Matched
+from attnviz.heads.verdicts import Filling, Showing
+from attnviz.records import Axis, Head
+from tests.hand_made import tokens
+from ui.sections.all_heads.grid import matched_words
+from ui.sections.claims.full import filled_words
+from ui.sections.claims.picture import ends_words, heads_say
+from ui.sections.kinds_of_attention.output import UNCHANGED, effect_words
+from ui.sections.token_flow.lines import drawn_words
+
+
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (48, "**Holds** here: 48 of 72 heads"),
+        (47, "**Half true** here: 47 of 72 heads"),
+        (25, "**Half true** here: 25 of 72 heads"),
+        (24, "**Does not hold** here: 24 of 72 heads"),
+    ],
+)
+def test_a_claim_holds_from_two_heads_in_three_on(n, words):
+    assert heads_say(Showing(n_showing=n, n_heads=72)) == words
+
+
+def test_the_largest_number_below_a_picture_of_all_heads():
+    found = extremes(np.array([[0.5, 0.25, 0.1], [0.75, 0.2, 0.3]]))
+    assert ends_words(Head(0, 2), 0.1, found) == (
+        "The selected head, layer 0, head 2: 0.10; the largest, layer 1, head 0: 0.75."
+    )
+
+
+@pytest.mark.parametrize(
+    ("masked", "rounded", "words"),
+    [
+        (0, 0, "**Literally true** here: no mask hides a cell, and each has a weight above 0."),
+        (
+            0,
+            0.25,
+            "**Not even literally true** here: no mask hides a cell, but the weight of 25.0% of them is so small that float32 "
+            "rounds it to 0.",
+        ),
+        (
+            0.5,
+            0,
+            "**Not even literally true** here: the mask hides 50.0% of the cells, whose weight is 0; each of the others has a "
+            "weight above 0.",
+        ),
+        (
+            0.5,
+            0.25,
+            "**Not even literally true** here: the mask hides 50.0% of the cells, whose weight is 0; of the others 25.0% are so "
+            "small that float32 rounds them to 0.",
+        ),
+    ],
+)
+def test_whether_every_cell_is_filled(masked, rounded, words):
+    assert filled_words(Filling(masked=masked, rounded=rounded, median=0.5, least=0.1)) == words
+
+
+class TestAMask:
+    TOKENS = Axis.of(tokens(["the", "door", "opened"]))
+
+    def said(self, change, n_masked=2, is_unchanged=False):
+        found = np.array(change, dtype=np.float32)
+        most = tuple(np.flatnonzero(found == found.max()).tolist()) if found.any() else ()
+        effect = MaskEffect(
+            n_masked=n_masked,
+            is_unchanged=is_unchanged,
+            change=found,
+            mean=float(found.mean()),
+            largest=float(found.max()),
+            most=most,
+        )
+        return effect_words(effect, self.TOKENS, "this head")
+
+    def test_that_takes_nothing_changes_nothing(self):
+        assert self.said([0, 0, 0], 0, is_unchanged=True) == UNCHANGED
+
+    def test_that_takes_cells_without_effect_does_not_say_that_none_is_masked(self):
+        said = self.said([0, 0, 0], 1, is_unchanged=True)
+        assert said == "1 cell is masked in this head, and yet no last hidden state turns."
+        assert self.said([0, 2e-16, 0], 1, is_unchanged=True) == said  # rounding of the cosine
+
+    def test_turns_states(self):
+        assert self.said([0.25, 0.5, 0.0]).endswith(
+            "2 cells are masked in this head. The last hidden state of a token turns by 0.250 on average (1 − cosine: 0 is no "
+            "change, 1 a right angle), most for “door”, by 0.500."
+        )
+
+
+class TestLines:
+    def said(self, query, *, left=0, whole=True):
+        one = np.zeros(3, dtype=np.int64)
+        flow = Flow(
+            matrix=one,
+            query=one.copy(),
+            key=one.copy(),
+            weight=np.ones(3, dtype=np.float32),
+            n_left_out=left,
+            row_is_whole=whole,
+            share=0.5,
+        )
+        return drawn_words(flow, "50% of the weight", query)
+
+    def test_that_are_all_drawn(self):
+        assert self.said("“it”") == "3 lines, 50% of the weight."
+
+    def test_that_are_too_many(self):
+        assert self.said(None, left=1200) == (
+            "The 3 strongest lines, 50% of the weight; 1,200 weaker ones are left out."
+        )
+        assert self.said("“it”", left=7) == (
+            "3 lines, 50% of the weight: all of “it” and the strongest of the others; 7 are left out."
+        )
+        assert self.said("“it”", left=7, whole=False) == (
+            "3 lines, 50% of the weight: the strongest of “it”; 7 are left out."
+        )
+
+
+def test_heads_that_match_a_pattern():
+    found = Matched(n_matched=42, counts=(("[CLS]", 31), ("broad", 9), ("next", 1)))
+    assert matched_words(found, 72) == (
+        "42 of 72 heads match a known pattern: 31 attend mostly to [CLS], 9 attend broadly, 1 attends to the next token"
+    )
+    assert matched_words(Matched(n_matched=0, counts=()), 72) == "0 of 72 heads match a known pattern"
