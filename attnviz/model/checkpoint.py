@@ -40,11 +40,11 @@ def quiet() -> Iterator[None]:
 
 
 def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
-    """The fast tokenizer of a folder.
+    """The tokenizer of a folder, as its own class reads it.
 
     Raises:
-        ModelNotAvailableError: there is no tokenizer, or it cannot be read.
-        UnsupportedArchitectureError: it does not say which word a token belongs to.
+        ModelNotAvailableError: there is no tokenizer, or it cannot be read here, such as without a package that its class
+            needs.
     """
     if not any(any(folder.glob(pattern)) for pattern in _VOCABULARY_FILES):
         raise ModelNotAvailableError(  # transformers would create a tokenizer with an empty vocabulary
@@ -57,11 +57,6 @@ def load_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
             f"The tokenizer of {name} cannot be read: {_said(error, name, folder)} "
             "Download the model again, or save its tokenizer beside it."
         ) from None
-    if not tokenizer.is_fast:
-        raise UnsupportedArchitectureError(
-            f"The tokenizer of {name} has no tokenizer.json, which says which word each token belongs to. "
-            "Save it once with transformers' fast tokenizer."
-        )
     return tokenizer
 
 

@@ -5,6 +5,7 @@ numpy only; of attnviz only the errors are imported. Axes are named ``layer head
 
 from attnviz.records.attention import AttentionPattern, LayerAttention
 from attnviz.records.checks import WEIGHTS, Check, VerificationReport
+from attnviz.records.glyphs import SPACE, as_label, bare, visible
 from attnviz.records.head import AllHeads, Head, read_heads
 from attnviz.records.points import Faithfulness, Placement, Projection
 from attnviz.records.record import (
@@ -25,6 +26,7 @@ __all__ = [
     "KINDS",
     "MEASURES",
     "ROLE_NAMES",
+    "SPACE",
     "WEIGHTS",
     "AllHeads",
     "AttentionPattern",
@@ -45,6 +47,9 @@ __all__ = [
     "Unit",
     "VerificationReport",
     "arrange",
+    "as_label",
+    "bare",
     "check_index",
     "read_heads",
+    "visible",
 ]
