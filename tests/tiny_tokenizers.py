@@ -89,6 +89,30 @@ def _bytes() -> tf.PreTrainedTokenizerFast:
     )
 
 
+def _byte_pairs() -> tf.PreTrainedTokenizerFast:
+    """As GPT-2's: pairs of bytes are merged, also within characters, and its unknown token is its end token."""
+    merges = [
+        ("t", "h"),
+        ("th", "e"),
+        ("\u0120", "the"),
+        ("\u0120", "\u00d0"),
+        ("\u00f0", "\u0141"),
+        ("\u010a", "\u010a"),
+    ]
+    end = "<|endoftext|>"
+    vocabulary = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, merges), end]
+    backend = Tokenizer(models.BPE({one: number for number, one in enumerate(vocabulary)}, merges))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        model_input_names=["input_ids", "attention_mask"],
+        unk_token=end,
+        bos_token=end,
+        eos_token=end,
+    )
+
+
 def _sentencepiece() -> tf.PreTrainedTokenizerFast:
     """As Llama 2's: a space is part of the token behind it, and nothing splits a text beforehand."""
     alphabet = ["\u2581", *"abcdefghijklmnopqrstuvwxyz.,?'", *SPACELESS]
@@ -141,6 +165,7 @@ TOKENIZERS: dict[str, Callable[[], tf.PreTrainedTokenizerFast]] = {
     "roberta": _roberta,
     "t5": _t5,
     "bytes": _bytes,
+    "byte pairs": _byte_pairs,
     "sentencepiece": _sentencepiece,
     "unigram": _unigram,
 }

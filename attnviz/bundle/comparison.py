@@ -46,10 +46,12 @@ def compare_bundle(bundle: Bundle, model: "Model") -> VerificationReport:
     found = bundle.trace
     expected = _read_again(bundle, model)
     _check_axes(found, expected)
-    tokens = replace(expected.tokens, labels=found.tokens.labels)
+    tokens = replace(expected.tokens, labels=found.tokens.labels, pieces=found.tokens.pieces)
     target = None
     if expected.target_tokens is not None and found.target_tokens is not None:
-        target = replace(expected.target_tokens, labels=found.target_tokens.labels)
+        target = replace(
+            expected.target_tokens, labels=found.target_tokens.labels, pieces=found.target_tokens.pieces
+        )
     report = verify(model, replace(found, tokens=tokens, target_tokens=target))
     checks = []
     for check in report.checks:
@@ -106,6 +108,8 @@ def _read_again(bundle: Bundle, model: "Model") -> Trace:
             cut=is_cut,
             max_tokens=max(map(len, texts)) if is_cut else None,
             masked=sorted(tokens.masked),
+            source_language=tokens.language,
+            target_language=None if target is None else target.language,
         )
     except AttnvizError as error:
         raise VerificationError(

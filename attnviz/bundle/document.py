@@ -88,9 +88,13 @@ class TokensPart(Struct, frozen=True):
     segment: list[Annotated[int, Meta(ge=0, le=1)]]
     word: list[Annotated[int, Meta(ge=-1, le=np.iinfo(np.int64).max)]]
     unknown_id: Count | None
+    """The unknown token, in bundles that do not name the positions where it stands for unknown text."""
     n_cut: Annotated[list[Count], Meta(max_length=2)]
     masked: Annotated[dict[Count, Words], Meta(max_length=MOST_TOKENS)]
     """Position of each token that the mask token replaces, and its label."""
+    pieces: list[Words] = []
+    unknown: Annotated[list[Count], Meta(max_length=MOST_TOKENS)] | None = None
+    language: Words | None = None
 
 
 class AttentionPart(Struct, frozen=True):

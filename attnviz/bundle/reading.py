@@ -48,6 +48,7 @@ from attnviz.records import (
     Tokens,
     VerificationReport,
     head_table,
+    visible,
 )
 
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-6, 1e6
@@ -248,9 +249,13 @@ def _shaped(array: np.ndarray, name: str, n_axes: int) -> np.ndarray:
 
 def _tokens(part: TokensPart) -> Tokens:
     n_token = len(part.ids)
-    lists = part.labels, part.is_special, part.segment, part.word
+    lists = part.labels, part.pieces or part.labels, part.is_special, part.segment, part.word
     require(all(len(one) == n_token for one in lists), "its lists of tokens differ in length.")
     require(all(position < n_token for position in part.masked), "a masked token in it is missing.")
+    unknown = part.unknown
+    if unknown is None:
+        unknown = [at for at, number in enumerate(part.ids) if number == part.unknown_id]
+    require(all(position < n_token for position in unknown), "an unknown token in it is missing.")
     of_second = [
         segment for segment, is_added in zip(part.segment, part.is_special, strict=True) if not is_added
     ]
@@ -262,11 +267,13 @@ def _tokens(part: TokensPart) -> Tokens:
         text=part.text,
         text_pair=part.text_pair,
         ids=np.array(part.ids, dtype=np.int64),
-        labels=tuple(part.labels),
+        labels=tuple(map(visible, part.labels)),
+        pieces=tuple(part.pieces),
         is_special=np.array(part.is_special),
         segment=np.array(part.segment, dtype=np.int64),
         word=np.array(part.word, dtype=np.int64),
-        unknown_id=part.unknown_id,
+        language=part.language,
+        unknown=tuple(unknown),
         n_cut=tuple(part.n_cut),
         masked=part.masked,
     )

@@ -287,10 +287,13 @@ def _tokens_document(tokens: Tokens) -> dict[str, Any]:
         "text_pair": tokens.text_pair,
         "ids": tokens.ids.tolist(),
         "labels": list(tokens.labels),
+        "pieces": list(tokens.pieces),
         "is_special": tokens.is_special.tolist(),
         "segment": tokens.segment.tolist(),
         "word": tokens.word.tolist(),
-        "unknown_id": tokens.unknown_id,
+        "unknown_id": None,  # read by attnviz before `unknown` was written
+        "unknown": list(tokens.unknown),
+        "language": tokens.language,
         "n_cut": list(tokens.n_cut),
         "masked": {str(position): label for position, label in tokens.masked.items()},
     }

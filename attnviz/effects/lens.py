@@ -19,7 +19,7 @@ from attnviz.errors import SelectionError, enough_memory
 from attnviz.model.answers import language_head, token_logits
 from attnviz.model.loading import Model
 from attnviz.model.stream import record_stream
-from attnviz.model.tokenization import labels_of
+from attnviz.model.token_labels import labels_of
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, Record
 from attnviz.records.table import table_csv
@@ -132,7 +132,9 @@ def lens(model: Model, trace: Trace, *, top: int = 5) -> Lens:
             probabilities.append((found.values - normaliser).exp().numpy())
             answers.append((answer - normaliser).exp()[:, 0].numpy())
             ranks.append((logits > answer).sum(dim=-1).numpy())
-    labels = [tuple(labels_of(model.tokenizer, row) for row in layer.tolist()) for layer in ids]
+    distinct = np.unique(np.stack(ids)).tolist()
+    named = dict(zip(distinct, labels_of(model.tokenizer, distinct), strict=True))
+    labels = [tuple(tuple(named[one] for one in row) for row in layer.tolist()) for layer in ids]
     return Lens(
         kind=stream.kind,
         ids=np.stack(ids[::-1]),

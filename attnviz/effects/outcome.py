@@ -203,7 +203,14 @@ def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcom
                 trace.tokens.text_pair if trace.target_tokens is None else trace.target_tokens.text or None
             )
             longest = max(MOST_COMPARED, len(trace.tokens))
-            other = model.trace(outcome.text, second, cut=True, max_tokens=longest).last_hidden_state
+            other = model.trace(
+                outcome.text,
+                second,
+                cut=True,
+                max_tokens=longest,
+                source_language=trace.tokens.language,
+                target_language=trace.last_tokens.language if trace.target_tokens else None,
+            ).last_hidden_state
             vector = sentence_vectors(torch.tensor(other)[None])[0]
             return MeasuredOutcome(
                 outcome, states, lambda hidden: sentence_vectors(hidden) @ vector.to(hidden), "cosine"

@@ -24,6 +24,7 @@ from attnviz.figures.theme import (
     weight_scale,
 )
 from attnviz.heads.comparison import Alignment, Comparison
+from attnviz.records import bare
 
 Part = Literal["first", "second", "difference"]
 
@@ -99,22 +100,20 @@ def entry_labels(alignment: Alignment) -> list[str]:
     unique.
     """
     here, there = (
-        [
-            (isolated(label), int(position))
-            for label, position in zip(axis.labels, axis.positions, strict=True)
-        ]
+        [(label, int(position)) for label, position in zip(axis.labels, axis.positions, strict=True)]
         for axis in (alignment.first, alignment.second)
     )
     written = []
     for entry, other in alignment.pairs:
         label, position = here[entry] if entry >= 0 else there[other]
         if entry < 0:
-            written.append(f"{label}·+{position}")
+            written.append(f"{isolated(label)}·+{position}")
         elif other < 0:
-            written.append(f"{label}·−{position}")
+            written.append(f"{isolated(label)}·−{position}")
         else:
-            changed = "" if there[other][0] == label else f"→{there[other][0]}"
-            written.append(f"{label}{changed}·{position}")
+            in_b = there[other][0]
+            changed = "" if bare(in_b) == bare(label) else f"→{isolated(in_b)}"
+            written.append(f"{isolated(label)}{changed}·{position}")
     return written
 
 

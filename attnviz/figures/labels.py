@@ -7,7 +7,7 @@ from typing import SupportsIndex
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.records import Axis, Tokens
+from attnviz.records import Axis, Tokens, visible
 
 LONGEST_LABEL = 14
 """Most characters of a label on an axis; longer labels would take the room of the cells."""
@@ -16,8 +16,11 @@ LONGEST_HOVER = 40
 
 
 def literal(text: str) -> str:
-    """Text escaped for plotly, which would interpret tags and entities, and `$...$` as LaTeX."""
-    return escape(text, quote=False).replace("$", "&#36;")
+    """Text escaped for plotly, which would interpret tags and entities, and `$...$` as LaTeX; all of it visible.
+
+    A picture with a character that XML does not allow could not be exported.
+    """
+    return escape(visible(text), quote=False).replace("$", "&#36;")
 
 
 def isolated(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnviz.errors import SelectionError
-from attnviz.records import AttentionPattern, Axis, Record
+from attnviz.records import AttentionPattern, Axis, Record, bare
 from attnviz.records.table import entry_names, table_csv
 
 
@@ -72,7 +72,7 @@ class Alignment(Record):
 
 
 def align(first: Axis, second: Axis) -> Alignment:
-    """Two axes aligned: entries with equal labels (those before masking) are paired in order.
+    """Two axes aligned: entries with equal labels (those before masking, without spaces) are paired in order.
 
     A stretch in which all labels differ is paired entry by entry if it has the same length on both axes, so that a
     replaced word is one entry. In any other stretch no entries are paired: those that only the first axis has come
@@ -81,7 +81,8 @@ def align(first: Axis, second: Axis) -> Alignment:
     Source: equal stretches as `difflib.SequenceMatcher` of Python's library finds them, the longest first
     (Ratcliff and Metzener 1988, "Pattern Matching: The Gestalt Approach", Dr. Dobb's Journal 13).
     """
-    matcher = SequenceMatcher(a=_unmasked(first), b=_unmasked(second), autojunk=False)
+    of_first, of_second = (list(map(bare, _unmasked(axis))) for axis in (first, second))
+    matcher = SequenceMatcher(a=of_first, b=of_second, autojunk=False)
     pairs: list[tuple[int, int]] = []
     for _, start, stop, other_start, other_stop in matcher.get_opcodes():
         here, there = range(start, stop), range(other_start, other_stop)

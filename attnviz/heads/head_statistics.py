@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from scipy.special import xlogy
 
 from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, ratio
-from attnviz.records import Axis, Kind, Measure, head_table
+from attnviz.records import Axis, Kind, Measure, bare, head_table
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
@@ -185,7 +185,8 @@ def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.nda
     }
     shape = (len(queries), len(keys))
     targets = {name: np.broadcast_to(marked, shape) for name, marked in columns.items()}
-    same = np.array(queries.labels)[:, None] == np.array(keys.labels)
+    texts = [np.array(list(map(bare, axis.labels))) for axis in (queries, keys)]
+    same = texts[0][:, None] == texts[1]
     targets["same_token"] = same & ~queries.is_special[:, None] & ~keys.is_special
     if one_text:
         rows, columns_of_keys = places(queries, keys)
@@ -196,7 +197,7 @@ def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.nda
 
 
 def _is_punctuation(label: str) -> bool:
-    written = label.removeprefix("##")
+    written = bare(label.removeprefix("##"))
     return bool(written) and all(unicodedata.category(one).startswith("P") for one in written)
 
 

@@ -24,6 +24,7 @@ from attnviz.records import (
     Provenance,
     Record,
     Tokens,
+    bare,
     check_index,
 )
 
@@ -145,17 +146,17 @@ class Collection(Record):
     def find(self, text: str) -> Int[np.ndarray, " match"]:
         """Numbers of the tokens that are this text or part of such a word; case is ignored.
 
-        A word piece is found with and without its "##".
+        A word piece is found with and without its "##", a token with and without its space.
         """
         wanted, found = text.strip().casefold(), []
         first = 0
         for tokens in self.tokens:
             words = Axis.of(tokens, "words")
             for label, (start, stop) in zip(words.labels, words.spans, strict=True):
-                is_word = label.casefold() == wanted
+                is_word = bare(label).casefold() == wanted
                 for position in range(start, stop):
-                    piece = tokens.labels[position].casefold()
-                    if is_word or wanted in (piece, piece.removeprefix("##")):
+                    token, piece = tokens.labels[position].casefold(), tokens.pieces[position].casefold()
+                    if is_word or wanted in (token, piece, piece.strip()):
                         found.append(first + position)
             first += len(tokens)
         return np.array(found, dtype=np.int64)

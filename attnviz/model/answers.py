@@ -12,7 +12,7 @@ from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.configuration import text_config
 from attnviz.model.forward import forward
 from attnviz.model.loading import Model
-from attnviz.model.tokenization import labels_of
+from attnviz.model.token_labels import labels_of
 
 _MOST_NAMED = 8
 """Classes that an error names."""
@@ -99,7 +99,7 @@ def check_classes(model: Model) -> None:
 def token_id(model: Model, token: str) -> int:
     """The id of a token: an entry of the vocabulary, spelled as there, or a text that the tokenizer reads as one token.
 
-    The entry comes first: for GPT-2 "door" is the entry without a space, and " door" or "Ġdoor" the one with it.
+    The entry comes first: for GPT-2 "door" is the entry without a space, and "␣door", " door" or "Ġdoor" the one with it.
 
     Raises:
         SelectionError: it is no single token of the vocabulary.

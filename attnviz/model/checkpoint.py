@@ -63,14 +63,14 @@ def quiet() -> Iterator[None]:
 
 
 def load_tokenizer(name: str, folder: Path, *, repair: str) -> PreTrainedTokenizerBase:
-    """The fast tokenizer of a folder.
+    """The tokenizer of a folder, as its own class reads it.
 
     Args:
         repair: what to do where it is damaged, as `attnviz.model.catalogue.Location.repair`.
 
     Raises:
-        ModelNotAvailableError: there is no tokenizer, or it cannot be read.
-        UnsupportedArchitectureError: it does not say which word a token belongs to.
+        ModelNotAvailableError: there is no tokenizer, or it cannot be read here, such as without a package that its class
+            needs.
     """
     if not any(any(folder.glob(pattern)) for pattern in _VOCABULARY_FILES):
         raise ModelNotAvailableError(  # transformers would create a tokenizer with an empty vocabulary
@@ -82,11 +82,6 @@ def load_tokenizer(name: str, folder: Path, *, repair: str) -> PreTrainedTokeniz
         raise ModelNotAvailableError(
             f"The tokenizer of {name} cannot be read: {_cause(error, name, folder)} {repair}, or select another model."
         ) from None
-    if not tokenizer.is_fast:
-        raise UnsupportedArchitectureError(
-            f"The tokenizer of {name} has no tokenizer.json, which says which word each token belongs to. "
-            "Save it once with transformers' fast tokenizer."
-        )
     return tokenizer
 
 

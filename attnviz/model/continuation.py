@@ -19,7 +19,7 @@ from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_
 from attnviz.model.configuration import end_ids
 from attnviz.model.forward import forward
 from attnviz.model.loading import Model
-from attnviz.model.tokenization import labels_of
+from attnviz.model.token_labels import labels_in_text, labels_of
 from attnviz.records import Progress, Record, Tokens
 from attnviz.records.table import table_csv
 
@@ -171,9 +171,11 @@ def _cut(tokens: Tokens, n_kept: int) -> Tokens:
         tokens,
         ids=tokens.ids[kept],
         labels=tokens.labels[kept],
+        pieces=tokens.pieces[kept],
         is_special=tokens.is_special[kept],
         segment=tokens.segment[kept],
         word=tokens.word[kept],
+        unknown=tuple(one for one in tokens.unknown if one < n_kept),
     )
 
 
@@ -181,11 +183,13 @@ def _extended(model: Model, tokens: Tokens, ids: list[int]) -> Tokens:
     """The tokens and those that were written; their words are not known."""
     new = ids[len(tokens) :]
     special = np.isin(new, model.tokenizer.all_special_ids)
+    labels, pieces = labels_in_text(model.tokenizer, ids)  # a character may be begun by the text
     return replace(
         tokens,
         text=str(model.tokenizer.decode(ids, skip_special_tokens=True)),
         ids=np.array(ids, dtype=np.int64),
-        labels=(*tokens.labels, *labels_of(model.tokenizer, new)),
+        labels=labels,
+        pieces=pieces,
         is_special=np.concatenate([tokens.is_special, special]),
         segment=np.concatenate([tokens.segment, np.zeros(len(new), dtype=tokens.segment.dtype)]),
         word=np.concatenate([tokens.word, np.full(len(new), -1, dtype=tokens.word.dtype)]),

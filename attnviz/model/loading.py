@@ -25,13 +25,16 @@ from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.device import find_device
 from attnviz.model.folder import refuse_files
 from attnviz.model.interventions import Intervention
+from attnviz.model.languages import Languages
 from attnviz.model.layer_modules import find_layers, let_states_change
 from attnviz.model.output_maps import OutputMap, find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
-from attnviz.model.tokenization import labels_of, tokenize
+from attnviz.model.token_labels import labels_of
+from attnviz.model.token_spans import encode
+from attnviz.model.tokenization import tokenize
 from attnviz.model.trace import Trace
 from attnviz.model.weights import LoadedWeights, loaded_weights, stamps
-from attnviz.records import Kind, LayerAttention, Provenance, Tokens, check_index
+from attnviz.records import SPACE, Kind, LayerAttention, Provenance, Tokens, check_index
 
 DType = Literal["float32", "bfloat16", "float16"]
 _NO_LIMIT = 10**6  # tokenizers without a limit report 10^30
@@ -61,6 +64,8 @@ class Model:
     """The classifier of whole texts; None where the checkpoint has none."""
     output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
     """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
+    languages: Languages | None = None
+    """The languages of its tokenizer; None where its texts have none."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -95,12 +100,42 @@ class Model:
         return None if label is None else str(label)
 
     def tokenize(
-        self, text: str, text_pair: str | None = None, *, cut: bool = False, max_tokens: int | None = None
+        self,
+        text: str,
+        text_pair: str | None = None,
+        *,
+        cut: bool = False,
+        max_tokens: int | None = None,
+        language: str | None = None,
+        is_target: bool = False,
     ) -> Tokens:
-        """Tokens as this model reads them; arguments as for `trace`, raises as `attnviz.model.tokenization.tokenize`."""
+        """Tokens as this model reads them.
+
+        Args:
+            language: of `languages`; None for the tokenizer's own.
+            is_target: whether the text is one that a decoder writes, as transformers' ``text_target``.
+            Others as for `trace`.
+
+        Raises:
+            SelectionError: the tokenizer does not have the language.
+            EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
+        """
         limit = min((one for one in (self.max_tokens, max_tokens) if one is not None), default=None)
         with self._tokenizing():
-            return tokenize(self.tokenizer, text, text_pair, max_tokens=limit, cut=cut)
+            told = self._tell(language, is_target=is_target)
+            tokens = tokenize(self.tokenizer, text, text_pair, max_tokens=limit, cut=cut, is_target=is_target)
+        return replace(tokens, language=told)
+
+    def _tell(self, language: str | None, *, is_target: bool) -> str | None:
+        """Tells the tokenizer the language of its next text."""
+        if self.languages is not None:
+            return self.languages.tell(self.tokenizer, language, is_target=is_target)
+        if language:
+            raise SelectionError(
+                f"The language {language!r} was asked for; the texts of {self.name} are not marked with a language. "
+                "Leave it out."
+            )
+        return None
 
     def trace(
         self,
@@ -110,6 +145,8 @@ class Model:
         cut: bool = False,
         max_tokens: int | None = None,
         masked: Collection[int] = (),
+        source_language: str | None = None,
+        target_language: str | None = None,
         interventions: Sequence[Intervention] = (),
     ) -> Trace:
         """The inputs of every attention of the model while it reads a text.
@@ -121,21 +158,25 @@ class Model:
             max_tokens: a lower limit than the model's own; the cost grows with its square.
             masked: positions of tokens that are replaced by the model's mask token; in the encoder's text of an
                 encoder-decoder model.
+            source_language: of the text, one of `languages`; None for the tokenizer's own.
+            target_language: of what the decoder of an encoder-decoder model writes.
             interventions: changes inside this forward pass; such a trace is not the model's own, and
                 `attnviz.verify` refuses it.
 
         Raises:
-            SelectionError: a position outside the text or of a special token, or a model without a mask token.
+            SelectionError: a position outside the text or of a special token, a model without a mask token, or a language
+                that the tokenizer does not have.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
             ModelFailedError: the tokenizer's own code raised an error; also as `trace_tokens`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
         target = None
+        given: dict[str, Any] = {"cut": cut, "max_tokens": max_tokens}
         if self.network.config.is_encoder_decoder:
-            tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens)
-            target = self._decoder_tokens(text_pair, cut=cut, max_tokens=max_tokens)
+            tokens = self.tokenize(text, language=source_language, **given)
+            target = self._decoder_tokens(text_pair, language=target_language, **given)
         else:
-            tokens = self.tokenize(text, text_pair, cut=cut, max_tokens=max_tokens)
+            tokens = self.tokenize(text, text_pair, language=source_language, **given)
         if masked:
             tokens = self._mask(tokens, masked)
         return self.trace_tokens(tokens, target, interventions=interventions)
@@ -195,31 +236,53 @@ class Model:
         Args:
             is_target: whether a decoder reads them: its start token first, and no end token.
         """
-        texts = [one for one in (tokens.text, tokens.text_pair) if one is not None]
-        start = [decoder_start(self.network)] if is_target else []
-        if is_target and not tokens.text:
-            return start
-        n_kept = len(tokens) - len(start)
-        cut = {"truncation": "longest_first", "max_length": n_kept} if any(tokens.n_cut) else {}
+        texts = tuple(one for one in (tokens.text, tokens.text_pair) if one is not None)
+        limit = len(tokens) if any(tokens.n_cut) else None
         with self._tokenizing():
-            encoding = self.tokenizer(*texts, return_special_tokens_mask=True, verbose=False, **cut)
+            self._tell(tokens.language, is_target=is_target)
+            start = [self._start_id()] if is_target else []
+            if is_target and not tokens.text:
+                return start
+            encoding = encode(self.tokenizer, texts, is_target=is_target, max_tokens=limit)
         ids, is_special = list(encoding["input_ids"]), encoding["special_tokens_mask"]
-        return start + (ids[:-1] if is_target and is_special[-1] else ids)
+        if not is_target:
+            return ids
+        return start + (ids[:-1] if is_special[-1] else ids[: limit and limit - 1])
 
     def spellings(self, token_id: int) -> tuple[str, str]:
-        """The labels that a token may have: its entry in the vocabulary, and the text it is decoded to."""
+        """The token's entry in the vocabulary, and the text it is decoded to alone."""
         with self._tokenizing():
             token = self.tokenizer.convert_ids_to_tokens(token_id)
-            decoded = str(self.tokenizer.decode([token_id])).strip()
-            return (f"id {token_id}" if token is None else str(token)), decoded
+            return (f"id {token_id}" if token is None else str(token)), str(self.tokenizer.decode([token_id]))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some tokens together, as the tokenizer decodes it."""
+        with self._tokenizing():
+            return str(self.tokenizer.decode(list(ids)))
+
+    def name_of(self, token_id: int) -> str:
+        """What `read_as` reads as this token: its label, or its entry in the vocabulary where that is another's too."""
+        [label] = labels_of(self.tokenizer, [token_id])
+        return label if self.read_as(label) == [token_id] else self.spellings(token_id)[0]
 
     def read_as(self, token: str) -> list[int]:
-        """The id of an entry of the vocabulary; for another text the ids that it is read as, without special tokens."""
+        """The id of an entry of the vocabulary; for another text the ids that it is read as, without special tokens.
+
+        An entry is spelled as in the vocabulary, or with "␣" for a space that belongs to it.
+        """
+        spelled = (
+            token,
+            token.replace(SPACE, "\u2581"),
+            token.replace(SPACE, "\u0120"),
+            token.replace(SPACE, "</w>"),
+        )
         with self._tokenizing():
-            entry = self.tokenizer.convert_tokens_to_ids(token)
-            if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == token:
-                return [entry]
-            return list(self.tokenizer(token, add_special_tokens=False, verbose=False)["input_ids"])
+            for one in dict.fromkeys(spelled):
+                entry = self.tokenizer.convert_tokens_to_ids(one)
+                if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == one:
+                    return [entry]
+            text = token.replace(SPACE, " ")
+            return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     @contextmanager
     def _tokenizing(self) -> Iterator[None]:
@@ -244,7 +307,7 @@ class Model:
             raise SelectionError(
                 f"Tokens were to be masked; {self.name} has no mask token. Select a model that has one, such as BERT."
             )
-        ids, labels = tokens.ids.copy(), list(tokens.labels)
+        ids, labels, pieces = tokens.ids.copy(), list(tokens.labels), list(tokens.pieces)
         for position in sorted(positions):
             check_index("token", position, len(tokens), "this text")
             if tokens.is_special[position]:
@@ -252,11 +315,13 @@ class Model:
                     f"Token {position}, {labels[position]}, was to be masked; it is a special token that the "
                     "tokenizer added. Mask a token of the text."
                 )
-            ids[position], labels[position] = mask_id, label
+            ids[position], labels[position], pieces[position] = mask_id, label, label
         return replace(
             tokens,
             ids=ids,
             labels=tuple(labels),
+            pieces=tuple(pieces),
+            unknown=tuple(one for one in tokens.unknown if one not in positions),
             masked={position: tokens.labels[position] for position in sorted(positions)},
         )
 
@@ -293,33 +358,50 @@ class Model:
             f"rows, for ids 0 to {n_row - 1}. Leave that token out of the text, or add rows with resize_token_embeddings."
         )
 
-    def _decoder_start(self) -> Tokens:
+    def _start_id(self) -> int:
+        """The token that the decoder reads first: mBART's is the last one of its text, which may be the language.
+
+        Source: ``shift_tokens_right`` of transformers 5.23.0's mbart and plbart.
+        """
+        if self.languages is not None and self.network.config.model_type in ("mbart", "plbart"):
+            return int(self.tokenizer(text_target="", verbose=False)["input_ids"][-1])
+        return decoder_start(self.network)
+
+    def _decoder_start(self, language: str | None = None) -> Tokens:
         """What a decoder reads before it has written anything: its start token."""
-        start = decoder_start(self.network)
+        with self._tokenizing():
+            told = self._tell(language, is_target=True)
+            start = self._start_id()
+            labels = labels_of(self.tokenizer, [start])
         return Tokens(
             text="",
             ids=np.array([start], dtype=np.int64),
-            labels=(str(self.tokenizer.convert_ids_to_tokens(start)),),
+            labels=labels,
             is_special=np.array([True]),
             segment=np.array([0]),
             word=np.array([-1]),
+            language=told,
         )
 
-    def _decoder_tokens(self, text: str | None, *, cut: bool, max_tokens: int | None) -> Tokens:
-        """The ids that the decoder reads: its start token, then the text without its end token."""
-        start = self._decoder_start()
+    def _decoder_tokens(
+        self, text: str | None, *, cut: bool, max_tokens: int | None, language: str | None
+    ) -> Tokens:
+        """The ids that the decoder reads: its start token, then the text without the last token after it."""
+        start = self._decoder_start(language)
         if text is None:
             return start
-        tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens)
+        tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens, language=start.language, is_target=True)
         kept = slice(None, -1) if tokens.is_special[-1] else slice(None)
         return Tokens(
             text=text,
             ids=np.concatenate([start.ids, tokens.ids[kept]]),
             labels=(*start.labels, *tokens.labels[kept]),
+            pieces=(*start.labels, *tokens.pieces[kept]),
             is_special=np.concatenate([[True], tokens.is_special[kept]]),
             segment=np.concatenate([[0], tokens.segment[kept]]),
             word=np.concatenate([[-1], tokens.word[kept]]),
-            unknown_id=tokens.unknown_id,
+            language=start.language,
+            unknown=tuple(one + 1 for one in tokens.unknown),
             n_cut=tokens.n_cut,
         )
 
@@ -385,6 +467,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
             revision=location.revision,
             folder=folder,
             tokenizer=tokenizer,
+            languages=Languages.of(tokenizer),
             network=network,
             reference=make_reference(network),
             weights=weights,

@@ -3,29 +3,23 @@
 One concept: the step from text to tokens. Works with any transformers tokenizer; imports no torch.
 """
 
-import re
 import unicodedata
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.errors import EmptyTextError, InvalidTextError, TextTooLongError
+from attnviz.model.token_labels import PART, labels_in_text
+from attnviz.model.token_spans import Reading, read_texts
+from attnviz.model.words import words_of
 from attnviz.records import Tokens
 
 if TYPE_CHECKING:
-    from transformers import BatchEncoding, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
 CHARACTER_LIMIT = 100_000
 """Most characters of a text for a tokenizer: ten times more than any model on offer reads, tokenized in under a
 second."""
-
-_SPACELESS = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    r"\uff66-\uff9f\U00020000-\U0003fffd]"
-)
-"""Thai, Lao, Burmese, Khmer, kana and Han, which put no spaces between words, so that no rule tells where one ends.
-
-Source: Unicode Standard Annex 29, section 4; the blocks of Unicode 16.0."""
 
 SHOWN_CODES = 3  # code points named in a message before "and so on"
 
@@ -37,6 +31,7 @@ def tokenize(
     *,
     max_tokens: int | None,
     cut: bool = False,
+    is_target: bool = False,
 ) -> Tokens:
     """Tokens of a text, or of a pair of texts as the model's own template joins them.
 
@@ -44,6 +39,7 @@ def tokenize(
         max_tokens: most tokens that can be read, special tokens included; None for no limit.
         cut: leave out tokens at the end of the longer text instead of raising an error; their number is
             ``n_cut`` of the result.
+        is_target: read a single text as one that the decoder writes, which some tokenizers read in another way.
 
     Raises:
         EmptyTextError: a text has no tokens except special tokens.
@@ -53,12 +49,11 @@ def tokenize(
     texts = (text,) if text_pair is None else (text, text_pair)
     for one, name in zip(texts, ("text", "second text"), strict=False):
         _check_characters(one, name)
-    encoding = tokenizer(*texts, return_special_tokens_mask=True, truncation=False, verbose=False)
-    full = _segments(encoding)
+    read = full = read_texts(tokenizer, texts, is_target=is_target)
     for number, name in enumerate(("text", "second text")[: len(texts)]):
-        if not (full == number).any():
+        if not (full.text == number).any():
             raise EmptyTextError(_nothing_left(texts[number], name))
-    length = len(full)
+    length = len(full.ids)
     if max_tokens is not None and length > max_tokens:
         if not cut:
             raise TextTooLongError(
@@ -68,53 +63,36 @@ def tokenize(
                 limit=max_tokens,
                 unit="tokens",
             )
-        encoding = tokenizer(
-            *texts,
-            return_special_tokens_mask=True,
-            truncation="longest_first",
-            max_length=max_tokens,
-        )
-    kept = _segments(encoding)
-    # A special token belongs to the text before it, as in BERT's template: [CLS] a [SEP] b [SEP].
-    # The same holds for families without segment ids (RoBERTa).
-    segment = np.maximum.accumulate(np.where(kept < 0, 0, kept))
+        read = read_texts(tokenizer, texts, is_target=is_target, max_tokens=max_tokens)
+    labels, pieces = labels_in_text(tokenizer, read.ids)
     return Tokens(
         text=text,
         text_pair=text_pair,
-        ids=np.array(encoding["input_ids"], dtype=np.int64),
-        labels=labels_of(tokenizer, encoding["input_ids"]),
-        is_special=np.array(encoding["special_tokens_mask"], dtype=bool),
-        segment=segment,
-        word=_words(encoding, texts),
-        unknown_id=tokenizer.unk_token_id,
-        n_cut=tuple(int((full == one).sum() - (kept == one).sum()) for one in range(len(texts))),
+        ids=np.array(read.ids, dtype=np.int64),
+        labels=labels,
+        pieces=pieces,
+        is_special=read.text < 0,
+        # A special token belongs to the text before it, as in BERT's template: [CLS] a [SEP] b [SEP].
+        # The same holds for families without segment ids (RoBERTa).
+        segment=np.maximum.accumulate(np.where(read.text < 0, 0, read.text)),
+        word=words_of(read, texts),
+        unknown=_unknown(tokenizer, read, texts),
+        n_cut=tuple(int((full.text == one).sum() - (read.text == one).sum()) for one in range(len(texts))),
     )
 
 
-def labels_of(tokenizer: "PreTrainedTokenizerBase", ids: list[int]) -> tuple[str, ...]:
-    """The label of each token.
+def _unknown(tokenizer: "PreTrainedTokenizerBase", read: Reading, texts: tuple[str, ...]) -> tuple[int, ...]:
+    """Positions of the unknown token, but for those where the text itself is written so.
 
-    WordPiece tokens are shown as they are, "##" included. Byte-level and SentencePiece tokens encode
-    spaces and bytes, so they are decoded; a token that is only part of a character keeps its code, and
-    a token that is not in the vocabulary is shown by its id.
+    GPT-2's unknown token is its end of a text, "<|endoftext|>", which anybody can type.
     """
-    tokens = [
-        f"id {number}" if token is None else token
-        for number, token in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
-    ]
-    if type(tokenizer.backend_tokenizer.decoder).__name__ == "WordPiece":
-        return tuple(tokens)
-    special = set(tokenizer.all_special_tokens)
-    labels = []
-    for token in tokens:
-        decoded = "" if token in special else tokenizer.convert_tokens_to_string([token]).strip()
-        labels.append(decoded if decoded and "\N{REPLACEMENT CHARACTER}" not in decoded else token)
-    return tuple(labels)
-
-
-def has_words(*texts: Tokens | None) -> bool:
-    """Whether the word of any token in these texts is known."""
-    return any(bool((one.word >= 0).any()) for one in texts if one is not None)
+    return tuple(
+        position
+        for position, (number, which, span) in enumerate(zip(read.ids, read.text, read.spans, strict=True))
+        if number == tokenizer.unk_token_id
+        and which >= 0
+        and texts[which][slice(*span)].strip() != str(tokenizer.unk_token)
+    )
 
 
 def remarks(tokens: Tokens) -> tuple[str, ...]:
@@ -132,7 +110,14 @@ def remarks(tokens: Tokens) -> tuple[str, ...]:
         )
     characters = tokens.text + (tokens.text_pair or "")
     if codes := _control_codes(characters):
-        found.append(f"Control characters ({codes}) are in the text; most tokenizers drop them unread.")
+        is_read = any(code in label for code in codes.split(", ") for label in tokens.labels)
+        fate = "they are read, and shown by their codes" if is_read else "most tokenizers drop them unread"
+        found.append(f"Control characters ({codes}) are in the text; {fate}.")
+    if shared := next((label for label in tokens.labels if PART.search(label)), None):
+        found.append(
+            f"Several tokens share a character; each is shown with its part of it, such as “{shared}”: this tokenizer "
+            "splits a text into bytes."
+        )
     if any(unicodedata.bidirectional(one) in ("R", "AL") for one in characters):
         found.append(
             "Right-to-left text is shown token by token in the order the model reads it, first token first."
@@ -172,45 +157,3 @@ def _control_codes(text: str) -> str:
     found = sorted({one for one in text if unicodedata.category(one) == "Cc" and one not in "\t\n\r"})
     names = ", ".join(f"U+{ord(one):04X}" for one in found[:SHOWN_CODES])
     return f"{names} and so on" if len(found) > SHOWN_CODES else names
-
-
-def _words(encoding: "BatchEncoding", texts: tuple[str, ...]) -> np.ndarray:
-    """For each token the number of its word in its text; -1 where the word is not known.
-
-    Words end where the tokenizer's words end, and at whitespace: Llama 2's tokenizer takes a whole text as one word.
-    """
-    sequences, own, spans = encoding.sequence_ids(), encoding.word_ids(), encoding[0].offsets
-    groups: list[list[int]] = []
-    for position, sequence in enumerate(sequences):
-        if sequence is None or own[position] is None:
-            continue
-        before = position - 1
-        goes_on = position > 0 and (sequences[before], own[before]) == (sequence, own[position])
-        if goes_on and not _is_apart(texts[sequence], spans[before], spans[position]):
-            groups[-1].append(position)
-        else:
-            groups.append([position])
-    words = np.full(len(sequences), -1, dtype=np.int64)
-    n_words = [0] * len(texts)
-    for group in groups:
-        sequence = sequences[group[0]] or 0
-        written = texts[sequence][spans[group[0]][0] : spans[group[-1]][1]]
-        if len(group) == 1 or (written and not _SPACELESS.search(written)):
-            words[group] = n_words[sequence]
-            n_words[sequence] += 1
-    return words
-
-
-def _is_apart(text: str, left: tuple[int, int], right: tuple[int, int]) -> bool:
-    """Whether there is whitespace between two neighbouring tokens, given their spans in the text."""
-    first, between, second = text[slice(*left)], text[left[1] : right[0]], text[slice(*right)]
-    if any(map(str.isspace, between)) or second[:1].isspace():
-        return True
-    return first[-1:].isspace() and not first.isspace()  # a single space belongs to the token that follows
-
-
-def _segments(encoding: "BatchEncoding") -> np.ndarray:
-    """For each token the number of the text it comes from; -1 for special tokens."""
-    added = np.array(encoding["special_tokens_mask"], dtype=bool)
-    found = np.array([-1 if one is None else one for one in encoding.sequence_ids()], dtype=np.int64)
-    return np.where(added, -1, found)

@@ -6,6 +6,7 @@ differences that rounding explains are in `attnviz.model.tolerances`.
 """
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,12 +18,27 @@ from attnviz.errors import VerificationError
 from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
 from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
+from attnviz.model.token_labels import BYTES, PART
 from attnviz.model.tolerances import REASONS, UNITS, Distance, Tolerances, drift
-from attnviz.records import FILE, ROLE_NAMES, WEIGHTS, Check, Kind, Tokens, VerificationReport, head_table
+from attnviz.records import (
+    FILE,
+    ROLE_NAMES,
+    WEIGHTS,
+    Check,
+    Kind,
+    Tokens,
+    VerificationReport,
+    as_label,
+    bare,
+    head_table,
+)
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
     from attnviz.model.trace import Trace
+
+_NO_CHARACTER = "\N{REPLACEMENT CHARACTER}"
+"""What a tokenizer decodes bytes to that are no whole character."""
 
 NORMS, OUTPUT = "norm-based weights", "output after W_O"
 _UNKNOWN_OUTPUT = (
@@ -298,12 +314,27 @@ def _wrong_tokens(model: "Model", trace: "Trace") -> dict[str, float]:
     """Number of ids that differ from the tokenizer's, and of labels that belong to another id."""
     texts = [one for one in (trace.tokens, trace.target_tokens) if one is not None]
     ids = sum(_wrong_ids(model, one, is_target=one is trace.target_tokens) for one in texts)
-    labels = sum(
-        label not in model.spellings(int(number))
-        for one in texts
-        for number, label in zip(one.ids, one.labels, strict=True)
-    )
+    labels = sum(_wrong_labels(model, one) for one in texts)
     return {"tokens": float(ids), "labels": float(labels)}
+
+
+def _wrong_labels(model: "Model", tokens: Tokens) -> int:
+    """Number of labels that are neither their token's entry in the vocabulary nor the text that it is decoded to.
+
+    The label of a token that is decoded to no whole character alone is of the text that it and its neighbours of the kind are
+    decoded to together, or of bytes where that has no character either.
+    """
+    read = [model.spellings(int(number)) for number in tokens.ids]
+    wrong = 0
+    for is_part, run in groupby(range(len(tokens)), key=lambda at: _NO_CHARACTER in read[at][1]):
+        positions = list(run)
+        together = as_label(model.decode(tokens.ids[positions].tolist())) if is_part else ""
+        for at in positions:
+            label, (entry, text) = tokens.labels[at], read[at]
+            said = bare(BYTES.sub(_NO_CHARACTER, PART.sub("", label)))
+            is_right = said in together if is_part else said == bare(as_label(text))
+            wrong += not (is_right or label in (entry, as_label(entry)))
+    return wrong
 
 
 def _wrong_ids(model: "Model", tokens: Tokens, *, is_target: bool) -> int:

@@ -5,6 +5,7 @@ numpy only; of attnviz only the errors are imported. Axes are named ``layer head
 
 from attnviz.records.attention import AttentionPattern, LayerAttention
 from attnviz.records.checks import FILE, WEIGHTS, Check, VerificationReport
+from attnviz.records.glyphs import SPACE, as_label, bare, visible
 from attnviz.records.head import AllHeads, Head, read_heads
 from attnviz.records.head_table import by_layer, head_table, heads_in, known
 from attnviz.records.points import Faithfulness, Placement, Projection
@@ -27,6 +28,7 @@ __all__ = [
     "KINDS",
     "MEASURES",
     "ROLE_NAMES",
+    "SPACE",
     "WEIGHTS",
     "AllHeads",
     "AttentionPattern",
@@ -47,10 +49,13 @@ __all__ = [
     "Unit",
     "VerificationReport",
     "arrange",
+    "as_label",
+    "bare",
     "by_layer",
     "check_index",
     "head_table",
     "heads_in",
     "known",
     "read_heads",
+    "visible",
 ]

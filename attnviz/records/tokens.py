@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from attnviz.records.glyphs import SPACE, as_label
 from attnviz.records.record import Record
 
 Unit = Literal["tokens", "words"]
@@ -22,15 +23,21 @@ class Tokens(Record):
     text_pair: str | None = None
     ids: Int[np.ndarray, " token"]
     labels: tuple[str, ...]
-    """The label of each token, literally: ``"##ing"``, ``"[CLS]"``."""
+    """The label of each token, literally: ``"##ing"``, ``"[CLS]"``, ``"␣door"`` where a space belongs to it, and
+    ``"é 1/2"``, ``"é 2/2"`` where two tokens share a character."""
+    pieces: tuple[str, ...] = ()
+    """What each token adds to the text of its word: ``"ing"`` for ``"##ing"``, ``" door"``; nothing where it ends inside a
+    character. If empty, the labels without "##"."""
     is_special: Bool[np.ndarray, " token"]
     """True for tokens that the tokenizer added around the text, such as [CLS] and [SEP]."""
     segment: Int[np.ndarray, " token"]
     """0 for the first text and 1 for the second."""
     word: Int[np.ndarray, " token"]
     """Number of each token's word within its text; -1 for special tokens."""
-    unknown_id: int | None = None
-    """Id that stands for any piece of text the vocabulary has no entry for, if the vocabulary needs one."""
+    language: str | None = None
+    """The language that the tokenizer was told, such as "fr_XX"; None where its texts have none."""
+    unknown: tuple[int, ...] = ()
+    """Positions of the unknown token where it stands for a piece of text that the vocabulary has no entry for."""
     n_cut: tuple[int, ...] = (0,)
     """Number of tokens left out at the end of each text because of the limit."""
     masked: Mapping[int, str] = field(default_factory=dict)
@@ -40,7 +47,9 @@ class Tokens(Record):
         Record.__post_init__(self)
         object.__setattr__(self, "masked", MappingProxyType(dict(self.masked)))
         n_token = len(self.ids)
-        for name in ("labels", "is_special", "segment", "word"):
+        if not self.pieces:
+            object.__setattr__(self, "pieces", tuple(one.removeprefix("##") for one in self.labels))
+        for name in ("labels", "pieces", "is_special", "segment", "word"):
             length = len(getattr(self, name))
             self._require(length == n_token, f"{n_token} ids, but {length} entries in {name}")
 
@@ -52,16 +61,13 @@ class Tokens(Record):
         if self is other:
             return True
         arrays = ("ids", "is_special", "segment", "word")
-        return self.labels == other.labels and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays
-        )
+        same_text = (self.labels, self.language) == (other.labels, other.language)
+        return same_text and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
 
     @property
     def is_unknown(self) -> Bool[np.ndarray, " token"]:
         """True where the vocabulary had no entry for a piece of text."""
-        if self.unknown_id is None:
-            return np.zeros(len(self), dtype=bool)
-        return np.asarray(self.ids == self.unknown_id)
+        return np.isin(np.arange(len(self)), self.unknown)
 
     @property
     def continues_word(self) -> Bool[np.ndarray, " token"]:
@@ -70,13 +76,17 @@ class Tokens(Record):
         return np.concatenate([[False], same & (self.word[1:] >= 0)])
 
     def label(self, first: int, stop: int) -> str:
-        """The tokens from one position up to another as text, with word pieces joined."""
-        written = self.labels[first]
-        if stop > first + 1:
-            continued = self.continues_word
-            for position in range(first + 1, stop):
-                label = self.labels[position]
-                written += label.removeprefix("##") if continued[position] else f" {label}"
+        """The tokens from one position up to another as text, with the pieces of each word joined."""
+        if stop == first + 1:
+            return self.labels[first]
+        continued = self.continues_word[first:stop]
+        starts = [first, *(first + np.flatnonzero(~continued[1:]) + 1).tolist()]
+        written = ""
+        for start, end in zip(starts, [*starts[1:], stop], strict=True):
+            pieces = "".join(self.pieces[start:end]) if end > start + 1 else ""
+            word = as_label(pieces) or " ".join(self.labels[start:end])
+            is_apart = not written or written.endswith(SPACE) or word.startswith(SPACE)
+            written += word if is_apart else f" {word}"
         return written
 
 

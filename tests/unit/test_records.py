@@ -148,7 +148,7 @@ def test_numbers_of_equal_provenance_have_one_each():
 
 class TestUnknownTokens:
     def test_are_marked(self):
-        assert tokens(unknown_id=2).is_unknown.tolist() == [False, False, True, False]
+        assert tokens(unknown=(2,)).is_unknown.tolist() == [False, False, True, False]
 
     def test_a_vocabulary_without_an_unknown_token_has_none(self):
         assert not tokens().is_unknown.any()

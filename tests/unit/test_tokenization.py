@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, TextTooLongError
-from attnviz.model.tokenization import CHARACTER_LIMIT, _is_apart, _words, has_words, remarks, tokenize
+from attnviz.model.tokenization import CHARACTER_LIMIT, remarks, tokenize
 from attnviz.records import Tokens
 from tests import tiny_tokenizers
 from tests.findings import assert_none
@@ -36,7 +36,7 @@ class TestSingleText:
     def test_without_special_tokens(self):
         tokens = read("a b", tokenizer=BYTES)
         assert not tokens.is_special.any()
-        assert tokens.unknown_id is None
+        assert tokens.unknown == ()
 
 
 class TestPairs:
@@ -157,6 +157,11 @@ class TestCharactersThatAreNotText:
         assert tokens.labels[1:-1] == ("the", "door")
         assert any("Control characters (U+0000, U+0007)" in one for one in remarks(tokens))
 
+    def test_a_tokenizer_that_reads_them_shows_their_codes(self):
+        tokens = read("a\x10b", tokenizer=BYTES)
+        assert tokens.labels == ("a", "U+0010", "b")
+        assert any("(U+0010) are in the text; they are read" in one for one in remarks(tokens))
+
     def test_line_breaks_and_tabs_are_not(self):
         assert remarks(read("the\tdoor\r\nopened")) == ()
 
@@ -179,97 +184,6 @@ class TestCharactersThatAreNotText:
             read(text)
         with pytest.raises(InvalidTextError, match=rf"^Character {place} of the second text is U\+{code}"):
             read("a", text)
-
-
-class TestWords:
-    """Which tokens make a word, written down by hand."""
-
-    @staticmethod
-    def words(text: str, name: str, text_pair: str | None = None) -> list[str]:
-        """The words, with a bar between their tokens; a token of no known word stands alone in brackets."""
-        tokens = read(text, text_pair, tokenizer=tiny_tokenizers.tokenizer(name))
-        found: dict[tuple[int, int, int], list[str]] = {}
-        for position in np.flatnonzero(~tokens.is_special):
-            word = int(tokens.word[position])
-            label = tokens.labels[position]
-            place = (int(tokens.segment[position]), word, -1 if word >= 0 else int(position))
-            found.setdefault(place, []).append(label if word >= 0 else f"[{label}]")
-        return ["|".join(one) for one in found.values()]
-
-    def test_without_a_split_beforehand_they_end_at_spaces(self):
-        """Llama 2's tokenizer says that the whole text is one word."""
-        tokenizer = tiny_tokenizers.tokenizer("sentencepiece")
-        encoding = tokenizer("the cat sat on the zebra.")
-        assert set(encoding.word_ids()) == {None, 0}
-        assert self.words("the cat sat on the zebra.", "sentencepiece") == [
-            *("the", "cat", "sat", "on", "the"),
-            "\u2581|z|e|b|r|a|.",
-        ]
-
-    @pytest.mark.parametrize("space", ["\n", "\t", "  ", "\N{NO-BREAK SPACE}"], ids=ascii)
-    def test_any_whitespace_ends_a_word(self, space):
-        words = self.words(f"the{space}cat", "sentencepiece")
-        assert words[0] == "the"
-        assert words[-1].replace("|", "").replace("<unk>", "").endswith("cat")
-
-    def test_of_a_pair_each_text_has_its_own(self):
-        tokens = read("the cat", "on the mat", tokenizer=tiny_tokenizers.tokenizer("sentencepiece"))
-        assert tokens.word[~tokens.is_special].tolist() == [0, 1, 0, 1, 2]
-        assert tokens.segment[~tokens.is_special].tolist() == [0, 0, 1, 1, 1]
-
-    @pytest.mark.parametrize(
-        ("name", "text", "expected"),
-        [
-            ("bert", "playing, the door", ["play|##ing", ",", "the", "door"]),
-            ("bytes", "ab  c's", ["a|b", "\u0120", "\u0120|c", "'|s"]),
-            ("unigram", "the door doored", ["the", "\u2581|door", "\u2581|door|ed"]),
-        ],
-    )
-    def test_a_tokenizer_that_splits_is_believed(self, name, text, expected):
-        assert self.words(text, name) == expected
-
-    @pytest.mark.parametrize("name", ["sentencepiece", "unigram", "bytes"])
-    @pytest.mark.parametrize("text", ["\u4e2d\u6587\u5b57", "\u306e\u306e", "\u0e01\u0e01\u0e01"], ids=ascii)
-    def test_in_a_script_without_spaces_no_rule_tells_them(self, text, name):
-        tokens = read(text, tokenizer=tiny_tokenizers.tokenizer(name))
-        assert (tokens.word == -1).all()
-        assert not has_words(tokens)
-
-    def test_beside_other_words_only_theirs_are_not_known(self):
-        tokens = read("the \u4e2d\u6587 cat", tokenizer=tiny_tokenizers.tokenizer("sentencepiece"))
-        assert tokens.word[~tokens.is_special].tolist() == [0, -1, -1, -1, 1]
-        assert has_words(tokens)
-
-    def test_word_pieces_split_han_and_so_know_it(self, embedded):
-        assert has_words(embedded.tokenize("\u4e2d\u6587"))
-
-    @pytest.mark.parametrize(
-        ("text", "left", "right", "apart"),
-        [
-            ("ab cd", (0, 2), (3, 5), True),
-            ("ab cd", (0, 2), (2, 5), True),
-            ("ab cd", (0, 3), (3, 5), True),
-            ("ab cd", (2, 3), (3, 5), False),
-            ("abcd", (0, 2), (2, 4), False),
-        ],
-    )
-    def test_a_space_may_be_between_two_tokens_or_at_either(self, text, left, right, apart):
-        assert _is_apart(text, left, right) is apart
-
-    def test_no_offsets_and_one_word_tell_nothing(self):
-        """As a normaliser may leave it: every token from nowhere."""
-        tokenizer = tiny_tokenizers.tokenizer("sentencepiece")
-        encoding = tokenizer("the cat", return_special_tokens_mask=True)
-
-        class Nowhere:
-            offsets = [(0, 0)] * len(encoding["input_ids"])
-
-        class Given(type(encoding)):
-            def __getitem__(self, item):
-                return Nowhere if item == 0 else super().__getitem__(item)
-
-        encoding.__class__ = Given
-        assert _words(encoding, ("the cat",)).tolist() == [-1, -1, -1]
 
 
 class TestOtherScripts:
@@ -301,12 +215,6 @@ class TestOtherScripts:
         weights = embedded.trace("\N{GRINNING FACE} \N{PILE OF POO}").weights(0, 0)
         np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-6)  # float32
 
-    def test_bytes_of_one_character_keep_their_code_and_no_replacement_is_shown(self):
-        tokens = read("é\N{GRINNING FACE}", tokenizer=BYTES)
-        assert len(tokens) == 2 + 4
-        assert len(set(tokens.labels)) == 6
-        assert not any("\N{REPLACEMENT CHARACTER}" in one or not one for one in tokens.labels)
-
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -331,7 +239,7 @@ class TestHostileText:
 
     def test_bytes(self, text):
         labels = read(text, tokenizer=BYTES).labels
-        assert "".join(labels).replace("Ġ", " ") == text
+        assert "".join(labels).replace("\N{OPEN BOX}", " ") == text
 
 
 class TestSpecialTokensThatAreTyped:
@@ -346,6 +254,22 @@ class TestSpecialTokensThatAreTyped:
         assert tokens.labels == ("[CLS]", "the", "[SEP]", "door", "[SEP]")
         assert tokens.is_special.tolist() == [True, False, False, False, True]
         assert tokens.segment.tolist() == [0] * 5
+
+    def test_a_typed_unknown_token_is_known(self):
+        """The tokenizer reads "[UNK]" as its entry of that name; the emoji has none."""
+        tokens = read("the [UNK] \N{GRINNING FACE} cat")
+        assert tokens.labels == ("[CLS]", "the", "[UNK]", "[UNK]", "cat", "[SEP]")
+        assert tokens.unknown == (3,)
+        assert any(one.startswith("One token is [UNK]") for one in remarks(tokens))
+
+    def test_an_end_token_that_is_also_the_unknown_one_is_known(self):
+        """As GPT-2's, whose vocabulary has an entry for every byte."""
+        tokenizer = tiny_tokenizers.tokenizer("byte pairs")
+        assert tokenizer.unk_token_id == tokenizer.eos_token_id
+        tokens = read("the<|endoftext|>the", tokenizer=tokenizer)
+        assert tokens.labels == ("the", "<|endoftext|>", "the")
+        assert tokens.unknown == ()
+        assert remarks(tokens) == ()
 
     def test_a_text_of_only_a_mask_is_a_text(self, embedded):
         assert embedded.tokenize("[MASK]").labels == ("[CLS]", "[MASK]", "[SEP]")

@@ -34,6 +34,8 @@ from ui.choice.settings import (
 from ui.words.findings import MEASURES_HELP, SHOWN_NAMES
 from ui.work.source import Source
 
+LANGUAGES = ("source_language", "target_language")
+
 Sentences = Literal["all", "A → A", "A → B", "B → A", "B → B"]
 """Which of a pair's sentences the queries come from, and which the keys."""
 
@@ -55,6 +57,20 @@ class Selection:
         ),
     ] = ""
     """Second sentence of a pair; empty for none."""
+    source_language: Annotated[
+        str,
+        Text(
+            title="Source language", help="Marks the sentence as one in this language, as the tokenizer does."
+        ),
+    ] = ""
+    """Of a translation model's tokenizer; empty for the tokenizer's own."""
+    target_language: Annotated[
+        str,
+        Text(
+            title="Target language",
+            help="Marks what the decoder has written, the second sentence, as text in this language.",
+        ),
+    ] = ""
     cut: Annotated[bool, Switch(help="Cuts a text over the model's limit instead of refusing it.")] = False
     masked: Annotated[tuple[int, ...], Positions(help="Replaces the tokens there by the mask token.")] = ()
     bundle: Annotated[
@@ -188,6 +204,8 @@ class Selection:
             model=self.model,
             text=self.text,
             second=self.second,
+            source_language=self.source_language,
+            target_language=self.target_language,
             cut=self.cut,
             masked=self.masked,
             bundle=self.bundle,
@@ -204,6 +222,8 @@ class Selection:
             model=b.model or self.model,
             text=b.text or self.text,
             second=b.second if b.text else self.second,
+            source_language="" if b.model else self.source_language,
+            target_language="" if b.model else self.target_language,
             masked=masked if b.masked is None else b.masked,
             bundle="" if reads_other or b.masked is not None else self.bundle,
             layer=self.layer if b.layer is None else b.layer,

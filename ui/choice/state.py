@@ -16,11 +16,12 @@ import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
 from attnviz.model.catalogue import default_model
-from attnviz.model.tokenization import has_words
+from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
-from attnviz.records import AllHeads, Head, Kind
+from attnviz.model.words import has_words
+from attnviz.records import AllHeads, Head, Kind, bare
 from ui.choice.presets import Preset, first_preset
-from ui.choice.selection import Selection, can_be, first_selection, from_params
+from ui.choice.selection import LANGUAGES, Selection, can_be, first_selection, from_params
 from ui.session import Link, of_session
 from ui.work.opened_bundles import opened
 
@@ -98,17 +99,19 @@ def change(**changes: Any) -> None:
     """Chooses something else; what was said about the last choice is no longer shown.
 
     What no field can hold is left out: it is not from a control of ours. Masked tokens are those of one text as one
-    model reads it, so another has none. A query or key that is selected is a single one until a phrase is made of it.
+    model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one until a phrase is made of it.
     """
     changes = {name: value for name, value in changes.items() if can_be(name, value)}
     if changes.keys() & {"model", "text", "second"}:
         changes = {"masked": (), "other_masked": None} | changes
+    if "model" in changes:
+        changes = dict.fromkeys(LANGUAGES, "") | changes
     if changes.keys() & {"other_model", "other_text", "other_second"}:
         changes = {"other_masked": None} | changes
     for side in changes.keys() & {"query", "key"}:
         changes = {f"{side}_to": None} | changes
     notices = []
-    if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked"}:
+    if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked", *LANGUAGES}:
         changes = {"bundle": ""} | changes
         notices = ["The bundle is closed: the model on this machine computes what is shown."]
     of_session(Chosen).kept_query = None
@@ -191,6 +194,17 @@ def choose_preset(preset: Preset) -> None:
         place = {"layer": preset.head.layer, "head": preset.head.head, "kind": ""}
     change(text=preset.text, second="", cut=False, query=None, key=None, **place)
     of_session(Chosen).preset = preset
+
+
+def fit_languages(selection: Selection, languages: Languages | None) -> Selection:
+    """The selection without a language that the model's tokenizer does not have; a notice says so."""
+    for name in LANGUAGES:
+        asked = selection.value(name)
+        if asked and (languages is None or asked not in languages.codes):
+            what = "marks its texts with none" if languages is None else "does not have it"
+            _remark(f"The language “{asked}” was asked for; the tokenizer of {selection.model} {what}.")
+            selection = selection.but(**{name: ""})
+    return selection
 
 
 def fit(selection: Selection, trace: Trace) -> Selection:
@@ -277,7 +291,7 @@ def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
     preset, here.preset = here.preset, None
     if preset is None or preset.text != trace.tokens.text:
         return None
-    queries, keys = trace.query_tokens(kind).labels, trace.key_tokens(kind).labels
+    queries, keys = ([*map(bare, one(kind).labels)] for one in (trace.query_tokens, trace.key_tokens))
     if preset.query not in queries:
         return None
     return queries.index(preset.query), keys.index(preset.key) if preset.key in keys else None
@@ -288,9 +302,10 @@ def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
     here = of_session(Chosen)
     label, here.kept_query = here.kept_query, None
     queries = trace.query_tokens(kind)
-    if label not in queries.labels or queries.is_special[queries.labels.index(label)]:
+    labels = [*map(bare, queries.labels)]
+    if label is None or bare(label) not in labels or queries.is_special[labels.index(bare(label))]:
         return None
-    return queries.labels.index(label), None
+    return labels.index(bare(label)), None
 
 
 def _strongest_query(trace: Trace, selection: Selection) -> int:

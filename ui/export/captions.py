@@ -3,9 +3,8 @@
 One concept: what a picture says about itself once it has left its page. Plain text; nothing on screen changes.
 """
 
-import unicodedata
-
 import attnviz
+from attnviz.records import visible
 from ui.page.view import View
 
 _NUMBERS = {
@@ -42,6 +41,7 @@ def caption(view: View, key: str, name: str, about: str = "", note: str = "") ->
     parts = [
         name,
         view.trace.provenance.model,
+        " to ".join(one.language for one in (tokens, target) if one and one.language),
         f"layer {selection.layer}, head {selection.head}",
         f"masked: {masked}" if masked else "",
         meaning(view, key),
@@ -112,6 +112,5 @@ def meaning(view: View, key: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text on one line, without control characters, which no picture can hold."""
-    shown = (" " if one.isspace() else one for one in text)
-    return " ".join("".join(one for one in shown if unicodedata.category(one) not in ("Cc", "Cs")).split())
+    """Text on one line, with the code of each character that cannot be seen, which no picture could hold."""
+    return visible(" ".join(text.split()))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attnviz.records import Axis
+from ui.choice.selection import LANGUAGES
 from ui.page.view import View
 from ui.work import cache
 
@@ -53,7 +54,8 @@ def _read(view: View, text: str, **named: Any) -> str:
     selection = view.selection
     second = [selection.second] if selection.second.strip() else []
     cut = {"cut": True, "max_tokens": cache.MOST_TOKENS} if selection.cut else {}
-    return _call(text, *second, **cut, **named)
+    languages = {name: selection.value(name) for name in LANGUAGES}
+    return _call(text, *second, **languages, **cut, **named)
 
 
 def _trace_lines(view: View) -> list[str]:

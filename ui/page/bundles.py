@@ -91,6 +91,8 @@ def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
     settings |= {
         "text": tokens.text,
         "second": (target.text if target else tokens.text_pair) or "",
+        "source_language": tokens.language or "",
+        "target_language": (target and target.language) or "",
         "cut": "1" if any(tokens.n_cut) else "0",
         "masked": ",".join(map(str, tokens.masked)),
         "kind": bundle.kind,

@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.model.catalogue import MODELS_VARIABLE, offers
-from attnviz.model.tokenization import has_words
+from attnviz.model.words import has_words
 from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
@@ -80,12 +80,18 @@ def own_model() -> None:
 
 
 def place(view: View) -> None:
-    """Layer and head, with buttons that walk through the heads."""
+    """Kind of attention and languages where there are several, layer and head, with buttons that walk through the heads."""
     kind, trace = view.kind, view.trace
     if len(trace.kinds) > 1:
         st.segmented_control(
             **widgets.field("kind", view.selection.but(kind=kind), options=trace.kinds, required=True)
         )
+    if languages := cache.languages(view.selection.source):
+        texts = {"source_language": trace.tokens, "target_language": trace.target_tokens}
+        for name, tokens in texts.items():
+            if tokens is not None:
+                told = view.selection.but(**{name: tokens.language})
+                st.selectbox(**widgets.field(name, told, options=languages.codes, width=170))
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))

@@ -14,7 +14,7 @@ from attnviz.figures.theme import ThemeName
 from attnviz.model.catalogue import locate, offer
 from attnviz.model.tokenization import remarks
 from ui.choice import state
-from ui.choice.selection import Selection
+from ui.choice.selection import LANGUAGES, Selection
 from ui.components.drawn import drawn
 from ui.components.reconnected import reconnected
 from ui.components.taps import taps
@@ -165,7 +165,7 @@ def _view(page: str, selection: Selection, places: Places) -> tuple[View, Select
     picks = {} if selection.query is None else {"query": selection.query, "key": selection.key}
     kept = {
         name: getattr(good, name)
-        for name in ("model", "text", "second", "cut", "masked", "bundle", "query", "key")
+        for name in ("model", "text", "second", *LANGUAGES, "cut", "masked", "bundle", "query", "key")
     }
     view = _fitted_view(page, selection.but(**(kept | picks)), places)
     state.remember(view.selection)
@@ -173,6 +173,8 @@ def _view(page: str, selection: Selection, places: Places) -> tuple[View, Select
 
 
 def _fitted_view(page: str, selection: Selection, places: Places) -> View:
+    if not selection.bundle:
+        selection = state.fit_languages(selection, cache.languages(selection.source))
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]

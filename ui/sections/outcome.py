@@ -165,7 +165,7 @@ def _first(view: View, kind: OutcomeKind) -> str:
             blanks = [at for at, one in enumerate(view.trace.tokens.labels) if one == _model(view).mask_label]
             at = min(blanks, default=view.last_query)
             likeliest = predict(_model(view), view.trace, at, top=1).ids[0]
-            return str(TokenAnswer(position=at, token=_model(view).spellings(int(likeliest))[0]))
+            return str(TokenAnswer(position=at, token=_model(view).name_of(int(likeliest))))
         case "class":
             return str(ClassAnswer(label=_labels(view)[0]))
         case _:

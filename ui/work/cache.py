@@ -4,7 +4,7 @@ Arguments are plain values. Results are read-only records, shared and not copied
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -30,7 +30,8 @@ from attnviz.model import embeddings, verification
 from attnviz.model import loading as models
 from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.catalogue import locate, offer
-from attnviz.model.interventions import MaskedKeys
+from attnviz.model.interventions import Intervention, MaskedKeys
+from attnviz.model.languages import Languages
 from attnviz.model.loading import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
@@ -110,12 +111,30 @@ def _computed_trace(source: Source) -> Trace:
             limit=CHARACTERS,
             unit="characters",
         )
-    second = source.second if source.second.strip() else None
     reader, since = model(source.model), time.monotonic()
-    made = reader.trace(source.text, second, cut=source.cut, max_tokens=MOST_TOKENS, masked=source.masked)
+    made = _read(reader, source)
     seconds = time.monotonic() - since
     events.read(source.model, len(made.tokens.labels), seconds, source.text, source.second)
     return made
+
+
+def _read(reader: Model, source: Source, interventions: Sequence[Intervention] = ()) -> Trace:
+    """The trace of a text, under interventions if there are any."""
+    return reader.trace(
+        source.text,
+        source.second if source.second.strip() else None,
+        cut=source.cut,
+        max_tokens=MOST_TOKENS,
+        masked=source.masked,
+        source_language=source.source_language or None,
+        target_language=source.target_language or None,
+        interventions=interventions,
+    )
+
+
+def languages(source: Source) -> Languages | None:
+    """The languages of the model's tokenizer; None where its texts have none, or a bundle is shown."""
+    return None if source.bundle else model(source.model).languages
 
 
 def of_all_heads(
@@ -172,15 +191,8 @@ def masked_trace(source: Source, kind: Kind, layer: int | None, head: int | None
     here = trace(source)
     shape = (len(here.query_tokens(kind)), len(here.key_tokens(kind)))
     allowed = np.frombuffer(mask, dtype=bool).reshape(shape)
-    second = source.second if source.second.strip() else None
-    return model(source.model).trace(
-        source.text,
-        second,
-        cut=source.cut,
-        max_tokens=MOST_TOKENS,
-        masked=source.masked,
-        interventions=[MaskedKeys(allowed=allowed, kind=kind, layer=layer, head=head)],
-    )
+    masked = MaskedKeys(allowed=allowed, kind=kind, layer=layer, head=head)
+    return _read(model(source.model), source, [masked])
 
 
 def predictions(source: Source, trace: Trace, position: int) -> Predictions | None:

@@ -142,7 +142,7 @@ def direct_effects(name: str, trace: Trace, position: int) -> tuple[str | None, 
     """
     model = with_model.own(name)
     if model.head is not None:
-        answer = model.spellings(int(predict(model, trace, position, top=1).ids[0]))[0]
+        answer = model.name_of(int(predict(model, trace, position, top=1).ids[0]))
         try:
             return answer, attribute_token(model, trace, position, answer)
         except (SelectionError, UnsupportedArchitectureError):

@@ -10,6 +10,9 @@ class Source:
     model: str
     text: str
     second: str = ""
+    source_language: str = ""
+    """Empty for the tokenizer's own, as the next."""
+    target_language: str = ""
     cut: bool = False
     masked: tuple[int, ...] = ()
     """Positions of tokens that the mask token stands for."""

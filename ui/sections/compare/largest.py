@@ -6,6 +6,7 @@ import streamlit as st
 from attnviz.figures.comparison import MOST_CHANGES, entry_labels
 from attnviz.figures.numbers import number_text
 from attnviz.heads.comparison import Alignment, Comparison
+from attnviz.records import bare
 from ui.choice import state
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.view import View
@@ -18,7 +19,7 @@ def entry_name(alignment: Alignment, entry: int) -> str:
     """An entry that A has, with what is in its place in B if that is something else, in Markdown."""
     here, there = alignment.pairs[entry]
     written = literal(name(alignment.first, int(alignment.first.positions[here])))
-    if there < 0 or alignment.first.labels[here] == alignment.second.labels[there]:
+    if there < 0 or bare(alignment.first.labels[here]) == bare(alignment.second.labels[there]):
         return written
     return f"{written} (in B {quoted(alignment.second.labels[there])})"
 

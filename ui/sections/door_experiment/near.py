@@ -5,7 +5,7 @@ import streamlit as st
 
 from attnviz.figures import draw_projection
 from attnviz.maps.faithfulness import rank_by_distance
-from attnviz.records import AttentionPattern, Kind, Projection
+from attnviz.records import AttentionPattern, Kind, Projection, bare
 from ui.choice.selection import Selection
 from ui.page.chart import chart
 from ui.page.view import View
@@ -29,8 +29,9 @@ WORTH: dict[Judgement, str] = {
 def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
     """Position of "watching"; where the text has none, of the query that gives the key least."""
     tokens, column = pattern.queries.tokens, pattern.keys.index(key)
-    if OTHER in tokens.labels and tokens.labels.index(OTHER) != query:
-        return tokens.labels.index(OTHER)
+    labels = [*map(bare, tokens.labels)]
+    if OTHER in labels and labels.index(OTHER) != query:
+        return labels.index(OTHER)
     given = pattern.weights[:, column if column is not None else 0].copy()
     given[pattern.queries.is_special] = np.inf
     given[pattern.queries.positions == query] = np.inf

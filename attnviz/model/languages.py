@@ -1,0 +1,54 @@
+"""The languages that a translation model's tokenizer has, which its texts are marked with: mBART, NLLB, M2M-100.
+
+One concept: the languages. A tokenizer keeps those of its next text on itself, so that they are set for every text.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from attnviz.errors import SelectionError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_MOST_NAMED = 8
+"""Languages that an error names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Languages:
+    """What a tokenizer has, and what it marks texts with unless told otherwise."""
+
+    codes: tuple[str, ...]
+    """As the tokenizer writes them: "fr_XX", "fra_Latn", "fr"."""
+    source: str
+    target: str
+
+    @classmethod
+    def of(cls, tokenizer: "PreTrainedTokenizerBase") -> Self | None:
+        """The languages of a tokenizer as it was read from its folder; None where its texts have none."""
+        if not hasattr(tokenizer, "set_src_lang_special_tokens"):
+            return None
+        named = {str(one) for one in tokenizer.special_tokens_map.values() if isinstance(one, str)}
+        codes = getattr(tokenizer, "lang_code_to_id", None) or [
+            one
+            for one in tokenizer.all_special_tokens
+            if one not in named  # NLLB's
+        ]
+        source = str(tokenizer.src_lang)
+        return cls(codes=tuple(map(str, codes)), source=source, target=str(tokenizer.tgt_lang or source))
+
+    def tell(self, tokenizer: "PreTrainedTokenizerBase", language: str | None, *, is_target: bool) -> str:
+        """The language that the tokenizer marks its next text with: this one, or its own for None.
+
+        Raises:
+            SelectionError: the tokenizer does not have it.
+        """
+        told = language or (self.target if is_target else self.source)
+        if told not in self.codes:
+            named = ", ".join(self.codes[:_MOST_NAMED]) + " and more" * (len(self.codes) > _MOST_NAMED)
+            raise SelectionError(
+                f"The language {told!r} was asked for; the tokenizer has {named}. Select one of its languages."
+            )
+        setattr(tokenizer, "tgt_lang" if is_target else "src_lang", told)
+        return told
