@@ -205,9 +205,9 @@ def test_a_family_that_lists_its_own_attentions_is_refused_though_it_is_not_know
 def test_a_refusal_names_the_model_and_no_folder(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
-    tiny.save(tiny_refused.UNSUPPORTED_FAMILIES["deberta-v2"], folder)
+    tiny.save(tiny_refused.UNSUPPORTED_FAMILIES["xlnet"], folder)
     assert refusal(folder).startswith(
-        "mine is of the family deberta-v2, which attnviz cannot show: its scores"
+        "mine is of the family xlnet, which attnviz cannot show: its scores"
     )
 
 
