@@ -6,7 +6,7 @@ numpy only; of attnviz only the errors are imported. Axes are named ``layer head
 from attnviz.records.attention import AttentionPattern, LayerAttention
 from attnviz.records.checks import WEIGHTS, Check, VerificationReport
 from attnviz.records.head import AllHeads, Head, read_heads
-from attnviz.records.points import Faithfulness, Placement, Projection
+from attnviz.records.points import Chance, Faithfulness, Placement, Projection
 from attnviz.records.record import (
     KINDS,
     MEASURES,
@@ -29,6 +29,7 @@ __all__ = [
     "AllHeads",
     "AttentionPattern",
     "Axis",
+    "Chance",
     "Check",
     "Faithfulness",
     "Head",
