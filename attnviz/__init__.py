@@ -12,7 +12,14 @@ use, so importing attnviz imports neither torch nor transformers.
 True
 """
 
+import os
+
 import lazy_loader
+
+# MKL, with which torch computes on Intel's and AMD's processors, reads this at its first product. By default the last digits of
+# a product depend on the number of threads, and from other last digits t-SNE makes another picture. Strict conditional numerical
+# reproducibility: Intel, "Developer Guide for oneMKL", chapter "Obtaining Numerically Reproducible Results".
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 __version__ = "0.1.0"
 

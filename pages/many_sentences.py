@@ -12,9 +12,10 @@ from ui.sections.many_sentences.drawing import CHART, as_csv, draw
 from ui.sections.many_sentences.joint_map import Screen
 from ui.sections.many_sentences.matches import matches
 from ui.sections.many_sentences.picked_token import picked_token, sentence
-from ui.sections.many_sentences.reliability import reliability, share
+from ui.sections.many_sentences.reliability import headline, reliability
 from ui.sections.many_sentences.settings import controls
 from ui.session import of_session
+from ui.words.literal import literal
 
 view = frame("Many sentences")
 title = st.container(key="finding")
@@ -27,10 +28,7 @@ with errors.explained():
     last = of_session(joint_map.LastScreen)
     screen = last.screen = made or last.screen
     if screen is not None:
-        agreement = share(screen.map.in_map.nearest_agreement)
-        title.markdown(
-            f"**{screen.place}: the nearest key of the sentence is the strongest for {agreement} of the queries**"
-        )
+        title.markdown(f"**{literal(headline(screen.place, screen.map))}**")
         token = picked_token(view, screen)
         found = (
             screen.collection.find(view.selection.joint.search)

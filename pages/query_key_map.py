@@ -72,6 +72,7 @@ terms(
     "Classical MDS",
     "Lifted vectors",
     "Rank correlation",
+    "Permutation test",
     "Trustworthiness",
     "KL divergence",
 )
@@ -80,9 +81,7 @@ take(
     {"space_map": "Map of queries and keys", "matrix": "Attention matrix", "pair": "Selected pair"},
     csv=partial(score_csv, score_of(view.trace, *selection.place, query, key, kind=view.kind)),
     numbers="Selected pair",
-    notes={}
-    if projection is None
-    else {"space_map": written.map_note(projection, belief.chance_of(drawn, projection))},
+    notes={} if projection is None else {"space_map": written.map_note(projection)},
     python=map_lines(view, picked, settings_of(selection)),
     drawn=None if projection is None else partial(figures, drawn, projection, picked),
     points=None if projection is None else partial(points_csv, projection),

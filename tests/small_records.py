@@ -5,6 +5,7 @@ import numpy as np
 from attnviz.records import (
     AttentionPattern,
     Axis,
+    Chance,
     Check,
     Faithfulness,
     LayerAttention,
@@ -60,7 +61,8 @@ def pattern(weights: list[list[float]], **changes) -> AttentionPattern:
     return AttentionPattern(**given | changes)
 
 
-PERFECT = Faithfulness(order_correlation=-1.0, worst_correlation=-1.0, nearest_agreement=1.0)
+PERFECT = Faithfulness(n_query=3, order_correlation=-1.0, worst_correlation=-1.0, nearest_agreement=1.0)
+BY_CHANCE = Chance(n_permutations=999, correlation=-0.5, correlation_p=0.001, nearest=0.25, nearest_p=0.001)
 
 
 def projection(n_point: int = 6, **changes) -> Projection:
@@ -77,6 +79,7 @@ def projection(n_point: int = 6, **changes) -> Projection:
         "space": "raw",
         "parameters": {"seed": 0},
         "in_map": PERFECT,
+        "chance": BY_CHANCE,
         "in_space": PERFECT,
         "trustworthiness": 1.0,
         "provenance": PROVENANCE,

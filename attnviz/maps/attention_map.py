@@ -13,6 +13,7 @@ Hinton and Roweis 2002, "Stochastic Neighbor Embedding" (NIPS 15), equation 3, w
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.linalg import eigh
+from threadpoolctl import threadpool_limits
 
 from attnviz.records import Progress
 
@@ -97,7 +98,7 @@ def fit(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Float[np.ndarray, "query axis"], Float[np.ndarray, "key axis"]]:
-    """Queries and keys as points whose distances imply the weights; the same for the same arguments.
+    """Queries and keys as points whose distances imply the weights; the same for the same arguments and any threads.
 
     Args:
         iterations: most steps; the descent ends earlier when steps no longer lower the divergence.
@@ -105,6 +106,18 @@ def fit(
 
     Source: Adam, Kingma and Ba 2015 (arXiv:1412.6980), algorithm 1 with its decays 0.9 and 0.999.
     """
+    with threadpool_limits(1, user_api="blas"):  # sums of several threads have other last digits
+        return _descend(weights, allowed, dimensions, iterations, seed, progress)
+
+
+def _descend(
+    weights: np.ndarray,
+    allowed: np.ndarray,
+    dimensions: int,
+    iterations: int,
+    seed: int,
+    progress: Progress | None,
+) -> tuple[np.ndarray, np.ndarray]:
     # In float64, since points would drift without limit where rows do not sum to exactly 1.
     rows = weights.astype(np.float64)
     total = rows.sum(axis=1, keepdims=True)

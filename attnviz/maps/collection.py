@@ -4,7 +4,7 @@ One concept: a Collection. The model reads line by line, and only the vectors of
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -170,7 +170,9 @@ class Collection(Record):
                 f"{self.n_tokens:,} tokens, and the limit is {self.most_tokens:,}."
             )
         if self.cut:
-            limit = max(map(len, self.tokens))
+            limit = min(
+                len(one) for one, line in zip(self.tokens, self.line, strict=True) if line in self.cut
+            )
             said.append(f"{_lines(self.cut)} longer than {limit:,} tokens, and cut there.")
         if self.dropped:
             said.append(f"{_lines(self.dropped)} left out: nothing there that the model can read.")
@@ -201,6 +203,15 @@ def decoded(data: bytes) -> str:
         ) from None
 
 
+def sentences(text: str) -> list[tuple[int, str]]:
+    """The lines that are not blank, with their numbers from 1.
+
+    Lines are as editors count them: further line separators of Unicode do not end a line.
+    """
+    lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
+    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
 def collect(
     model: "Model",
     text: str,
@@ -223,7 +234,7 @@ def collect(
         EmptyTextError: no line has anything that the model can read.
         SelectionError: no such layer or kind, or a kind that has no queries and keys of one line.
     """
-    found = [(number, line) for number, line in enumerate(_split(text), 1) if line.strip()]
+    found = sentences(text)
     tokens: list[Tokens] = []
     calls: list[LayerAttention] = []
     lines: list[int] = []
@@ -278,11 +289,6 @@ def _one_thread() -> AbstractContextManager[object]:
 
     torch.get_num_threads()  # sets this thread's number of threads, which torch would otherwise set at its first call
     return threadpool_limits(1, user_api="openmp")  # type: ignore[no-any-return]
-
-
-def _split(text: str) -> Iterator[str]:
-    """Lines as editors count them; further line separators of Unicode do not end a line."""
-    return iter(re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")))
 
 
 def _lines(numbers: Sequence[int]) -> str:

@@ -13,13 +13,6 @@ from attnviz.records import Faithfulness, Projection
 NEIGHBOURS = 5
 """Neighbours of each point for trustworthiness, as in scikit-learn 1.9.1; fewer where there are few points."""
 
-_AT_MOST_ONE_IN_TWENTY = 1.73
-"""Standard deviations of Spearman's correlation that at most one in twenty orders of any number of keys exceeds.
-
-The normal quantile of 1/20 is 1.645, which 5.1 to 5.5% of the orders exceed for 6, 7 and 9 to 12 keys. At most 4.4%
-exceed 1.73: all orders of up to 9 keys were counted, and 400,000 random orders of each larger number of keys.
-"""
-
 
 def faithfulness(
     queries: Float[np.ndarray, "query axis"],
@@ -31,7 +24,8 @@ def faithfulness(
     """How well distances from queries to keys keep the order of the scores.
 
     Keys that a query may not see (a score of minus infinity) are left out, and so are queries with fewer than
-    two keys. Where all distances or scores of a query are equal there is no order, and its correlation is 0.
+    two keys. Where all distances or scores of a query are equal there is no order, and its correlation is 0. Of keys that
+    are equally near, each counts as the nearest with an equal share.
 
     Source: Spearman 1904, the correlation of ranks, ties at their mean rank (scipy 1.17.1, rankdata).
     """
@@ -40,37 +34,18 @@ def faithfulness(
     judged = seen.sum(axis=1) >= 2
     if not judged.any():
         nan = float("nan")
-        return Faithfulness(order_correlation=nan, worst_correlation=nan, nearest_agreement=nan)
+        return Faithfulness(n_query=0, order_correlation=nan, worst_correlation=nan, nearest_agreement=nan)
     scores, distances, seen = scores[judged], distances[judged], seen[judged]
     correlations = rank_correlations(scores, distances, seen)
-    strongest = np.where(seen, scores, -np.inf).argmax(axis=1)
-    nearest = np.where(seen, distances, np.inf).argmin(axis=1)
+    strongest = scores == np.where(seen, scores, -np.inf).max(axis=1, keepdims=True)
+    nearest = seen & (distances == np.where(seen, distances, np.inf).min(axis=1, keepdims=True))
     return Faithfulness(
+        n_query=len(scores),
         order_correlation=float(correlations.mean()),
         worst_correlation=float(correlations.max()),
         worst_query=int(np.flatnonzero(judged)[correlations.argmax()]),
-        nearest_agreement=float((strongest == nearest).mean()),
+        nearest_agreement=float(((nearest & strongest).sum(axis=1) / nearest.sum(axis=1)).mean()),
     )
-
-
-def chance_correlation(*scores: Float[np.ndarray, "_query _key"]) -> float:
-    """The correlation (`Faithfulness.order_correlation`) that at most one shuffled map in twenty falls below.
-
-    An upper bound that is the same for every map of these scores; how many shuffled maps pass depends on the map. NaN
-    where no query sees two keys, and -1 or less where there are too few keys for any map to pass.
-
-    Args:
-        scores: of one text, or of each of several texts that are judged together.
-
-    Source: if all orders are equally likely, Spearman's correlation of n ranks has the standard deviation
-    1 / sqrt(n - 1), Kendall 1948, "Rank Correlation Methods", chapter 5. The standard deviation of a mean is at most the
-    mean of the standard deviations, which it reaches where all queries order the keys alike. Of 38,400 attention maps
-    of the bundled model (5, 9, 11 and 29 tokens) whose keys were shuffled, 0.5 to 1.3% fell below, of a single head
-    4.5% at most.
-    """
-    n_seen = np.concatenate([np.isfinite(one).sum(axis=1) for one in scores])
-    n_seen = n_seen[n_seen >= 2]
-    return float(-_AT_MOST_ONE_IN_TWENTY * (1 / np.sqrt(n_seen - 1)).mean()) if len(n_seen) else float("nan")
 
 
 def trustworthiness(

@@ -4,7 +4,7 @@ One concept: the queries and keys of all sentences placed together. The vectors 
 `attnviz.maps.spaces`, the points by `attnviz.maps.layouts`, the figures of reliability by `attnviz.maps.faithfulness`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.errors import ProjectionError
-from attnviz.maps.faithfulness import chance_correlation, faithfulness, trustworthiness
+from attnviz.maps.chance import chance
+from attnviz.maps.faithfulness import faithfulness, trustworthiness
 from attnviz.maps.layouts import FEWEST_POINTS, METHOD_NAMES, Layout, lay_out, limits, too_few
 from attnviz.maps.spaces import Space, fed
-from attnviz.records import Faithfulness, Progress, Record
+from attnviz.records import Chance, Faithfulness, Progress, Record
 
 MOST_COMPARED = 2_000
 """Most points whose trustworthiness is measured: all their distances take 32 MB."""
@@ -49,8 +50,8 @@ class JointMap(Record):
     """How well the map keeps the order of the scores within each sentence."""
     in_space: Faithfulness
     """How well the vectors that were fed in keep this order."""
-    chance: float
-    """The correlation that a map must fall below to be better than chance: `chance_correlation` of all sentences."""
+    chance: Chance
+    """How well it would by chance: key points permuted within each sentence."""
     trustworthiness: float
     """Whether neighbours in the map are neighbours among the vectors fed in, from 0 to 1."""
     n_compared: int
@@ -117,6 +118,7 @@ def joint_map(
     )
     told(_LAID_OUT)
     in_map = _within_sentences(laid_out, scores)
+    by_chance = chance(*_sentences(laid_out, scores))
     told((1 + _LAID_OUT) / 2)
     compared = np.arange(n_point)
     if n_point > MOST_COMPARED:
@@ -129,28 +131,36 @@ def joint_map(
         remark=remark,
         in_map=in_map,
         in_space=_within_sentences(vectors, scores),
-        chance=chance_correlation(*scores),
+        chance=by_chance,
         trustworthiness=trustworthiness(vectors[compared], laid_out[compared], metric=_METRIC),
         n_compared=len(compared),
     )
+
+
+def _sentences(
+    points: Float[np.ndarray, "point axis"], scores: Sequence[Float[np.ndarray, "_query _key"]]
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Query points, key points and scores of each sentence."""
+    n_token, first = len(points) // 2, 0
+    for one in scores:
+        here = slice(first, first + len(one))
+        yield points[:n_token][here], points[n_token:][here], one
+        first += len(one)
 
 
 def _within_sentences(
     points: Float[np.ndarray, "point axis"], scores: Sequence[Float[np.ndarray, "_query _key"]]
 ) -> Faithfulness:
     """Faithfulness of each sentence by itself, combined as the mean over all queries that see two keys."""
-    n_token, first, counts, found = len(points) // 2, 0, [], []
-    for one in scores:
-        here = slice(first, first + len(one))
-        found.append(faithfulness(points[:n_token][here], points[n_token:][here], one))
-        counts.append(int((np.isfinite(one).sum(axis=1) >= 2).sum()))
-        first += len(one)
-    if not any(counts):
+    found = [faithfulness(*sentence) for sentence in _sentences(points, scores)]
+    judged = [one for one in found if one.n_query]
+    if not judged:
         return found[0]
-    seen = [one for one, count in zip(found, counts, strict=True) if count]
-    share = np.array([count for count in counts if count]) / sum(counts)
+    n_query = sum(one.n_query for one in judged)
+    share = np.array([one.n_query for one in judged]) / n_query
     return Faithfulness(
-        order_correlation=float(share @ [one.order_correlation for one in seen]),
-        worst_correlation=max(one.worst_correlation for one in seen),
-        nearest_agreement=float(share @ [one.nearest_agreement for one in seen]),
+        n_query=n_query,
+        order_correlation=float(share @ [one.order_correlation for one in judged]),
+        worst_correlation=max(one.worst_correlation for one in judged),
+        nearest_agreement=float(share @ [one.nearest_agreement for one in judged]),
     )

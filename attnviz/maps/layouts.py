@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import orthogonal_procrustes
+from threadpoolctl import threadpool_limits
 
 from attnviz.records import Progress
 
@@ -92,7 +93,7 @@ def lay_out(
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Float[np.ndarray, "point axis"]:
-    """One point for each vector; the same for the same arguments.
+    """One point for each vector; the same for the same arguments, whatever the number of threads.
 
     Args:
         method: "tsne", van der Maaten and Hinton 2008 (JMLR 9:2579); "umap", McInnes et al. 2018
@@ -102,15 +103,19 @@ def lay_out(
         progress: called with the share that is done, 0 to 1, where the method reports it.
         parameters: those that `limits` lists for the method.
     """
-    match method:
-        case "tsne":
-            points = _tsne(vectors, dimensions, metric, progress, **parameters)
-        case "umap":
-            points = _umap(vectors, dimensions, metric, **parameters)
-        case "mds":
-            points = _classical_scaling(vectors, dimensions, metric)
-        case _:
-            points = principal_components(vectors, dimensions)
+    # One thread: sums of several threads have other last digits. A step on few points is also shorter than the wait for a
+    # second thread: on a busy machine t-SNE of 22 points took 0.05 s with one thread and up to 4 s with two. The limit also
+    # restores the number of OpenMP threads, which numba sets for torch too.
+    with threadpool_limits(1):
+        match method:
+            case "tsne":
+                points = _tsne(vectors, dimensions, metric, progress, **parameters)
+            case "umap":
+                points = _umap(vectors, dimensions, metric, **parameters)
+            case "mds":
+                points = _classical_scaling(vectors, dimensions, metric)
+            case _:
+                points = principal_components(vectors, dimensions)
     return points.astype(np.float32)
 
 
@@ -152,7 +157,6 @@ def _tsne(
     if len(vectors) >= OPENTSNE_FROM:
         return _tsne_of_many(vectors, start, metric, progress, perplexity, iterations, seed)
     from sklearn.manifold import TSNE  # slow to import
-    from threadpoolctl import threadpool_limits
 
     method = TSNE(
         n_components=dimensions,
@@ -162,11 +166,7 @@ def _tsne(
         max_iter=iterations,
         random_state=seed,
     )
-    # One thread: a step on few points is shorter than the wait for a second thread. On a busy machine 22
-    # points took 0.05 s with one thread and up to 4 s with two.
-    with threadpool_limits(1, user_api="openmp"):
-        points: np.ndarray = method.fit_transform(vectors)
-    return points
+    return np.asarray(method.fit_transform(vectors))
 
 
 _TWO_THREADS_FROM = 2000
@@ -218,7 +218,6 @@ def _umap(
         # On import umap warns that Tensorflow, which only an unused part of it needs, is not installed.
         warnings.simplefilter("ignore", ImportWarning)
         from umap import UMAP  # slow to import, and compiled at its first call
-    from threadpoolctl import threadpool_limits
 
     method = UMAP(
         n_components=dimensions,
@@ -230,11 +229,7 @@ def _umap(
         # umap's own start fails where there are few points.
         init=_start(vectors, dimensions, seed),
     )
-    # Numba sets the number of OpenMP threads, also for torch, which then sums in another order; the limit restores
-    # the number at its end.
-    with threadpool_limits(1, user_api="openmp"):
-        points: np.ndarray = method.fit_transform(vectors)
-    return points
+    return np.asarray(method.fit_transform(vectors))
 
 
 def _start(vectors: np.ndarray, dimensions: int, seed: int) -> Float[np.ndarray, "point axis"]:

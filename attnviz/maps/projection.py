@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from attnviz.errors import ProjectionError
 from attnviz.maps import attention_map
+from attnviz.maps.chance import chance
 from attnviz.maps.faithfulness import faithfulness, trustworthiness
 from attnviz.maps.layouts import (
     FEWEST_ITERATIONS,
@@ -62,6 +63,9 @@ def project(
     values: bool = False,
 ) -> Projection:
     """Queries and keys of one head laid out together; same settings, same picture.
+
+    That holds on one machine, for any number of threads. The vectors too are then the same where torch computes with MKL,
+    unless it has computed before attnviz was imported, which sets MKL_CBWR.
 
     Args:
         method: one of `METHODS`: "attention", the map that `attnviz.maps.attention_map` fits to the weights, or one of
@@ -211,6 +215,7 @@ def place(
         parameters=used,
         remark=remark,
         in_map=faithfulness(points[of_queries], points[of_keys], scores),
+        chance=chance((points[of_queries], points[of_keys], scores)),
         in_space=None
         if loss is not None
         else faithfulness(vectors[of_queries], vectors[of_keys], scores, metric=metric),

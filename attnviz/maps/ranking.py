@@ -16,7 +16,8 @@ from jaxtyping import Float
 from attnviz.maps.layouts import METHOD_NAMES, METRICS
 from attnviz.maps.projection import place
 from attnviz.maps.spaces import SPACES, Space
-from attnviz.records import Faithfulness, Record
+from attnviz.maps.table import RELIABILITY, reliability
+from attnviz.records import Chance, Faithfulness, Record
 from attnviz.records.table import table_csv
 
 
@@ -62,6 +63,7 @@ class RatedMap(Record):
 
     choice: MapChoice
     in_map: Faithfulness
+    chance: Chance
     trustworthiness: float
     divergence: float | None
     duration_s: float
@@ -99,6 +101,7 @@ def rate(
     return RatedMap(
         choice=choice,
         in_map=placed.in_map,
+        chance=placed.chance,
         trustworthiness=placed.trustworthiness,
         divergence=placed.divergence,
         duration_s=time.perf_counter() - started,
@@ -112,28 +115,19 @@ def best_first(rated: Sequence[RatedMap]) -> list[RatedMap]:
 
 def ranking_csv(rated: Sequence[RatedMap]) -> bytes:
     """The maps as a table, best first; an entry is empty where a map does not have the number."""
-    header = [
-        *("method", "fed with", "distance", "mean correlation", "worst correlation", "nearest is strongest"),
-        *("trustworthiness", "divergence in nats", "seconds"),
-    ]
+    header = ["method", "fed with", "distance", *RELIABILITY, "divergence in nats", "seconds"]
     rows = []
     for one in best_first(rated):
         choice = one.choice
         is_fitted = choice.method == "attention"
-        numbers = [
-            one.in_map.order_correlation,
-            one.in_map.worst_correlation,
-            one.in_map.nearest_agreement,
-            one.trustworthiness,
-            np.nan if one.divergence is None else one.divergence,
-            one.duration_s,
-        ]
         rows.append(
             [
                 METHOD_NAMES[choice.method],
                 "weights" if is_fitted else choice.space,
                 "" if is_fitted or choice.method == "pca" else choice.metric,
-                *("" if np.isnan(number) else number for number in numbers),
+                *reliability(one.in_map, one.chance, one.trustworthiness),
+                "" if one.divergence is None else one.divergence,
+                one.duration_s,
             ]
         )
     return table_csv(header, rows)

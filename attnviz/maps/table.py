@@ -1,7 +1,34 @@
-"""The points of a map as CSV, with how they were placed."""
+"""The points of a map as CSV, with how they were placed; and the columns that say how reliable a map is."""
 
-from attnviz.records import Projection
+import numpy as np
+
+from attnviz.records import Chance, Faithfulness, Projection
 from attnviz.records.table import table_csv
+
+RELIABILITY = (
+    "mean correlation",
+    "worst correlation",
+    "nearest is strongest",
+    "trustworthiness",
+    "p of mean correlation",
+    "p of nearest is strongest",
+    "permutations",
+)
+"""Names of the columns that `reliability` fills."""
+
+
+def reliability(in_map: Faithfulness, chance: Chance, trustworthiness: float) -> list[float | str]:
+    """How reliable a map is, for the columns `RELIABILITY`; an entry is empty where the map does not have the number."""
+    numbers = (
+        in_map.order_correlation,
+        in_map.worst_correlation,
+        in_map.nearest_agreement,
+        trustworthiness,
+        chance.correlation_p,
+        chance.nearest_p,
+        chance.n_permutations,
+    )
+    return ["" if np.isnan(number) else number for number in numbers]
 
 
 def points_csv(projection: Projection) -> bytes:

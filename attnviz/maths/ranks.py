@@ -17,14 +17,19 @@ def rank_correlations(
 
     0 where one of the rows is constant and has no order.
     """
-    first, second = _centred_ranks(one, seen), _centred_ranks(other, seen)
-    size = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
-    return np.asarray(np.divide((first * second).sum(axis=1), size, out=np.zeros_like(size), where=size > 0))
+    return np.asarray((unit_ranks(one, seen) * unit_ranks(other, seen)).sum(axis=1))
 
 
-def _centred_ranks(numbers: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Ranks among the numbers of a row that are seen, less their mean; 0 for the others."""
+def unit_ranks(
+    numbers: Float[np.ndarray, "row key"], seen: Bool[np.ndarray, "row key"]
+) -> Float[np.ndarray, "row key"]:
+    """Ranks among the numbers of a row that are seen, less their mean, as a vector of length 1.
+
+    The product of two such rows is Spearman's correlation. 0 for keys that are not seen, and for a constant row.
+    """
     n_seen = seen.sum(axis=1, keepdims=True)
     # Keys that are not seen come first, and n_seen ranks have the mean (n_seen + 1) / 2.
     ranks = rankdata(np.where(seen, numbers, -np.inf), axis=1) - (seen.shape[1] - n_seen)
-    return np.where(seen, ranks - (n_seen + 1) / 2, 0)
+    centred = np.where(seen, ranks - (n_seen + 1) / 2, 0)
+    length = np.sqrt((centred**2).sum(axis=1, keepdims=True))
+    return np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)

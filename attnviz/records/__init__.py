@@ -8,7 +8,7 @@ from attnviz.records.checks import FILE, WEIGHTS, Check, VerificationReport
 from attnviz.records.glyphs import SPACE, as_label, bare, visible
 from attnviz.records.head import AllHeads, Head, read_heads
 from attnviz.records.head_table import by_layer, head_table, heads_in, known
-from attnviz.records.points import Faithfulness, Placement, Projection
+from attnviz.records.points import Chance, Faithfulness, Placement, Projection
 from attnviz.records.record import (
     KINDS,
     MEASURES,
@@ -33,6 +33,7 @@ __all__ = [
     "AllHeads",
     "AttentionPattern",
     "Axis",
+    "Chance",
     "Check",
     "Faithfulness",
     "Head",

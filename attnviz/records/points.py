@@ -17,14 +17,33 @@ from attnviz.records.tokens import Tokens
 class Faithfulness(Record):
     """How well distances from queries to keys keep the order of the scores. NaN where no query sees two keys."""
 
+    n_query: int
+    """Number of queries that see two keys or more: the figures are over these."""
     order_correlation: float
-    """Spearman correlation of score and distance, mean over the queries; -1 is a perfect map, 0 is no relation."""
+    """Spearman correlation of score and distance, mean over the queries; -1 is a perfect map."""
     worst_correlation: float
     """The same correlation for the query with the worst correlation."""
     worst_query: int | None = None
     """Position of the worst query; None where there is none, and for several texts together."""
     nearest_agreement: float
-    """Share of queries (0 to 1) whose nearest key is the one with the highest score."""
+    """Share of queries (0 to 1) whose nearest key has the highest score; of equally near keys, the share that has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chance(Record):
+    """The figures of a map whose key points are permuted among the keys; see `attnviz.maps.chance`."""
+
+    n_permutations: int
+    """Permutations beside the map's own order; 0 where no query sees two keys."""
+    correlation: float
+    """At most one permuted map in twenty has an order correlation below this. NaN where there are too few permutations:
+    then no map is better than chance."""
+    correlation_p: float
+    """Share of permuted maps, the map itself among them, whose order correlation is no higher than the map's."""
+    nearest: float
+    """At most one permuted map in twenty has a nearest agreement above this; NaN as for the correlation."""
+    nearest_p: float
+    """Share of permuted maps, the map itself among them, whose nearest agreement is no lower than the map's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,6 +63,8 @@ class Placement(Record):
     """What had to be changed to draw the map, in one sentence; empty when nothing was."""
     in_map: Faithfulness
     """How well the map keeps the order of the scores."""
+    chance: Chance
+    """How well it would by chance."""
     in_space: Faithfulness | None
     """How well the vectors that were fed in keep this order, by the method's own metric; None for the attention
     map."""

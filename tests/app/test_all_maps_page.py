@@ -21,8 +21,8 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.calls import Held
-from ui.sections.all_maps.small_maps import JUDGED
-from ui.work import cache
+from ui.words.judgement import judge, listed
+from ui.work import head_cache
 
 PAGE = "pages/all_maps.py"
 SETTINGS = dict(
@@ -72,19 +72,16 @@ def test_each_map_is_its_head_s(placed):
         np.testing.assert_allclose(found, expected, atol=0.51 * size / 255)
 
 
-def test_the_number_is_the_correlation_and_maps_that_mislead_are_faint(placed):
+def test_the_number_is_the_correlation_and_maps_like_chance_are_faint(placed):
     at = open_maps()
     drawn = cells(at)
     assert len(drawn) == 72
-    n_seen = 11
-    chance = -1.73 / np.sqrt(n_seen - 1)
     faint = 0
     for one, cell in drawn.items():
-        correlation = placed[one].in_map.order_correlation
+        correlation, chance = placed[one].in_map.order_correlation, placed[one].chance
         assert float(cell["number"].replace("−", "-")) == pytest.approx(correlation, abs=0.0051)
-        if abs(correlation - chance) > 0.02:
-            assert cell["faint"] == (correlation > chance), one
-            assert ("misleads" in cell["text"]) == cell["faint"]
+        assert cell["faint"] == (min(chance.correlation_p, chance.nearest_p) > 0.05), one
+        assert listed(judge(placed[one].in_map, chance)) in cell["text"]
         faint += cell["faint"]
     assert 0 < faint < 72
 
@@ -192,10 +189,10 @@ def test_what_cannot_be_drawn_any_more_is_explained(monkeypatch):
 
     message = "The model is *not* on this disk."
 
-    def gone(source, kind):
+    def gone(source, kind, query):
         raise ModelNotAvailableError(message)
 
-    monkeypatch.setattr(cache, "chances", gone)
+    monkeypatch.setattr(head_cache, "rows", gone)
     at = open_page(PAGE, method="pca")
     assert_no_exception(at)
     assert errors(at) == [message]
@@ -203,7 +200,7 @@ def test_what_cannot_be_drawn_any_more_is_explained(monkeypatch):
 
 def test_a_text_of_one_token_has_nothing_to_judge():
     drawn = cells(open_maps(text="hello"))
-    assert all(JUDGED["unknown"] in cell["text"] for cell in drawn.values())
+    assert all("too few keys" in cell["text"] for cell in drawn.values())
 
 
 @pytest.mark.parametrize("family", ["bart", "gpt2", "t5", "llama"])

@@ -11,7 +11,6 @@ from scipy.stats import spearmanr
 
 import attnviz
 from attnviz.maps.attention_map import implied_weights
-from attnviz.maps.faithfulness import chance_correlation
 from attnviz.maps.spaces import fed
 from attnviz.records import Axis, Faithfulness
 from tests.app.screen import DOOR as TEXT
@@ -97,12 +96,9 @@ class TestPanel:
         at = open_page(PAGE, text="a")
         assert_no_exception(at)
         trace = embedded.trace("a")
-        map_, chance = (
-            attnviz.project(trace, 3, 1, method="attention"),
-            chance_correlation(trace.scores(3, 1)),
-        )
-        assert judge(map_.in_map, chance) == "unknown"
-        assert verdict(map_, chance, Axis.of(trace.tokens)) in [line.value for line in at.markdown]
+        map_ = attnviz.project(trace, 3, 1, method="attention")
+        assert judge(map_.in_map, map_.chance).order == "unknown"
+        assert verdict(map_) in [line.value for line in at.markdown]
 
 
 class TestImplied:
@@ -176,11 +172,13 @@ def test_lifted_vectors_know_nothing_of_a_bias(kind, is_biased, checkpoint, tiny
     assert follow == {"q·k": True, "score": not is_biased}
 
 
-def test_chance_is_that_of_this_many_tokens(door_trace):
+def test_both_figures_stand_beside_those_of_permuted_key_points(door_trace):
     at = open_page(PAGE, **DOOR, method="tsne", space="raw", metric="cosine")
-    chance = chance_correlation(door_trace.scores(3, 1))
-    assert chance == pytest.approx(-1.73 / np.sqrt(10))
-    assert any(facts(line.value).has(f"{chance:.2f}".replace("-", "−")) for line in at.markdown)
+    map_ = attnviz.project(door_trace, 3, 1)
+    of_order = f"{map_.chance.correlation:.2f}".replace("-", "−"), f"{map_.chance.correlation_p:.3f}"
+    own = f"{100 * map_.in_map.nearest_agreement:.0f}%", "11"
+    of_nearest = f"{100 * map_.chance.nearest:.0f}%", f"{map_.chance.nearest_p:.3f}"
+    assert any(facts(line.value).has(*of_order, *own, *of_nearest) for line in at.markdown)
 
 
 @pytest.mark.parametrize("page", ["attention.py", "pages/door_experiment.py"])

@@ -83,20 +83,31 @@ def test_the_numbers_are_weights_whatever_the_matrix_shows():
 
 
 @pytest.mark.parametrize(
-    ("correlation", "judgement"),
-    [(0.1, "misleads"), (-0.6, "rough"), (-0.9, "fair"), (np.nan, "unknown")],
+    ("correlation", "p", "order"),
+    [
+        (-0.9, 0.06, "chance"),
+        (-0.1, 0.01, "weak"),
+        (-0.6, 0.01, "rough"),
+        (-0.9, 0.01, "fair"),
+        (np.nan, np.nan, "unknown"),
+    ],
 )
-def test_before_the_maps_it_is_said_what_they_are_worth(correlation, judgement, monkeypatch):
+def test_before_the_maps_it_is_said_what_they_are_worth(correlation, p, order, monkeypatch):
     made = near.door_map
 
     def judged(*of):
         projection = made(*of)
-        return replace(projection, in_map=replace(projection.in_map, order_correlation=correlation))
+        n_permutations = 0 if order == "unknown" else 999
+        return replace(
+            projection,
+            in_map=replace(projection.in_map, order_correlation=correlation),
+            chance=replace(projection.chance, correlation_p=p, nearest_p=0.3, n_permutations=n_permutations),
+        )
 
     monkeypatch.setattr(near, "door_map", judged)
     at = open_page(PAGE)
     leads = [line.value for line in at.markdown if any(worth in line.value for worth in near.WORTH.values())]
-    assert [near.WORTH[judgement] in lead for lead in leads] == [True]
+    assert [near.WORTH[order] in lead for lead in leads] == [True]
 
 
 def test_both_maps_are_the_same_points_with_another_query(experiment):

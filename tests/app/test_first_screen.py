@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
+import attnviz
 from attnviz.errors import VerificationError
 from attnviz.maths import attention
 from attnviz.model import verification
@@ -34,7 +35,7 @@ from tests.app.screen import (
 from ui.choice.presets import PRESETS, offered_presets
 from ui.page.navigation import PAGES
 from ui.words.findings import lines_note
-from ui.words.judgement import READ
+from ui.words.judgement import READ, SHORT, judge
 
 
 @pytest.fixture
@@ -405,9 +406,12 @@ def test_a_blank_second_sentence_is_none():
     assert chips(at)[-1] == "[SEP]" and chips(at).count("[SEP]") == 1
 
 
-def test_the_map_says_how_it_may_be_read():
-    """A correlation above -0.55, which a shuffled map of eleven keys may have; `ui.words.judgement`."""
-    assert READ["misleads"] in captions(open_page(layer=3, head=1))
+def test_the_map_says_how_it_may_be_read(door_trace):
+    map_ = attnviz.project(door_trace, 3, 1)
+    judged = judge(map_.in_map, map_.chance)
+    at = open_page(layer=3, head=1)
+    assert READ[judged.order] in captions(at)
+    assert SHORT[judged.order] in " ".join(line.value for line in at.markdown)
 
 
 @pytest.mark.parametrize("show", ["weights", "scores", "norms", "rollout"])

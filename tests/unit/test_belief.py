@@ -5,112 +5,131 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import attnviz
-from attnviz.records import Axis, Faithfulness, Projection
+from attnviz.records import Faithfulness, Projection
+from tests import small_records
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
+from tests.small_records import BY_CHANCE, PERFECT
 from ui.sections.query_key_map import belief
 from ui.words.findings import map_note
-from ui.words.judgement import FAIR, READ, judge
+from ui.words.judgement import FAIR, READ, STILL_NEAREST, Judgement, judge, listed
 
 
 def projection(
-    mean: float, worst: float = -0.9, nearest: float = 1.0, before: float | None = None
+    mean: float,
+    worst: float = -0.9,
+    nearest: float = 1.0,
+    before: float | None = None,
+    p: float = 0.001,
+    nearest_p: float = 0.001,
+    **changes: object,
 ) -> Projection:
-    """A map with these figures; its queries are those of `QUERIES`."""
+    """A map with these figures; its queries are "[CLS]", "door" and "*it*", of which the last has the worst."""
     one = tokens(["[CLS]", "door", "*it*"])
 
     def figures(correlation: float) -> Faithfulness:
         return Faithfulness(
-            order_correlation=correlation, worst_correlation=worst, worst_query=2, nearest_agreement=nearest
+            n_query=3,
+            order_correlation=correlation,
+            worst_correlation=worst,
+            worst_query=2,
+            nearest_agreement=nearest,
         )
 
-    return Projection(
-        points=np.zeros((6, 2), dtype=np.float32),
-        method="tsne",
-        space="raw",
-        parameters={},
-        in_map=figures(mean),
-        in_space=None if before is None else figures(before),
-        trustworthiness=0.9,
-        role=("query",) * 3 + ("key",) * 3,
-        position=np.array([0, 1, 2, 0, 1, 2]),
-        query_tokens=one,
-        key_tokens=one,
-        kind="encoder",
-        layer=0,
-        head=0,
-        provenance=attnviz.Provenance(model="none", revision="none", dtype="float32", versions={}),
-    )
+    given = {
+        "query_tokens": one,
+        "key_tokens": one,
+        "in_map": figures(mean),
+        "chance": replace(BY_CHANCE, correlation_p=p, nearest_p=nearest_p),
+        "in_space": None if before is None else figures(before),
+    }
+    return small_records.projection(**given | changes)
 
 
-def said(map_: Projection, chance: float = -0.5, *, has_bias: bool = False) -> str:
-    return unescaped(belief.verdict(map_, chance, Axis.of(map_.query_tokens), has_bias=has_bias))
+def said(map_: Projection, *, has_bias: bool = False) -> str:
+    return unescaped(belief.verdict(map_, has_bias=has_bias))
 
 
 @pytest.mark.parametrize(
-    ("mean", "judgement"),
+    ("mean", "p", "order"),
     [
-        (-0.1, "misleads"),
-        (0.6, "misleads"),
-        (-0.49, "misleads"),
-        (-0.51, "rough"),
-        (-0.69, "rough"),
-        (-0.71, "fair"),
+        (-0.9, 0.051, "chance"),
+        (-0.9, 0.05, "fair"),
+        (0.6, 0.001, "chance"),  # no map of it follows the scores, whatever the others do
+        (-0.1, 0.05, "weak"),
+        (-0.29, 0.001, "weak"),
+        (-0.31, 0.001, "rough"),
+        (-0.69, 0.001, "rough"),
+        (-0.71, 0.001, "fair"),
     ],
 )
-def test_by_the_correlation_and_what_chance_gives(mean, judgement):
-    assert judge(projection(mean).in_map, -0.5) == judgement
+def test_by_the_p_value_and_the_size_of_the_correlation(mean, p, order):
+    map_ = projection(mean, p=p)
+    assert judge(map_.in_map, map_.chance) == Judgement(order=order, nearest=True)
     start = {
-        "misleads": ":red[**This t-SNE map misleads:**]",
+        "chance": ":red[**This t-SNE map cannot be told from chance.**]",
+        "weak": "**This t-SNE map follows the scores only weakly.**",
         "rough": "**This t-SNE map is rough:**",
         "fair": "**This t-SNE map can be read:**",
     }
-    assert said(projection(mean)).startswith(start[judgement])
-    assert READ[judgement] in map_note(projection(mean), -0.5)
+    assert said(map_).startswith(start[order])
+    assert READ[order] in map_note(map_)
 
 
-def test_a_fair_map_of_few_keys_may_be_chance():
-    assert judge(projection(-0.71).in_map, -0.8) == "misleads"
-    assert judge(projection(-1.0).in_map, -1.2) == "unknown"
-    assert "too few tokens" in said(projection(-1.0), -1.2)
+def test_the_nearest_key_is_judged_by_its_own_p_value():
+    for nearest_p, is_better in ((0.05, True), (0.051, False)):
+        map_ = projection(-0.2, p=0.3, nearest_p=nearest_p)
+        judged = judge(map_.in_map, map_.chance)
+        assert judged == Judgement(order="chance", nearest=is_better)
+        assert judged.tells_nothing != is_better
+        assert (STILL_NEAREST in map_note(map_)) == is_better
+        assert ("nearest key better than chance" in listed(judged)) == is_better
+        assert ("Read nothing off it but the nearest keys." in said(map_)) == is_better
+        assert ("Do not read attention off its distances." in said(map_)) != is_better
+    assert not judge(projection(-0.8, nearest_p=0.9).in_map, projection(-0.8, p=0.9).chance).tells_nothing
 
 
-def test_no_order_at_all():
-    found = replace(projection(float("nan")), trustworthiness=float("nan"))
-    assert "no query sees two keys" in said(found, float("nan"))
+def test_too_few_orders_of_the_keys_are_no_test():
+    few = replace(BY_CHANCE, n_permutations=18, correlation=float("nan"), nearest=float("nan"))
+    assert judge(projection(-1).in_map, few).order == "unknown"
+    assert judge(projection(-1).in_map, replace(few, n_permutations=19)).order == "fair"
+    assert "too few keys" in said(projection(-1, chance=few))
+    assert "permuted" not in said(projection(-1, chance=few))
+    none = replace(PERFECT, n_query=0, order_correlation=float("nan"), nearest_agreement=float("nan"))
+    assert "no query sees two keys" in said(projection(-1, in_map=none, chance=few))
 
 
-def test_the_numbers_are_in_it():
+def test_both_figures_stand_beside_those_of_chance():
+    found = said(projection(-0.1, nearest=0.83, p=0.12, nearest_p=0.04))
     assert (
-        "correlation of distance and score is −0.10 (−1 is perfect); at most one shuffled map in twenty goes below "
-        "−0.50." in said(projection(-0.1))
+        "The mean correlation of distance and score is −0.10 (−1 is perfect); with the key points permuted, at most one "
+        "map in twenty goes below −0.50 (p = 0.120)." in found
     )
-    assert "the nearest has the largest weight for 83% of the queries." in said(
-        projection(-0.8, nearest=0.83)
+    assert (
+        "The nearest key has the largest weight for 83% of the 3 queries; permuted, at most one map in twenty exceeds 25% "
+        "(p = 0.040)." in found
     )
-    assert "for only 33% of the queries" in said(projection(-0.8, nearest=0.33))
-    assert "for only 33% of the queries" in said(projection(-0.6, nearest=0.33))
-    assert "largest weight for 67%" in said(projection(-0.6, nearest=0.67))
 
 
-def test_a_query_that_is_served_badly_is_left_out_by_name():
-    assert "The distances of the query “*it*” say little, though (−0.20)." in said(
-        projection(-0.8, worst=-0.2)
-    )
-    assert "Leave out" not in said(projection(-0.8, worst=-0.6))
+def test_a_query_whose_order_is_not_fair_is_named():
+    assert said(projection(-0.8, worst=-0.2)).endswith("The order is worst for the query “*it*” (−0.20).")
+    assert "worst" not in said(projection(-0.8, worst=-0.71))
+    assert "worst" not in said(projection(-0.6, worst=-0.2))
 
 
 def test_where_the_order_was_lost():
     lost = said(projection(-0.1, before=-0.95))
-    assert lost.endswith("(correlation −0.95); this t-SNE map in 2 dimensions does not keep that.")
-    assert "among the vectors fed in either (correlation −0.30)" in said(projection(-0.1, before=-0.3))
-    assert said(projection(-0.1, before=-0.3)).endswith("among lifted ones Euclidean distance does.")
+    assert lost.endswith("the correlation is −0.95; this t-SNE map in 2 dimensions does not keep it.")
+    either = said(projection(-0.5, before=-0.3))
+    assert either.endswith("no better than −0.30; among lifted vectors Euclidean distance follows the score.")
     assert "fed in" not in said(projection(-0.1))
+    assert "fed in" not in said(projection(-0.8, before=-0.3))
     biased = said(projection(-0.1, before=-0.3), has_bias=True)
-    assert biased.endswith(
-        "among lifted ones Euclidean distance follows q·k, but not the bias that this layer adds to it."
-    )
+    assert biased.endswith("Euclidean distance follows q·k, but not the bias that this layer adds to it.")
+    lifted = said(projection(-0.1, before=-0.3, space="lifted", parameters={"metric": "euclidean"}))
+    assert lifted.endswith("the correlation is no better than −0.30.")
+    cosine = said(projection(-0.1, before=-0.3, space="lifted", parameters={"metric": "cosine"}))
+    assert cosine.endswith("Euclidean distance follows the score.")
 
 
 def test_share_of_pairs_in_order_is_as_its_constant_says():

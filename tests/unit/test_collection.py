@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 
 import attnviz
@@ -189,11 +190,29 @@ class TestJointMap:
         assert found.in_map.worst_correlation == pytest.approx(max(correlations), abs=1e-6)
         assert found.in_map.nearest_agreement == pytest.approx(np.mean(nearest))
 
-    def test_chance_is_that_of_the_queries_of_all_sentences(self, few):
-        lengths = np.array([len(one) for one in few.tokens])  # each query sees the keys of its sentence
-        expected = -1.73 * (lengths / np.sqrt(lengths - 1)).sum() / lengths.sum()
-        found = joint_map(*few.vectors(4), scores_of(few, 4), method="pca")
-        assert found.chance == pytest.approx(expected)
+    def test_key_points_are_permuted_within_their_sentence(self, few):
+        """Three sentences: by 400 draws of the test's own, both quantiles and both shares of as good a map."""
+        found = joint_map(*few.vectors(4), scores_of(few, 4), method="pca", space="raw")
+        n, draw = few.n_tokens, np.random.default_rng(1)
+        correlations, shares = [], []
+        for _ in range(400):
+            rows, nearest = [], []
+            for number, start in enumerate(np.flatnonzero(few.position == 0)):
+                size = len(few.tokens[number])
+                keys = found.points[n + start + draw.permutation(size)]
+                distance = cdist(found.points[start : start + size], keys)
+                weights = few.weights(number, 4)
+                rows += [spearmanr(*one).statistic for one in zip(weights, distance, strict=True)]
+                nearest += (weights.argmax(axis=1) == distance.argmin(axis=1)).tolist()
+            correlations.append(np.mean(rows))
+            shares.append(np.mean(nearest))
+        assert found.chance.n_permutations == 999
+        assert found.chance.correlation == pytest.approx(np.quantile(correlations, 0.05), abs=0.04)
+        assert found.chance.nearest == pytest.approx(np.quantile(shares, 0.95), abs=2 / n)
+        p = np.mean(np.array(correlations) <= found.in_map.order_correlation + 1e-9)
+        assert found.chance.correlation_p == pytest.approx(p, abs=0.08)
+        p = np.mean(np.array(shares) >= found.in_map.nearest_agreement - 1e-9)
+        assert found.chance.nearest_p == pytest.approx(p, abs=0.08)
 
     def test_a_shift_over_the_whole_collection_leaves_order_exact_when_lifted(self, few):
         found = joint_map(*few.vectors(2), scores_of(few, 2), method="pca", space="lifted")

@@ -1,5 +1,6 @@
 """Findings in words, of numbers that are written down here."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -299,12 +300,29 @@ class TestAMap:
         )
 
     def test_says_how_reliable_it_is_and_what_that_means(self):
-        figures = Faithfulness(order_correlation=-0.31, worst_correlation=-0.1, nearest_agreement=0.73)
-        note = findings.map_note(projection(in_map=figures), chance=-0.2)
-        assert note.endswith(
-            f"Reliability: for 73% of the queries the nearest key has the largest weight; correlation of distance and score "
-            f"−0.31 (−1 is perfect). {READ['rough']}"
+        figures = Faithfulness(
+            n_query=3, order_correlation=-0.31, worst_correlation=-0.1, nearest_agreement=0.73
         )
+        note = findings.map_note(projection(in_map=figures))
+        assert note.endswith(
+            "Reliability: for 73% of the 3 queries the nearest key has the largest weight; mean correlation of distance and "
+            "score −0.31 (−1 is perfect). With the key points permuted (999 permutations), at most one map in twenty exceeds "
+            f"25% (p = 0.001), and at most one has a correlation below −0.50 (p = 0.001). {READ['rough']}"
+        )
+
+    def test_names_the_queries_that_its_figures_are_over(self):
+        figures = replace(projection().in_map, n_query=2)
+        assert "100% of the 2 queries that see two keys or more" in findings.map_note(
+            projection(in_map=figures)
+        )
+
+    def test_that_cannot_be_judged_has_no_figures_of_chance(self):
+        few = replace(projection().chance, n_permutations=5, correlation=float("nan"), nearest=float("nan"))
+        note = findings.map_note(projection(chance=few))
+        assert note.endswith(READ["unknown"])
+        assert "permut" not in note
+        none = replace(projection().in_map, n_query=0)
+        assert "Reliability" not in findings.map_note(projection(in_map=none, chance=few))
 
     @pytest.mark.parametrize(
         ("shown", "words"),

@@ -12,7 +12,7 @@ from attnviz.maps.layouts import METRICS, lay_out
 from attnviz.maps.projection import METHODS, arrays, project
 from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_csv, rate
 from attnviz.maps.spaces import SPACES, fed
-from attnviz.records import Faithfulness
+from attnviz.records import Chance, Faithfulness
 
 SETTINGS = {
     "dimensions": 2,
@@ -27,7 +27,12 @@ SETTINGS = {
 def rated(correlation: float, method: str = "tsne", **others: object) -> RatedMap:
     return RatedMap(
         choice=MapChoice(method=method),
-        in_map=Faithfulness(order_correlation=correlation, worst_correlation=0.5, nearest_agreement=0.25),
+        in_map=Faithfulness(
+            n_query=3, order_correlation=correlation, worst_correlation=0.5, nearest_agreement=0.25
+        ),
+        chance=Chance(
+            n_permutations=999, correlation=-0.4, correlation_p=0.125, nearest=0.5, nearest_p=0.625
+        ),
         trustworthiness=0.75,
         divergence=None,
         duration_s=2.0,
@@ -87,6 +92,8 @@ def test_a_map_is_rated_as_the_one_on_screen(choice, door_trace) -> None:
     assert found.choice == choice
     assert found.in_map.order_correlation == map_.in_map.order_correlation
     assert found.in_map.worst_correlation == map_.in_map.worst_correlation
+    assert found.chance.correlation_p == map_.chance.correlation_p
+    assert found.chance.nearest == map_.chance.nearest
     assert found.in_map.worst_query == map_.in_map.worst_query
     assert found.in_map.nearest_agreement == map_.in_map.nearest_agreement
     assert found.trustworthiness == map_.trustworthiness
@@ -124,8 +131,12 @@ def test_as_a_table() -> None:
     ]
     rows = list(csv.reader(io.StringIO(ranking_csv(maps).decode("utf-8-sig"))))
     assert rows[1:] == [
-        ["Attention map", "weights", "", "-0.75", "0.5", "0.25", "", "0.125", "2.0"],
-        ["t-SNE", "lifted", "euclidean", "-0.5", "0.5", "0.25", "0.75", "", "2.0"],
-        ["PCA", "lifted", "", "-0.25", "0.5", "0.25", "0.75", "", "2.0"],
+        ["Attention map", "weights", "", "-0.75", "0.5", "0.25", "", "0.125", "0.625", "999", "0.125", "2.0"],
+        ["t-SNE", "lifted", "euclidean", "-0.5", "0.5", "0.25", "0.75", "0.125", "0.625", "999", "", "2.0"],
+        ["PCA", "lifted", "", "-0.25", "0.5", "0.25", "0.75", "0.125", "0.625", "999", "", "2.0"],
     ]
-    assert len(rows[0]) == 9
+    assert rows[0] == [
+        *("method", "fed with", "distance", "mean correlation", "worst correlation", "nearest is strongest"),
+        *("trustworthiness", "p of mean correlation", "p of nearest is strongest", "permutations"),
+        *("divergence in nats", "seconds"),
+    ]

@@ -206,9 +206,7 @@ def test_a_refusal_names_the_model_and_no_folder(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     tiny.save(tiny_refused.UNSUPPORTED_FAMILIES["xlnet"], folder)
-    assert refusal(folder).startswith(
-        "mine is of the family xlnet, which attnviz cannot show: its scores"
-    )
+    assert refusal(folder).startswith("mine is of the family xlnet, which attnviz cannot show: its scores")
 
 
 def test_loading_prints_nothing_and_leaves_transformers_as_it_was(folder, capfd, monkeypatch):

@@ -1,6 +1,6 @@
 """The link from a t-SNE map to the page of every method, whose verdict on the same head may be another.
 
-One concept: where a reader of a map that is no good finds a better one.
+One concept: where a reader of a map that says little finds another.
 """
 
 from ui.page.navigation import link_to
@@ -11,5 +11,5 @@ def other_maps() -> None:
     link_to(
         "Query-key map",
         label="Other maps of these vectors, one fitted to the attention itself",
-        help="Each map has a verdict of its own: where this one misleads, another may be reliable.",
+        help="Each map has a verdict of its own: where this one says little, another may say more.",
     )

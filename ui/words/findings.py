@@ -11,8 +11,8 @@ from attnviz.figures.tint import Tint
 from attnviz.heads.facts import Extremes, Given, Rank, Received, given, small_addition, taken
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
-from attnviz.records import AttentionPattern, Axis, Head, Measure, Projection
-from ui.words.judgement import READ, judge
+from attnviz.records import AttentionPattern, Axis, Chance, Head, Measure, Projection
+from ui.words.judgement import judge, read
 
 SHOWN_NAMES: dict[Shown, str] = {
     "weights": "Weights",
@@ -307,19 +307,40 @@ BIASED = "This layer adds a bias to q·k, which the vectors do not hold: distanc
 """What is said below a map of vectors whose scores have such a bias, as in T5."""
 
 
-def map_note(projection: Projection, chance: float) -> str:
-    """How the map was made, what had to be changed for it, how reliable it is, and what that means for a reader.
-
-    Args:
-        chance: as in `ui.words.judgement.judge`.
-    """
+def map_note(projection: Projection) -> str:
+    """How the map was made, what had to be changed for it, how reliable it is, and what that means for a reader."""
     note = map_settings(projection)
-    found = projection.in_map
-    if np.isnan(found.nearest_agreement):
+    found, chance = projection.in_map, projection.chance
+    if not found.n_query:
         return note
+    judged = judge(found, chance)
+    said = [
+        note,
+        f"Reliability: for {percent_text(found.nearest_agreement)} of {judged_queries(projection)} the nearest key has the "
+        f"largest weight; mean correlation of distance and score {correlation_text(found.order_correlation)} (−1 is "
+        "perfect).",
+        "" if judged.order == "unknown" else f"{by_chance(chance)}.",
+        read(judged),
+    ]
+    return " ".join(filter(None, said))
+
+
+def judged_queries(projection: Projection) -> str:
+    """The queries that the figures of a map are over: "the 11 queries"."""
+    n_query = projection.in_map.n_query
+    of_two = " that see two keys or more" * (n_query < len(projection.query_tokens))
+    return f"the {n_query:,} quer{'y' if n_query == 1 else 'ies'}{of_two}"
+
+
+def by_chance(chance: Chance) -> str:
+    """What both figures of a map are when its key points are permuted, as a sentence without its stop.
+
+    Only of a map that can be judged.
+    """
     return (
-        f"{note} Reliability: for {percent_text(found.nearest_agreement)} of the queries the nearest key has the largest "
-        f"weight; correlation of distance and score {correlation_text(found.order_correlation)} (−1 is perfect). {READ[judge(found, chance)]}"
+        f"With the key points permuted ({chance.n_permutations:,} permutations), at most one map in twenty exceeds "
+        f"{percent_text(chance.nearest)} (p = {chance.nearest_p:.3f}), and at most one has a correlation below "
+        f"{correlation_text(chance.correlation)} (p = {chance.correlation_p:.3f})"
     )
 
 

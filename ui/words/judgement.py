@@ -1,42 +1,95 @@
-"""Whether a map of queries and keys may be read, by the correlation of its distances with the scores."""
+"""What a map of queries and keys is good for, by its figures and their p values under permutation of its key points."""
 
+from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
-from attnviz.records import Faithfulness
+from attnviz.maps.chance import LEVEL
+from attnviz.records import Chance, Faithfulness
 
 FAIR = -0.7
 """The mean correlation of score and distance from which on a map is fair. Of two keys of a query the nearer then has
 the higher score three times out of four: for a correlation r of ranks that share is 1/2 + asin(2 sin(pi r / 6)) / pi,
-Kendall 1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers."""
+Kendall 1948, "Rank Correlation Methods", chapters 9 and 10, for normal numbers. Whatever the numbers, as long as none are
+equal, it is at least (1 - r) / 3 = 57%, Daniels 1950, "Rank Correlation and Population Models" (Journal of the Royal
+Statistical Society B 12:171)."""
+WEAK = -0.3
+"""The mean correlation above which a map follows the scores only weakly: below a "medium" correlation of Cohen 1988,
+"Statistical Power Analysis for the Behavioral Sciences", section 3.2. Many queries make even a weak one certain."""
 
-Judgement = Literal["unknown", "misleads", "rough", "fair"]
+Order = Literal["unknown", "chance", "weak", "rough", "fair"]
 
-READ: dict[Judgement, str] = {
-    "unknown": "No query sees keys enough to judge this map.",
-    "misleads": "Read the lines of this map, not its distances: those match the scores no better than chance.",
-    "rough": "Trust the lines more than the distances: a near key may be a strong one or a weak one.",
-    "fair": "Distances can be read: of two keys that a query sees, the nearer is mostly the stronger.",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What may be read off a map."""
+
+    order: Order
+    """Of all keys of a query: ``unknown``, too few keys for any map to be better than chance; ``chance``, not told apart
+    from permuted key points; else by the size of the correlation."""
+    nearest: bool
+    """Whether the nearest key has the largest weight more often than with permuted key points."""
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether neither figure can be told from chance."""
+        return self.order == "chance" and not self.nearest
+
+    @property
+    def is_of_nearest(self) -> bool:
+        """Whether the nearest key says more than the order of all keys."""
+        return self.nearest and self.order in ("chance", "weak")
+
+
+READ: dict[Order, str] = {
+    "unknown": "There are too few keys to judge this map: any map of so few may look right by chance.",
+    "chance": "Follow the lines of this map, not its distances: their order cannot be told from chance.",
+    "weak": "Follow the lines of this map, not its distances: these follow the scores only weakly.",
+    "rough": "Trust the lines more than the distances: nearer keys only tend to have higher scores.",
+    "fair": "Distances can be read: of two keys that a query sees, the nearer mostly has the higher score.",
 }
 """What a judgement means for a reader, in one sentence."""
-SHORT: dict[Judgement, str] = {
+STILL_NEAREST = "Still, the nearest key has the largest weight more often than by chance."
+"""What is added where the order says little or nothing."""
+SHORT: dict[Order, str] = {
     "unknown": "too few keys to judge it",
-    "misleads": "its distances mislead; read its lines",
-    "rough": "its distances are rough; read its lines",
+    "chance": "distances here may be chance; follow the lines",
+    "weak": "distances here say little; follow the lines",
+    "rough": "distances here are rough; follow the lines",
     "fair": "its distances can be read",
 }
 """The same in a few words, beside a map's title."""
+_LISTED: dict[Order, str] = {
+    "unknown": "too few keys to judge",
+    "chance": "order may be chance",
+    "weak": "weak order",
+    "rough": "rough order",
+    "fair": "fair order",
+}
 
 
-def judge(found: Faithfulness, chance: float) -> Judgement:
+def judge(found: Faithfulness, chance: Chance) -> Judgement:
     """What a map is good for.
 
-    Args:
-        chance: what at most one shuffled map in twenty falls below, `attnviz.maps.faithfulness.chance_correlation`.
+    A figure is better than chance where its p value is at most `attnviz.maps.chance.LEVEL`. Of the correlation it must be
+    below 0 too: that all permuted maps are worse does not make a positive one follow the scores.
     """
-    if np.isnan(found.order_correlation) or chance <= -1:
-        return "unknown"
-    if found.order_correlation >= chance:
-        return "misleads"
-    return "fair" if found.order_correlation <= FAIR else "rough"
+    if (1 + chance.n_permutations) * LEVEL < 1:
+        return Judgement(order="unknown", nearest=False)
+    order: Order
+    if chance.correlation_p > LEVEL or found.order_correlation >= 0:
+        order = "chance"
+    elif found.order_correlation > WEAK:
+        order = "weak"
+    else:
+        order = "fair" if found.order_correlation <= FAIR else "rough"
+    return Judgement(order=order, nearest=chance.nearest_p <= LEVEL)
+
+
+def read(judged: Judgement) -> str:
+    """What a judgement means for a reader."""
+    return READ[judged.order] + f" {STILL_NEAREST}" * judged.is_of_nearest
+
+
+def listed(judged: Judgement) -> str:
+    """A judgement in a list of maps."""
+    return _LISTED[judged.order] + ", nearest key better than chance" * judged.is_of_nearest

@@ -23,7 +23,6 @@ from attnviz.effects.scaling import random_products as draw_products
 from attnviz.errors import ModelNotAvailableError, TextTooLongError, VerificationError
 from attnviz.heads import claims as measurements
 from attnviz.heads.claims import Claims
-from attnviz.maps.faithfulness import chance_correlation
 from attnviz.maps.projection import DEFAULTS, arrays, place, with_tokens
 from attnviz.model import anatomy as anatomies
 from attnviz.model import embeddings, verification
@@ -315,10 +314,3 @@ def projection(
         **(DEFAULTS | settings),
     )
     return with_tokens(placed, here, layer, head, kind)
-
-
-@NUMBERS.remembers()
-def chances(source: Source, kind: Kind) -> list[float]:
-    """The correlation of score and distance that a map of each layer must fall below to be more than chance."""
-    here = trace(source)
-    return [chance_correlation(here.scores(layer, 0, kind)) for layer in range(here.n_layers(kind))]

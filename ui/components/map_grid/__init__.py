@@ -34,7 +34,7 @@ class SmallMap:
     text: str
     """What the line below the grid says of it."""
     faint: bool = False
-    """Whether it misleads."""
+    """Whether it cannot be told from chance."""
     is_old: bool = False
     """Whether it stands for one that is still to come; then it is grey."""
 

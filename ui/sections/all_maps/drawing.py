@@ -1,11 +1,15 @@
 """The grid of maps while they come, with what it says."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import streamlit as st
 
 from attnviz.figures.projection import N_LINES
 from attnviz.maps.layouts import METHOD_NAMES
-from attnviz.records import Axis
+from attnviz.maps.table import RELIABILITY, reliability
+from attnviz.records import Axis, Head
 from attnviz.records.table import table_csv
 from ui.choice import state
 from ui.components.map_grid import SmallMap, map_grid
@@ -62,22 +66,45 @@ def draw(view: View, work: Job) -> None:
     st.caption(literal(note(view, work, [one for of_layer in maps for one in of_layer])))
 
 
-def finding(view: View, work: Job) -> str:
-    """Which head has the most reliable map, and how they do on average."""
-    known = {
-        head: placed.in_map.order_correlation
-        for head, placed in zip(heads_of(view), work.results, strict=True)
-        if placed is not None and not np.isnan(placed.in_map.order_correlation)
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The maps whose distances follow the scores best, of those that are made and have a correlation."""
+
+    heads: tuple[Head, ...]
+    """Of the lowest correlation: more than one where it is equal."""
+    correlation: float
+    mean: float
+    n_map: int
+
+
+def best_of(correlations: Mapping[Head, float]) -> Best | None:
+    """The lowest correlation of distance and score, and the mean; None where no map has one."""
+    known = {head: one for head, one in correlations.items() if not np.isnan(one)}
     if not known:
-        return "Maps of all heads"
-    (layer, head), best = min(known.items(), key=lambda one: one[1])
-    said = (
-        f"The most reliable map is that of layer {layer}, head {head}: correlation of distance and score "
-        f"{words.correlation_text(best)}"
+        return None
+    lowest = min(known.values())
+    return Best(
+        heads=tuple(head for head, one in known.items() if one == lowest),
+        correlation=lowest,
+        mean=float(np.mean(list(known.values()))),
+        n_map=len(known),
     )
-    if len(known) > 1:
-        said += f"; mean of {len(known)} maps {words.correlation_text(float(np.mean(list(known.values()))))}"
+
+
+def finding(view: View, work: Job) -> str:
+    """Which head's map follows the scores best, and how they do on average."""
+    made = zip(heads_of(view), work.results, strict=True)
+    best = best_of({head: one.in_map.order_correlation for head, one in made if one is not None})
+    if best is None:
+        return "Maps of all heads"
+    head, *others = best.heads
+    where = f"layer {head.layer}, head {head.head}" + f" and {len(others)} more" * bool(others)
+    said = (
+        f"Distances follow the scores best in {where}: correlation of distance and score "
+        f"{words.correlation_text(best.correlation)}"
+    )
+    if best.n_map > 1:
+        said += f"; mean of {best.n_map} maps {words.correlation_text(best.mean)}"
     return said
 
 
@@ -89,47 +116,31 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     if made and made[0].remark:
         said.append(made[0].remark)
     said.append(
-        f"Circles are queries, diamonds keys; lines go from {words.name(queries, view.query)} to its {N_LINES} strongest "
-        "keys. The number is the mean correlation of distance and score: −1 when a nearer key always has the higher "
-        "score, 0 when distance says nothing."
+        f"Circles are queries, diamonds keys; lines go from {words.name(queries, view.query)} to its strongest keys, at most "
+        f"{N_LINES}. The number is the mean correlation of distance and score: −1 when a nearer key always has the higher "
+        "score, 0 when the ranks of distance and score do not go together."
     )
     if n_faint := sum(one.faint and not one.is_old for one in maps):
-        said.append(f"Dimmed maps mislead, {n_faint} here: their number cannot be told from chance.")
+        said.append(
+            f"Dimmed maps, {n_faint} here, cannot be told from chance: in neither figure are they better than 19 of 20 maps "
+            "with permuted key points. Each is tested by itself."
+        )
     if any(one.is_old for one in maps):
         said.append("Grey maps are the previous ones; each stays until the next is ready.")
     like = view.selection.maps.aligned_with
     if like is not None:
         said.append(f"All are aligned with the map of {like.words}.")
     said.append(
-        "Each map fills its square, so that sizes cannot be compared. Every token is a point, also where rows show words."
+        "Each map fills its square, so that sizes cannot be compared. Points are tokens, also where rows show words."
     )
     return " ".join(said)
 
 
 def as_csv(view: View, work: Job) -> bytes:
     """A line for every map that is made, with how reliable it is."""
-    header = [
-        "layer",
-        "head",
-        "mean correlation",
-        "worst correlation",
-        "nearest is strongest",
-        "trustworthiness",
-    ]
     rows = [
-        [
-            *place_of,
-            *(
-                "" if np.isnan(number) else number
-                for number in (
-                    placed.in_map.order_correlation,
-                    placed.in_map.worst_correlation,
-                    placed.in_map.nearest_agreement,
-                    placed.trustworthiness,
-                )
-            ),
-        ]
+        [*place_of, *reliability(placed.in_map, placed.chance, placed.trustworthiness)]
         for place_of, placed in zip(heads_of(view), work.results, strict=True)
         if placed is not None
     ]
-    return table_csv(header, rows)
+    return table_csv(["layer", "head", *RELIABILITY], rows)

@@ -11,8 +11,8 @@ from attnviz.records import Head, Placement, by_layer
 from ui.components.map_grid import SmallMap
 from ui.page.view import View
 from ui.session import of_session
-from ui.words.judgement import judge
-from ui.work import cache, head_cache
+from ui.words.judgement import judge, listed
+from ui.work import head_cache
 from ui.work.jobs import Job
 
 
@@ -28,19 +28,9 @@ def heads_of(view: View) -> list[Head]:
     return list(view.trace.heads(view.kind))
 
 
-# What `ui.words.judgement.judge` says, in a few words.
-JUDGED = {
-    "unknown": "too few keys to judge",
-    "misleads": "the map misleads",
-    "rough": "the map is rough",
-    "fair": "the map can be read",
-}
-
-
 def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
     """What is drawn of every head, layer by layer: its map, or the one before until it is there."""
     rows = head_cache.rows(view.selection.source, view.kind, view.query)
-    chances = cache.chances(view.selection.source, view.kind)
     heads, n_query = heads_of(view), len(view.trace.query_tokens(view.kind))
     like = view.selection.maps.aligned_with
     onto: Placement | None = None if like is None else work.results[heads.index(like)]
@@ -53,14 +43,14 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
             text = f"{head.title}: no map yet"
             return SmallMap(points=None, n_query=n_query, query=view.query, text=text)
         found = placed.in_map
-        judged = judge(found, chances[head.layer])
+        judged = judge(found, placed.chance)
         number = short(found.order_correlation)
         said = [
             f"{head.title}: correlation of distance and score {number}" if number else head.title,
             f"the nearest key has the largest weight for {percent_text(found.nearest_agreement)} of the queries"
             if number
             else "",
-            JUDGED[judged],
+            listed(judged),
         ]
         return SmallMap(
             points=placed.points if onto is None else aligned(placed.points, onto.points),
@@ -69,7 +59,7 @@ def small_maps(view: View, work: Job) -> list[list[SmallMap]]:
             lines=lines,
             number=number,
             text="; ".join(filter(None, said)),
-            faint=judged == "misleads",
+            faint=judged.tells_nothing,
         )
 
     placed = dict(zip(heads, work.results, strict=True))

@@ -30,7 +30,7 @@ def query_key_map(screen: Screen) -> str:
             st.number_input(
                 **widgets.field(
                     "seed",
-                    help="Seeds the noise that the points start with; on one machine the same seed gives the same picture.",
+                    help="Seeds the noise that the points start with; on one machine the same seed gives the same picture, whatever the number of threads.",
                 )
             )
         waiting = st.empty()
@@ -49,9 +49,8 @@ def query_key_map(screen: Screen) -> str:
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )
-        chance = cache.chances(selection.source, kind)[selection.layer]
-        judgement.markdown(f"t-SNE: {SHORT[judge(projection.in_map, chance)]}")
-        note = map_note(projection, chance)
+        judgement.markdown(f"t-SNE: {SHORT[judge(projection.in_map, projection.chance).order]}")
+        note = map_note(projection)
         chart(
             drawn_map,
             key="map",

@@ -1,4 +1,7 @@
-"""Step 3: what the model fills in, where it has a language head."""
+"""Step 3: what the model fills in, where it has a language head and something to fill in."""
+
+from dataclasses import dataclass
+from typing import Literal
 
 import streamlit as st
 
@@ -21,34 +24,58 @@ def blank(selection: Selection, query: int) -> int:
     return query if not masked or query in masked else masked[0]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What a model fills in, or why it fills in nothing."""
+
+    state: Literal["no head", "nothing masked", "masked", "next"]
+    """``masked``: the tokens are predicted for a mask token; ``next``: by a causal model, for the token that follows."""
+    position: int
+    """Of the mask token, or of the token that the predicted one follows."""
+    tokens: tuple[tuple[str, float], ...]
+    """The likeliest tokens and their probabilities, the likeliest first; none where nothing is filled in."""
+
+
+def filled(selection: Selection, query: int) -> Filled:
+    """What the model of a selection fills in at its mask token, or after the query where it is causal."""
+    source, trace = selection.source, cache.trace(selection.source)
+    at = blank(selection, query)
+    found = cache.predictions(source, trace, at)
+    if found is None:
+        return Filled(state="no head", position=at, tokens=())
+    if "encoder" in trace.kinds and trace.tokens.labels[at] != cache.mask_label(source):
+        return Filled(state="nothing masked", position=at, tokens=())
+    return Filled(
+        state="masked" if "encoder" in trace.kinds else "next",
+        position=at,
+        tokens=tuple(zip(found.labels, map(float, found.probabilities), strict=True)),
+    )
+
+
 def answer(view: View) -> None:
     """The five likeliest tokens at the mask token; what is missing where there is none, or no language head."""
     st.subheader("3. What does the model fill in?", anchor=False)
-    source, trace = view.selection.source, view.trace
-    label = cache.mask_label(source)
-    at = blank(view.selection, view.query)
-    masked = trace.tokens.labels[at] == label
-    found = cache.predictions(source, trace, at)
-    if found is None:
-        st.markdown(
-            f"This step needs a language head, the part that turns a vector back into tokens; {literal(source.model)} has "
-            "none. bert-base-uncased has one."
-        )
-        _offer_bert()
-    elif not masked and view.kind == "encoder":
-        st.markdown(
-            f"There is no {quoted(label or 'mask token')} in this sentence. Mask a token with its chip above, and the model "
-            "has to fill it in."
-        )
-    else:
-        st.markdown(
-            f"At {literal(name(view.queries, at))}: "
-            + ", ".join(
-                f"**{literal(isolated(word))}** {share_text(float(probability))}"
-                for word, probability in zip(found.labels, found.probabilities, strict=True)
+    source = view.selection.source
+    found = filled(view.selection, view.query)
+    match found.state:
+        case "no head":
+            st.markdown(
+                f"This step needs a language head, the part that turns a vector back into tokens; {literal(source.model)} "
+                "has none. bert-base-uncased has one."
             )
-            + "."
-        )
+            _offer_bert()
+        case "nothing masked":
+            st.markdown(
+                f"There is no {quoted(cache.mask_label(source) or 'mask token')} in this sentence. Mask a token with its "
+                "chip above, and the model has to fill it in."
+            )
+        case "masked" | "next":
+            where = "After" if found.state == "next" else "At"
+            listed = ", ".join(
+                f"**{literal(isolated(word))}** {share_text(probability)}"
+                for word, probability in found.tokens
+            )
+            st.markdown(f"{where} {literal(name(view.queries, found.position))}: {listed}.")
 
 
 def _offer_bert() -> None:

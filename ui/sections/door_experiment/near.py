@@ -1,5 +1,7 @@
 """Step 2: the map of the head, with the query selected and with another one."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import streamlit as st
 
@@ -11,19 +13,42 @@ from ui.page.chart import chart
 from ui.page.view import View
 from ui.sections.other_maps import other_maps
 from ui.words.findings import amount, lines_note, map_note, name, strongest_key
-from ui.words.judgement import Judgement, judge
+from ui.words.judgement import STILL_NEAREST, Order, judge
 from ui.words.literal import literal
 from ui.work import cache
 
 OTHER = "watching"
 """The query that the articles set beside the first one."""
-WORTH: dict[Judgement, str] = {
-    "unknown": "here that cannot be told, since no query sees enough keys.",
-    "misleads": "here little. Which keys are near is chance; only the lines, the attention weights, show what the head does.",
-    "rough": "here something. Near keys tend to have the larger scores, with exceptions; the lines are the attention weights.",
-    "fair": "here much. Of two keys that a query sees, the nearer is mostly the stronger.",
+WORTH: dict[Order, str] = {
+    "unknown": "here that cannot be told, since there are too few keys.",
+    "chance": "here little. The order of the distances cannot be told from chance; the lines, the attention weights, show "
+    "what the head does.",
+    "weak": "here little. Distances follow the scores only weakly; the lines, the attention weights, show what the head does.",
+    "rough": "here something. Nearer keys only tend to have higher scores; the lines are the attention weights.",
+    "fair": "here much. Of two keys that a query sees, the nearer mostly has the higher score.",
 }
 """Why a reader looks at the map, by what it is good for; a half-sentence and what follows from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """Where a key stands among all keys by its distance from a query."""
+
+    n_nearer: int
+    n_key: int
+
+
+def near(projection: Projection, query: int, key: int) -> Near:
+    """How many keys of a map are nearer to the query than this one."""
+    rank = rank_by_distance(projection, query, key)
+    return Near(n_nearer=rank - 1, n_key=len(projection.key_tokens))
+
+
+def in_words(found: Near) -> str:
+    """How many keys are nearer on the map."""
+    if not found.n_nearer:
+        return "no key is nearer on the map"
+    return f"{found.n_nearer} of the {found.n_key} keys {'is' if found.n_nearer == 1 else 'are'} nearer on the map"
 
 
 def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
@@ -52,21 +77,20 @@ def door_map(selection: Selection, kind: Kind) -> Projection:
 
 
 def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
-    """The same map twice: a query whose strongest key is near, and one whose strongest key is another.
+    """The same map twice: with the selected query and key, and with another query and its strongest key.
 
     Returns how the map was made and how reliable it is.
     """
     selection = view.selection
     st.subheader("2. Are query and key near each other?", anchor=False)
     projection = door_map(selection, view.kind)
-    chance = cache.chances(selection.source, view.kind)[selection.layer]
+    judged = judge(projection.in_map, projection.chance)
     st.markdown(
         "Articles explain this experiment with a map: each query and key of the head is a point, and a query is expected near "
         "the key that it attends to. A flat map cannot keep every distance, so attnviz measures what this one is worth: "
-        f"{WORTH[judge(projection.in_map, chance)]}"
+        f"{WORTH[judged.order]}" + f" {STILL_NEAREST}" * judged.is_of_nearest
     )
     weights = view.trace.weights(*selection.place, view.kind)
-    n_key = len(projection.key_tokens)
     queries = (view.query, other_query(pattern, view.query, key))
     for column, query, chart_key in zip(
         st.columns(2, gap="medium"), queries, ("door_map", "door_map_other"), strict=True
@@ -74,14 +98,8 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
         with column:
             to = key if query == view.query else strongest_key(pattern, query)
             row, at = pattern.queries.index(query), pattern.keys.index(to)
-            rank = rank_by_distance(projection, query, to)
             given = f"gives {amount(pattern, row, at)} to" if row is not None and at is not None else "and"
-            nearer = (
-                "no key is nearer on the map"
-                if rank == 1
-                else f"{rank - 1} of the {n_key} keys {'is' if rank == 2 else 'are'} nearer on the map"
-            )
-            said = f"{name(pattern.queries, query)} {given} {name(pattern.keys, to)}; {nearer}."
+            said = f"{name(pattern.queries, query)} {given} {name(pattern.keys, to)}; {in_words(near(projection, query, to))}."
             with st.container(key=f"{chart_key}_said"):
                 st.markdown(f"**{literal(said)}**")
             chart(
@@ -89,7 +107,7 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
                 key=chart_key,
                 alt=f"Query-key map. {said}",
             )
-    note = map_note(projection, chance)
+    note = map_note(projection)
     st.caption(f"{note} {lines_note(selection.show)}")
     other_maps()
     return note

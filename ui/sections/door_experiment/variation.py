@@ -2,18 +2,19 @@
 
 from functools import partial
 
+import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import share_text
-from attnviz.heads import ranked
 from attnviz.maps.faithfulness import rank_by_distance
 from attnviz.records import AttentionPattern, Head
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.page.navigation import link_to
 from ui.page.view import View
-from ui.sections.door_experiment.answer import blank
+from ui.sections.door_experiment.answer import filled
 from ui.sections.door_experiment.experiment import Experiment
 from ui.sections.door_experiment.near import door_map
 from ui.streamlit_fixes.stale_values import tie
@@ -46,16 +47,18 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
         weights = head_cache.pair_weights(
             selection.source, view.kind, (view.query, view.query + 1), (key, key + 1), measure="weights"
         )
-        best = Head(*ranked(weights)[0].tolist())
-        if best == selection.place:
-            st.markdown("Of all heads this one gives the pair the largest weight.", width="content")
+        best = strongest_heads(weights)
+        if not best or selection.place in best:
+            st.markdown(in_words(best), width="content")
         else:
             st.button(
-                f"Select the strongest head for this pair: {best.short}",
+                f"Select the strongest head for this pair: {best[0].short}",
                 icon=":material/search:",
-                on_click=lambda: state.change(layer=best.layer, head=best.head, query=view.query, key=key),
+                on_click=lambda: state.change(
+                    layer=best[0].layer, head=best[0].head, query=view.query, key=key
+                ),
                 key="experiment_head",
-                help="Selects the head that gives this pair the largest weight.",
+                help="Selects a head that gives this pair the largest weight.",
             )
         link_to(
             "Compare",
@@ -64,6 +67,24 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
         )
     st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
     st.dataframe(_table(view, pattern, key, experiment), hide_index=True, key="experiment_table")
+
+
+def strongest_heads(weights: Float[np.ndarray, "layer head"]) -> tuple[Head, ...]:
+    """The heads that give a pair the largest weight: several where it is equal, none where no head gives it any."""
+    largest = np.nanmax(weights)
+    return tuple(Head(*place) for place in np.argwhere(weights == largest).tolist()) if largest > 0 else ()
+
+
+def in_words(best: tuple[Head, ...]) -> str:
+    """What is said where the selected head is one of these, or there is none."""
+    match best:
+        case ():
+            return "No head gives the pair any weight."
+        case (_,):
+            return "Of all heads this one gives the pair the largest weight."
+        case (_, *others):
+            return f"Of all heads this one and {len(others)} more give the pair the largest weight."
+    raise AssertionError(best)
 
 
 def _word_of(shown: Selection, own: Selection) -> str | None:
@@ -117,9 +138,14 @@ def _nearness(selection: Selection, pattern: AttentionPattern, query: int, key: 
 
 
 def _filled(selection: Selection, query: int) -> str:
-    """The likeliest token where the query is; empty without a language head."""
-    at = blank(selection, query)
-    found = cache.predictions(selection.source, cache.trace(selection.source), at)
-    if found is None:
-        return ""
-    return f"{isolated(found.labels[0])}, {share_text(float(found.probabilities[0]))}"
+    """The likeliest token that the model fills in; empty without a language head."""
+    found = filled(selection, query)
+    match found.state:
+        case "no head":
+            return ""
+        case "nothing masked":
+            return "nothing is masked"
+        case "masked" | "next":
+            word, probability = found.tokens[0]
+            said = f"{isolated(word)}, {share_text(probability)}"
+            return f"next, {said}" if found.state == "next" else said

@@ -6,7 +6,7 @@ from hashlib import sha256
 import streamlit as st
 
 from attnviz.errors import InvalidTextError
-from attnviz.maps.collection import LARGEST_FILE, Collection, bundled, decoded
+from attnviz.maps.collection import LARGEST_FILE, Collection, bundled, decoded, sentences
 from attnviz.model.catalogue import offer
 from ui.choice import state
 from ui.page.view import View
@@ -145,7 +145,7 @@ def read(view: View, text: str) -> Collection | None:
     if not is_there(
         work,
         None,
-        f"The model reads {len(text.splitlines()):,} lines in a process of its own",
+        f"Reading {_n_sentences(text)}",
         stopped="Reading the sentences was stopped.",
         resume="Read them",
         key="reading_act",
@@ -153,6 +153,12 @@ def read(view: View, text: str) -> Collection | None:
         return None
     found: Collection = work.results[0]
     return found
+
+
+def _n_sentences(text: str) -> str:
+    """How many sentences there are to read."""
+    n_line = len(sentences(text))
+    return f"{n_line:,} sentence{'s' * (n_line != 1)}"
 
 
 def digest(text: str) -> str:

@@ -52,7 +52,7 @@ class Link:
 
 
 def links(screen: Screen, token: int, side: str) -> list[Link]:
-    """The strongest partners of a token within its sentence, strongest first."""
+    """The strongest partners of a token within its sentence, strongest first: those that share a weight above 0."""
     sentence, position = (int(one[token]) for one in (screen.collection.sentence, screen.collection.position))
     weights = screen.collection.weights(sentence, screen.head)
     row = weights[position] if side == "query" else weights[:, position]
@@ -64,6 +64,21 @@ def links(screen: Screen, token: int, side: str) -> list[Link]:
     ]
 
 
+def in_words(collection: Collection, token: int, side: str, partners: list[Link]) -> str:
+    """What the head does with the selected token; plain text."""
+    number, position = int(collection.sentence[token]), int(collection.position[token])
+    axis = Axis.of(collection.tokens[number])
+    this = name(axis, position)
+    listed = ", ".join(
+        f"{name(axis, int(collection.position[one.token]))} {share_text(one.weight)}" for one in partners
+    )
+    if side == "query":
+        said = f"query {this} gives to {listed}" if partners else f"query {this} sees no key"
+    else:
+        said = f"key {this} is given by {listed}" if partners else f"no query gives weight to key {this}"
+    return f"Sentence {number + 1}, line {collection.line[number]}: {said}"
+
+
 def sentence(view: View, screen: Screen, token: int) -> None:
     """The selected token's sentence, what the head does there, and the way to it on other pages."""
     selection, collection = view.selection, screen.collection
@@ -73,16 +88,8 @@ def sentence(view: View, screen: Screen, token: int) -> None:
     partners = links(screen, token, selection.joint.side)
     first = int(collection.position[partners[0].token]) if partners else position
     query, key = (position, first) if selection.joint.side == "query" else (first, position)
-    axis = Axis.of(tokens)
-    listed = ", ".join(
-        f"{name(axis, int(collection.position[one.token]))} {share_text(one.weight)}" for one in partners
-    )
-    if selection.joint.side == "query":
-        said = f"query {name(axis, position)} gives to {listed}"
-    else:
-        said = f"key {name(axis, position)} is given by {listed}"
     with st.container(key="picked_sentence"):
-        st.markdown(f"**Sentence {number + 1}, line {collection.line[number]}: {literal(said)}**")
+        st.markdown(f"**{literal(in_words(collection, token, selection.joint.side, partners))}**")
     token_strip(
         tokens,
         query=query,

@@ -1,26 +1,67 @@
-"""How reliable the joint map is, in numbers."""
+"""How reliable the joint map is, in numbers and in words."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
 from attnviz.figures.numbers import percent_text
+from attnviz.maps.joint_map import JointMap
 from ui.sections.many_sentences.joint_map import Screen
 from ui.words import findings as words
-from ui.words.judgement import READ, judge
+from ui.words.judgement import Judgement, judge, read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointFacts:
+    """What is said of a joint map, beside its own figures."""
+
+    judged: Judgement
+    n_query: int
+    """Queries that see two keys or more in their sentence; the figures are over these."""
+    sees_all: bool
+    """Whether these are all queries."""
+    is_sample: bool
+    """Whether trustworthiness was measured among some of the points only."""
+
+
+def joint_facts(made: JointMap) -> JointFacts:
+    """What can be said of a joint map by its figures and those of permuted key points."""
+    return JointFacts(
+        judged=judge(made.in_map, made.chance),
+        n_query=made.in_map.n_query,
+        sees_all=2 * made.in_map.n_query == len(made.points),
+        is_sample=made.n_compared < len(made.points),
+    )
+
+
+def headline(place: str, made: JointMap) -> str:
+    """For how many queries the nearest key has the largest weight, and for how many by chance; plain text."""
+    facts, chance = joint_facts(made), made.chance
+    if not facts.n_query:
+        return f"{place}: no query sees two keys, so there is no order of keys to compare with distances"
+    said = f"{place}: the nearest key of the sentence has the largest weight for {share(made.in_map.nearest_agreement)} of "
+    said += _queries(facts)
+    if facts.judged.order == "unknown":
+        return said
+    return f"{said}; with the key points permuted, at most one map in twenty exceeds {share(chance.nearest)}"
+
+
+def _queries(facts: JointFacts) -> str:
+    return f"the {facts.n_query:,} queries" + " that see two keys or more" * (not facts.sees_all)
 
 
 def reliability(screen: Screen) -> None:
-    """How reliable the map is, in numbers and in one sentence."""
+    """How reliable the map is, in numbers and in words."""
     made = screen.map
     inside, plane = made.in_space, made.in_map
-    sample = f" (a sample of {made.n_compared:,} points)" if made.n_compared < len(made.points) else ""
     st.markdown("**Reliability**")
     st.dataframe(
         {
             "score and distance": [
                 "rank correlation, mean",
                 "the same, worst query",
-                "nearest is strongest",
+                "nearest has the largest weight",
             ],
             "map": [
                 words.correlation_text(plane.order_correlation),
@@ -36,19 +77,29 @@ def reliability(screen: Screen) -> None:
         hide_index=True,
         key="belief",
     )
-    trust = (
-        ""
-        if np.isnan(made.trustworthiness)
-        else (
-            f" Trustworthiness {made.trustworthiness:.2f}: 1 when all neighbours on the map are neighbours among the vectors, "
+    st.caption(note(made))
+
+
+def note(made: JointMap) -> str:
+    """What the figures of a joint map mean for a reader; plain text."""
+    facts = joint_facts(made)
+    said = [read(facts.judged)]
+    if facts.judged.order != "unknown":
+        said.append(f"{words.by_chance(made.chance)}; points are permuted within their sentence.")
+    if not np.isnan(made.trustworthiness):
+        sample = f" (a sample of {made.n_compared:,} points)" if facts.is_sample else ""
+        said.append(
+            f"Trustworthiness {made.trustworthiness:.2f}: 1 when all neighbours on the map are neighbours among the vectors, "
             f"about 0.5 by chance{sample}."
         )
-    )
-    st.caption(
-        f"{READ[judge(plane, made.chance)]}{trust} Within each sentence, over all {screen.collection.n_tokens:,} "
-        "queries: correlation −1 where a nearer key is always the stronger one, 0 where distance says nothing."
-    )
+    if facts.n_query:
+        said.append(
+            f"Within each sentence, over {_queries(facts)}: correlation −1 where a nearer key always has the higher score, 0 "
+            "where the ranks of distance and score do not go together."
+        )
+    return " ".join(said)
 
 
 def share(number: float) -> str:
+    """A share in whole percent, or that there is none."""
     return "none" if np.isnan(number) else percent_text(number)

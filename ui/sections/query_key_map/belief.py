@@ -1,8 +1,9 @@
 """How reliable a map of queries and keys is: in numbers, in words, and by the weights that it implies."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -12,84 +13,106 @@ from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import percent_text, share_text
 from attnviz.heads.comparison import Comparison, compare
 from attnviz.maps.attention_map import implied_weights
-from attnviz.maps.faithfulness import chance_correlation
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.records import AttentionPattern, Axis, Faithfulness, LayerAttention, Projection
 from ui.page.view import View, hidden_note
 from ui.sections.compare.zoom import matrix, zoom_buttons, zoom_note
-from ui.words.findings import correlation_text, name
-from ui.words.judgement import FAIR, judge
+from ui.words.findings import correlation_text, judged_queries, name
+from ui.words.judgement import FAIR, Judgement, judge
 from ui.words.literal import literal
 from ui.work import cache
-
-MOSTLY = 0.5
-"""Share of the queries whose nearest key has to be the strongest, for nearest keys to be read off."""
 
 _MAP_NAMES = {"attention": "attention map", "mds": "classical MDS map"}
 
 _STYLE = Path(__file__).parent / "belief.css"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapFacts:
+    """What the verdict on a map says, beside the map's own figures."""
+
+    judged: Judgement
+    worst_query: int | None
+    """Position of the query with the worst correlation, where the map is fair as a whole and not for this query."""
+    lost: Literal["", "in the layout", "in the vectors"]
+    """Where the order was lost, of a map that is not fair: on the way to the map, or already in the vectors fed in."""
+    lift_helps: bool
+    """Whether lifted vectors by Euclidean distance, which have the order of q·k, were not what was fed in."""
+
+
+def map_facts(projection: Projection) -> MapFacts:
+    """What can be said of a map by its figures and those of permuted key points."""
+    found, before = projection.in_map, projection.in_space
+    judged = judge(found, projection.chance)
+    lost: Literal["", "in the layout", "in the vectors"] = ""
+    if before is not None and judged.order in ("chance", "weak", "rough"):
+        lost = "in the layout" if before.order_correlation <= FAIR else "in the vectors"
+    fed_with = projection.space, projection.parameters.get("metric", "euclidean")
+    return MapFacts(
+        judged=judged,
+        worst_query=found.worst_query if judged.order == "fair" and found.worst_correlation > FAIR else None,
+        lost=lost,
+        lift_helps=lost == "in the vectors" and fed_with != ("lifted", "euclidean"),
+    )
+
+
 def panel(view: View, projection: Projection) -> None:
     """Whether this map can be read, and the figures that say so, beside those of the vectors it was made from."""
-    chance = chance_of(view, projection)
-    queries = Axis.of(view.trace.query_tokens(view.kind))
     has_bias = is_biased(view.trace.attention(projection.layer, view.kind))
-    st.markdown(verdict(projection, chance, queries, has_bias=has_bias))
-    if not np.isnan(projection.in_map.order_correlation):
-        st.html(
-            f"<style>{_STYLE.read_text(encoding='utf-8')}</style>"
-            + _figures(view, projection, chance, queries)
-        )
+    st.markdown(verdict(projection, has_bias=has_bias))
+    if projection.in_map.n_query:
+        st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>" + _figures(view, projection))
 
 
-def chance_of(view: View, projection: Projection) -> float:
-    """The correlation that at most one shuffled map in twenty falls below."""
-    scores = _pattern(view, projection.layer, projection.head).scores
-    assert scores is not None  # weights come with their scores
-    return chance_correlation(scores)
-
-
-def verdict(projection: Projection, chance: float, queries: Axis, *, has_bias: bool = False) -> str:
+def verdict(projection: Projection, *, has_bias: bool = False) -> str:
     """What may be read off this map, in Markdown.
 
     Args:
         has_bias: whether the scores are more than scaled q . k, as in T5.
     """
-    found = projection.in_map
+    facts, found, chance = map_facts(projection), projection.in_map, projection.chance
     this = f"This {_MAP_NAMES.get(projection.method, METHOD_NAMES[projection.method] + ' map')}"
-    mean, nearest = correlation_text(found.order_correlation), percent_text(found.nearest_agreement)
-    match judge(found, chance):
-        case "unknown" if np.isnan(found.order_correlation):
+    match facts.judged.order:
+        case "unknown" if not found.n_query:
             return "**There is nothing to judge:** no query sees two keys, so no order can be right or wrong."
         case "unknown":
-            return "**There are too few tokens to judge this map:** any map of so few keys may look right by chance."
-        case "misleads":
-            return (
-                f":red[**{this} misleads:**] its distances match the scores no better than chance. The correlation "
-                f"of distance and score is {mean} (−1 is perfect); at most one shuffled map in twenty goes below "
-                f"{correlation_text(chance)}. Do not read attention off it. {_cause(projection, has_bias)}"
-            ).rstrip()
+            return "**There are too few keys to judge this map:** any map of so few may look right by chance."
+        case "chance":
+            said = f":red[**{this} cannot be told from chance.**]"
+        case "weak":
+            said = f"**{this} follows the scores only weakly.**"
         case "rough":
-            read = (
-                f"the nearest key, which has the largest weight for {nearest} of the queries"
-                if found.nearest_agreement >= MOSTLY
-                else f"a tendency, and not single keys: the nearest has the largest weight for only {nearest} of the queries"
-            )
-            return (
-                f"**{this} is rough:** nearer keys tend to have higher scores (correlation {mean}), but their order is "
-                f"often wrong. What may be read off is {read}. {_cause(projection, has_bias)}"
-            ).rstrip()
+            said = f"**{this} is rough:** nearer keys only tend to have higher scores."
         case "fair":
-            said = f"**{this} can be read:** nearer keys mostly have higher scores (correlation {mean})"
-            if found.nearest_agreement >= MOSTLY:
-                said += f", and the nearest has the largest weight for {nearest} of the queries."
-            else:
-                said += f"; but the nearest has the largest weight for only {nearest} of the queries."
-            if found.worst_query is not None and found.worst_correlation >= chance:
-                worst = literal(name(queries, found.worst_query))
-                said += f" The distances of the query {worst} say little, though ({correlation_text(found.worst_correlation)})."
-            return said
+            said = f"**{this} can be read:** of two keys that a query sees, the nearer mostly has the higher score."
+    parts = [
+        said,
+        f"The mean correlation of distance and score is {correlation_text(found.order_correlation)} (−1 is perfect); with "
+        f"the key points permuted, at most one map in twenty goes below {correlation_text(chance.correlation)} "
+        f"(p = {chance.correlation_p:.3f}).",
+        f"The nearest key has the largest weight for {percent_text(found.nearest_agreement)} of "
+        f"{judged_queries(projection)}; permuted, at most one map in twenty exceeds {percent_text(chance.nearest)} "
+        f"(p = {chance.nearest_p:.3f}).",
+        _advice(facts.judged),
+        _cause(projection, facts, has_bias),
+    ]
+    if facts.worst_query is not None:
+        queries = Axis.of(projection.query_tokens)
+        parts.append(
+            f"The order is worst for the query {literal(name(queries, facts.worst_query))} "
+            f"({correlation_text(found.worst_correlation)})."
+        )
+    return " ".join(filter(None, parts))
+
+
+def _advice(judged: Judgement) -> str:
+    if judged.order not in ("chance", "weak"):
+        return ""
+    return (
+        "Read nothing off it but the nearest keys."
+        if judged.nearest
+        else "Do not read attention off its distances."
+    )
 
 
 def is_biased(attention: LayerAttention) -> bool:
@@ -100,29 +123,27 @@ def is_biased(attention: LayerAttention) -> bool:
     return attention.bias is not None and bool(attention.bias.any())
 
 
-def _cause(projection: Projection, has_bias: bool) -> str:
+def _cause(projection: Projection, facts: MapFacts, has_bias: bool) -> str:
     """Where the order was lost: in the vectors that were fed in, or on the way to the map."""
-    if projection.in_space is None:
+    if projection.in_space is None or not facts.lost:
         return ""
-    before = projection.in_space.order_correlation
-    if before <= FAIR:
+    before = correlation_text(projection.in_space.order_correlation)
+    if facts.lost == "in the layout":
         return (
-            f"Among the vectors fed in distance does follow the score (correlation {correlation_text(before)}); this "
-            f"{METHOD_NAMES[projection.method]} map in {projection.points.shape[1]} dimensions does not keep that."
+            f"Among the vectors fed in the correlation is {before}; this {METHOD_NAMES[projection.method]} map in "
+            f"{projection.points.shape[1]} dimensions does not keep it."
         )
-    lifted = (
-        "among lifted ones Euclidean distance follows q·k, but not the bias that this layer adds to it."
-        if has_bias
-        else "among lifted ones Euclidean distance does."
-    )
-    return (
-        "Distance does not follow the score among the vectors fed in either (correlation "
-        f"{correlation_text(before)}); {lifted}"
-    )
+    said = f"Among the vectors fed in the correlation is no better than {before}"
+    if not facts.lift_helps:
+        return f"{said}."
+    if has_bias:
+        return f"{said}; among lifted vectors Euclidean distance follows q·k, but not the bias that this layer adds to it."
+    return f"{said}; among lifted vectors Euclidean distance follows the score."
 
 
-def _figures(view: View, projection: Projection, chance: float, queries: Axis) -> str:
+def _figures(view: View, projection: Projection) -> str:
     """The figures as an HTML table; a name opens the sentence that explains it, by click or key."""
+    queries = Axis.of(projection.query_tokens)
     in_map, in_space = projection.in_map, projection.in_space
     sides = [in_map] if in_space is None else [in_map, in_space]
 
@@ -130,12 +151,16 @@ def _figures(view: View, projection: Projection, chance: float, queries: Axis) -
         token = "" if found.worst_query is None else isolated(queries.labels[found.worst_query])
         return f"<code>{escape(token)}</code> {correlation_text(found.worst_correlation)}"
 
+    is_judged = map_facts(projection).judged.order != "unknown"
+    by_chance = (
+        f" The p value above is the share of {1 + projection.chance.n_permutations:,} maps, this one and those with permuted "
+        "key points, that are as good as this one in this figure." * is_judged
+    )
     rows = [
         (
             "Correlation of distance and score",
             "Spearman’s rank correlation over the keys of a query, mean over the queries: −1 when a nearer key always "
-            "has the higher score, 0 when distance says nothing. Of maps of this text whose points are shuffled, at "
-            f"most one in twenty goes below {correlation_text(chance)}.",
+            "has the higher score, 0 when the ranks of distance and score do not go together." + by_chance,
             [correlation_text(one.order_correlation) for one in sides],
         ),
         (
@@ -145,7 +170,7 @@ def _figures(view: View, projection: Projection, chance: float, queries: Axis) -
         ),
         (
             "Nearest key has the largest weight",
-            "For how many of the queries the nearest key has the largest weight.",
+            "Share of the queries whose nearest key has the largest weight." + by_chance,
             [percent_text(one.nearest_agreement) for one in sides],
         ),
     ]
@@ -230,14 +255,37 @@ def _model_and_map(view: View, projection: Projection) -> Comparison:
     return compare(first, second)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """How much of a query's attention a map puts on keys where the model does not."""
+
+    mean: float
+    """Over the queries that are shown."""
+    most: float
+    queries: tuple[int, ...]
+    """Rows of the queries that have the most."""
+
+
+def missed(comparison: Comparison) -> Missed:
+    """How much of the attention the map (B) puts on shown keys beyond what the model (A) gives them."""
+    elsewhere = np.nansum(comparison.difference.clip(min=0), axis=1, dtype=np.float64)
+    most = elsewhere.max()
+    return Missed(
+        mean=float(elsewhere.mean()),
+        most=float(most),
+        queries=tuple(np.flatnonzero(elsewhere == most).tolist()),
+    )
+
+
 def _missed(comparison: Comparison) -> str:
     """How much of the attention the map puts elsewhere, in Markdown."""
-    elsewhere = comparison.row_change
-    worst = int(elsewhere.argmax())
-    queries = comparison.first.queries
-    said = f"**The map puts {share_text(float(elsewhere.mean()))} of a query's attention on keys where the model does not"
-    worst_name = literal(name(queries, int(queries.positions[worst])))
-    return f"{said}; most for {worst_name}, {share_text(float(elsewhere[worst]))}.**"
+    facts, queries = missed(comparison), comparison.first.queries
+    said = f"**On average the map puts {share_text(facts.mean)} of a query's attention on keys where the model does not"
+    if not facts.most:
+        return f"{said}.**"
+    worst = literal(name(queries, int(queries.positions[facts.queries[0]])))
+    others = f" and {len(facts.queries) - 1} more" * (len(facts.queries) > 1)
+    return f"{said}; most for {worst}{others}, {share_text(facts.most)}.**"
 
 
 def _pattern(view: View, layer: int, head: int) -> AttentionPattern:

@@ -1,5 +1,8 @@
 """The selected pair: the vectors of one query and one key as bars, and how their products make the score."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import streamlit as st
 
 from attnviz.figures import draw_pair
@@ -33,9 +36,9 @@ def picked_pair(view: View, query: int, key: int) -> None:
         key="pair",
         alt=f"Query {names[0]} and key {names[1]}, dimension by dimension: {_sum(score)}",
     )
-    said = f"{_largest(score)} {_outcome(score, weight)}"
+    said = f"{largest_terms(terms_of(score))} {_outcome(score, weight)}"
     if selection.unit == "words":
-        said += " Vectors are of single tokens, also while words are joined."
+        said += " Vectors are of single tokens, also where rows and columns show words."
     st.caption(literal(said))
 
 
@@ -49,19 +52,61 @@ def _sum(score: Score) -> str:
     return f"{product}{bias} = {sum_text(score.value)}"
 
 
-def _largest(score: Score) -> str:
-    """Which dimensions matter most."""
-    terms = score.terms
-    most, least = int(terms.argmax()), int(terms.argmin())
-    capped = "" if score.softcap is None else f" softcapped to {score.softcap:g} at most,"
-    said = [f"The sum of {len(terms)} products, times the scale,{capped} is the score."]
-    if score.bias:
-        said = [f"The sum of {len(terms)} products, times the scale,{capped} and the bias are the score."]
-    if terms[most] > 0:
-        said.append(f"Dimension {most} adds the most, {sum_text(terms[most])}.")
-    if terms[least] < 0:
-        said.append(f"Dimension {least} subtracts the most, {sum_text(-terms[least])}.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Which of a score's terms matter most."""
+
+    n_dimension: int
+    softcap: float | None
+    has_bias: bool
+    adds: tuple[int, ...]
+    """Dimensions with the largest term, where it is above 0: more than one where terms are equal."""
+    most: float
+    """Their term; 0 where no term is above 0."""
+    subtracts: tuple[int, ...]
+    """Dimensions with the lowest term, where it is below 0."""
+    least: float
+    """Their term; 0 where no term is below 0."""
+
+
+def terms_of(score: Score) -> Terms:
+    """The dimensions that add and subtract the most."""
+    most, least = max(0.0, float(score.terms.max())), min(0.0, float(score.terms.min()))
+    return Terms(
+        n_dimension=len(score.terms),
+        softcap=score.softcap,
+        has_bias=bool(score.bias),
+        adds=tuple(np.flatnonzero(score.terms == most).tolist()) if most else (),
+        most=most,
+        subtracts=tuple(np.flatnonzero(score.terms == least).tolist()) if least else (),
+        least=least,
+    )
+
+
+def largest_terms(facts: Terms) -> str:
+    """Which dimensions matter most, in words."""
+    and_bias = ", and the bias are the score" if facts.has_bias else ", is the score"
+    capped = "" if facts.softcap is None else f", softcapped to {facts.softcap:g} at most"
+    said = [f"The sum of {facts.n_dimension} products, times the scale{capped}{and_bias}."]
+    if facts.adds:
+        add = "adds" if len(facts.adds) == 1 else "each add"
+        said.append(f"{_dimensions(facts.adds)} {add} the most, {sum_text(facts.most)}.")
+    if facts.subtracts:
+        subtract = "subtracts" if len(facts.subtracts) == 1 else "each subtract"
+        said.append(f"{_dimensions(facts.subtracts)} {subtract} the most, {sum_text(-facts.least)}.")
     return " ".join(said)
+
+
+def _dimensions(numbers: tuple[int, ...]) -> str:
+    """Dimensions by number, at most two of them."""
+    match numbers:
+        case (one,):
+            return f"Dimension {one}"
+        case (one, other):
+            return f"Dimensions {one} and {other}"
+        case (one, other, *more):
+            return f"Dimensions {one}, {other} and {len(more)} more"
+    raise AssertionError(numbers)
 
 
 def _outcome(score: Score, weight: float) -> str:

@@ -17,6 +17,7 @@ from ui.page import waiting
 from ui.page.view import View
 from ui.session import of_session
 from ui.words.findings import COMPILED, SPACE_NAMES
+from ui.words.judgement import judge, listed
 from ui.work.jobs import Call, Job, job
 
 
@@ -116,22 +117,28 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
         "Mean": (
             [one.in_map.order_correlation for one in rated],
             number(
-                format="%.2f", help="Correlation of score and distance, mean over the queries; −1 is best."
+                format="%.2f", help="Correlation of score and distance, mean over the queries; −1 is perfect."
             ),
         ),
         "Worst": (
             [one.in_map.worst_correlation for one in rated],
-            number(format="%.2f", help="The same for the query that is served worst."),
+            number(format="%.2f", help="The same for the query with the worst correlation."),
         ),
         "Nearest": (
             [100 * one.in_map.nearest_agreement for one in rated],
-            number(format="%.0f%%", help="Queries whose nearest key has the highest score."),
+            number(format="%.0f%%", help="Share of the queries whose nearest key has the highest score."),
+        ),
+        "Verdict": (
+            [listed(judge(one.in_map, one.chance)) for one in rated],
+            st.column_config.TextColumn(
+                help="By the p values of both figures with key points permuted, and by the size of the mean correlation."
+            ),
         ),
         "Trust": (
             [one.trustworthiness for one in rated],
             number(
                 format="%.2f",
-                help="Trustworthiness: points that lie together are together in what was fed in.",
+                help="Trustworthiness: whether neighbours on the map are neighbours in what was fed in; 1 when all are.",
             ),
         ),
         "Lost": (
@@ -159,7 +166,10 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
         key="ranked_maps",
         alt="All maps of this head, ranked",
     )
-    said = "Best first, by the mean correlation of score and distance. Tick a map to show it."
+    said = (
+        "Best first, by the mean correlation of score and distance. Tick a map to show it. Each map is tested by itself: the "
+        "best of many passes by chance more easily than a single one."
+    )
     if view.selection.maps.values:
         said += " Value vectors are left out of all of them."
     st.caption(said)

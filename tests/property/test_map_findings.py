@@ -1,0 +1,342 @@
+"""Findings of the pages of maps: whatever the points, ties and masked keys, each claim is what a count by cells gives."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy.stats import rankdata
+
+from attnviz.heads.comparison import compare
+from attnviz.heads.score import Score
+from attnviz.maps.chance import chance
+from attnviz.maps.collection import Collection, sentences
+from attnviz.maps.faithfulness import faithfulness
+from attnviz.maps.joint_map import joint_map
+from attnviz.maps.ranking import MapChoice, RatedMap, best_first
+from attnviz.records import AttentionPattern, Head, Projection
+from tests import hand_made, small_records
+from ui.sections.all_maps.drawing import best_of
+from ui.sections.door_experiment.near import near
+from ui.sections.door_experiment.variation import strongest_heads
+from ui.sections.many_sentences.joint_map import Screen
+from ui.sections.many_sentences.picked_token import N_LINES, links
+from ui.sections.many_sentences.reliability import joint_facts
+from ui.sections.query_key_map.belief import map_facts, missed
+from ui.sections.query_key_map.picked_pair import terms_of
+
+pytestmark = pytest.mark.slow
+
+settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("attnviz")
+
+N_QUERY, N_KEY = 4, 5
+"""120 orders of the keys: few enough to go through all of them in a test."""
+whole = st.integers(-2, 2).map(float)
+"""Few numbers, so that many are equal."""
+allowed = arrays.arrays(bool, (N_QUERY, N_KEY), elements=st.integers(0, 3).map(bool))
+
+
+def points(n_point: int) -> st.SearchStrategy[np.ndarray]:
+    return arrays.arrays(np.float32, (n_point, 2), elements=st.one_of(whole, st.floats(-2, 2, width=16)))
+
+
+def numbers(*shape: int) -> st.SearchStrategy[np.ndarray]:
+    return arrays.arrays(np.float32, shape, elements=st.one_of(whole, st.floats(-2, 2, width=16)))
+
+
+def rows_of(
+    queries: np.ndarray, keys: np.ndarray, scores: np.ndarray
+) -> list[tuple[list[float], list[float]]]:
+    """Distances and scores of each query that sees two keys."""
+    found = []
+    for query, row in zip(queries.astype(float), scores, strict=True):
+        seen = [at for at, score in enumerate(row) if score > -np.inf]
+        if len(seen) >= 2:
+            far = [math.dist(query, keys[at].astype(float)) for at in seen]
+            found.append((far, [float(row[at]) for at in seen]))
+    return found
+
+
+def correlation(far: list[float], scores: list[float]) -> float:
+    one, other = (rankdata(each) - (len(far) + 1) / 2 for each in (far, scores))
+    size = math.sqrt((one @ one) * (other @ other))
+    return float(one @ other) / size if size else 0.0
+
+
+def agreement(far: list[float], scores: list[float]) -> float:
+    near = [score for distance, score in zip(far, scores, strict=True) if distance == min(far)]
+    return sum(score == max(scores) for score in near) / len(near)
+
+
+def mean(numbers: list[float]) -> float:
+    return math.fsum(numbers) / len(numbers)
+
+
+def map_of(queries: np.ndarray, keys: np.ndarray, scores: np.ndarray, **changes: object) -> Projection:
+    n_query, n_key = scores.shape
+    return small_records.projection(
+        n_query + n_key,
+        points=np.concatenate([queries, keys]),
+        role=("query",) * n_query + ("key",) * n_key,
+        position=np.array([*range(n_query), *range(n_key)]),
+        query_tokens=small_records.tokens(n_query),
+        key_tokens=small_records.tokens(n_key),
+        in_map=faithfulness(queries, keys, scores),
+        chance=chance((queries, keys, scores)),
+        **changes,
+    )
+
+
+@given(points(N_QUERY), points(N_KEY), numbers(N_QUERY, N_KEY), allowed, st.booleans())
+def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
+    """Each claim of `belief.map_facts` and `judge`, by all orders of the keys that a judged query sees."""
+    if follows:  # so that good maps are among them
+        far = np.linalg.norm(queries[:, None].astype(float) - keys[None], axis=2)
+        scores = (-far + 0.3 * scores).astype(np.float32)
+    scores = np.where(allowed, scores, np.float32(-np.inf))
+    map_ = map_of(queries, keys, scores, in_space=None)
+    facts, rows = map_facts(map_), rows_of(queries, keys, scores)
+    if not rows:
+        assert facts.judged.order == "unknown"
+        assert map_.in_map.n_query == 0
+        return
+    own, own_share = mean([correlation(*row) for row in rows]), mean([agreement(*row) for row in rows])
+    assert map_.in_map.n_query == len(rows)
+    assert map_.in_map.order_correlation == pytest.approx(own, abs=1e-9)
+    assert map_.in_map.nearest_agreement == pytest.approx(own_share)
+
+    judged = [query for query in range(N_QUERY) if np.isfinite(scores[query]).sum() >= 2]
+    used = [key for key in range(N_KEY) if np.isfinite(scores[judged, key]).any()]
+    orders = list(itertools.permutations(used))
+    if len(orders) < 20:
+        assert facts.judged.order == "unknown" and not facts.judged.nearest
+        return
+    by_chance, shares = [], []
+    for order in orders:
+        moved = keys.copy()
+        moved[used] = keys[list(order)]
+        here = rows_of(queries, moved, scores)
+        by_chance.append(mean([correlation(*row) for row in here]))
+        shares.append(mean([agreement(*row) for row in here]))
+    p = mean([one <= own + 1e-9 for one in by_chance])
+    assert facts.judged.nearest == (mean([one >= own_share - 1e-9 for one in shares]) <= 0.05)
+    assert (facts.judged.order == "chance") == (p > 0.05 or own >= 0)
+    match facts.judged.order:
+        case "weak":
+            assert -0.3 < own < 0
+        case "rough":
+            assert -0.7 < own <= -0.3 + 1e-9
+        case "fair":
+            assert own <= -0.7 + 1e-9
+            pairs = [
+                [
+                    (one[0] - other[0]) * (one[1] - other[1])
+                    for one, other in itertools.combinations(zip(*row, strict=True), 2)
+                ]
+                for row in rows
+            ]
+            nearer_is_higher = mean([mean([product < 0 for product in row]) for row in pairs])
+            assert nearer_is_higher > mean([mean([product > 0 for product in row]) for row in pairs])
+    worst = [correlation(*row) for row in rows]
+    if facts.worst_query is not None:
+        assert facts.judged.order == "fair"
+        assert worst[judged.index(facts.worst_query)] == pytest.approx(max(worst), abs=1e-9)
+        assert max(worst) > -0.7
+    elif facts.judged.order == "fair":
+        assert max(worst) <= -0.7 + 1e-9
+
+
+@given(
+    numbers(1, 8).map(np.ravel),
+    numbers(1, 8).map(np.ravel),
+    st.sampled_from([0.0, 0.5, -1.25]),
+)
+def test_the_dimensions_that_add_and_subtract_the_most(query, key, bias) -> None:
+    found = terms_of(Score(query=query, key=key, scale=0.25, bias=bias, allowed=True))
+    terms = [float(one) * float(other) * 0.25 for one, other in zip(query, key, strict=True)]
+    assert found.n_dimension == 8
+    assert found.has_bias == (bias != 0)
+    for dimension, term in enumerate(terms):
+        assert (dimension in found.adds) == (term > 0 and all(term >= other for other in terms))
+        assert (dimension in found.subtracts) == (term < 0 and all(term <= other for other in terms))
+        if dimension in found.adds:
+            assert found.most == term
+        if dimension in found.subtracts:
+            assert found.least == term
+    if not found.adds:
+        assert found.most == 0 and max(terms) <= 0
+    if not found.subtracts:
+        assert found.least == 0 and min(terms) >= 0
+
+
+def pattern_of(weights: np.ndarray) -> AttentionPattern:
+    rows = np.abs(weights) + 1e-3
+    return small_records.pattern((rows / rows.sum(axis=1, keepdims=True)).tolist())
+
+
+@given(numbers(4, 4), numbers(4, 4), st.lists(st.integers(0, 3), max_size=3))
+def test_what_a_map_puts_elsewhere(model, of_map, equal) -> None:
+    """Rows that are equal in both have nothing elsewhere."""
+    of_map[equal] = model[equal]
+    comparison = compare(pattern_of(model), pattern_of(of_map))
+    found = missed(comparison)
+    elsewhere = [
+        sum(max(0.0, float(b) - float(a)) for a, b in zip(*rows, strict=True))
+        for rows in zip(comparison.first.weights, comparison.second.weights, strict=True)
+    ]
+    assert found.mean == pytest.approx(mean(elsewhere), abs=1e-6)
+    assert found.most == pytest.approx(max(elsewhere), abs=1e-6)
+    assert found.queries
+    for query in range(4):
+        if query in found.queries:
+            assert elsewhere[query] == pytest.approx(max(elsewhere), abs=1e-6)
+        else:
+            assert elsewhere[query] < max(elsewhere) + 1e-6
+
+
+correlations = st.one_of(st.just(float("nan")), st.sampled_from([-1.0, -0.5, 0.0, 0.25]), st.floats(-1, 1))
+
+
+@given(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 3)), correlations, max_size=9))
+def test_the_head_whose_map_follows_the_scores_best(given_) -> None:
+    found = best_of({Head(*head): one for head, one in given_.items()})
+    known = [one for one in given_.values() if not math.isnan(one)]
+    if not known:
+        assert found is None
+        return
+    assert found.n_map == len(known)
+    assert found.mean == pytest.approx(mean(known))
+    for head, one in given_.items():
+        assert (Head(*head) in found.heads) == (not math.isnan(one) and all(one <= other for other in known))
+        if Head(*head) in found.heads:
+            assert found.correlation == one
+
+
+@given(st.lists(correlations, max_size=9))
+def test_the_ranking_is_best_first(given_) -> None:
+    rated = [
+        RatedMap(
+            choice=MapChoice(method="pca"),
+            in_map=replace(small_records.PERFECT, order_correlation=one),
+            chance=small_records.BY_CHANCE,
+            trustworthiness=1.0,
+            divergence=None,
+            duration_s=0.0,
+        )
+        for one in given_
+    ]
+    found = [one.in_map.order_correlation for one in best_first(rated)]
+    known = [one for one in found if not math.isnan(one)]
+    assert len(found) == len(given_)
+    assert sorted(known) == known == found[: len(known)]
+
+
+@given(points(N_QUERY), points(N_KEY), st.integers(0, N_QUERY - 1), st.integers(0, N_KEY - 1))
+def test_how_many_keys_are_nearer(queries, keys, query, key) -> None:
+    map_ = map_of(queries, keys, np.zeros((N_QUERY, N_KEY), dtype=np.float32))
+    far = [float(np.linalg.norm(queries[query] - one)) for one in keys]
+    assert near(map_, query, key).n_nearer == sum(one < far[key] for one in far)
+    assert near(map_, query, key).n_key == N_KEY
+
+
+weights_of_sentences = st.lists(
+    st.integers(1, 7).flatmap(
+        lambda n: arrays.arrays(np.float32, (n, n), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def screen_of(weights: list[np.ndarray]) -> Screen:
+    """Sentences with these weights, rows divided by their sums; nothing where a weight is 0 but for 1e-30."""
+    traces = [
+        hand_made.trace((one / one.sum(axis=1, keepdims=True).clip(min=0.25))[None, None], ["a"] * len(one))
+        for one in weights
+    ]
+    calls = [one.attention(0) for one in traces]
+    collection = Collection(
+        tokens=tuple(one.tokens for one in traces),
+        line=np.arange(1, 1 + len(traces)),
+        attention=tuple(replace(one, value=one.value[..., :0].copy()) for one in calls),
+        n_found=len(traces),
+        provenance=traces[0].provenance,
+    )
+    scores = [collection.scores(one, 0) for one in range(len(traces))]
+    width = max(map(len, weights))
+    queries, keys = (
+        np.concatenate(
+            [np.pad(getattr(call, side)[0], ((0, 0), (0, width - call.query.shape[-1]))) for call in calls]
+        )
+        for side in ("query", "key")
+    )
+    return Screen(collection=collection, head=0, map=joint_map(queries, keys, scores))
+
+
+@given(weights_of_sentences, st.data(), st.sampled_from(["query", "key"]))
+def test_the_strongest_partners_of_a_token(weights, data, side) -> None:
+    screen = screen_of(weights)
+    number = data.draw(st.integers(0, len(weights) - 1))
+    position = data.draw(st.integers(0, len(weights[number]) - 1))
+    first = sum(map(len, weights[:number]))
+    found = links(screen, first + position, side)
+    own = screen.collection.weights(number, 0)
+    given_ = {
+        first + at: float(own[position, at] if side == "query" else own[at, position])
+        for at in range(len(own))
+    }
+    assert all(one.weight == given_[one.token] > 0 for one in found)
+    assert [one.weight for one in found] == sorted((one.weight for one in found), reverse=True)
+    named = {one.token for one in found}
+    assert len(named) == len(found) == min(N_LINES, sum(one > 0 for one in given_.values()))
+    for token, weight in given_.items():
+        assert token in named or all(weight <= one.weight for one in found)
+
+
+@given(weights_of_sentences)
+def test_what_is_said_of_a_joint_map(weights) -> None:
+    screen = screen_of(weights)
+    facts, lengths = joint_facts(screen.map), [len(one) for one in weights]
+    assert facts.n_query == sum(n for n in lengths if n >= 2)  # every query sees all keys of its sentence
+    assert facts.sees_all == all(n >= 2 for n in lengths)
+    assert not facts.is_sample
+    assert (facts.judged.order == "unknown") == (math.prod(math.factorial(n) for n in lengths if n >= 2) < 20)
+    points = screen.map.points.astype(float)
+    n_token, first, rows = len(points) // 2, 0, []
+    for number, n in enumerate(lengths):
+        here = slice(first, first + n)
+        rows += rows_of(points[:n_token][here], points[n_token:][here], screen.collection.scores(number, 0))
+        first += n
+    if rows:
+        own = mean([correlation(*row) for row in rows])
+        assert screen.map.in_map.order_correlation == pytest.approx(own, abs=1e-6)
+        assert screen.map.in_map.nearest_agreement == pytest.approx(mean([agreement(*row) for row in rows]))
+        assert facts.judged.order in ("unknown", "chance") or own < 0
+
+
+@given(arrays.arrays(np.float32, (3, 4), elements=st.sampled_from([0.0, 0.25, 0.5])))
+def test_the_heads_that_give_a_pair_the_largest_weight(weights) -> None:
+    found = strongest_heads(weights)
+    for layer, head in np.ndindex(3, 4):
+        is_largest = weights[layer, head] > 0 and (weights[layer, head] >= weights).all()
+        assert (Head(layer, head) in found) == is_largest
+    assert bool(found) == bool((weights > 0).any())
+
+
+@given(st.text(alphabet=st.sampled_from(list("a \t\n\r\x0b\x85\u2028")), max_size=20))
+def test_sentences_are_the_lines_that_are_not_blank(text) -> None:
+    lines, number, line = [], 1, ""
+    for at, character in enumerate(text):
+        if character == "\n" or character == "\r":
+            if not (character == "\n" and at and text[at - 1] == "\r"):
+                lines.append((number, line))
+                number, line = number + 1, ""
+        else:
+            line += character
+    lines.append((number, line))
+    assert sentences(text) == [one for one in lines if one[1].strip()]

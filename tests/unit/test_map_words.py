@@ -1,0 +1,154 @@
+"""What the pages of maps say of findings that are written down here."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from attnviz.records import Head
+from tests.hand_made import tokens
+from tests.small_records import BY_CHANCE, PERFECT
+from ui.sections.door_experiment import answer, near, variation
+from ui.sections.many_sentences import reliability
+from ui.sections.query_key_map.picked_pair import Terms, largest_terms
+from ui.words.judgement import READ
+
+LABELS = ("[CLS]", "the", "[MASK]", "opened", "[MASK]")
+
+
+class TestFilled:
+    """What a model fills in: at a mask token, after a token, or nothing."""
+
+    @pytest.fixture
+    def of(self, monkeypatch):
+        """What is found for a model with or without a head, of these kinds of attention and this text."""
+
+        def found(query, labels=LABELS, kinds=("encoder",), has_head=True):
+            asked = []
+
+            def predictions(source, trace, position):
+                asked.append(position)
+                words = SimpleNamespace(labels=("door", "box"), probabilities=np.array([0.5, 0.25]))
+                return words if has_head else None
+
+            trace = SimpleNamespace(kinds=kinds, tokens=tokens(labels))
+            cache = SimpleNamespace(
+                trace=lambda source: trace, mask_label=lambda source: "[MASK]", predictions=predictions
+            )
+            monkeypatch.setattr(answer, "cache", cache)
+            facts = answer.filled(SimpleNamespace(source=None), query)
+            assert asked == [facts.position]
+            return facts
+
+        return found
+
+    def test_at_the_query_where_it_is_masked_else_at_the_first_mask_token(self, of):
+        assert (of(4).state, of(4).position) == ("masked", 4)
+        assert (of(1).state, of(1).position) == ("masked", 2)
+        assert of(1).tokens == (("door", 0.5), ("box", 0.25))
+
+    def test_nothing_where_nothing_is_masked(self, of):
+        found = of(1, labels=("[CLS]", "the", "door"))
+        assert (found.state, found.position, found.tokens) == ("nothing masked", 1, ())
+
+    def test_a_causal_model_goes_on_after_the_query(self, of):
+        found = of(1, labels=("the", "door"), kinds=("decoder",))
+        assert (found.state, found.position, found.tokens[0]) == ("next", 1, ("door", 0.5))
+
+    def test_nothing_without_a_language_head(self, of):
+        assert (of(4, has_head=False).state, of(4, has_head=False).tokens) == ("no head", ())
+
+
+@pytest.mark.parametrize(
+    ("state", "cell"),
+    [
+        ("no head", ""),
+        ("nothing masked", "nothing is masked"),
+        ("masked", "door, 50.0%"),
+        ("next", "next, door, 50.0%"),
+    ],
+)
+def test_a_cell_of_the_table_says_what_is_filled_in(state, cell, monkeypatch):
+    words = (("door", 0.5), ("box", 0.25)) if state in ("masked", "next") else ()
+    monkeypatch.setattr(
+        variation, "filled", lambda selection, query: answer.Filled(state=state, position=1, tokens=words)
+    )
+    assert variation._filled(None, 1) == cell
+
+
+def test_several_heads_may_give_a_pair_the_largest_weight():
+    assert variation.in_words(()) == "No head gives the pair any weight."
+    assert variation.in_words((Head(0, 1),)) == "Of all heads this one gives the pair the largest weight."
+    assert variation.in_words((Head(0, 1), Head(2, 0), Head(2, 1))) == (
+        "Of all heads this one and 2 more give the pair the largest weight."
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_nearer", "words"),
+    [
+        (0, "no key is nearer on the map"),
+        (1, "1 of the 11 keys is nearer on the map"),
+        (4, "4 of the 11 keys are nearer on the map"),
+    ],
+)
+def test_how_many_keys_are_nearer(n_nearer, words):
+    assert near.in_words(near.Near(n_nearer=n_nearer, n_key=11)) == words
+
+
+class TestTerms:
+    def said(self, adds=(), subtracts=(), *, has_bias=False):
+        return largest_terms(
+            Terms(n_dimension=32, has_bias=has_bias, adds=adds, most=1.5, subtracts=subtracts, least=-0.25)
+        )
+
+    def test_the_dimensions_with_the_largest_are_named(self):
+        assert self.said((3,), (17,)) == (
+            "The sum of 32 products, times the scale, is the score. Dimension 3 adds the most, 1.50. "
+            "Dimension 17 subtracts the most, 0.25."
+        )
+
+    def test_equal_ones_together(self):
+        assert self.said((3, 5), (1, 2, 4, 9)).endswith(
+            "Dimensions 3 and 5 each add the most, 1.50. Dimensions 1, 2 and 2 more each subtract the most, 0.25."
+        )
+
+    def test_there_may_be_none_and_a_bias(self):
+        assert (
+            self.said(has_bias=True) == "The sum of 32 products, times the scale, and the bias are the score."
+        )
+
+
+class TestJointMap:
+    def made(self, **changes):
+        given = {
+            "points": np.zeros((12, 2)),
+            "in_map": PERFECT,
+            "chance": BY_CHANCE,
+            "trustworthiness": 0.9,
+            "n_compared": 12,
+        }
+        return SimpleNamespace(**given | changes)
+
+    def test_headline(self):
+        assert reliability.headline("Here", self.made(points=np.zeros((6, 2)))) == (
+            "Here: the nearest key of the sentence has the largest weight for 100% of the 3 queries; with the key points "
+            "permuted, at most one map in twenty exceeds 25%"
+        )
+        assert "of the 3 queries that see two keys or more; " in reliability.headline("Here", self.made())
+
+    def test_without_two_keys_or_with_few_there_is_nothing_to_compare(self):
+        few = SimpleNamespace(n_permutations=5, correlation=np.nan, nearest=np.nan)
+        assert reliability.headline("Here", self.made(chance=few)).endswith("that see two keys or more")
+        none = SimpleNamespace(n_query=0, nearest_agreement=np.nan, order_correlation=np.nan)
+        said = reliability.headline("Here", self.made(in_map=none, chance=few))
+        assert said == "Here: no query sees two keys, so there is no order of keys to compare with distances"
+        assert reliability.note(self.made(chance=few)).startswith(READ["unknown"])
+        assert "permut" not in reliability.note(self.made(chance=few))
+
+    def test_note(self):
+        said = reliability.note(self.made(n_compared=10))
+        assert said.startswith(READ["fair"])
+        assert "exceeds 25% (p = 0.001)" in said and "below −0.50 (p = 0.001)" in said
+        assert "Trustworthiness 0.90" in said and "(a sample of 10 points)" in said
+        assert "sample" not in reliability.note(self.made())
