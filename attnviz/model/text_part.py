@@ -28,8 +28,8 @@ def text_part(network: PreTrainedModel) -> PreTrainedModel:
     text = text_config(network.config)
     if text is network.config:
         return network
-    wanted = MODEL_MAPPING.get(type(text), None)
-    part = next((one for one in network.modules() if type(one) is wanted), None)
+    path = text_path(network)
+    part = None if path is None else network.get_submodule(path)
     if isinstance(part, PreTrainedModel) and _is_alone_as_within(network, part):
         return part
     family = network.config.model_type
@@ -39,6 +39,15 @@ def text_part(network: PreTrainedModel) -> PreTrainedModel:
         "such as BERT, Llama or Gemma 3 1B.",
         reason=reason,
     )
+
+
+def text_path(network: PreTrainedModel) -> str | None:
+    """Where in a network the module that reads text is; "" for the network itself, None for nowhere."""
+    text = text_config(network.config)
+    if text is network.config:
+        return ""
+    wanted = MODEL_MAPPING.get(type(text), None)
+    return next((path for path, one in network.named_modules() if type(one) is wanted), None)
 
 
 def _is_alone_as_within(network: PreTrainedModel, part: PreTrainedModel) -> bool:

@@ -30,6 +30,7 @@ from transformers.modeling_utils import load_state_dict
 
 from attnviz.errors import ModelNotAvailableError
 from attnviz.model.catalogue import CONFIG_FILE, weights_digests, weights_files
+from attnviz.model.text_part import text_path
 
 _MOST_NAMED = 5
 """Parts that a sentence names; a file may have any number."""
@@ -147,9 +148,12 @@ def account_for(
     for key, tensor in tensors:
         loaded = names.loaded(key, tensor)
         if loaded is not None:
-            n_used += 1
             if not _are_equal(tensor, loaded):
                 other.append(key)
+            if names.is_beside_text(key):
+                parts[names.part(key)] += 1
+            else:
+                n_used += 1
         elif names.belongs(key):
             (left_out if names.is_left_out(key, tensor) else homeless).append(key)
         else:
@@ -181,6 +185,7 @@ class _Names:
         self._parts_of_class = cache(lambda: _parts(_empty(config)))
         self._parts = _parts(whole.base_model)
         self._buffers = dict(whole.named_buffers())
+        self._text = text_path(whole.base_model) or ""
         self._made = set(map(_last, self._buffers)) - set(map(_last, dict(whole.named_parameters())))
         self._ignored = [re.compile(one) for one in whole._keys_to_ignore_on_load_unexpected or ()]
 
@@ -214,6 +219,15 @@ class _Names:
     def belongs(self, key: str) -> bool:
         """Whether a tensor without a place lies in the network, or within a layer of the head, that are loaded."""
         return any(self._is_within(one) for one in (key, self._renamed(key)[0]))
+
+    def is_beside_text(self, key: str) -> bool:
+        """Whether a tensor of the model belongs to its network, and not to the part for text, which alone is kept."""
+        path = self._renamed(key)[0]
+        if self._whole.base_model is not self._whole:
+            path, is_prefixed = self._path(path)
+            if not is_prefixed:
+                return False
+        return bool(self._text) and not path.startswith(f"{self._text}.")
 
     def part(self, key: str) -> str:
         """The part of the checkpoint that a tensor belongs to, such as "cls" or "pooler"."""

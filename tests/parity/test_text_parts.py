@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
+from safetensors.torch import load_file
 from transformers import AutoModelForImageTextToText
 
 import attnviz
@@ -67,6 +68,11 @@ def test_its_language_head_gives_the_whole_s_logits(tmp_path):
         ours = model.head(inputs_embeds=torch.tensor(trace.last_hidden_state)[None]).logits[0]
     torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
     assert not any("vision" in name for name, _ in model.head.named_parameters())  # memory that no text needs
+    written = load_file(folder / "model.safetensors")
+    beside = {one for one in written if "vision" in one or "projector" in one}
+    account = model.weights.account
+    assert account.n_used == len(written) - len(beside) > 0
+    assert sum(account.parts.values()) == len(beside) > 0
 
 
 def test_what_reads_no_text_alone_is_refused_in_a_sentence(tmp_path):

@@ -225,15 +225,10 @@ def test_a_hub_s_repository_is_looked_at_by_the_same_names():
     assert "GGUF" in foreign(["README.md", "a.Q8_0.gguf"])
 
 
-def test_what_reads_more_than_text_says_so(tmp_path):
+def test_what_reads_no_text_says_so(tmp_path):
     text = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 7}
-    image = text | {"image_size": 12, "patch_size": 3}
-    llama = {"model_type": "llama", "vocab_size": 300, **text}
     for family, config, facts in (
         ("vit", tiny.VISION_FAMILY.config(), ("reads images,",)),
-        ("clip", tf.CLIPConfig(text_config={"vocab_size": 300, **text}, vision_config=image), ("images",)),
-        ("llava", tf.LlavaConfig(text_config=llama, vision_config={"model_type": "clip_vision_model", **image}),
-         ("images",)),
         ("wav2vec2", tf.Wav2Vec2Config(**text), ("reads audio",)),
     ):  # fmt: skip
         folder = tmp_path / family / "mine"

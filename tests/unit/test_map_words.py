@@ -99,7 +99,15 @@ def test_how_many_keys_are_nearer(n_nearer, words):
 class TestTerms:
     def said(self, adds=(), subtracts=(), *, has_bias=False):
         return largest_terms(
-            Terms(n_dimension=32, softcap=None, has_bias=has_bias, adds=adds, most=1.5, subtracts=subtracts, least=-0.25)
+            Terms(
+                n_dimension=32,
+                softcap=None,
+                has_bias=has_bias,
+                adds=adds,
+                most=1.5,
+                subtracts=subtracts,
+                least=-0.25,
+            )
         )
 
     def test_the_dimensions_with_the_largest_are_named(self):
