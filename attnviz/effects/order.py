@@ -78,7 +78,7 @@ def without_positions(model: "Model") -> nn.Module:
     """
     network = share_parameters(model.network)
     found = None if network.config.is_encoder_decoder else find_position_table(model, network)
-    is_biased = any(call.bias is not None for calls in model.trace("a b c").layers.values() for call in calls)
+    is_biased = any(call.bias is not None for calls in model.probe(3).layers.values() for call in calls)
     if found is None or is_biased:
         why = (
             "reads two texts, and only models that read one are shuffled"

@@ -451,5 +451,5 @@ def refusal_of_class(folder, kind):
 
 def test_what_loading_refuses_keeps_its_class(folder):
     """A wrong family is no broken file: trying another folder would not help."""
-    change_config(folder, model_type="mpnet", architectures=["MPNetModel"])
-    assert "family mpnet" in refusal_of_class(folder, UnsupportedArchitectureError)
+    change_config(folder, model_type="roformer", architectures=["RoFormerModel"])
+    assert "family roformer" in refusal_of_class(folder, UnsupportedArchitectureError)
