@@ -17,7 +17,7 @@ from hashlib import file_digest
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import (
@@ -266,7 +266,7 @@ class _Names:
         return {name.rpartition(".")[0] for name, _ in tied}
 
 
-def _parts(network: PreTrainedModel) -> set[str]:
+def _parts(network: nn.Module) -> set[str]:
     """Names of what a network consists of."""
     return {name.split(".")[0] for name in network.state_dict()} | {
         name for name, _ in network.named_children()
@@ -276,7 +276,7 @@ def _parts(network: PreTrainedModel) -> set[str]:
 def _empty(config: PreTrainedConfig) -> PreTrainedModel:
     """The network of a configuration without its head, without numbers."""
     with torch.device("meta"):
-        return AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-any-return]
+        return AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _names(pattern: re.Pattern[str], name: str) -> bool:
