@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from attnviz.errors import CaptureError, UnsupportedArchitectureError
+from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError
 from attnviz.model import capture
 from attnviz.model.capture import CallOrder, attnviz_attention, record_forward, split_mask
 
@@ -101,7 +101,7 @@ class TestNothingIsLeft:
         assert capture._recording.get() is None
 
     def test_in_the_context_after_an_error(self, network):
-        with pytest.raises(IndexError):
+        with pytest.raises(ModelFailedError, match="BertModel failed on this text: IndexError"):
             record_forward(network, input_ids=torch.tensor([[10**6]]))
         assert capture._recording.get() is None
 
