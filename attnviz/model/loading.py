@@ -207,7 +207,7 @@ class Model:
         limit = len(tokens) if any(tokens.n_cut) else None
         with self._tokenizer_lock:
             self._tell(tokens.language, is_target=is_target)
-            start = [self._decoder_start()] if is_target else []
+            start = [self._start_id()] if is_target else []
             if is_target and not tokens.text:
                 return start
             encoding = encode(self.tokenizer, texts, is_target=is_target, max_tokens=limit)
@@ -307,7 +307,7 @@ class Model:
         """The ids that the decoder reads: its start token, then the text without the last token after it."""
         with self._tokenizer_lock:
             told = self._tell(language, is_target=True)
-            start = self._decoder_start()
+            start = self._start_id()
         [label] = labels_of(self.tokenizer, [start])
         if text is None:
             return Tokens(
@@ -334,7 +334,7 @@ class Model:
             n_cut=tokens.n_cut,
         )
 
-    def _decoder_start(self) -> int:
+    def _start_id(self) -> int:
         """The token that the decoder reads first: mBART's is the last one of its text, which may be the language.
 
         Source: ``shift_tokens_right`` of transformers 5.23.0's mbart and plbart.
