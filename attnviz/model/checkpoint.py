@@ -8,6 +8,7 @@ import pickle
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from logging import CRITICAL
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,18 @@ from attnviz.model.text_part import text_part
 from attnviz.model.weights import Account, account_for, read_tensors
 from attnviz.model.wrapped import unwrapped
 
+_SENTENCEPIECE_FILES = ("*.spm", "*spiece.model", "*sentencepiece*.model", "tokenizer.model")
+_TOKENIZER_PACKAGES = (
+    "sentencepiece",
+    "sacremoses",
+    "tiktoken",
+    "fugashi",
+    "rhoknp",
+    "sudachipy",
+    "rjieba",
+    "jieba",
+)
+"""What tokenizer classes of transformers 5.23.0 need, Python's own and attnviz's packages aside."""
 _VOCABULARY_FILES = ("tokenizer.json", "vocab*", "*.model")
 _CODE = re.compile(r"GLOBAL (\S+)")
 """What a pickle would run, in the message of torch 2.13.0's ``torch.load(weights_only=True)``."""
@@ -79,10 +92,27 @@ def load_tokenizer(name: str, folder: Path, *, repair: str) -> PreTrainedTokeniz
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001  (transformers raises whatever its readers raise)
+        if package := _missing_package(error, folder):
+            raise ModelNotAvailableError(
+                f"The tokenizer of {name} is read with the Python package {package}, which is not installed here. Install it "
+                f"where attnviz runs (pip install {package}), or select another model."
+            ) from None
         raise ModelNotAvailableError(
             f"The tokenizer of {name} cannot be read: {_cause(error, name, folder)} {repair}, or select another model."
         ) from None
     return tokenizer
+
+
+def _missing_package(error: Exception, folder: Path) -> str | None:
+    """The package that a tokenizer's files are read with, where it is not installed; attnviz itself needs none of them.
+
+    transformers 5.23.0 names tiktoken for a file of SentencePiece, whose package is not there.
+    """
+    if any(any(folder.glob(one)) for one in _SENTENCEPIECE_FILES) and find_spec("sentencepiece") is None:
+        return "sentencepiece"
+    if not isinstance(error, ImportError):
+        return None
+    return next((one for one in _TOKENIZER_PACKAGES if one in str(error).lower()), None)
 
 
 def load_network(

@@ -14,36 +14,9 @@ from transformers.models.mbart.modeling_mbart import shift_tokens_right as shift
 import attnviz
 from attnviz.errors import SelectionError
 from attnviz.model.loading import Model
-from tests import tiny
+from tests.translation import FAMILIES, save
 
 TEXT, TARGET = "a door opened", "it sat"
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def mbart50() -> tf.PreTrainedTokenizerBase:
-    pieces = [(one, 0.0) for one in ("<unk>", "<s>", "</s>")]
-    pieces += [("\u2581", -2.0), *((one, -3.0) for one in LETTERS)]
-    return tf.MBart50Tokenizer(vocab=pieces, src_lang="en_XX", tgt_lang="fr_XX")
-
-
-def mbart() -> tf.PreTrainedTokenizerBase:
-    made = [(one, 0.0) for one in ("<s>", "<pad>", "</s>", "<unk>")]
-    made += [("\u2581", -2.0), *((one, -3.0) for one in LETTERS)]
-    return tf.MBartTokenizer(vocab=made, src_lang="en_XX", tgt_lang="ro_RO")
-
-
-def nllb() -> tf.PreTrainedTokenizerBase:
-    made = ["<s>", "<pad>", "</s>", "<unk>", "\u2581", *LETTERS]
-    vocabulary = {one: number for number, one in enumerate(made)}
-    return tf.NllbTokenizer(vocab=vocabulary, merges=[], src_lang="eng_Latn", tgt_lang="fra_Latn")
-
-
-FAMILIES = {
-    "mbart50": ("mbart", mbart50, "de_DE", "ro_RO"),
-    "mbart": ("mbart", mbart, "de_DE", "fr_XX"),
-    "nllb": ("m2m-100", nllb, "deu_Latn", "ron_Latn"),
-}
-"""The family, its tokenizer, and languages that are not the tokenizer's own."""
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -53,13 +26,7 @@ def name(request) -> str:
 
 @pytest.fixture(scope="module")
 def folder(name: str, tmp_path_factory) -> Path:
-    family, make, *_ = FAMILIES[name]
-    place = tmp_path_factory.mktemp(name)
-    network = tiny.build(tiny.TEXT_FAMILIES[family])
-    network.config.pad_token_id, network.config.decoder_start_token_id = 1, 2
-    network.save_pretrained(place)
-    make().save_pretrained(place)
-    return place
+    return save(name, tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="module")
