@@ -163,7 +163,7 @@ class TestArguments:
         torch.testing.assert_close(self.attend(), expected.transpose(1, 2))
 
     def test_another_formula_is_refused_in_words(self):
-        with pytest.raises(UnsupportedArchitectureError, match="^Identity .*a learned sink"):
+        with pytest.raises(UnsupportedArchitectureError, match=r"^Identity .*a learned sink"):
             self.attend(s_aux=torch.ones(2), a_new_term=1)
 
     @pytest.mark.parametrize("name", ["head_mask", "a_new_term"])
