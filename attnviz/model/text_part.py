@@ -28,7 +28,7 @@ def text_part(network: PreTrainedModel) -> PreTrainedModel:
     text = text_config(network.config)
     if text is network.config:
         return network
-    wanted = MODEL_MAPPING.get(type(text), None)
+    wanted: Any = MODEL_MAPPING.get(type(text), None)
     part = next((one for one in network.modules() if type(one) is wanted), None)
     if isinstance(part, PreTrainedModel) and _is_alone_as_within(network, part):
         return part
