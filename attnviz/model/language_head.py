@@ -86,6 +86,6 @@ def split_head(whole: PreTrainedModel) -> tuple[PreTrainedModel, PreTrainedModel
 
     The head is called like the whole model, with the network's last hidden state as ``inputs_embeds``.
     """
-    network = text_part(whole.base_model)
+    network = text_part(whole.base_model)  # type: ignore[arg-type]
     setattr(whole, whole.base_model_prefix, _Given(network))
-    return network, whole  # type: ignore[return-value]
+    return network, whole

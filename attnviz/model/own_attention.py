@@ -95,14 +95,14 @@ def _deberta_v2(
         if module.relative_attention
         else None
     )
-    query, key, value = (one.unflatten(0, (-1, n_head)) for one in (query, key, value))
+    query, key, value = (one.reshape(-1, n_head, *one.shape[1:]) for one in (query, key, value))
     return {
         "query": query,
         "key": key,
         "value": value,
         "attention_mask": attention_mask.bool(),
         "scaling": (query.shape[-1] * n_term) ** -0.5,
-        "position_bias": bias.unflatten(0, (-1, n_head)) if isinstance(bias, Tensor) else None,
+        "position_bias": bias.reshape(-1, n_head, *bias.shape[1:]) if isinstance(bias, Tensor) else None,
     }
 
 
@@ -163,8 +163,9 @@ def take_over(network: "PreTrainedModel") -> None:
     ):  # as it does itself for texts up to the limit that it is given here
         network.base_model.set_attention_type("original_full")  # type: ignore[operator]
     for module in network.modules():
-        if (own := _known(type(module))) is not None:
-            module.__class__ = _taken_over(type(module), own)
+        family: Any = type(module)
+        if (own := _known(family)) is not None:
+            module.__class__ = _taken_over(family, own)
 
 
 def _refuse_more(config: "PreTrainedConfig") -> None:
@@ -190,7 +191,7 @@ def given_back(module: nn.Module) -> OwnAttention | None:
 
 
 @cache
-def _taken_over(family: type[nn.Module], own: OwnAttention) -> type[nn.Module]:
+def _taken_over(family: Any, own: OwnAttention) -> type[nn.Module]:
     """The subclass of a family's class on attnviz's attention."""
 
     def forward(module: nn.Module, *args: Any, **named: Any) -> Any:
@@ -208,4 +209,4 @@ def subclass(family: type[nn.Module], forward: Callable[..., Any]) -> type[nn.Mo
 
 def _by_head(vectors: Tensor, n_head: int) -> Tensor:
     """[batch, token, head x d_head] as [batch, head, token, d_head]."""
-    return vectors.unflatten(-1, (n_head, -1)).transpose(1, 2)
+    return vectors.reshape(*vectors.shape[:-1], n_head, -1).transpose(1, 2)

@@ -210,7 +210,7 @@ def _call(
 
 
 @cache
-def _listening(family: type[nn.Module], own: OwnAttention) -> type[nn.Module]:
+def _listening(family: Any, own: OwnAttention) -> type[nn.Module]:
     """The subclass of a family's attention class that reports what its forward computes to the current pass."""
 
     def forward(module: nn.Module, *args: Any, **named: Any) -> Any:
@@ -254,7 +254,8 @@ def make_reference(network: "PreTrainedModel") -> "PreTrainedModel":
     reference = share_parameters(network)
     own_classes = {module: own for module in reference.modules() if (own := given_back(module)) is not None}
     for module, own in own_classes.items():
-        module.__class__ = _listening(type(module), own)
+        family: Any = type(module)
+        module.__class__ = _listening(family, own)
     if not own_classes:  # such families ask for no registered attention
         reference.set_attn_implementation(IMPLEMENTATION)
     return reference

@@ -46,7 +46,7 @@ def text_path(network: PreTrainedModel) -> str | None:
     text = text_config(network.config)
     if text is network.config:
         return ""
-    wanted = MODEL_MAPPING.get(type(text), None)
+    wanted: Any = MODEL_MAPPING.get(type(text), None)
     return next((path for path, one in network.named_modules() if type(one) is wanted), None)
 
 

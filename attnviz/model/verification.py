@@ -168,7 +168,7 @@ class _Comparison:
         )
         shown = [trace.pattern(layer, head, kind) for head in range(n_head)]
         if call.scores is not None:
-            self._scores(call, [one.scores for one in shown], tolerances)
+            self._scores(call, [one.scores for one in shown if one.scores is not None], tolerances)
         patterns = [one.weights for one in shown]
         weights, at_once = call.weights.numpy(), trace.layer_weights(layer, kind)
         found = np.array(
@@ -186,7 +186,7 @@ class _Comparison:
         if kind in self._model.output_maps:
             self._norms(call, patterns, distances["value"], tolerances)
 
-    def _scores(self, call: ReferenceCall, ours: "list[np.ndarray | None]", tolerances: Tolerances) -> None:
+    def _scores(self, call: ReferenceCall, ours: list[np.ndarray], tolerances: Tolerances) -> None:
         """Compares the scores of keys that a query may see with what the family's softmax got."""
         assert call.scores is not None
         theirs = call.scores.numpy()

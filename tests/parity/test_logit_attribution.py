@@ -16,7 +16,7 @@ import attnviz
 from attnviz.effects.logit_attribution import TOLERANCE, attribute_state, attribute_token
 from attnviz.model.interventions import ScaledOutput
 from attnviz.model.stream import record_stream
-from tests import tiny
+from tests import tiny, tiny_tokenizers
 
 TEXT = "the cat sat when it opened"
 AT = 3
@@ -209,6 +209,25 @@ def test_a_head_that_is_not_linear_is_refused(name, headed):
     with pytest.raises(attnviz.UnsupportedArchitectureError, match="is not linear"):
         attribute_token(model, trace, AT, TOKEN)
     assert attribute_state(model, trace, AT).passed
+
+
+def test_a_head_that_is_nearly_linear_is_refused_where_its_parts_would_not_sum(tmp_path):
+    """Gemma 2's cap of 30 changes a logit of 1 by 4e-4: more than the sum of its parts may differ."""
+    family = tiny.TEXT_FAMILIES["gemma2"]
+    config = family.config()
+    config.final_logit_softcapping = 30.0
+    whole = tf.Gemma2ForCausalLM(config)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in whole.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(std=family.weight_std)
+    whole.save_pretrained(tmp_path)
+    tiny_tokenizers.tokenizer(family.tokenizer).save_pretrained(tmp_path)
+    model = attnviz.load_model(str(tmp_path))
+    trace = model.trace(TEXT)
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match="is not linear"):
+        attribute_token(model, trace, 0, TOKEN)
 
 
 @pytest.mark.parametrize("name", REFUSED)

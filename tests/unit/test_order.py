@@ -80,6 +80,13 @@ def test_a_family_that_takes_no_positions(tiny_model):
         shuffle(model, model.trace("the cat sat", "a door"))
 
 
+def test_a_family_whose_scores_have_positions_too(tiny_model):
+    """Without the vectors, MPNet would still tell one order from another."""
+    model = tiny_model("mpnet")
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match="relative positions in its scores too"):
+        shuffle(model, model.trace("the cat sat"))
+
+
 @pytest.mark.parametrize(
     ("family", "n_row"), [("bert", 37), ("distilbert", 37), ("gpt2", 37), ("llama", None), ("t5", None)]
 )
