@@ -1,4 +1,4 @@
-"""All heads of a trace at once: statistics, similarity, heads that link a pair, comparison, flow, claims.
+"""All heads of a trace at once: statistics, similarity, heads that link a pair, comparison, flow, claims, facts of findings.
 
 The public names are listed in ``__init__.pyi``, as for `attnviz`.
 """

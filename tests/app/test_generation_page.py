@@ -65,11 +65,8 @@ def test_the_tokens_and_the_attention_of_transformers(offered, generated):
         atol=2e-5,
     )
     row = attentions[1][0, 0, n_read + 1].numpy()  # what the token before the third one read
-    assert facts(headline(at)).numbers == (
-        "3",
-        f"{100 * probabilities[2].max():.1f}%",
-        f"{100 * row.max():.1f}%",
-    )
+    assert facts(headline(at)).numbers[:2] == ("3", f"{100 * probabilities[2].max():.1f}%")
+    assert f"{100 * row.max():.1f}%" in facts(headline(at)).numbers
     labels = [one["label"] for one in component(at, "token_strip")["tokens"]]
     named = facts(headline(at)).quoted
     assert (named[0], named[1], named[2]) == (

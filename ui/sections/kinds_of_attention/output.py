@@ -21,7 +21,7 @@ from ui.sections.step_by_step.walk import compare
 from ui.words.findings import name, together
 from ui.words.literal import literal
 
-UNCHANGED = "The mask takes no cell that this model may attend to, so nothing changes. Mask one, or select another attention mask."
+UNCHANGED = "No cell that this model may attend to is masked, so nothing changes. Mask one, or select another attention mask."
 
 
 def output(view: View, allowed: np.ndarray) -> None:
