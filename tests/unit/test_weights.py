@@ -195,6 +195,7 @@ class TestNotLoaded:
             ("roberta", "roberta.embeddings.position_ids", torch.arange(tiny.LIMIT)[None].float()),
             ("gpt2", "h.1.attn.bias", torch.ones(1, 1, tiny.LIMIT, tiny.LIMIT)),
             ("gpt2", "transformer.h.1.attn.masked_bias", torch.tensor(-1e4)),
+            ("gpt-bigcode", "h.1.attn.bias", torch.ones(tiny.LIMIT, tiny.LIMIT, dtype=torch.bool)),
             ("llama", "model.layers.1.self_attn.rotary_emb.inv_freq", torch.ones(5)),
             ("bart", "model.encoder.version", torch.tensor([3.0])),
         ],
@@ -284,11 +285,12 @@ class TestRefused:
         assert f"for {n_tensor} of the file's tensors, such as " in message
         assert re.search(r"such as (encoder\.)?\w+\.(layer\.)?2\.", message), message
 
-    def test_a_layer_more_in_names_of_the_file_that_are_not_the_model_s(self, saved):
-        """Mixtral's experts lie one by one in a file, and in one tensor in memory."""
-        folder = saved("mixtral")
+    @pytest.mark.parametrize("family", ["mixtral", "nomic-bert"])
+    def test_a_layer_more_in_names_of_the_file_that_are_not_the_model_s(self, family, saved):
+        """Mixtral's experts lie one by one in a file; the layers of NomicBERT are called encoder.layers there, and layers in memory."""
+        folder = saved(family)
         change_config(folder, num_hidden_layers=tiny.ENCODER_LAYERS - 1)
-        assert re.search(r"for \d+ of the file's tensors, such as (model\.)?layers\.2\.", refusal(folder))
+        assert re.search(r"for \d+ of the file's tensors, such as (encoder\.)?layers\.2\.", refusal(folder))
 
     def test_two_tensors_for_one_place(self, saved):
         folder = saved("bert")
