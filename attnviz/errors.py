@@ -128,7 +128,7 @@ LONGEST_CAUSE = 300
 def cause(error: BaseException, message: str | None = None) -> str:
     """A sentence of the type of another library's error and the first line of its message, as in "KeyError: 'scale'.".
 
-    A line that ends in a colon goes on in the next.
+    A line that ends in a colon goes on in the next; a type that is only Exception is left out.
 
     Args:
         message: what it says, where not all of that is to be shown.
@@ -137,7 +137,8 @@ def cause(error: BaseException, message: str | None = None) -> str:
     said = re.sub(r":\s*\n\s*", ": ", re.sub(r"\x1b\[[0-9;]*m", "", said).strip())
     line = "".join(filter(str.isprintable, said.split("\n")[0])).rstrip(" :")
     line = f"{line[:LONGEST_CAUSE]}…" if len(line) > LONGEST_CAUSE else line
-    sentence = f"{type(error).__name__}: {line}" if line else type(error).__name__
+    kind = type(error).__name__
+    sentence = line if line and kind == "Exception" else f"{kind}: {line}" if line else kind
     return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 

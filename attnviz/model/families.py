@@ -6,7 +6,7 @@ know, is in `attnviz.model.capture`.
 Source: the modeling modules of transformers 5.23.0, and the papers named with each family.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.configuration import text_config
@@ -119,7 +119,7 @@ def _reads_more(config: "PreTrainedConfig") -> str | None:
 
     if type(config) not in MODEL_MAPPING:
         return None
-    networks = MODEL_MAPPING[type(config)]
+    networks: Any = MODEL_MAPPING[type(config)]
     network = networks[0] if isinstance(networks, tuple) else networks
     given = network.input_modalities
     modalities = (given,) if isinstance(given, str) else tuple(given)

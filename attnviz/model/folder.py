@@ -106,14 +106,7 @@ def refuse_files(name: str, folder: Path) -> None:
             does not read, or files of it are Git LFS pointers.
     """
     try:
-        if folder.is_file():
-            held = foreign([folder.name]) or f"is a file, not a checkpoint. Give {_WRITTEN}."
-            raise ModelNotAvailableError(f"{name} {held}")
-        names = _names(folder)
-        refusal = _pointer(name, folder, names)
-        if refusal is None and (held := foreign(names)):
-            refusal = f"The folder of {name} {held}"
-        refusal = refusal or _missing(name, folder, names)
+        refusal = _refusal(name, folder)
     except OSError as error:
         refusal = f"The folder of {name} cannot be read ({error.strerror}). Let attnviz's user read it."
     if refusal is not None:
@@ -139,6 +132,18 @@ def refuse_settings(name: str, config: Mapping[str, Any]) -> None:
             f"Heads were pruned from {name} (pruned_heads in {CONFIG_FILE}: {named}), which transformers 5 does not "
             "load. Select the checkpoint before pruning."
         )
+
+
+def _refusal(name: str, folder: Path) -> str | None:
+    """Why a folder's files cannot be read; None where they may be."""
+    if folder.is_file():
+        return f"{name} {foreign([folder.name]) or f'is a file, not a checkpoint. Give {_WRITTEN}.'}"
+    names = _names(folder)
+    if pointer := _pointer(name, folder, names):
+        return pointer
+    if held := foreign(names):
+        return f"The folder of {name} {held}"
+    return _missing(name, folder, names)
 
 
 def _names(folder: Path) -> list[str]:

@@ -336,7 +336,7 @@ class Model:
         """
         self._refuse_beyond(tokens, self.network)
         if target is not None:
-            self._refuse_beyond(target, self.network.get_decoder())
+            self._refuse_beyond(target, self.network.get_decoder())  # type: ignore[no-untyped-call]
         device = self.network.device
         inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids, device=device)[None]}
         if getattr(self.network.config, "type_vocab_size", 0) > 1:

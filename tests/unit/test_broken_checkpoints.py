@@ -1,5 +1,6 @@
 """Every error of a checkpoint is one sentence: what its folder holds, with the name that helps, and what to do next."""
 
+import ast
 import errno
 import json
 import os
@@ -32,6 +33,7 @@ from attnviz.model.states import hidden_states
 from attnviz.model.stream import record_stream
 from attnviz.model.variants import measured_variants
 from tests import tiny
+from tests.findings import assert_none
 from tests.hub import save_tiny_bert, with_pickle_weights
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 90868376\n"
@@ -396,15 +398,18 @@ class TestVocabularies:
         with pytest.raises(ModelFailedError) as caught:
             read(dna)
         message = str(caught.value)
-        assert all(fact in message for fact in ("tokenizer of mine", "WordLevel error: Missing [UNK] token"))
+        assert all(
+            fact in message
+            for fact in ("of mine failed on this text: WordLevel error", "Missing [UNK] token")
+        )
         assert "\n" not in message
 
-    def test_a_probe_is_of_tokens_that_no_text_needs_and_as_many_as_are_asked_for(self, embedded):
-        tokens = embedded.probe(3).tokens
-        assert (tokens.labels[0], tokens.labels[1]) == ("[CLS]", "[SEP]")
-        assert tokens.is_special.tolist() == [True, True, False, False, False]
-        assert len(set(tokens.ids.tolist())) == 5
-        assert not set(tokens.ids[2:].tolist()) & set(embedded.tokenizer.all_special_ids)
+    def test_a_probe_is_of_as_many_ordinary_tokens_as_are_asked_for(self, folder):
+        tokens = attnviz.load_model(str(folder)).probe(10).tokens
+        assert tokens.labels[:2] == ("[CLS]", "[SEP]")  # which the tokenizer adds to every text
+        assert tokens.is_special.tolist() == 2 * [True] + 10 * [False]
+        assert len(set(tokens.ids.tolist())) == 12
+        assert tokens.ids[2:].min() > 4  # the last special token's
 
 
 CALLS = {
@@ -477,3 +482,28 @@ def test_what_loading_refuses_keeps_its_class(folder):
     """A wrong family is no broken file: trying another folder would not help."""
     change_config(folder, model_type="roformer", architectures=["RoFormerModel"])
     assert "family roformer" in refusal(folder, UnsupportedArchitectureError)
+
+
+def direct_calls(source):
+    """Lines in which a network, or what is above it, is called and not by `attnviz.model.forward.forward`."""
+    names = {"network", "_network", "reference", "_reference", "head", "classifier"}
+    arguments = {None, "input_ids", "inputs_embeds"}  # None for **inputs
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) in names
+        and arguments & {keyword.arg for keyword in node.keywords}
+    ]
+
+
+def test_no_pass_goes_round_what_explains_its_errors():
+    loads = ("forward.py", "classifier.py")  # the latter while a model is loaded, which explains errors too
+    assert_none(
+        f"{path}:{line} calls a network"
+        for path in Path(attnviz.__file__).parent.rglob("*.py")
+        if path.name not in loads
+        for line in direct_calls(path.read_text(encoding="utf-8"))
+    )
+    assert direct_calls("states = model.network(**inputs)") == direct_calls("head(inputs_embeds=x)") == [1]
+    assert direct_calls("forward(model.network, **inputs); trace.head(3, head=1)") == []

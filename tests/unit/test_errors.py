@@ -53,6 +53,7 @@ def test_a_forward_pass_that_does_not_fit(run, embedded, door_trace, monkeypatch
         (ValueError("Not valid:\n    an odd size\nsecond line"), "ValueError: Not valid: an odd size."),
         (RuntimeError("Is it there?"), "RuntimeError: Is it there?"),
         (AssertionError(), "AssertionError."),
+        (Exception("a tokenizer's words"), "a tokenizer's words."),
         (TypeError("\x1b[1mbold\x1b[0m\x07 words"), "TypeError: bold words."),
         (ValueError("x" * 400), f"ValueError: {'x' * 300}…."),
     ],
