@@ -203,7 +203,7 @@ def _recorded(bundle: Bundle) -> str:
             f"{n_check} checks passed. This page cannot check that again."
         )
     return (
-        f"attnviz {version} compared the trace in this bundle with the model's own attention: {n_passed} of {n_check} "
+        f"attnviz {version} compared the trace in this bundle with the model's attention: {n_passed} of {n_check} "
         "checks passed. This page cannot check that again."
     )
 

@@ -23,7 +23,7 @@ AT = 3
 TOKEN, AGAINST = "a", "b"
 
 _CROSS = {name for name, one in tiny.TEXT_FAMILIES.items() if one.is_encoder_decoder}
-REFUSED = {"bitnet": "how layer 0", "olmo": "that attnviz does not know"}
+REFUSED = {"bitnet": "how layer 0", "laguna": "how layer 0", "olmo": "that attnviz does not know"}
 """BitNet normalises the heads' outputs before W_O; the norms of OLMo have no weights."""
 STATES = [name for name in tiny.TEXT_FAMILIES if name not in _CROSS | REFUSED.keys()]
 NOT_LINEAR = {
@@ -39,7 +39,7 @@ NOT_LINEAR = {
     *("mpnet", "big_bird", "deberta", "deberta-v2"),
     "gemma2",  # which softcaps its logits
 }
-TOKENS = [name for name in tiny.WITH_HEAD if name not in NOT_LINEAR]
+TOKENS = [name for name in tiny.WITH_HEAD if name not in NOT_LINEAR and name not in REFUSED]
 
 _LLAMA = ("layers.{}", "self_attn.o_proj", "mlp.down_proj")
 PLACES = {

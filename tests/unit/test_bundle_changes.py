@@ -218,7 +218,7 @@ class TestRefused:
             (1, {"layer": -1}, "$.interventions[1].layer"),
             (1, {"layer": True}, "$.interventions[1].layer"),
             (1, {"layer": 10**30}, "is not valid"),
-            (1, {"head": 99}, "is at a head that encoder attention does not have"),
+            (1, {"head": 99}, "is at a head that layer 1 of encoder attention does not have"),
             (4, {"factor": "0"}, "$.interventions[4].factor"),
             (4, {"factor": 1e13}, "$.interventions[4].factor"),
             (4, {"type": "ReplacedOutput", "positions": None}, "the array of its intervention 4 is missing"),

@@ -63,7 +63,7 @@ class TestPage:
         report = replace(door.report, checks=checks, not_compared={"score bias": "It <has> none."})
         page = Words(bundles.bundle_files(replace(door, report=report))[PAGE].decode())
         assert (
-            "attnviz 0.1.0 compared the trace in this bundle with the model's own attention: 13 of 13 checks passed. This "
+            "attnviz 0.1.0 compared the trace in this bundle with the model's attention: 13 of 13 checks passed. This "
             "page cannot check that again." in page.words
         )
         rows = {row[0]: row[1:] for row in page.rows}
