@@ -294,4 +294,8 @@ def _unmasked(axis: Axis) -> tuple[str, ...]:
     """Labels of an axis as they were before tokens were masked."""
     tokens = axis.tokens
     labels = tuple(tokens.masked.get(position, label) for position, label in enumerate(tokens.labels))
-    return replace(axis, tokens=replace(tokens, labels=labels)).labels
+    pieces = (
+        tokens.masked[position].removeprefix("##") if position in tokens.masked else tokens.piece(position)
+        for position in range(len(tokens))
+    )
+    return replace(axis, tokens=replace(tokens, labels=labels, pieces=tuple(pieces))).labels

@@ -155,7 +155,7 @@ class Collection(Record):
             for label, (start, stop) in zip(words.labels, words.spans, strict=True):
                 is_word = bare(label).casefold() == wanted
                 for position in range(start, stop):
-                    token, piece = tokens.labels[position].casefold(), tokens.pieces[position].casefold()
+                    token, piece = tokens.labels[position].casefold(), tokens.piece(position).casefold()
                     if is_word or wanted in (token, piece, piece.strip()):
                         found.append(first + position)
             first += len(tokens)

@@ -47,11 +47,12 @@ class Tokens(Record):
         Record.__post_init__(self)
         object.__setattr__(self, "masked", MappingProxyType(dict(self.masked)))
         n_token = len(self.ids)
-        if not self.pieces:
-            object.__setattr__(self, "pieces", tuple(one.removeprefix("##") for one in self.labels))
         for name in ("labels", "pieces", "is_special", "segment", "word"):
             length = len(getattr(self, name))
-            self._require(length == n_token, f"{n_token} ids, but {length} entries in {name}")
+            self._require(
+                length == n_token or (name, length) == ("pieces", 0),
+                f"{n_token} ids, but {length} entries in {name}",
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -75,6 +76,10 @@ class Tokens(Record):
         same = (self.word[1:] == self.word[:-1]) & (self.segment[1:] == self.segment[:-1])
         return np.concatenate([[False], same & (self.word[1:] >= 0)])
 
+    def piece(self, position: int) -> str:
+        """What a token adds to the text of its word; see `pieces`."""
+        return self.pieces[position] if self.pieces else self.labels[position].removeprefix("##")
+
     def label(self, first: int, stop: int) -> str:
         """The tokens from one position up to another as text, with the pieces of each word joined."""
         if stop == first + 1:
@@ -83,10 +88,10 @@ class Tokens(Record):
         starts = [first, *(first + np.flatnonzero(~continued[1:]) + 1).tolist()]
         written = ""
         for start, end in zip(starts, [*starts[1:], stop], strict=True):
-            pieces = "".join(self.pieces[start:end]) if end > start + 1 else ""
-            word = as_label(pieces) or " ".join(self.labels[start:end])
-            is_apart = not written or written.endswith(SPACE) or word.startswith(SPACE)
-            written += word if is_apart else f" {word}"
+            pieces = map(self.piece, range(start, end))
+            word = as_label("".join(pieces)) if end > start + 1 else self.labels[start]
+            has_gap = not written or written.endswith(SPACE) or word.startswith(SPACE)
+            written += word if has_gap else f" {word}"
         return written
 
 

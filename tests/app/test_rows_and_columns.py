@@ -83,7 +83,7 @@ class TestWordsOfATokenizerThatSplitsNothing:
     def test_they_end_at_spaces(self, llama):
         at = llama(text="the zebra sat", unit="words")
         assert not at.button_group(key="field_unit").disabled
-        assert labels(at, "x") == ["&lt;s&gt;·0", "the·1", "\u2581zebra·2", "sat·8"]
+        assert labels(at, "x") == ["&lt;s&gt;·0", "␣the·1", "␣zebra·2", "␣sat·8"]
         np.testing.assert_allclose(
             np.nansum(matrix(at), axis=1), 1.0, rtol=1e-5
         )  # what is masked is left empty

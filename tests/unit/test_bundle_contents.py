@@ -64,6 +64,22 @@ class TestWhatIsInIt:
         assert read.page == ""
         np.testing.assert_array_equal(read.pattern.weights, door.pattern.weights)
 
+    def test_tokens_as_they_were_written_before_pieces_were_are_read(self, packed):
+        def older(document):
+            tokens = document["tokens"]
+            for name in ("pieces", "unknown", "language"):
+                del tokens[name]
+            tokens["unknown_id"] = tokens["ids"][3]
+            tokens["labels"][2] = "a\x10"
+            tokens["word"][4] = tokens["word"][3]
+            tokens["labels"][4] = "##ing"
+
+        read = read_bundle(with_document(packed, older)).trace.tokens
+        assert read.unknown == (3,)
+        assert read.language is None
+        assert read.labels[2] == "aU+0010"  # not all of which a picture could hold
+        assert read.label(3, 5) == f"{read.labels[3]}ing"
+
     def test_numbers_are_those_of_the_trace(self, packed, door_trace):
         with np.load(io.BytesIO(files_of(packed)[NUMBERS]), allow_pickle=False) as numbers:
             assert numbers["encoder.query"].shape == (6, 12, 11, 32)

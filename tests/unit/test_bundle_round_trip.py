@@ -60,6 +60,7 @@ class TestRoundTrip:
             for part in ("differences", "tolerances"):
                 assert _lists(getattr(ours, part)) == _lists(getattr(theirs, part))
         assert read.trace.tokens.labels == trace.tokens.labels
+        assert read.trace.tokens.pieces == trace.tokens.pieces
         assert dict(read.trace.provenance.versions) == dict(trace.provenance.versions)
 
     def test_norm_based_weights_and_rollout_need_no_model(self, door, packed):

@@ -142,7 +142,7 @@ class TestFails:
             ({"tokens"}, lambda one: with_tokens(one, segment=np.ones(11, dtype=np.int64))),
             ({"tokens"}, lambda one: with_tokens(one, is_special=np.zeros(11, dtype=bool))),
             ({"tokens"}, lambda one: with_tokens(one, word=np.full(11, 3))),
-            ({"tokens"}, lambda one: with_tokens(one, unknown_id=int(one.trace.tokens.ids[5]))),
+            ({"tokens"}, lambda one: with_tokens(one, unknown=(5,))),
             ({"tokens"}, lambda one: with_tokens(one, n_cut=(7,))),
             (
                 {"tokens", "queries"},

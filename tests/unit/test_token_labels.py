@@ -98,6 +98,13 @@ def test_bytes_that_the_vocabulary_writes_as_codes_are_joined():
     )
 
 
+def test_an_added_token_is_written_as_it_is():
+    """Its letters are no bytes, though the rest of the vocabulary is spelled in bytes."""
+    made = tokenizer("byte pairs")
+    made.add_tokens(["café"])
+    assert labels_of(made, made("café")["input_ids"]) == ("café",)
+
+
 def test_a_token_that_ends_a_word_has_the_space_behind_it():
     class Ends:
         is_fast = False
