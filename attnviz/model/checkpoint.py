@@ -91,7 +91,7 @@ def load_network(
                 network, classifier = split_classifier(whole)
                 return network, None, classifier
         network, info = _read(AutoModel, folder, dtype)
-    except UnsupportedArchitectureError:
+    except (ModelNotAvailableError, UnsupportedArchitectureError):
         raise
     except pickle.UnpicklingError:
         raise ModelNotAvailableError(

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModel
 
 import attnviz
-from attnviz.errors import TextTooLongError
+from attnviz.errors import ModelNotAvailableError, TextTooLongError
 from attnviz.model import own_attention
 from tests import tiny
 
@@ -146,6 +146,12 @@ def _base_is_known(module):
 
 def _with_bias(trace, bias):
     return trace.with_layer(replace(trace.attention(1), bias=bias))
+
+
+def test_deberta_in_half_precision_is_refused_in_a_sentence(checkpoint):
+    """transformers' own forward raises "expected scalar type Float but found BFloat16"."""
+    with pytest.raises(ModelNotAvailableError, match=r"DeBERTa .* bfloat16, .*Load it in float32"):
+        attnviz.load_model(str(checkpoint("deberta")), dtype="bfloat16")
 
 
 def test_a_big_bird_reads_texts_to_which_it_attends_in_full(tiny_model, theirs):
