@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
-from attnviz.errors import UnsupportedArchitectureError
+from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
 from attnviz.model.capture import attnviz_attention
 from attnviz.model.families import ADVICE
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +155,11 @@ def take_over(network: "PreTrainedModel") -> None:
     """Lets attnviz's attention compute in the place of each attention class that is known here.
 
     Raises:
+        ModelNotAvailableError: a DeBERTa of the first version in another dtype than float32.
         UnsupportedArchitectureError: a DeBERTa with more than disentangled attention.
     """
     if network.config.model_type in ("deberta", "deberta-v2"):
-        _refuse_more(network.config)
+        _refuse_more(network)
     if (
         network.config.model_type == "big_bird"
     ):  # as it does itself for texts up to the limit that it is given here
@@ -168,9 +170,14 @@ def take_over(network: "PreTrainedModel") -> None:
             module.__class__ = _taken_over(family, own)
 
 
-def _refuse_more(config: "PreTrainedConfig") -> None:
-    """Refuses what some DeBERTas have beside disentangled attention."""
-    reason = None
+def _refuse_more(network: "PreTrainedModel") -> None:
+    """Refuses what some DeBERTas have beside disentangled attention, and what transformers cannot run."""
+    config, reason = network.config, None
+    if config.model_type == "deberta" and network.dtype != torch.float32:  # it keeps some biases in float32
+        said = str(network.dtype).removeprefix("torch.")
+        raise ModelNotAvailableError(
+            f"DeBERTa was to be loaded in {said}, in which transformers cannot run it. Load it in float32."
+        )
     if getattr(config, "talking_head", False):
         reason = "it mixes the scores and the weights of all heads (Shazeer et al. 2020, arXiv:2003.02436)"
     elif getattr(config, "conv_kernel_size", 0):

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModel
 
 import attnviz
-from attnviz.errors import TextTooLongError
+from attnviz.errors import ModelNotAvailableError, TextTooLongError
 from attnviz.model import own_attention
 from tests import tiny
 
@@ -46,16 +46,18 @@ def read_by_layer(network, ids: np.ndarray, layer: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def theirs(checkpoint):
+def theirs(headed):
+    """By transformers alone, a model whose biases are drawn too."""
+
     def load(name):
-        return AutoModel.from_pretrained(checkpoint(name), attn_implementation="eager").eval()
+        return AutoModel.from_pretrained(headed(name)[1], attn_implementation="eager").eval()
 
     return load
 
 
-def test_disentangled_scores_of_deberta_v2(tiny_model, theirs):
+def test_disentangled_scores_of_deberta_v2(headed, theirs):
     """c2p + p2c, both by the distance i - j, all divided by sqrt(3 d)."""
-    network, trace = theirs("deberta-v2"), tiny_model("deberta-v2").trace(TEXT)
+    network, trace = theirs("deberta-v2"), headed("deberta-v2")[0].trace(TEXT)
     module, encoder = network.encoder.layer[AT[0]].attention.self, network.encoder
     hidden = read_by_layer(network, trace.tokens.ids, AT[0])
     table = encoder.rel_embeddings.weight.double()
@@ -79,8 +81,8 @@ def test_disentangled_scores_of_deberta_v2(tiny_model, theirs):
     assert not trace.head(*AT).bias_is_of_distance
 
 
-def test_disentangled_scores_of_deberta(tiny_model, theirs):
-    network, trace = theirs("deberta"), tiny_model("deberta").trace(TEXT)
+def test_disentangled_scores_of_deberta(headed, theirs):
+    network, trace = theirs("deberta"), headed("deberta")[0].trace(TEXT)
     module = network.encoder.layer[AT[0]].attention.self
     hidden = read_by_layer(network, trace.tokens.ids, AT[0])
     table = network.encoder.rel_embeddings.weight.detach().double().numpy()
@@ -98,8 +100,8 @@ def test_disentangled_scores_of_deberta(tiny_model, theirs):
     np.testing.assert_allclose(trace.scores(*AT), expected / np.sqrt(3 * D_HEAD), atol=1e-4)  # float32
 
 
-def test_mpnet_s_bias_is_t5_s(tiny_model, theirs):
-    network, trace = theirs("mpnet"), tiny_model("mpnet").trace("I was watching")
+def test_mpnet_s_bias_is_t5_s(headed, theirs):
+    network, trace = theirs("mpnet"), headed("mpnet")[0].trace("I was watching")
     table = network.encoder.relative_attention_bias.weight.detach().numpy()[:, AT[1]]
     bias = trace.attention(AT[0]).bias[AT[1]]
     n = len(bias)
@@ -148,9 +150,15 @@ def _with_bias(trace, bias):
     return trace.with_layer(replace(trace.attention(1), bias=bias))
 
 
-def test_a_big_bird_reads_texts_to_which_it_attends_in_full(tiny_model, theirs):
+def test_deberta_in_half_precision_is_refused_in_a_sentence(checkpoint):
+    """transformers' own forward raises "expected scalar type Float but found BFloat16"."""
+    with pytest.raises(ModelNotAvailableError, match=r"DeBERTa .* bfloat16, .*Load it in float32"):
+        attnviz.load_model(str(checkpoint("deberta")), dtype="bfloat16")
+
+
+def test_a_big_bird_reads_texts_to_which_it_attends_in_full(headed, theirs):
     """Up to (5 + 2 random blocks) x 3 tokens; beyond, transformers attends in blocks."""
-    model = tiny_model("big_bird")
+    model, _ = headed("big_bird")
     assert model.max_tokens == 21
     with pytest.raises(TextTooLongError):
         model.trace("a " * 20)
