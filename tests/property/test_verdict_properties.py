@@ -34,7 +34,7 @@ SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 5))
 
 def twentieths(shape: tuple[int, ...], most: int = 20) -> st.SearchStrategy[np.ndarray]:
     """Shares in steps of 0.05, so that the limits of verdicts are hit."""
-    return hnp.arrays(np.int64, shape, elements=st.integers(0, most)).map(
+    return hnp.arrays(np.int64, shape, elements=st.integers(0, most), fill=st.nothing()).map(
         lambda whole: (whole / np.float64(20)).astype(np.float32)
     )
 
@@ -121,9 +121,9 @@ def attentions(draw: st.DrawFn) -> dict[str, np.ndarray | list[str]]:
     """Weights of 2 layers x 3 heads with ties, under a mask or not, and the lengths of the values after W_O."""
     labels = ["[CLS]", *draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)), "[SEP]"]
     n = len(labels)
-    allowed = draw(hnp.arrays(np.bool_, (n, n))) | np.eye(n, dtype=bool)
-    counts = draw(hnp.arrays(np.int64, (2, 3, n, n), elements=st.integers(1, 4))) * allowed
-    lengths = draw(hnp.arrays(np.int64, (2, 3, n), elements=st.integers(1, 4)))
+    allowed = draw(hnp.arrays(np.bool_, (n, n), fill=st.nothing())) | np.eye(n, dtype=bool)
+    counts = draw(hnp.arrays(np.int64, (2, 3, n, n), elements=st.integers(1, 4), fill=st.nothing())) * allowed
+    lengths = draw(hnp.arrays(np.int64, (2, 3, n), elements=st.integers(1, 4), fill=st.nothing()))
     return {
         "weights": counts / counts.sum(axis=-1, keepdims=True),
         "labels": labels,
@@ -189,15 +189,17 @@ def masked_runs(draw: st.DrawFn):
     own = []
     for layer in range(2):
         shape = (draw(st.sampled_from((1, 2))), n, n)
-        own.append(draw(st.none() | hnp.arrays(np.bool_, shape)))
+        own.append(draw(st.none() | hnp.arrays(np.bool_, shape, fill=st.nothing())))
         trace = trace.with_layer(replace(trace.attention(layer), allowed=own[-1]))
-    states = hnp.arrays(np.int64, (n, 2), elements=st.integers(-2, 2)).map(lambda one: one.astype(np.float32))
+    states = hnp.arrays(np.int64, (n, 2), elements=st.integers(-2, 2), fill=st.nothing()).map(
+        lambda one: one.astype(np.float32)
+    )
     before, after = draw(states), draw(states)
     if draw(st.booleans()):
         after = before
     layer = draw(st.none() | st.integers(0, 1))
     head = None if layer is None else draw(st.none() | st.integers(0, 1))
-    allowed = draw(hnp.arrays(np.bool_, (n, n)))
+    allowed = draw(hnp.arrays(np.bool_, (n, n), fill=st.nothing()))
     return (
         replace(trace, last_hidden_state=before),
         replace(trace, last_hidden_state=after),
@@ -242,7 +244,7 @@ def two_patterns(draw: st.DrawFn):
             st.lists(st.sampled_from(("[CLS]", "cat", "door", "it")), min_size=1, max_size=5, unique=True)
         )
         n = len(labels)
-        counts = draw(hnp.arrays(np.int64, (n, n), elements=st.integers(1, 2)))
+        counts = draw(hnp.arrays(np.int64, (n, n), elements=st.integers(1, 2), fill=st.nothing()))
         axis = Axis.of(hand_made.tokens(labels))
         cells = counts / counts.sum(axis=1, keepdims=True)
         sides.append(small_pattern(cells.tolist(), queries=axis, keys=axis))
@@ -309,7 +311,7 @@ def test_the_sentence_of_a_comparison_follows_the_two_cells(sides, data):
 
 
 @given(
-    hnp.arrays(np.int64, (2, 3, 4), elements=st.integers(0, 4)),
+    hnp.arrays(np.int64, (2, 3, 4), elements=st.integers(0, 4), fill=st.nothing()),
     st.none() | st.integers(0, 2),
     st.integers(1, 24),
     st.sampled_from(("share", "weight")),

@@ -118,10 +118,10 @@ class TestLines:
             "The 3 strongest lines, 50% of the weight; 1,200 weaker ones are left out."
         )
         assert self.said("“it”", left=7) == (
-            "3 lines, 50% of the weight: all of “it” and the strongest of the others; 7 are left out."
+            "3 lines, 50% of the weight, and 7 left out: drawn are all of “it” and the strongest of the others."
         )
         assert self.said("“it”", left=7, whole=False) == (
-            "3 lines, 50% of the weight: the strongest of “it”; 7 are left out."
+            "3 lines, 50% of the weight, and 7 left out: drawn are the strongest of “it”."
         )
 
 

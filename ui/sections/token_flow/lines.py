@@ -74,12 +74,8 @@ def drawn_words(flow: Flow, held: str, query: str | None) -> str:
         return f"{lines}, {held}."
     if query is None:
         return f"The {len(flow):,} strongest lines, {held}; {flow.n_left_out:,} weaker ones are left out."
-    drawn = (
-        f"all of {query} and the strongest of the others"
-        if flow.row_is_whole
-        else f"the strongest of {query}"
-    )
-    return f"{lines}, {held}: {drawn}; {flow.n_left_out:,} are left out."
+    drawn = "all of {} and the strongest of the others" if flow.row_is_whole else "the strongest of {}"
+    return f"{lines}, {held}, and {flow.n_left_out:,} left out: drawn are {drawn.format(query)}."
 
 
 def note(flow: Flow, view: View, largest: float) -> str:
