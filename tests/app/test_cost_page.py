@@ -107,7 +107,7 @@ def test_measured_when_asked_for(monkeypatch):
     ("family", "kind", "said"),
     [
         ("t5", "cross", "queries and"),
-        ("gpt2", "decoder", "forbids 3 of the 9 cells"),
+        ("gpt2", "decoder", "forbids 55 of the 121 cells"),
         ("llama", "decoder", "forbids"),
     ],
 )

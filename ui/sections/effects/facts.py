@@ -67,4 +67,5 @@ def ablation_agreement(zero: HeadEffects, mean: HeadEffects) -> float | None:
     seen = np.isfinite(sizes[0]) & np.isfinite(sizes[1])
     if seen.sum() < FEWEST_RANKED or any(len(np.unique(one[seen])) < 2 for one in sizes):
         return None
-    return float(rank_correlations(*(np.where(seen, one, 0) for one in sizes), seen)[0])
+    of_zero, of_mean = (np.where(seen, one, 0) for one in sizes)
+    return float(rank_correlations(of_zero, of_mean, seen)[0])
