@@ -104,6 +104,7 @@ def test_an_unforeseen_error_ends_a_page_in_a_sentence(page, monkeypatch):
     assert "secrets" not in words(at) and "RuntimeError" not in words(at)
 
 
+@pytest.mark.nightly
 def test_the_server_shows_that_sentence_and_nothing_of_streamlit_s():
     code = """if True:
         import app  # as `streamlit run` imports it
