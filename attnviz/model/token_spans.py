@@ -76,7 +76,8 @@ def encode(
         {"text_target": texts[0]} if is_target else dict(zip(("text", "text_pair"), texts, strict=False))
     )
     cut: dict[str, Any] = {"truncation": False} if max_tokens is None else _cut(max_tokens)
-    return tokenizer(**given, return_special_tokens_mask=True, verbose=False, **cut)
+    encoding: BatchEncoding = tokenizer(**given, return_special_tokens_mask=True, verbose=False, **cut)
+    return encoding
 
 
 def _cut(max_tokens: int) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def _segments(
     lengths = [len(tokenizer(one, add_special_tokens=False, verbose=False)["input_ids"]) for one in texts]
     cut: dict[str, Any] = {} if max_tokens is None else _cut(max_tokens)
     marked = [[-1 - number] * length for number, length in enumerate(lengths)]
-    joined = np.array(tokenizer.prepare_for_model(*marked, **cut)["input_ids"], dtype=np.int64)  # type: ignore[attr-defined]
+    joined = np.array(tokenizer.prepare_for_model(*marked, **cut)["input_ids"], dtype=np.int64)
     return np.where(joined < 0, -1 - joined, -1)
 
 
@@ -122,7 +123,8 @@ def align(pieces: list[str], text: str) -> list[Span | None]:
     folded = [(one, at) for at, character in enumerate(text) for one in _folded(character)]
     whole, places = "".join(one for one, _ in folded), [at for _, at in folded] + [len(text)]
     spans: list[Span | None] = [None] * len(pieces)
-    cursor, lost = 0, []
+    cursor = 0
+    lost: list[int] = []
     for number, piece in enumerate(pieces):
         wanted = _folded(html.unescape(piece))
         found = whole.find(wanted, cursor, cursor + len(wanted) + (_REACH if lost else 0))

@@ -39,7 +39,7 @@ def tokens_step(walk: Walk) -> None:
     st.markdown(
         f"A model computes with numbers, so the text is cut into {walk.term('Token', 'tokens')} from a fixed "
         "vocabulary, each known by its id. A word that the vocabulary lacks is written as several pieces; in BERT, "
-        "“\\#\\#” marks a piece that continues a word."
+        "“\\#\\#” marks a piece that continues a word. “␣” is a space that belongs to a token."
         + (
             f" The {walk.term('Special token', 'special tokens')} {literal(' and '.join(added))} are not part of "
             "the text: the tokenizer adds them."
