@@ -1,5 +1,7 @@
 """What the scale does to a row, and how a model departs from the formula, in words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,19 @@ def test_the_scale_on_rows_that_are_drawn(seed, tiny_model):
     assert found.unscaled == max(other for _, other in rows)
     assert found.largest_change == pytest.approx(max(abs(other - one) for one, other in rows))
     assert found.unscaled >= found.scaled
+
+
+def test_a_weight_that_falls_counts_as_much_as_one_that_rises(tiny_model):
+    *_, dot, scaled = road(tiny_model("bert").trace("a"), 0, 0, 0, other=0)
+    rows = [np.array(row, dtype=np.float32) for row in ([0.5, 0.4, 0.1], [0.2, 0.1, 0.7])]
+    found = scale_effect(*(replace(step, weights=row) for step, row in zip((scaled, dot), rows, strict=True)))
+    assert found.largest_change == pytest.approx(0.6)
+    found = scale_effect(
+        *(replace(step, weights=row) for step, row in zip((scaled, dot), rows[::-1], strict=True))
+    )
+    assert found == ScaleEffect(
+        scaled=pytest.approx(0.7), unscaled=pytest.approx(0.5), largest_change=pytest.approx(0.6)
+    )
 
 
 @pytest.mark.parametrize(
