@@ -1,0 +1,59 @@
+"""What the pages Cost, Scaling and Step by step say of their facts."""
+
+import pytest
+
+from attnviz.cost.measurement import Measurement
+from tests.app.screen import facts
+from ui.sections.cost.facts import LongestBoth
+from ui.sections.cost.measured import finding
+from ui.sections.scaling.numbers import ratio
+from ui.sections.step_by_step.facts import Listed
+from ui.sections.step_by_step.walk import listed_note
+from ui.words.extremes import equals
+
+
+def test_what_two_ways_take():
+    whole = Measurement(method="whole", n_token=512, seconds=0.25, n_bytes=4_000_000)
+    streaming = Measurement(method="streaming", n_token=512, seconds=0.5, n_bytes=2_000)
+    said = finding(LongestBoth(n_token=512, whole=whole, streaming=streaming, difference=2e-7))
+    found = facts(said.replace("\u00a0ms", "").replace("\u00a0MB", "").replace("\u00a0kB", ""))
+    assert found.numbers == ("512", "250", "4", "500", "2", "2.0\u00a0×\u00a010⁻⁷")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (0.5, 0.25, "2 times less"),
+        (0.25, 0.5, "2 times more"),
+        (0.5, 0.51, "about the same"),
+        (0.5, 0.0, "which leaves nothing to compare"),
+        (1.0, 0.0005, "2,000 times less"),
+    ],
+)
+def test_a_second_norm_beside_a_first(first, second, words):
+    assert ratio(first, second) == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "The 3 strongest keys; the other 1,200 share 12.5% of the weight."),
+        (
+            {"are_strongest": False},
+            "The 2 strongest keys and the selected one; the other 1,200 share 12.5% of the weight.",
+        ),
+        ({"n_others": 0, "others_weight": 0.0}, ""),
+    ],
+    ids=str,
+)
+def test_which_keys_are_listed(changes, words):
+    given = {"positions": (0, 4, 9), "n_others": 1200, "others_weight": 0.125, "are_strongest": True}
+    assert listed_note(Listed(**given | changes)) == words
+
+
+def test_others_that_are_equal():
+    assert [equals(0), equals(1, "high"), equals(1200)] == [
+        "",
+        " (1 other is as high)",
+        " (1,200 others are as large)",
+    ]

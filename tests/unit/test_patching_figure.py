@@ -1,0 +1,39 @@
+"""The cells of the page Patching: shares of the difference, or the change of the outcome where no shares are given."""
+
+import numpy as np
+import pytest
+
+from attnviz.effects.patching import PatchEffects
+from attnviz.figures.patching import draw_patching
+from tests.hand_made import tokens
+
+TOKENS = tokens(["door", "it"]), tokens(["box", "it"])
+
+
+def drawn(*outcomes, donor=1.0):
+    found = PatchEffects(
+        kind="encoder",
+        carried="layer",
+        layer=None,
+        base=0.0,
+        donor=donor,
+        outcomes=np.array([outcomes], dtype=np.float32),
+    )
+    return draw_patching(found, *TOKENS).data[0]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "donor", "cells", "limit", "what", "title"),
+    [
+        ((0.5, 1.25), 1.0, [0.5, 1.25], 1.25, "share 0.500, outcome 0.500", "share of the difference"),
+        ((0.125, 0.25), 0.5, [0.25, 0.5], 1, "share 0.250, outcome 0.125", "share of the difference"),
+        ((0.5, -3.0), 0.25, [0.5, -3.0], 3, "change 0.500, outcome 0.500", "change of the outcome"),
+        ((0.5, 0.25), 0.0, [0.5, 0.25], 0.5, "change 0.500, outcome 0.500", "change of the outcome"),
+    ],
+)
+def test_what_the_cells_show(outcomes, donor, cells, limit, what, title):
+    found = drawn(*outcomes, donor=donor)
+    np.testing.assert_allclose(found.z, [cells])
+    assert (found.zmin, found.zmax) == (-limit, limit)
+    assert found.hovertext[0][0].endswith(what)
+    assert found.colorbar.title.text == title
