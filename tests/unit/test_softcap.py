@@ -15,7 +15,7 @@ from attnviz.bundle.reading import read_bundle
 from attnviz.bundle.writing import PROVENANCE, write_bundle
 from attnviz.cost.streaming import stream_head, streaming_attention
 from attnviz.effects.scaling import Products, products_of
-from attnviz.errors import ShapeError
+from attnviz.errors import BundleError, ShapeError
 from attnviz.figures.pair import draw_pair
 from attnviz.heads import query_path
 from attnviz.heads.claims import measure
@@ -24,7 +24,7 @@ from attnviz.maths.attention import attention_output, attention_scores
 from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.head_attention import HeadAttention
 from tests import numpy_attention
-from tests.bundles import bundle_of, files_of
+from tests.bundles import bundle_of, files_of, with_document
 from tests.small_records import layer
 
 CAP = 3.0
@@ -163,6 +163,15 @@ class TestBundle:
         assert [call.softcap for call in read.layers["decoder"]] == [CAP] * 3
         np.testing.assert_array_equal(read.scores(**AT), trace.scores(**AT))
         assert json.loads(files_of(data)[PROVENANCE])["version"] == 5  # which older readers refuse
+
+    @pytest.mark.parametrize("softcaps", [[CAP], [CAP, -1.0, CAP], [0.0, CAP, CAP]])
+    def test_of_a_wrong_number_of_caps_or_one_that_is_not_above_0_is_refused(
+        self, softcaps, trace, tiny_model
+    ):
+        data = write_bundle(bundle_of(tiny_model("gemma2"), trace))
+        wrong = with_document(data, lambda one: one["attention"]["decoder"].update(softcap=softcaps))
+        with pytest.raises(BundleError, match="softcap"):
+            read_bundle(wrong)
 
     def test_without_one_is_of_the_version_that_older_readers_open(self, tiny_model):
         model = tiny_model("llama")
