@@ -19,7 +19,11 @@ from tests.hand_made import tokens
 from tests.small_records import pattern as small_pattern
 from ui.words import findings
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # Where types are checked, beartype draws which items of a tuple it looks at, while records are made here too.
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
+]
 
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("attnviz")

@@ -22,7 +22,11 @@ from tests.app.screen import facts
 from tests.small_records import pattern as small_pattern
 from ui.sections.compare.words import finding
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # Where types are checked, beartype draws which items of a tuple it looks at, while records are made here too.
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
+]
 
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("attnviz")

@@ -62,7 +62,7 @@ def test_the_largest_number_below_a_picture_of_all_heads():
     ],
 )
 def test_whether_every_cell_is_filled(masked, rounded, words):
-    assert filled_words(Filling(masked=masked, rounded=rounded, median=0.5, least=0.1)) == words
+    assert filled_words(Filling(masked=float(masked), rounded=float(rounded), median=0.5, least=0.1)) == words
 
 
 class TestAMask:
