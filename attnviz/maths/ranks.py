@@ -32,4 +32,4 @@ def unit_ranks(
     ranks = rankdata(np.where(seen, numbers, -np.inf), axis=1) - (seen.shape[1] - n_seen)
     centred = np.where(seen, ranks - (n_seen + 1) / 2, 0)
     length = np.sqrt((centred**2).sum(axis=1, keepdims=True))
-    return np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
+    return np.asarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
