@@ -67,7 +67,7 @@ def strongest_lines(
         key=key,
         weight=weight,
         n_left_out=len(candidates) - len(drawn),
-        row_is_whole=n_row == np.count_nonzero(query == whole_row),
+        row_is_whole=bool(n_row == np.count_nonzero(query == whole_row)),
         share=float(weight.sum(dtype=np.float64)) / total if total > 0 else 0.0,
     )
 
