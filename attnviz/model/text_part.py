@@ -14,6 +14,7 @@ from transformers import MODEL_MAPPING, PreTrainedModel
 
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.configuration import text_config
+from attnviz.model.forward import forward
 
 _N_PROBE = 3
 """Tokens that the part is tried on, alone and within the whole."""
@@ -64,8 +65,8 @@ def _is_alone_as_within(network: PreTrainedModel, part: PreTrainedModel) -> bool
     handle = part.register_forward_hook(note)
     try:
         with torch.inference_mode():
-            network(input_ids=ids, use_cache=False)
-            part(input_ids=ids, use_cache=False)
+            forward(network, input_ids=ids, use_cache=False)
+            forward(part, input_ids=ids, use_cache=False)
     except Exception:  # noqa: BLE001  (a family's own code, given text alone, raises whatever it raises)
         return False
     finally:
