@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import file_digest
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -185,7 +186,7 @@ class _Names:
         self._parts_of_class = cache(lambda: _parts(_empty(config)))
         self._parts = _parts(whole.base_model)
         self._buffers = dict(whole.named_buffers())
-        self._text = text_path(whole.base_model) or ""
+        self._text = text_path(cast(PreTrainedModel, whole.base_model)) or ""
         self._made = set(map(_last, self._buffers)) - set(map(_last, dict(whole.named_parameters())))
         self._ignored = [re.compile(one) for one in whole._keys_to_ignore_on_load_unexpected or ()]
 
