@@ -58,7 +58,8 @@ def _supported(family: tiny.Family) -> str:
         save_own(family, Path(folder))
         model = attnviz.load_model(folder)
         text = PROTEIN if family.name == "esm" else TEXT
-        trace = model.trace(text, SECOND_TEXT if family.is_encoder_decoder else None)
+        # BigBird reads no more than it attends to in full
+        trace = model.trace(text, SECOND_TEXT if family.is_encoder_decoder else None, cut=True)
         report = attnviz.verify(model, trace)
     if not report.passed:
         raise SystemExit(f"{family.name} does not pass: {[one.name for one in report.failed]}")

@@ -378,5 +378,5 @@ class TestEmbedded:
             theirs = network(**inputs, output_attentions=True)
         for layer, head, _ in heads_of(door_trace):
             np.testing.assert_allclose(
-                door_trace.weights(layer, head), theirs.attentions[layer][0, head].numpy(), atol=1e-6, rtol=0
-            )  # float32, scores of at most 20: DESIGN measured 2.4e-7
+                door_trace.weights(layer, head), theirs.attentions[layer][0, head].numpy(), atol=2e-6, rtol=0
+            )  # float32, scores of at most 20; sums in another order than the library's

@@ -35,7 +35,8 @@ def text_of(name: str) -> Any:
         query_tokens=lambda kind: tokens,
         key_tokens=lambda kind: tokens,
         shape=lambda kind: (3, 4),
-        n_heads=lambda kind: 4,
+        n_heads=lambda layer, kind: 4,
+        heads=lambda kind: [Head(*place) for place in product(range(3), range(4))],
         n_layers=lambda kind: 3,
     )
 
