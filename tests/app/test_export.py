@@ -92,7 +92,7 @@ class TestPopover:
         [said] = [one["caption"][1] for one in component(at, "save_picture")["figures"] if one["key"] == key]
         assert " · t-SNE, " in said
         assert facts(said).has("5", "1000", "3")  # perplexity, iterations, seed
-        share, correlation = facts(said).numbers[facts(said).numbers.index("1000") + 2 :][:2]
+        share, _, correlation = facts(said).numbers[facts(said).numbers.index("1000") + 2 :][:3]
         assert share.endswith("%") and correlation.startswith("−0.")
         assert said.endswith(f" · attnviz {attnviz.__version__}")
 

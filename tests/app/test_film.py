@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.figures.numbers import number_text
-from tests.app.hostile import TEXT, TOKENS, save_hostile_bert
+from tests.app.hostile import LABELS, TEXT, save_hostile_bert
 from tests.app.screen import DOOR, assert_no_exception, component, errors, facts, open_bundle, open_page
 from tests.numpy_attention import output, weights
 
@@ -172,5 +172,5 @@ def test_tokens_are_literal(tmp_path, monkeypatch):
     labels = [row["label"] for row in drawn["rows"]]
     assert set(labels[:-1]) <= {
         f"{one if len(one) <= 14 else f'{one[:9]}…{one[-4:]}'}·{at}"
-        for at, one in enumerate(["[CLS]", "the", *TOKENS, "door", "[SEP]"])
+        for at, one in enumerate(["[CLS]", "the", *LABELS, "door", "[SEP]"])
     }

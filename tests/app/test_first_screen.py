@@ -90,7 +90,7 @@ def test_the_bars_are_the_strongest_keys_of_the_query(first_screen, door_trace):
 def test_the_verdict_leads_to_the_verification_page(first_screen):
     link = verdict(first_screen)
     assert link.label.startswith(":green[")
-    assert facts(link.label).numbers[0] == "12"  # comparisons
+    assert facts(link.label).numbers[0] == "13"  # comparisons
     assert link.query_string == first_screen.sidebar.get("page_link")[0].proto.query_string
 
 

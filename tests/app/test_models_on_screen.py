@@ -176,7 +176,13 @@ class TestDownload:
         at.run()
         assert (shown(at)["layer"], shown(at)["head"]) == ("2", "1")
         [notice] = [notice for notice in notices(at) if "tiny/bert" in notice]
-        assert facts(notice).numbers == ("11", "0", "1", "1")  # asked for, first, last and shown
+        assert facts(notice).numbers == (
+            "11",
+            "2",
+            "0",
+            "1",
+            "1",
+        )  # asked for, its layer, first, last and shown
 
 
 def test_a_deeper_layer_than_the_stand_in_has_is_shown_as_what_it_is():
@@ -226,13 +232,13 @@ def test_a_folder_of_the_operator_that_is_gone_matters_only_when_it_is_selected(
 
 
 def test_a_family_that_cannot_be_shown_is_named(checkpoint, monkeypatch):
-    folder = checkpoint("mpnet")
+    folder = checkpoint("xlnet")
     monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-    at = open_page(model="mpnet")
+    at = open_page(model="xlnet")
 
     assert_no_exception(at)
     assert len(errors(at)) == 1
-    assert "family mpnet" in errors(at)[0]
+    assert "family xlnet" in errors(at)[0]
     assert shown(at)["model"] == "all-MiniLM-L6-v2"
 
 

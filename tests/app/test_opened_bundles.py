@@ -64,7 +64,7 @@ class TestOpening:
 
     def test_verdict_is_the_recorded_one(self, door_bundle):
         bundle = read_bundle(door_bundle)
-        assert ("12", "12") in [
+        assert ("13", "13") in [
             facts(line).numbers for line in captions(open_bundle(open_page(), door_bundle))
         ]
         tables = {"encoder": np.full((6, 12), 0.125, dtype=np.float32)}
@@ -76,10 +76,10 @@ class TestOpening:
         at = open_bundle(open_page(), write_bundle(failed))
         assert verdict(at) == RECORDED
         [failure] = [line for line in captions(at) if ":red[" in line]
-        assert facts(failure).numbers == ("11", "12")
+        assert facts(failure).numbers == ("12", "13")
         at.switch_page("pages/verification.py").run()
         [failure] = [line.value for line in at.markdown if line.value.startswith(f"**{RECORDED}: :red[")]
-        assert facts(failure).numbers == ("11", "12")
+        assert facts(failure).numbers == ("12", "13")
 
     def test_says_that_the_run_was_changed(self, embedded, door_bundle):
         off = ScaledOutput(factor=0.0, layer=2, head=7)
@@ -91,7 +91,7 @@ class TestOpening:
         np.testing.assert_array_equal(matrix(at), uniform.weights)
         how = changes_in_words(trace.interventions)
         assert how in banner(at)
-        [checked] = [line for line in captions(at) if how in line and facts(line).has("12", "12")]
+        [checked] = [line for line in captions(at) if how in line and facts(line).has("13", "13")]
         with pytest.raises(VerificationError) as reason:
             check_unchanged(bundle)
         assert str(reason.value) in captions(at)

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.app.hostile import TEXT, TOKENS
+from tests.app.hostile import LABELS, TEXT, TOKENS
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import chip, picked_chips, wait_for_link, wait_until_drawn
 
@@ -129,7 +129,7 @@ def test_of_two_quick_clicks_neither_is_lost(page, server):
 def test_tokens_that_look_like_markup_are_text(page, server):
     open_find(page, server, model="hostile", text=TEXT, query=2, key=3)
     labels = {
-        f"{label}·{position}" for position, label in enumerate(["[CLS]", "the", *TOKENS, "door", "[SEP]"])
+        f"{label}·{position}" for position, label in enumerate(["[CLS]", "the", *LABELS, "door", "[SEP]"])
     }
     for one in rows(page, "best_pairs").locator("bdi").all_text_contents():
         assert one in labels

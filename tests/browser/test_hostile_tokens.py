@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.app.hostile import TEXT, TOKENS
+from tests.app.hostile import LABELS, TEXT
 from tests.browser.screen import (
     chips,
     finding,
@@ -17,7 +17,7 @@ from tests.browser.screen import (
     wait_for_link,
 )
 
-POSITIONS = {token: 2 + number for number, token in enumerate(TOKENS)}
+POSITIONS = {label: 2 + number for number, label in enumerate(LABELS)}
 
 
 def assert_untouched(page, title="Attention · attnviz"):
@@ -73,7 +73,7 @@ def points_pointed_at(page):
 
 def test_chips_axes_and_bars_show_them_as_they_are(opened):
     labels = [one.split("\n", 1)[1] for one in chips(opened).all_inner_texts()]
-    assert labels == ["[CLS]", "the", *TOKENS, "door", "[SEP]"]
+    assert labels == ["[CLS]", "the", *LABELS, "door", "[SEP]"]
     for axis in ("xtick", "ytick"):
         ticks = plot(opened, "matrix").locator(f".{axis} text").all_text_contents()
         assert len(ticks) >= 4  # Plotly leaves some out where labels are long

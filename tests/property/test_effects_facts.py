@@ -30,7 +30,7 @@ from ui.sections.inputs.facts import best_orders, first_tokens
 from ui.sections.lens.facts import largest_part, rise, settled
 from ui.sections.patching.facts import LargestShare, NoShares, largest_share
 from ui.sections.positions.facts import cosines, dot_products, order_matters
-from ui.sections.scaling.facts import breaks, ratio_of, spread_of, too_large_from
+from ui.sections.scaling.facts import breaks, ratio_of, spread_of
 from ui.sections.step_by_step.facts import (
     MOST_KEYS,
     comparison,
@@ -383,7 +383,7 @@ def test_the_scale_from_which_on_an_exponential_is_too_large(products, bias, dat
         scale=1.0,
     )
     limit = 11.0
-    found = too_large_from(row, 0, limit)
+    found = row.scale_reaching(0, limit)
 
     def largest(scale):
         return max(scale * float(one) + bias for one, seen in zip(products, allowed, strict=True) if seen)

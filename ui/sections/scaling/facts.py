@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.effects.scaling import Products, exponentials
+from attnviz.effects.scaling import exponentials
 
 ALIKE = 1.05
 """Ratio up to which two norms count as the same."""
@@ -59,16 +59,3 @@ def breaks(scores: Float[np.ndarray, " key"], dtype: type[np.floating]) -> bool:
     """Whether the softmax of a row without the subtraction has a number that is infinite or none in this type."""
     plain = exponentials(scores, dtype, subtract=False)
     return not (np.isfinite(plain.weights).all() and np.isfinite(plain.total))
-
-
-def too_large_from(products: Products, query: int, limit: float) -> float | None:
-    """The scale from which on the largest score of a row is above a limit; None where none is, whatever the scale.
-
-    Args:
-        limit: above every bias of the row.
-    """
-    seen = products.allowed[query] & (products.products[query] > 0)
-    if not seen.any():
-        return None
-    scales = (limit - products.bias[query, seen]) / products.products[query, seen]
-    return float(scales.min())

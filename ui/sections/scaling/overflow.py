@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.scaling import Products, exponentials, largest_argument
-from ui.sections.scaling.facts import breaks, too_large_from
+from ui.sections.scaling.facts import breaks
 from ui.words.findings import power
 
 TYPES: dict[str, type[np.floating]] = {"float32": np.float32, "float16": np.float16}
@@ -48,7 +48,7 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
                 broken.append(f"{kind} under scale {scale:.3g}")
     st.dataframe(rows, hide_index=True, height=36 * (len(rows) + 1), key="overflow_table")
     ends = [
-        f"for {kind} {_from_scale(too_large_from(products, query, limit))}" for kind, limit in limits.items()
+        f"for {kind} {_from_scale(products.scale_reaching(query, limit))}" for kind, limit in limits.items()
     ]
     st.markdown(
         f"The row of {token}, computed in these types. "
