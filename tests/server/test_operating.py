@@ -8,6 +8,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from urllib.error import HTTPError
 
@@ -19,6 +20,7 @@ from tests.browser.conftest import free_port, running_server
 from tests.hub import LoopbackHub, save_tiny_bert
 from tests.log_lines import errors, events, lines
 from tests.visitor import LONG, Visitor, run, visit
+from tests.waiting import wait_until
 
 MODEL = "tiny/bert"
 PEOPLE, CACHE_MB = 4, 30
@@ -347,11 +349,15 @@ def test_a_job_ends_with_its_last_visitor_and_not_before(server):
     run(until(lambda: server.metrics()[("attnviz_jobs_ended_total", "cancelled")] == n_cancelled))
 
 
+def listening_at(port: int) -> list[str]:
+    """Addresses of this machine at which somebody listens at a port, as Linux writes them."""
+    lines = [Path(f"/proc/net/{one}").read_text().splitlines() for one in ("tcp", "tcp6")]
+    listening = [line.split()[1].split(":") for line in chain(*lines) if line.split()[3:4] == ["0A"]]
+    return [at for at, used in listening if int(used, 16) == port]
+
+
 def test_metrics_are_for_this_machine_alone(server):
-    listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
-    ports = [
-        line.split()[1].split(":") for line in listening.splitlines() if line.split()[3:4] == ["0A"]
-    ]  # those that listen
-    assert [at for at, port in ports if int(port, 16) == server.metrics_port] == ["0100007F"]
+    wait_until(lambda: listening_at(server.metrics_port))  # they are told a moment after the pages are
+    assert listening_at(server.metrics_port) == ["0100007F"]
     for path in ("metrics", "_stcore/metrics"):
         assert "attnviz_" not in get(f"{server.address}/{path}")[1]
