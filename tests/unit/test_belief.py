@@ -12,7 +12,7 @@ from tests.hand_made import tokens
 from tests.small_records import BY_CHANCE, PERFECT
 from ui.sections.query_key_map import belief
 from ui.words.findings import map_note
-from ui.words.judgement import FAIR, READ, STILL_NEAREST, Judgement, judge, listed
+from ui.words.judgement import FAIR, READ, STILL_NEAREST, Judgement, judge, listed, read
 
 
 def projection(
@@ -141,3 +141,15 @@ def test_share_of_pairs_in_order_is_as_its_constant_says():
     )
     assert np.mean((one[0] < one[1]) == (other[0] < other[1])) == pytest.approx(share, abs=0.01)
     assert share == pytest.approx(0.75, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("correlation", "correlation_p", "nearest_p", "is_added"),
+    [(-0.2, 0.01, 0.01, True), (-0.2, 0.01, 0.2, False), (-0.2, 0.5, 0.01, True), (-0.8, 0.01, 0.01, False)],
+)
+def test_the_nearest_key_is_named_where_the_order_says_little(
+    correlation, correlation_p, nearest_p, is_added
+):
+    found = replace(PERFECT, order_correlation=correlation)
+    chance = replace(BY_CHANCE, correlation_p=correlation_p, nearest_p=nearest_p)
+    assert (STILL_NEAREST in read(judge(found, chance))) == is_added
