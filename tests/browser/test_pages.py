@@ -47,7 +47,9 @@ def test_opens_by_a_link_can_be_read_by_everybody_and_answers_a_click(visitors, 
 
     # The film has a button of this name too.
     page.locator(".st-key-place").get_by_role("button", name="Next", exact=True).click()
-    wait_for_link(page, head=2, text=place["text"])  # a page that works in parts draws runs that no click led to
+    wait_for_link(
+        page, head=2, text=place["text"]
+    )  # a page that works in parts draws runs that no click led to
     wait_until_drawn(page)
     expect_its_one_name(page, path)
     expect(page.get_by_role("alert")).to_have_count(0)
