@@ -58,7 +58,7 @@ PAGES := tests/app tests/server tests/browser tests/fuzz
 # Checking shapes and types at every call takes 2.7 times as long: the tests of functions do it at night.
 AS_SERVED := --jaxtyping-packages=
 
-test: check chromium nginx ## What gates a merge: check, the examples in docstrings and docs, and the tests, in about ten minutes
+test: check chromium nginx ## What gates a merge: check, the examples in docstrings and docs, and the tests, in ten to twenty minutes
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs $(AS_SERVED)
 	$(PYTEST) $(CORE) $(PAGES) -m "not nightly" $(AS_SERVED)
 

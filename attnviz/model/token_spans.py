@@ -32,7 +32,7 @@ class Reading:
     text: Int[np.ndarray, " token"]
     """Number of the text that it comes from; -1 for special tokens that the tokenizer added."""
     spans: list[Span]
-    """Its characters in that text, all of those that it has a part of; nobody's are (0, 0)."""
+    """Its characters in that text, all of those that it has a part of; (0, 0) where it has none."""
     words: list[int | None]
     """Number of the tokenizer's own word; None where it has none."""
 
