@@ -3,6 +3,7 @@
 One concept: the loaded model. Nothing is downloaded here; downloads are in `attnviz.model.download`.
 """
 
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ from attnviz.model.weights import LoadedWeights, loaded_weights, stamps
 from attnviz.records import SPACE, Kind, LayerAttention, Provenance, Tokens, check_index
 
 DType = Literal["float32", "bfloat16", "float16"]
+_NUMBERED = re.compile(r"id (\d{1,9})", re.ASCII)  # as `attnviz.model.token_labels.labels_in_text` names it
 _NO_LIMIT = 10**6  # tokenizers without a limit report 10^30
 
 
@@ -268,7 +270,8 @@ class Model:
     def read_as(self, token: str) -> list[int]:
         """The id of an entry of the vocabulary; for another text the ids that it is read as, without special tokens.
 
-        An entry is spelled as in the vocabulary, or with "␣" for a space that belongs to it.
+        An entry is spelled as in the vocabulary, or with "␣" for a space that belongs to it. An id that has no entry, where a
+        head has more rows than its tokenizer has tokens, is written as in "id 263".
         """
         spelled = (
             token,
@@ -281,6 +284,13 @@ class Model:
                 entry = self.tokenizer.convert_tokens_to_ids(one)
                 if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == one:
                     return [entry]
+            numbered = _NUMBERED.fullmatch(token)
+            number = int(numbered[1]) if numbered else self.network.config.vocab_size
+            if (
+                number < self.network.config.vocab_size
+                and self.tokenizer.convert_ids_to_tokens(number) is None
+            ):
+                return [number]
             text = token.replace(SPACE, " ")
             return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
