@@ -280,6 +280,7 @@ def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcom
                 cut=True,
                 max_tokens=longest,
                 source_language=trace.tokens.language,
+                template=trace.tokens.template,
                 target_language=trace.last_tokens.language if trace.target_tokens else None,
             ).last_hidden_state
             vector = sentence_vectors(torch.tensor(other)[None])[0]
