@@ -135,7 +135,7 @@ def locate(one: Offer) -> Location | None:
                 folder=folder, gguf=file, revision=_version(package), repair=f"Install {package} again"
             )
         if file is not None:
-            repair = "Download it again"
+            repair = "Copy it there again"
             return Location(folder=folder, gguf=file, revision=_LOCAL.format("file"), repair=repair)
         repair = "Save it again with save_pretrained"
         return Location(folder=folder, revision=_LOCAL.format("folder"), repair=repair)

@@ -90,7 +90,7 @@ def _folder(name: str, file: Path) -> Path:
     with file.open("rb") as opened:
         if opened.read(len(_MAGIC)) != _MAGIC:
             raise ModelNotAvailableError(
-                f"The file of {name} does not begin as a GGUF file does. Download it again, or select another model."
+                f"The file of {name} does not begin as a GGUF file does. Copy it there again, or select another model."
             )
     parent = cached_assets_path("attnviz", "gguf", f"transformers-{transformers.__version__}")
     return parent / _sha256(file)
@@ -145,7 +145,7 @@ def _read(name: str, file: Path, network: PreTrainedModel) -> tuple[dict[str, Te
 
     reader = GGUFReader(file)
     processor = TENSOR_PROCESSORS.get(_architecture(reader), TensorProcessor)(config=network.config.to_dict())
-    places: dict[str, str] = get_gguf_hf_weights_map(network, processor)  # type: ignore[no-untyped-call]
+    places: dict[str, str] = get_gguf_hf_weights_map(network, processor)
     if homeless := [one.name for one in reader.tensors if one.name not in places]:
         raise ModelNotAvailableError(
             f"The GGUF file of {name} holds {len(homeless)} of its tensors, such as {homeless[0]}, in a way that transformers "
