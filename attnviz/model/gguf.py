@@ -144,7 +144,8 @@ def _read(name: str, file: Path, network: PreTrainedModel) -> tuple[dict[str, Te
     from gguf import GGUFReader, dequantize
 
     reader = GGUFReader(file)
-    processor = TENSOR_PROCESSORS.get(_architecture(reader), TensorProcessor)(config=network.config.to_dict())
+    of_family = TENSOR_PROCESSORS.get(_architecture(reader), TensorProcessor)
+    processor = of_family(config=network.config.to_dict())  # type: ignore[no-untyped-call]
     places: dict[str, str] = get_gguf_hf_weights_map(network, processor)
     if homeless := [one.name for one in reader.tensors if one.name not in places]:
         raise ModelNotAvailableError(
