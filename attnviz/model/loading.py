@@ -20,11 +20,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from attnviz import __version__
 from attnviz.errors import ModelFailedError, ModelNotAvailableError, SelectionError, failures_of
 from attnviz.model.capture import record_forward
-from attnviz.model.catalogue import Location, default_model, locate, resolve
+from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_files
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
 from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.device import find_device
 from attnviz.model.folder import refuse_files
+from attnviz.model.gguf import dequantised
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
 from attnviz.model.layer_modules import find_layers, let_states_change
@@ -32,7 +33,7 @@ from attnviz.model.output_maps import OutputMap, find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
 from attnviz.model.templates import framed, read_framed, templates_of
 from attnviz.model.token_labels import labels_of
-from attnviz.model.tokenization import tokenize, with_masks
+from attnviz.model.tokenization import after_start, tokenize, with_masks
 from attnviz.model.trace import Trace
 from attnviz.model.weights import LoadedWeights, loaded_weights, stamps
 from attnviz.records import SPACE, Kind, LayerAttention, Provenance, Template, Tokens
@@ -399,20 +400,7 @@ class Model:
         if text is None:
             return start
         tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens, language=start.language, is_target=True)
-        kept = slice(None, -1) if tokens.is_added[-1] else slice(None)
-        return Tokens(
-            text=text,
-            ids=np.concatenate([start.ids, tokens.ids[kept]]),
-            labels=(*start.labels, *tokens.labels[kept]),
-            pieces=(*start.labels, *tokens.pieces[kept]),
-            is_special=np.concatenate([[True], tokens.is_special[kept]]),
-            segment=np.concatenate([[0], tokens.segment[kept]]),
-            word=np.concatenate([[-1], tokens.word[kept]]),
-            language=start.language,
-            in_text=tuple(one + 1 for one in tokens.in_text),
-            unknown=tuple(one + 1 for one in tokens.unknown),
-            n_cut=tokens.n_cut,
-        )
+        return after_start(start, tokens)
 
 
 def load_model(
@@ -456,15 +444,22 @@ are read at once, one of them lacks its tied weights, and so may all later check
 
 
 def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
-    folder, repair = location.folder, location.repair
+    folder, gguf, repair = location.folder, location.gguf, location.repair
+    is_mapped |= gguf is not None  # what was dequantised is attnviz's own file, which nobody truncates
     with failures_of(f"{name} cannot be shown", "Select another model."):
-        refuse_files(name, folder)
+        refuse_files(name, gguf or folder)
         with _loading, quiet():
-            before = stamps(folder)
+            quantization = None
+            if gguf is not None:
+                made = dequantised(name, gguf)
+                folder, quantization = made.folder, made.quantization
+            files = weights_files(folder)
+            own = files if gguf is None else (gguf,)
+            before = stamps({*files, *own})
             network, head, classifier, account = load_network(
-                name, folder, dtype=getattr(torch, dtype), repair=repair
+                name, folder, dtype=getattr(torch, dtype), repair=repair, quantization=quantization
             )
-            weights = loaded_weights(name, folder, account, before)
+            weights = loaded_weights(name, own, account, before)
             tokenizer = load_tokenizer(name, folder, repair=repair)
             for one in filter(None, (network, head, classifier)):
                 refuse_not_finite(name, one, repair=repair)

@@ -172,6 +172,23 @@ def with_masks(
     )
 
 
+def after_start(start: Tokens, tokens: Tokens) -> Tokens:
+    """What a decoder reads: its start token, then its text without the last token that the tokenizer adds after that."""
+    kept = slice(None, -1) if tokens.is_added[-1] else slice(None)
+    return replace(
+        tokens,
+        ids=np.concatenate([start.ids, tokens.ids[kept]]),
+        labels=(*start.labels, *tokens.labels[kept]),
+        pieces=(*start.labels, *tokens.pieces[kept]),
+        is_special=np.concatenate([start.is_special, tokens.is_special[kept]]),
+        segment=np.concatenate([start.segment, tokens.segment[kept]]),
+        word=np.concatenate([start.word, tokens.word[kept]]),
+        language=start.language,
+        in_text=tuple(one + 1 for one in tokens.in_text),
+        unknown=tuple(one + 1 for one in tokens.unknown),
+    )
+
+
 def remarks(tokens: Tokens) -> tuple[str, ...]:
     """Notes for users on how their text was read, a sentence each; usually empty."""
     found = []
