@@ -8,7 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from attnviz.model.loading import Model
-from tests.app.screen import assert_no_exception, errors, open_page, shown, type_text
+from attnviz.model.token_forms import LikelierForm
+from tests.app.screen import assert_no_exception, captions, errors, facts, open_page, shown, type_text
 
 TEXT = "cat sat"
 ROOMS = ("effects", "patching", "inputs")
@@ -122,3 +123,15 @@ def test_without_a_language_head_it_is_the_similarity():
     at = open_page("pages/patching.py", text=TEXT)
     assert chosen(at)["outcome_kind"] == "similarity"
     assert at.button_group(key="outcome_kind").options == ["Similarity", "Direction change", "Distance moved"]
+
+
+def test_the_form_that_was_probably_meant_is_said_and_can_be_taken(answering, monkeypatch):
+    form = LikelierForm(token="b", probability=0.923, asked="a", asked_probability=0.00003)
+    monkeypatch.setattr(
+        "ui.sections.outcome.likelier_form", lambda model, trace, at, token: form if token == "a" else None
+    )
+    at = open_room("patching", outcome="answer:last:a:c")
+    assert facts(captions(at)).has("0.1%", "92.3%")
+    at.button(key="likelier_token").click().run()
+    assert shown(at)["outcome"] == "answer:last:b:c"
+    assert not [one for one in at.button if str(one.key).startswith("likelier")]
