@@ -85,7 +85,7 @@ def read_framed(
             rest = None if max_tokens is None else max_tokens - 1
             read = read_texts(tokenizer, given.texts, is_target=is_target, max_tokens=rest)
             return Reading(
-                ids=[int(tokenizer.bos_token_id), *read.ids],  # type: ignore[arg-type]
+                ids=[int(tokenizer.bos_token_id), *read.ids],
                 text=np.concatenate([[-1], read.text]),
                 spans=[(0, 0), *read.spans],
                 words=[None, *read.words],

@@ -62,3 +62,12 @@ def test_a_tokenizer_without_templates_says_so(chat):
     at.selectbox(key="field_model").set_value("all-MiniLM-L6-v2").run()
     assert notices(at) == []
     assert "template" not in shown(at)
+
+
+@pytest.mark.parametrize("template", ["begin", "chat"])
+def test_the_python_of_the_page_puts_the_same_around_the_text(template, chat):
+    at = open_page(model="chatting", text=TEXT, template=template)
+    lines = component(at, "save_picture")["python"].splitlines()
+    [line] = [one for one in lines if one.startswith("trace = ")]
+    trace = eval(line.partition(" = ")[2], {"model": chat})
+    assert trace.tokens.equal(chat.tokenize(TEXT, template=template))
