@@ -240,8 +240,12 @@ def test_two_that_are_the_same_are_called_so():
 
 @pytest.mark.parametrize(
     ("b", "named"),
-    [({"other_text": "door " * 700}, ("702", "512")), ({"other_text": "  "}, ())],
-    ids=["too long", "blank"],
+    [
+        ({"other_text": "door " * 700}, ("702", "512")),
+        ({"other_text": "  "}, ()),
+        ({"other_model": "gone"}, ()),
+    ],
+    ids=["too long", "blank", "gone"],
 )
 def test_errors_of_b_are_explained_and_a_stays(b, named, door_trace):
     at = open_page(PAGE, **b)
