@@ -23,7 +23,6 @@ from attnviz.model.anatomy import is_norm, normalisation_of
 from attnviz.model.capture import Recording, recorded, recorded_in, share_parameters
 from attnviz.model.changes import Changes
 from attnviz.model.forward import forward
-from attnviz.model.layer_modules import find_layers
 from attnviz.model.loading import Model
 from attnviz.model.stream import is_state
 from attnviz.model.trace import Trace
@@ -141,8 +140,6 @@ def _form(one: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> Line
 def _layer_calls(model: Model, network: "PreTrainedModel", trace: Trace, kind: Kind) -> dict[int, _LayerCall]:
     """How a copy of the network calls each layer while it reads the text."""
     inputs = model.inputs(trace.tokens, trace.target_tokens)
-    probe = model.probe()
-    layers = find_layers(network, **model.inputs(probe.tokens, probe.target_tokens))
     before = trace.n_layers("encoder") if kind == "decoder" and "encoder" in trace.kinds else 0
     found: dict[int, _LayerCall] = {}
     with enough_memory(), torch.no_grad(), recorded(network, keeps=False) as recording:
@@ -151,6 +148,7 @@ def _layer_calls(model: Model, network: "PreTrainedModel", trace: Trace, kind: K
             if any(_is_of(trace, kind, one) for one in (*args, *named.values())):
                 found.setdefault(recording.order.n_layers - before, (module, args, named))
 
+        layers = map(network.get_submodule, model.layers)
         handles = [one.register_forward_pre_hook(enter, with_kwargs=True) for one in layers]
         forward(network, **inputs)
         for handle in handles:

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.model.capture import recorded, share_parameters
 from attnviz.model.forward import forward
-from attnviz.model.layer_modules import find_layers
 from attnviz.model.loading import Model
 from attnviz.model.states import NotedStates
 from attnviz.model.trace import Trace
@@ -113,8 +112,8 @@ def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tupl
             calls.setdefault(noted.n_layers, []).append((module, rows(given), rows(made)))
 
     with enough_memory(), torch.inference_mode():
-        for layer in find_layers(network, **inputs):
-            layer.register_forward_pre_hook(enter, with_kwargs=True)
+        for layer in model.layers:
+            network.get_submodule(layer).register_forward_pre_hook(enter, with_kwargs=True)
         handles = [one.register_forward_hook(leave, with_kwargs=True) for one in network.modules()]
         with recorded(network, noted, keeps=False):
             last = rows(forward(network, **inputs).last_hidden_state)
