@@ -239,6 +239,9 @@ def test_what_cannot_be_asked(tiny_model, checkpoint):
     half = attnviz.load_model(str(checkpoint("gpt2")), dtype="bfloat16")
     with pytest.raises(attnviz.SelectionError, match="bfloat16"):
         score_sources(half, half.trace(TEXT), 1, 0, 1, 0)
+    without_weights = tiny_model("olmo")
+    with pytest.raises(attnviz.UnsupportedArchitectureError, match="the queries of layer 1"):
+        score_sources(without_weights, without_weights.trace(TEXT), 1, 0, 1, 0)
     across = tiny_model("bart")
     with pytest.raises(attnviz.UnsupportedArchitectureError, match="from its decoder to its encoder"):
         score_sources(across, across.trace("a door", "a mat"), 1, 0, 1, 0)
