@@ -35,6 +35,9 @@ _ROUNDING = 1e-4
 """Largest distance of a form's bias from what the layer makes of zeros, as a share of the sizes of what they are sums of: float32
 rounds each of a few products in a row by about 1e-6 of these; a norm that is not frozen is off by as much as the vector itself."""
 
+_MOST_SLOPES = 2**24
+"""Numbers of slopes that are held at a time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinearForm(Record):
@@ -122,12 +125,16 @@ def _vectors(
 def _form(one: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> LinearForm | None:
     """The form of a vector [batch, head, token, d_head] of all; None where it is not linear in what enters at its token."""
     vector = made[0, one.head, one.position]
-    rows = [
-        torch.autograd.grad(number, entering, retain_graph=True, allow_unused=True)[0] for number in vector
+    unit = torch.eye(len(vector), dtype=vector.dtype, device=vector.device)
+    slopes = [
+        torch.autograd.grad(
+            vector, entering, rows, retain_graph=True, is_grads_batched=True, allow_unused=True
+        )[0]
+        for rows in unit.split(max(1, _MOST_SLOPES // entering.numel()))
     ]
-    if any(row is None for row in rows):
+    if any(rows is None for rows in slopes):
         return None
-    flat = torch.stack([row.reshape(-1, row.shape[-1])[one.position] for row in rows])
+    flat = torch.cat([rows.reshape(len(rows), -1, rows.shape[-1])[:, one.position] for rows in slopes])
     weight, own = flat.double().cpu().numpy(), vector.detach().double().cpu().numpy()
     state = entering.detach().reshape(-1, entering.shape[-1])[one.position].double().cpu().numpy()
     bias = own - weight @ state
