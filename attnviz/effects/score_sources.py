@@ -109,6 +109,16 @@ class ScoreSources(Record):
         return np.asarray(self.scale * (self.query_vectors @ self.key_vectors.T))
 
     @property
+    def of_query(self) -> Float64[np.ndarray, " source"]:
+        """The part of each source of the query with the whole key."""
+        return np.asarray(self.parts.sum(axis=1))
+
+    @property
+    def of_key(self) -> Float64[np.ndarray, " source"]:
+        """The part of each source of the key with the whole query."""
+        return np.asarray(self.parts.sum(axis=0))
+
+    @property
     def summed(self) -> float:
         """The sum of all parts."""
         return float(self.parts.sum())
