@@ -92,7 +92,8 @@ def _scores(circuits: Float64[np.ndarray, "head d_value d_value"]) -> Float64[np
     """The sum of the eigenvalues of each matrix over the sum of their absolute values."""
     values = np.linalg.eigvals(circuits)
     sizes = np.abs(values).sum(axis=1)
-    return np.divide(values.sum(axis=1).real, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+    none = np.full(len(sizes), np.nan)
+    return np.asarray(np.divide(values.sum(axis=1).real, sizes, out=none, where=sizes > 0))
 
 
 def _embedding_times_unembedding(
@@ -104,7 +105,7 @@ def _embedding_times_unembedding(
         UnsupportedArchitectureError: the logits are not the last hidden state times such a matrix.
     """
     head = language_head(model, "the copying score of each head")
-    last = head.get_output_embeddings()
+    last: nn.Module | None = head.get_output_embeddings()  # type: ignore[no-untyped-call]
     unembedding = getattr(last, "weight", None)
     vector = torch.tensor(trace.last_hidden_state[at]).to(model.network.device)
     is_linear = False

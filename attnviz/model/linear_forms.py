@@ -130,7 +130,7 @@ def _form(one: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> Line
         torch.autograd.grad(
             vector, entering, rows, retain_graph=True, is_grads_batched=True, allow_unused=True
         )[0]
-        for rows in unit.split(max(1, _MOST_SLOPES // entering.numel()))
+        for rows in torch.split(unit, max(1, _MOST_SLOPES // entering.numel()))
     ]
     if any(rows is None for rows in slopes):
         return None
