@@ -22,8 +22,10 @@ from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.work.jobs import Job
 
 QUICK = 20_000
-"""Tokens of all variants up to which a page waits for its numbers, which takes about a second, instead of showing how far they
-are."""
+"""Tokens of all variants up to which a page waits for its numbers, which takes about a second on the bundled model, instead of
+showing how far they are."""
+LONGEST_WAIT = 1.0
+"""Seconds that a page waits at most: a larger model takes longer for as many tokens."""
 REFUSALS = (
     EmptyTextError,
     InvalidTextError,
@@ -48,28 +50,43 @@ def whole_page() -> NoReturn:
 
 
 def is_there(
-    work: Job, n_tokens: int | None, said: str, *, key: str, stopped: str = "", resume: str = "Go on"
+    work: Job | Sequence[Job],
+    n_tokens: int | None,
+    said: str,
+    *,
+    key: str,
+    stopped: str = "",
+    resume: str = "Go on",
+    result: Callable[[], None] | None = None,
 ) -> bool:
-    """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
+    """Whether work has finished: a small one is waited for, and how far a large one is is shown.
 
     Args:
+        work: a job, or several.
         n_tokens: tokens of all variants; None for what a page never waits for.
         said: what is being done, for the line beside the bar.
         stopped: what is shown after this visitor has cancelled; empty for the words of `said`.
         resume: label of the button that goes on after that.
+        result: draws what has come so far, while it has not finished.
 
     Raises:
         AttnvizError: one of `REFUSALS`.
     """
-    if n_tokens is not None and n_tokens <= QUICK and work.is_awaited:
+    jobs = [work] if isinstance(work, Job) else list(work)
+    if n_tokens is not None and n_tokens <= QUICK and _is_awaited(jobs):
         with st.spinner(f"{said} …", show_time=True):
-            work.settle()
-    if isinstance(work.error, REFUSALS):
-        raise work.error
-    if work.finished:
+            end = time.monotonic() + LONGEST_WAIT
+            for job in jobs:
+                job.watch()
+            for job in jobs:
+                job.settle(end - time.monotonic())
+    for job in jobs:
+        if isinstance(job.error, REFUSALS):
+            raise job.error
+    if all(job.finished for job in jobs):
         return True
     stopped = stopped or f"Cancelled: {said.lower()}."
-    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key)
+    show_jobs(jobs, lambda: f"{said} …", lambda: stopped, resume=resume, key=key, result=result)
     return False
 
 
@@ -94,7 +111,7 @@ def show_jobs(
         result: draws what has come so far.
     """
     was_awaited = _is_awaited(jobs)
-    began, done_before = time.monotonic(), _share(jobs)
+    began, before = time.monotonic(), [job.share for job in jobs]
 
     def look() -> None:
         for job in jobs:
@@ -102,8 +119,12 @@ def show_jobs(
                 job.watch()
         if _is_awaited(jobs) != was_awaited:
             whole_page()
-        left = time_left(time.monotonic() - began, _share(jobs) - done_before, 1 - _share(jobs))
-        _show_progress(jobs, lambda: f"{said()} {left}", stopped, resume, key)
+        done, left = max(  # the slowest decides, for they go on side by side
+            ((job.share - share, 1 - job.share) for job, share in zip(jobs, before, strict=True)),
+            key=lambda one: one[1] / max(one[0], 1e-9),
+        )
+        said_left = time_left(time.monotonic() - began, done, left)
+        _show_progress(jobs, lambda: f"{said()} {said_left}", stopped, resume, key)
         if result is not None:
             result()
 
