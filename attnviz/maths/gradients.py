@@ -23,13 +23,15 @@ MOST_VECTORS = 256
 layers. More are no faster on one core."""
 
 NODES = 5
-"""Points of a panel of the path. Odd, so that the function is known in the middle, where a panel is halved. MEASURED"""
+"""Points of a panel of the path. Odd, so that the function is known in the middle, where a panel is halved. Their number matters little:
+on three paths of SmolLM2-135M-Instruct, interpolated from 330 points each, 4 to 8 of them need 290 to 520 points in all."""
 
 FIRST_PANELS = 8
 """Panels of the whole path before any is halved, so that the error of one that happens to be small does not end it."""
 
 MOST_POINTS = 480
-"""Points of the whole path. MEASURED"""
+"""Points of the whole path: SmolLM2-135M-Instruct needs 300 for the 14 tokens of "When Mary and John went to the store, John gave a
+drink to", 52 s of processor time on a busy machine; the bundled sentence encoder 40."""
 
 NARROWEST = 2**-16
 """Share of the path below which a panel is not halved: in float32 its points begin to coincide, and a function that still rises as
@@ -116,29 +118,31 @@ def integrated_gradients(
     the worst panel: Piessens et al. 1983, QUADPACK, algorithm QAG, there by an estimated error.
     """
     number, n_part = part
-    path, most_points = _Path(function, inputs, baseline), most_points // n_part
+    most_points = most_points // n_part
+
+    def tell(n_points: int) -> None:
+        if progress is not None:
+            progress(min(1.0, n_points / most_points))
+
+    path = _Path(function, inputs, baseline, tell)
     edges = np.linspace(number, number + 1, max(1, FIRST_PANELS // n_part) + 1) / n_part
     before, after, *met = path.outcomes([0.0, 1.0, *edges.tolist()])
     panels = path.panels(edges.tolist(), met)
-    n_points = NODES * len(panels)
     while True:
         found = PathIntegral(
             values=np.sum([one.values for one in panels], axis=0),
             difference=after - before,
             error=sum(one.error for one in panels),
-            n_points=n_points,
+            n_points=path.n_points,
         )
         worst = max(panels, key=lambda one: one.error)
-        n_points += 2 * NODES
         if (
             found.is_within(TOLERANCE / n_part)
-            or n_points > most_points
+            or path.n_points + 2 * NODES > most_points
             or worst.end - worst.start < NARROWEST
             or np.isnan(found.error)
         ):
             return found
-        if progress is not None:
-            progress(found.n_points / most_points)
         panels.remove(worst)
         panels += path.panels([worst.start, worst.middle, worst.end], worst.outcomes)
 
@@ -161,12 +165,21 @@ class _Panel:
 
 
 class _Path:
-    """A function on the straight line from the baseline, 0, to the inputs, 1."""
+    """A function on the straight line from the baseline, 0, to the inputs, 1.
+
+    Args:
+        tell: called with the number of points at which the gradient was taken, after each batch.
+    """
 
     def __init__(
-        self, function: Differentiable, inputs: Float[Tensor, "token d"], baseline: Float[Tensor, "token d"]
+        self,
+        function: Differentiable,
+        inputs: Float[Tensor, "token d"],
+        baseline: Float[Tensor, "token d"],
+        tell: Callable[[int], None],
     ) -> None:
-        self._function, self._baseline, self._way = function, baseline, inputs - baseline
+        self._function, self._baseline, self._way, self._tell = function, baseline, inputs - baseline, tell
+        self.n_points = 0
 
     def outcomes(self, shares: Sequence[float]) -> list[float]:
         """The function at some shares of the way."""
@@ -191,6 +204,8 @@ class _Path:
             made, gradients = _differentiate(self._function, self._at(some))
             met += made.double().tolist()
             slopes += [*_summed(gradients * self._way)]
+            self.n_points += len(some)
+            self._tell(self.n_points)
         middle = NODES // 2
         return [
             _Panel(

@@ -16,6 +16,7 @@ from attnviz.model.loading import Model
 from tests.app.screen import (
     DOOR,
     Facts,
+    ask_until,
     assert_no_exception,
     captions,
     errors,
@@ -27,6 +28,7 @@ from tests.app.screen import (
     shown,
     until_drawn,
 )
+from tests.calls import Held
 from tests.tiers import first_gates
 from ui.export import take
 
@@ -272,3 +274,34 @@ def test_the_selected_token_is_outlined():
     [frame] = figure(at, "inputs_sheet")["layout"]["shapes"]
     assert [frame["y0"], frame["y1"]] == [4.5, 5.5]
     assert shown(at)["query"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("n_free", "key"),
+    [
+        (2, "inputs_act"),
+        pytest.param(6, "integral_act", marks=pytest.mark.nightly),
+    ],
+)
+def test_methods_appear_as_they_come_and_the_rest_can_be_cancelled(n_free, key, monkeypatch, tmp_path):
+    held = Held("ui.work.experiments:attribute", tmp_path, n_free=n_free)
+    monkeypatch.setattr("ui.work.experiments.attribute", held)
+    at = open_page(PAGE, text=f"A door that opens in {n_free} parts.")
+
+    def methods():
+        return list(at.table[0].value["method"]) if at.table else []
+
+    def labels():
+        return [one.label for one in at.button if one.key == key]
+
+    ask_until(at, lambda _: len(methods()) == n_free)
+    assert labels() == ["Cancel"] and set(methods()) < set(METHODS)
+    assert list(sheet(at)) == methods()
+    assert not [one for one in at.markdown if "methods" in one.value]  # which are counted once all are there
+    at.button(key=key).click().run()
+    assert_no_exception(at)
+    assert labels() == ["Go on"] and len(methods()) == n_free
+    held.let_go()
+    at.button(key=key).click().run()
+    until_drawn(at)
+    assert methods() == METHODS == list(sheet(at))

@@ -16,7 +16,7 @@ from attnviz.effects.input_attribution import (
 )
 from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState, measured
 from attnviz.maths.attention_flow import attention_flow
-from attnviz.maths.gradients import PathIntegral
+from attnviz.maths.gradients import MOST_POINTS, PathIntegral
 from attnviz.model.answers import token_id
 
 TEXT, OTHER, STATE = "the cat sat on a mat", Similarity(text="a door opened"), TokenState(position=3)
@@ -179,6 +179,39 @@ class TestIntegratedGradients:
         np.testing.assert_allclose(
             found.values, expected, atol=0.02 * max(abs(difference), np.abs(expected).max())
         )
+
+    @pytest.mark.parametrize(
+        ("text", "answers", "most_points"),
+        [
+            ("The capital of France is", (" Paris", " London"), 60),
+            pytest.param(
+                "When Mary and John went to the store, John gave a drink to",
+                (" Mary", " John"),
+                MOST_POINTS,
+                marks=pytest.mark.nightly,
+            ),
+        ],
+    )
+    def test_of_a_trained_decoder_the_error_is_stated(self, smollm2, text, answers, most_points):
+        """The difference is that of two runs of the family's own code, with the padding token's vector for every token in one."""
+        trace, own = smollm2.trace(text), smollm2.tokenizer
+        outcome = TokenAnswer(position=len(trace.tokens) - 1, token=answers[0], against=answers[1])
+        (found,) = attribute_inputs(
+            smollm2, trace, outcome, methods=["integrated_gradients"], most_points=most_points
+        )
+        assert found.baseline == own.pad_token
+        chosen = [own.encode(one)[0] for one in answers]
+        ids = [trace.tokens.ids.tolist(), [own.pad_token_id] * len(trace.tokens)]
+        with torch.inference_mode():
+            table = smollm2.reference.get_input_embeddings().weight  # which is the language head too
+            last = smollm2.reference(inputs_embeds=table[torch.tensor(ids)]).last_hidden_state[:, -1]
+            whole, nothing = (last @ (table[chosen[0]] - table[chosen[1]])).tolist()
+        assert found.integral.difference == pytest.approx(whole - nothing, abs=1e-3)  # of logits up to 20
+        assert abs(found.sum - (whole - nothing)) <= found.integral.error + 1e-3
+        assert found.integral.n_points <= most_points
+        if most_points == MOST_POINTS:
+            assert found.integral.converged
+            assert found.sum == pytest.approx(whole - nothing, rel=0.02)
 
     @pytest.mark.parametrize(
         ("values", "difference", "error", "converged"),

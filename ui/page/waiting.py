@@ -50,7 +50,7 @@ def whole_page() -> NoReturn:
 
 
 def is_there(
-    work: Job | Sequence[Job],
+    work: Job,
     n_tokens: int | None,
     said: str,
     *,
@@ -59,10 +59,9 @@ def is_there(
     resume: str = "Go on",
     result: Callable[[], None] | None = None,
 ) -> bool:
-    """Whether work has finished: a small one is waited for, and how far a large one is is shown.
+    """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
 
     Args:
-        work: a job, or several.
         n_tokens: tokens of all variants; None for what a page never waits for.
         said: what is being done, for the line beside the bar.
         stopped: what is shown after this visitor has cancelled; empty for the words of `said`.
@@ -72,21 +71,15 @@ def is_there(
     Raises:
         AttnvizError: one of `REFUSALS`.
     """
-    jobs = [work] if isinstance(work, Job) else list(work)
-    if n_tokens is not None and n_tokens <= QUICK and _is_awaited(jobs):
+    if n_tokens is not None and n_tokens <= QUICK and work.is_awaited:
         with st.spinner(f"{said} …", show_time=True):
-            end = time.monotonic() + LONGEST_WAIT
-            for job in jobs:
-                job.watch()
-            for job in jobs:
-                job.settle(end - time.monotonic())
-    for job in jobs:
-        if isinstance(job.error, REFUSALS):
-            raise job.error
-    if all(job.finished for job in jobs):
+            work.settle(LONGEST_WAIT)
+    if isinstance(work.error, REFUSALS):
+        raise work.error
+    if work.finished:
         return True
     stopped = stopped or f"Cancelled: {said.lower()}."
-    show_jobs(jobs, lambda: f"{said} …", lambda: stopped, resume=resume, key=key, result=result)
+    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key, result=result)
     return False
 
 
@@ -111,7 +104,7 @@ def show_jobs(
         result: draws what has come so far.
     """
     was_awaited = _is_awaited(jobs)
-    began, before = time.monotonic(), [job.share for job in jobs]
+    began, done_before = time.monotonic(), _share(jobs)
 
     def look() -> None:
         for job in jobs:
@@ -119,12 +112,8 @@ def show_jobs(
                 job.watch()
         if _is_awaited(jobs) != was_awaited:
             whole_page()
-        done, left = max(  # the slowest decides, for they go on side by side
-            ((job.share - share, 1 - job.share) for job, share in zip(jobs, before, strict=True)),
-            key=lambda one: one[1] / max(one[0], 1e-9),
-        )
-        said_left = time_left(time.monotonic() - began, done, left)
-        _show_progress(jobs, lambda: f"{said()} {said_left}", stopped, resume, key)
+        left = time_left(time.monotonic() - began, _share(jobs) - done_before, 1 - _share(jobs))
+        _show_progress(jobs, lambda: f"{said()} {left}", stopped, resume, key)
         if result is not None:
             result()
 

@@ -47,18 +47,23 @@ class Screen(MeasuredRun):
 
     @property
     def n_attributed(self) -> int:
-        """Tokens of all runs that the attributions take at least."""
-        return len(self.tokens) * (2 * FIRST_PANELS * NODES + 2 * len(self.tokens))
+        """Tokens of all runs that the attributions take."""
+        return len(self.tokens) * 2 * len(self.tokens)
+
+    @property
+    def n_integrated(self) -> int:
+        """Tokens of all runs that integrated gradients take at least; one with its gradient counts for two."""
+        return len(self.tokens) * 2 * FIRST_PANELS * NODES
 
     @property
     def n_deleted(self) -> int:
         """Tokens of all runs that the deletion curves take."""
         return len(self.tokens) * _RUNS
 
-    def attributions(self) -> tuple[Job, Job]:
-        """The jobs that attribute the outcome: by the quick methods, a call for each, and by integrated gradients, in parts."""
+    def attributions(self) -> Job:
+        """The job that attributes the outcome by all methods but integrated gradients, a call for each."""
 
-        def quick() -> list[Call]:
+        def calls() -> list[Call]:
             there = available_methods(self.view.trace, self.outcome)
             return [
                 (experiments.attribute, (*self.given, one), TELLS_PROGRESS)
@@ -66,14 +71,19 @@ class Screen(MeasuredRun):
                 if one != "integrated_gradients"
             ]
 
-        def slow() -> list[Call]:
-            given = (*self.given, "integrated_gradients")
-            return [
+        return self.job("inputs", (), calls)
+
+    def integral(self) -> Job:
+        """The job that attributes it by integrated gradients, which takes longest, in parts."""
+        given = (*self.given, "integrated_gradients")
+        return self.job(
+            "integrated_gradients",
+            (),
+            lambda: [
                 (experiments.attribute, given, {"part": (number, PARTS), **TELLS_PROGRESS})
                 for number in range(PARTS)
-            ]
-
-        return self.job("inputs", (), quick), self.job("integrated_gradients", (), slow)
+            ],
+        )
 
     def chance(self) -> Job:
         """The job that takes tokens away in random orders, in parts."""
@@ -100,12 +110,11 @@ class Screen(MeasuredRun):
         )
 
 
-def so_far(works: tuple[Job, Job]) -> list[InputAttribution]:
+def so_far(work: Job, integral: Job) -> list[InputAttribution]:
     """The attributions that have come, in the order of the methods."""
-    quick, slow = works
-    there = {one.method: one for one in quick.results if one is not None}
-    if slow.finished:
-        parts: list[InputAttribution] = slow.results
+    there = {one.method: one for one in work.results if one is not None}
+    if integral.finished:
+        parts: list[InputAttribution] = integral.results
         there["integrated_gradients"] = reduce(InputAttribution.joined, parts)
     return without_rounding([there[one] for one in METHODS if one in there])
 
