@@ -97,7 +97,7 @@ def test_a_jump_is_not_integrated_and_that_is_said():
     def jumping(vectors):
         return vectors[:, 0, 0] + 10 * (vectors[:, 0, 0] > 0.345)
 
-    found = integrated_gradients(jumping, torch.ones(1, 1), torch.zeros(1, 1), most_points=10**6)
+    found = integrated_gradients(jumping, torch.ones(1, 1), torch.zeros(1, 1), most_points=2000)
     assert not found.converged and found.n_points < 1000
     assert found.values == pytest.approx([1], abs=1e-4)
     assert found.difference == pytest.approx(11) and found.error == pytest.approx(10, abs=1e-3)
