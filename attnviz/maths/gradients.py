@@ -54,7 +54,8 @@ def gradient_times_input(
     Source: Shrikumar et al. 2016, "Not Just a Black Box" (arXiv:1605.01713), section 3.
     """
     _, gradients = _differentiate(function, inputs[None])
-    return _summed(gradients * inputs)[0].astype(np.float32)
+    numbers: np.ndarray = _summed(gradients * inputs)[0].astype(np.float32)
+    return numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
