@@ -83,8 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     effects.add_argument(
         "--outcome",
         required=True,
-        help='what is measured: "similarity:another sentence", "state:7" or "length:7" for how far the last hidden state of token 7 turns or moves, "answer:7:door" for the '
-        'probability of a token there, "answer:7:door:window" for its log-odds against another, or "class:LABEL"',
+        help='what is measured: "answer:last:door:window" for the logit of one token minus that of another, predicted at the last '
+        'token, or "answer:7:door" and "rank:7:door" for its probability and rank at token 7; "state:7" or "length:7" for how far '
+        'the last hidden state of token 7 turns or moves; "similarity:another sentence"; or "class:LABEL"',
     )
     effects.add_argument(
         "--ablation",
@@ -253,7 +254,8 @@ def _list_models() -> int:
 def _whereabouts(offer: Offer) -> str:
     location = locate(offer)
     if location is not None:
-        return "on disk" if (location.folder / CONFIG_FILE).is_file() else f"folder without {CONFIG_FILE}"
+        is_there = location.gguf or (location.folder / CONFIG_FILE).is_file()
+        return "on disk" if is_there else f"folder without {CONFIG_FILE}"
     size = "" if offer.download_bytes is None else f", {offer.download_bytes / 1e6:.0f} MB to download"
     return f"not on disk{size}"
 

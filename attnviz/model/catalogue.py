@@ -30,7 +30,15 @@ MODELS_VARIABLE = "ATTNVIZ_MODELS"
 """Environment variable with the operator's own models: Hub ids and folders, separated by commas."""
 
 CONFIG_FILE = "config.json"
-SMALL_FILES = (CONFIG_FILE, "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt", "*.model")
+SMALL_FILES = (
+    CONFIG_FILE,
+    "tokenizer*",
+    "special_tokens_map.json",
+    "vocab*",
+    "merges.txt",
+    "*.model",
+    "chat_template.*",
+)
 """Patterns of a checkpoint's files beside its weights."""
 SAFETENSORS_FILES = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin", "pytorch_model.bin.index.json")
@@ -68,6 +76,8 @@ class Location:
     """The file in it that holds the weights, to be dequantised first; None for a checkpoint of transformers."""
     revision: str
     """Commit on the Hub, version of the package, "local folder" or "local file"."""
+    is_packaged: bool = False
+    """Whether a Python package brought the files: those it replaces, and never writes to."""
     repair: str
     """What to do where its files are damaged or incomplete, as the beginning of a sentence."""
 
@@ -121,6 +131,21 @@ def offer(name: str) -> Offer:
     )
 
 
+def name_on_offer(written: str) -> str:
+    """The name on offer that a link means by a name, a Hub id or the path of a folder; as it is written where there is none.
+
+    Of a path only the last part is looked at: a link cannot ask what lies where on this machine.
+    """
+    known = offers()
+    if any(one.name == written for one in known):
+        return written
+    if named := [one.name for one in known if one.repository == written]:
+        return named[0]
+    last = written.rstrip(os.sep).rpartition(os.sep)[2]
+    is_path = written.startswith((".", "~", os.sep))
+    return last if is_path and any(one.name == last and one.folder for one in known) else written
+
+
 _version = cache(version)
 """Of a package, whose metadata are a file that takes a millisecond to read."""
 
@@ -132,7 +157,11 @@ def locate(one: Offer) -> Location | None:
         folder = one.folder if file is None else file.parent
         if package := _PACKAGES.get(one.name):
             return Location(
-                folder=folder, gguf=file, revision=_version(package), repair=f"Install {package} again"
+                folder=folder,
+                gguf=file,
+                revision=_version(package),
+                is_packaged=True,
+                repair=f"Install {package} again",
             )
         if file is not None:
             repair = "Copy it there again"
