@@ -181,7 +181,7 @@ def inputs_lines(view: View, outcome: object) -> str:
     return "\n".join(
         [
             "import attnviz",
-            "from attnviz.effects.deletion import deletion_curves",
+            "from attnviz.effects.deletion import deletion_curves, random_orders",
             "from attnviz.effects.input_attribution import attribute_inputs",
             "from attnviz.effects.outcome import outcome_from",
             *_trace_lines(view),
@@ -189,7 +189,8 @@ def inputs_lines(view: View, outcome: object) -> str:
             "found = attribute_inputs(model, trace, outcome)",
             "for one in found:",
             "    print(one.method, one.values)",
-            f"deletion = deletion_curves(model, trace, outcome, found, seed={view.selection.seed})",
+            f"chance = random_orders(model, trace, outcome, seed={view.selection.seed})",
+            "deletion = deletion_curves(model, trace, outcome, found, chance)",
             "for one in deletion.curves:",
             "    print(one.method, one.comprehensiveness, one.sufficiency, one.n_as_good)",
             "",

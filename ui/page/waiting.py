@@ -22,8 +22,10 @@ from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.work.jobs import Job
 
 QUICK = 20_000
-"""Tokens of all variants up to which a page waits for its numbers, which takes about a second, instead of showing how far they
-are."""
+"""Tokens of all variants up to which a page waits for its numbers, which takes about a second on the bundled model, instead of
+showing how far they are."""
+LONGEST_WAIT = 1.0
+"""Seconds that a page waits at most: a larger model takes longer for as many tokens."""
 REFUSALS = (
     EmptyTextError,
     InvalidTextError,
@@ -48,7 +50,14 @@ def whole_page() -> NoReturn:
 
 
 def is_there(
-    work: Job, n_tokens: int | None, said: str, *, key: str, stopped: str = "", resume: str = "Go on"
+    work: Job,
+    n_tokens: int | None,
+    said: str,
+    *,
+    key: str,
+    stopped: str = "",
+    resume: str = "Go on",
+    result: Callable[[], None] | None = None,
 ) -> bool:
     """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
 
@@ -57,19 +66,20 @@ def is_there(
         said: what is being done, for the line beside the bar.
         stopped: what is shown after this visitor has cancelled; empty for the words of `said`.
         resume: label of the button that goes on after that.
+        result: draws what has come so far, while it has not finished.
 
     Raises:
         AttnvizError: one of `REFUSALS`.
     """
     if n_tokens is not None and n_tokens <= QUICK and work.is_awaited:
         with st.spinner(f"{said} …", show_time=True):
-            work.settle()
+            work.settle(LONGEST_WAIT)
     if isinstance(work.error, REFUSALS):
         raise work.error
     if work.finished:
         return True
     stopped = stopped or f"Cancelled: {said.lower()}."
-    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key)
+    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key, result=result)
     return False
 
 

@@ -13,8 +13,8 @@ from attnviz.effects import lens as logit_lens
 from attnviz.effects.ablation import Ablation, HeadEffects, Means, Removal
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.copying import copying_scores
-from attnviz.effects.deletion import Deletion, deletion_curves
-from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
+from attnviz.effects.deletion import Deletion, RandomOrders, deletion_curves, random_orders
+from attnviz.effects.input_attribution import AttributionMethod, InputAttribution, attribute_inputs
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
 from attnviz.effects.outcome import measured, outcome_from
 from attnviz.effects.patching import Carried, PatchEffects
@@ -163,9 +163,30 @@ def copy_scores(name: str, *, progress: Progress) -> np.ndarray:
     return copying_scores(with_model.own(name), progress=progress)
 
 
-def attribute(name: str, trace: Trace, outcome: str, *, progress: Progress) -> tuple[InputAttribution, ...]:
-    """How much each token counts, as `attnviz.effects.input_attribution.attribute_inputs`."""
-    return attribute_inputs(with_model.own(name), trace, outcome_from(outcome), progress=progress)
+def attribute(
+    name: str,
+    trace: Trace,
+    outcome: str,
+    method: AttributionMethod,
+    *,
+    part: tuple[int, int] = (0, 1),
+    progress: Progress,
+) -> InputAttribution:
+    """How much each token counts by one method, as `attnviz.effects.input_attribution.attribute_inputs`."""
+    model = with_model.own(name)
+    (found,) = attribute_inputs(
+        model, trace, outcome_from(outcome), methods=[method], part=part, progress=progress
+    )
+    return found
+
+
+def delete_at_random(
+    name: str, trace: Trace, outcome: str, *, seed: int, part: tuple[int, int], progress: Progress
+) -> RandomOrders:
+    """The outcome while tokens are taken away in a part of the random orders, as `attnviz.effects.deletion.random_orders`."""
+    return random_orders(
+        with_model.own(name), trace, outcome_from(outcome), seed=seed, part=part, progress=progress
+    )
 
 
 def delete(
@@ -173,13 +194,13 @@ def delete(
     trace: Trace,
     outcome: str,
     attributions: Sequence[InputAttribution],
+    chance: RandomOrders,
     *,
-    seed: int,
     progress: Progress,
 ) -> Deletion:
-    """The outcome while tokens are taken away, as `attnviz.effects.deletion.deletion_curves`."""
+    """The outcome while tokens are taken away in each method's order, as `attnviz.effects.deletion.deletion_curves`."""
     return deletion_curves(
-        with_model.own(name), trace, outcome_from(outcome), attributions, seed=seed, progress=progress
+        with_model.own(name), trace, outcome_from(outcome), attributions, chance, progress=progress
     )
 
 
