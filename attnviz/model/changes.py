@@ -39,10 +39,10 @@ class Changes:
     def __bool__(self) -> bool:
         return any(self.rows)
 
-    def allowed(
-        self, kind: Kind, layer: int, shape: tuple[int, int, int, int]
-    ) -> Bool[Tensor, "row #head query key"] | None:
-        """The keys that the interventions leave to the queries of a layer, on the CPU; None where no intervention masks any.
+    def allowed(self, kind: Kind, layer: int, shape: tuple[int, int, int, int]) -> Bool[Tensor, "..."] | None:
+        """The keys that the interventions leave to the queries of a layer, [row, 1 or head, query, key], on the CPU.
+
+        None where no intervention masks any.
 
         Args:
             shape: rows, heads, queries and keys.

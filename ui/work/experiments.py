@@ -5,34 +5,28 @@ Outcomes are given as `attnviz.effects.outcome.outcome_from` reads them.
 
 from collections.abc import Sequence
 
-from cachetools import LRUCache, cached
-
 from attnviz.effects import ablation, cell_effects, patching
 from attnviz.effects import lens as logit_lens
-from attnviz.effects.ablation import Ablation, HeadEffects, Means, Removal
+from attnviz.effects.ablation import HeadEffects, LayerEffects, Removal
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.deletion import Deletion, deletion_curves
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
-from attnviz.effects.outcome import measured, outcome_from
+from attnviz.effects.mean_outputs import MeanOutputs, mean_outputs
+from attnviz.effects.outcome import TokenAnswer, measured, outcome_from
 from attnviz.effects.patching import Carried, PatchEffects
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.maps.collection import bundled
 from attnviz.model.continuation import Continuation, continue_text
+from attnviz.model.loading import Model
 from attnviz.model.predictions import predict
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Progress, Tokens
 from ui.work import with_model
 
 
-@cached(LRUCache(8), key=lambda name: name)
-def _means_of(name: str) -> Means:
-    """Mean output of every head over the bundled sentences."""
-    return ablation.head_means(with_model.own(name), bundled().splitlines())
-
-
-def _means(name: str, kind: Ablation) -> Means | None:
-    return _means_of(name) if kind == "mean" else None
+def means(name: str, texts: Sequence[str], *, progress: Progress) -> MeanOutputs:
+    """The mean outputs of every head over some texts, as `attnviz.effects.mean_outputs.mean_outputs`."""
+    return mean_outputs(with_model.own(name), texts, progress=progress)
 
 
 def ablate(
@@ -41,7 +35,7 @@ def ablate(
     outcome: str,
     *,
     kind: Kind,
-    ablation_kind: Ablation,
+    means: MeanOutputs | None,
     layers: Sequence[int],
     progress: Progress,
 ) -> HeadEffects:
@@ -52,10 +46,25 @@ def ablate(
         trace,
         measured(model, trace, outcome_from(outcome)),
         kind=kind,
-        means=_means(name, ablation_kind),
+        means=means,
         layers=layers,
         progress=progress,
     )
+
+
+def ablate_layers(
+    name: str,
+    trace: Trace,
+    outcome: str,
+    *,
+    kind: Kind,
+    means: MeanOutputs | None,
+    progress: Progress,
+) -> LayerEffects:
+    """The outcome without all heads of each layer, as `attnviz.effects.ablation.ablate_layers`."""
+    model = with_model.own(name)
+    measure = measured(model, trace, outcome_from(outcome))
+    return ablation.ablate_layers(model, trace, measure, kind=kind, means=means, progress=progress)
 
 
 def remove(
@@ -65,7 +74,7 @@ def remove(
     heads: Sequence[Head],
     *,
     kind: Kind,
-    ablation_kind: Ablation,
+    means: MeanOutputs | None,
     greedily: bool,
     progress: Progress,
 ) -> Removal:
@@ -78,7 +87,7 @@ def remove(
         measured(model, trace, outcome_from(outcome)),
         heads,
         kind=kind,
-        means=_means(name, ablation_kind),
+        means=means,
         progress=progress,
     )
 
@@ -134,20 +143,39 @@ def lens(name: str, trace: Trace) -> logit_lens.Lens | logit_lens.LayerSimilarit
     return look(model, trace)
 
 
-def direct_effects(name: str, trace: Trace, position: int) -> tuple[str | None, DirectEffects]:
-    """What each part of the model adds to the logit of its own answer at a token, with that answer.
+def follow(name: str, trace: Trace, position: int, tokens: Sequence[str]) -> logit_lens.FollowedTokens:
+    """How likely some tokens are after each layer, as `attnviz.effects.lens.follow_tokens`."""
+    return logit_lens.follow_tokens(with_model.own(name), trace, position, tokens)
 
-    Where there is no language head, one that is not linear (BERT's), or an answer that the vocabulary has no entry for, to the
-    length of the last hidden state, with None.
+
+def direct_effects(
+    name: str, trace: Trace, position: int, outcome: str
+) -> tuple[TokenAnswer | None, DirectEffects]:
+    """What each part of the model adds to the outcome where that is an answer, and otherwise to its own answer at a token.
+
+    Where there is no language head, one that is not linear (BERT's), or an own answer that the vocabulary has no entry for, to
+    the length of the last hidden state, with None.
     """
     model = with_model.own(name)
     if model.head is not None:
-        answer = model.name_of(int(predict(model, trace, position, top=1).ids[0]))
+        chosen = outcome_from(outcome) if outcome else None
+        is_chosen = isinstance(chosen, TokenAnswer)
+        answer = chosen if is_chosen else own_answer(model, trace, position)
+        position = answer.position
         try:
-            return answer, attribute_token(model, trace, position, answer)
-        except (SelectionError, UnsupportedArchitectureError):
-            pass  # the state's parts say why where they are not known either
+            return answer, attribute_token(model, trace, position, answer.token, against=answer.against)
+        except (SelectionError, UnsupportedArchitectureError) as error:
+            if is_chosen and isinstance(error, SelectionError):
+                raise
+            # the state's parts say why where they are not known either
     return None, attribute_state(model, trace, position)
+
+
+def own_answer(model: Model, trace: Trace, position: int) -> TokenAnswer:
+    """The token that the model itself predicts at a position."""
+    return TokenAnswer(
+        position=position, token=model.name_of(int(predict(model, trace, position, top=1).ids[0]))
+    )
 
 
 def attribute(name: str, trace: Trace, outcome: str, *, progress: Progress) -> tuple[InputAttribution, ...]:
