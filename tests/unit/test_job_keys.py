@@ -6,8 +6,10 @@ from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.records import Head
 from ui.choice.selection import Selection
@@ -141,3 +143,37 @@ def test_cells_are_those_of_the_selected_head(jobs):
         comparing.weights_and_effects(effects.Screen(view=view_of(chosen), outcome=chosen["outcome"]))
     (one, _), (other, _) = jobs
     assert one != other
+
+
+@pytest.mark.parametrize(("n_layer", "layers"), [(2, [(1,), (0,)]), (25, [(22, 23, 24), (0,)])])
+def test_the_last_layers_are_asked_for_first(jobs, n_layer, layers):
+    """They take least. Every layer is asked for once, in at most ten calls."""
+    chosen = {name: values[0] for name, values in CHOICES.items()}
+    view = view_of(chosen)
+    view.trace = SimpleNamespace(**vars(view.trace) | {"n_layers": lambda kind: n_layer})
+    effects.Screen(view=view, outcome=chosen["outcome"]).ablation_job("zero")
+    [(_, calls)] = jobs
+    asked = [named["layers"] for _, _, named in calls]
+    assert [asked[0], asked[-1]] == layers and len(asked) <= 10
+    assert sorted(one for part in asked for one in part) == list(range(n_layer))
+
+
+def test_the_layers_that_have_come_are_shown(monkeypatch):
+    """The grid has numbers of those, and dashes for the others."""
+    chosen = {name: values[0] for name, values in CHOICES.items()}
+    heads = np.full((3, 4), np.nan, dtype=np.float32)
+    heads[2] = 0.5
+    come = HeadEffects(kind="encoder", ablation="zero", base=0.25, heads=heads)
+    monkeypatch.setattr(effects.Screen, "ablation_job", lambda *_: SimpleNamespace(results=[come, None]))
+    monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
+    monkeypatch.setattr(grid, "is_there", lambda *_, result, **__: result())
+    drawn, said = [], []
+    monkeypatch.setattr(grid, "head_grid", lambda texts, **named: drawn.append((texts, named["numbers"])))
+    monkeypatch.setattr(grid, "st", SimpleNamespace(caption=said.append))
+    screen = effects.Screen(view=view_of(chosen), outcome=chosen["outcome"])
+    assert grid.ablated(screen, "zero", key="ablation") is None
+    [(texts, numbers)] = drawn
+    np.testing.assert_array_equal(numbers, come.effects)
+    assert texts[0][0] == "Layer 0, head 0: not computed yet"
+    assert texts[2][1] == "Layer 2, head 1: effect +0.250; outcome 0.500 without it"
+    assert said == ["4 of 12 heads so far."]
