@@ -119,7 +119,8 @@ def sources(screen: Screen, found: DirectEffects) -> None:
     place = screen.view.selection.place
     of_keys = found.sources[place.layer][place.head]
     largest = float(np.abs(of_keys).max(initial=0.0)) or 1.0
-    keys = np.argsort(-np.abs(of_keys), kind="stable")[:_MOST_PARTS].tolist()
+    n_read = int(np.count_nonzero(of_keys))  # a decoder's head reads no later token
+    keys = np.argsort(-np.abs(of_keys), kind="stable")[: min(n_read, _MOST_PARTS)].tolist()
     labels = Axis.of(screen.view.trace.key_tokens(found.kind))
     st.markdown(f"**{place.title}, by the token that it reads**")
     ranked_list(
@@ -137,7 +138,7 @@ def sources(screen: Screen, found: DirectEffects) -> None:
         theme=screen.view.theme,
         key="lens_sources",
     )
-    st.caption(sources_note(len(keys), len(of_keys), float(found.heads[place])))
+    st.caption(sources_note(len(keys), n_read, float(found.heads[place])))
 
 
 def sources_note(n_shown: int, n_token: int, adds: float) -> str:
