@@ -41,7 +41,7 @@ def draw_layer_parts(
             name=name,
             x=layers,
             y=numbers,
-            marker={"color": colour, "line": frame, "pattern": {"shape": pattern}},
+            marker={"color": colour, "line": frame, "pattern": {"shape": pattern, "fillmode": "overlay"}},
             customdata=layers,
             hovertemplate=f"layer %{{x}}, {name}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
         )

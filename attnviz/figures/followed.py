@@ -47,7 +47,11 @@ def draw_followed(
             **grid_axis(palette),
             "title": axis_title(title, palette.quiet),
             "domain": [max(0.0, top - height), top],
-            **({"type": "log", "autorange": "reversed", "dtick": 1} if title == "rank" else {}),
+            **(
+                {"type": "log", "autorange": "reversed", "dtick": 1, "tickformat": ",d"}
+                if title == "rank"
+                else {}
+            ),
             **({"zeroline": True, "zerolinecolor": palette.quiet} if title.startswith("difference") else {}),
         }
         for at, numbers in curves:
