@@ -158,14 +158,13 @@ def direct_effects(
     """
     model = with_model.own(name)
     if model.head is not None:
-        chosen = outcome_from(outcome) if outcome else None
-        is_chosen = isinstance(chosen, TokenAnswer)
-        answer = chosen if is_chosen else own_answer(model, trace, position)
+        asked = outcome_from(outcome) if outcome else None
+        answer = asked if isinstance(asked, TokenAnswer) else own_answer(model, trace, position)
         position = answer.position
         try:
             return answer, attribute_token(model, trace, position, answer.token, against=answer.against)
         except (SelectionError, UnsupportedArchitectureError) as error:
-            if is_chosen and isinstance(error, SelectionError):
+            if answer is asked and isinstance(error, SelectionError):
                 raise
             # the state's parts say why where they are not known either
     return None, attribute_state(model, trace, position)
