@@ -52,7 +52,7 @@ class DirectEffects(Record):
 
     kind: Kind
     position: int
-    unit: Literal["logit", "log-odds", "length"]
+    unit: Literal["logit", "difference of logits", "length"]
     total: float
     """The model's own number."""
     embedding: float
@@ -152,7 +152,7 @@ def attribute_token(
                     "its logits are no sum. Ask for the parts of the last hidden state (attribute_state), or select a model "
                     "with a linear head, such as gpt2."
                 )
-    unit: Literal["logit", "log-odds"] = "logit" if len(ids) == 1 else "log-odds"
+    unit: Literal["logit", "difference of logits"] = "logit" if len(ids) == 1 else "difference of logits"
     return _attributed(model, trace, position, gradient.double().cpu().numpy(), bias, total, unit)
 
 
@@ -179,7 +179,7 @@ def _attributed(
     direction: np.ndarray,
     bias: float,
     total: float,
-    unit: Literal["logit", "log-odds", "length"],
+    unit: Literal["logit", "difference of logits", "length"],
 ) -> DirectEffects:
     """The parts of ``direction · last hidden state + bias``, found from the last layer down to the embedding."""
     if model.network.dtype != torch.float32:

@@ -34,6 +34,7 @@ def text_of(name: str) -> Any:
     return SimpleNamespace(
         tokens=tokens,
         target_tokens=None,
+        last_tokens=tokens,
         query_tokens=lambda kind: tokens,
         key_tokens=lambda kind: tokens,
         shape=lambda kind: (3, 4),

@@ -56,7 +56,8 @@ def _read(view: View, text: str, **named: Any) -> str:
     second = [selection.second] if selection.second.strip() else []
     cut = {"cut": True, "max_tokens": cache.MOST_TOKENS} if selection.cut else {}
     languages = {name: selection.value(name) for name in LANGUAGES}
-    return _call(text, *second, **languages, **cut, **named)
+    template = _unless("plain", selection.template)
+    return _call(text, *second, **languages, template=template, **cut, **named)
 
 
 def _trace_lines(view: View) -> list[str]:
@@ -163,7 +164,8 @@ def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:
     has_head = cache.model(source.model).head is not None
     apart, asked = "attribute_state", f"{position}"
     if answer is not None:
-        apart, asked = "attribute_token", _call(answer.position, answer.token, against=answer.against)
+        at = answer.place(len(view.trace.last_tokens))
+        apart, asked = "attribute_token", _call(at, answer.token, against=answer.against)
     compute, draw = ("lens", "draw_lens") if has_head else ("layer_similarities", "draw_layer_similarities")
     return "\n".join(
         [

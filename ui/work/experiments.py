@@ -13,12 +13,10 @@ from attnviz.effects.deletion import Deletion, deletion_curves
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
 from attnviz.effects.mean_outputs import MeanOutputs, mean_outputs
-from attnviz.effects.outcome import TokenAnswer, measured, outcome_from
+from attnviz.effects.outcome import TokenAnswer, measured, outcome_from, own_answer
 from attnviz.effects.patching import Carried, PatchEffects
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.continuation import Continuation, continue_text
-from attnviz.model.loading import Model
-from attnviz.model.predictions import predict
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Progress, Tokens
 from ui.work import with_model
@@ -160,7 +158,8 @@ def direct_effects(
     if model.head is not None:
         asked = outcome_from(outcome) if outcome else None
         answer = asked if isinstance(asked, TokenAnswer) else own_answer(model, trace, position)
-        position = answer.position
+        assert answer is not None  # there is a language head, and a position
+        position = answer.place(len(trace.last_tokens))
         try:
             return answer, attribute_token(model, trace, position, answer.token, against=answer.against)
         except (SelectionError, UnsupportedArchitectureError) as error:
@@ -168,13 +167,6 @@ def direct_effects(
                 raise
             # the state's parts say why where they are not known either
     return None, attribute_state(model, trace, position)
-
-
-def own_answer(model: Model, trace: Trace, position: int) -> TokenAnswer:
-    """The token that the model itself predicts at a position."""
-    return TokenAnswer(
-        position=position, token=model.name_of(int(predict(model, trace, position, top=1).ids[0]))
-    )
 
 
 def attribute(name: str, trace: Trace, outcome: str, *, progress: Progress) -> tuple[InputAttribution, ...]:

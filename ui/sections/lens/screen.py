@@ -43,7 +43,7 @@ class Screen(OwnRun):
     def followed(self, answer: TokenAnswer) -> Job:
         """The job that follows the tokens of an answer through the layers."""
         tokens = tuple(one for one in (answer.token, answer.against) if one is not None)
-        at = answer.position
+        at = answer.place(len(self.tokens))
         return self.job(
             "followed", (at, tokens), lambda: [(experiments.follow, (*self.given, at, tokens), {})]
         )
