@@ -59,8 +59,8 @@ class DirectEffects(Record):
     """Of the vector that enters the first layer."""
     heads: Float[np.ndarray, "layer head"]
     """Of the output of each head, through W_O; NaN where a layer has no such head."""
-    sources: tuple[Float[np.ndarray, "head key"], ...]
-    """Of what each head of each layer reads at each token; the sum over the tokens is the head's."""
+    sources: tuple[Float[np.ndarray, "_ key"], ...]
+    """Of what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's."""
     mlps: Float[np.ndarray, " layer"]
     """Of what the rest of each layer adds: its MLP, biases included."""
     biases: Float[np.ndarray, " layer"]

@@ -40,8 +40,8 @@ _Read = tuple[Tokens, Tokens | None]
 class MeanOutputs(Record):
     """The sums of the outputs of every head over some texts, by place: a position counted from 0, or -1 - id of a special token."""
 
-    sums: Mapping[Kind, Mapping[int, tuple[Float[np.ndarray, "head d_value"], ...]]]
-    """Of each layer, by kind of attention and place of the query."""
+    sums: Mapping[Kind, Mapping[int, tuple[Float[np.ndarray, "_ _"], ...]]]
+    """Of each layer, [head, d_value], by kind of attention and place of the query."""
     counts: Mapping[Kind, Mapping[int, int]]
     """Queries that each sum is over."""
     n_text: int
