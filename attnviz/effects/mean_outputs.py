@@ -166,7 +166,9 @@ class _Summed(Changes):
 def _read(model: "Model", text: str) -> _Read:
     """A text as the model reads it, and as its decoder does where it has two."""
     tokens = model.tokenize(text, cut=True)
-    return tokens, model.decoder_tokens(text, cut=True) if model.network.config.is_encoder_decoder else None
+    if not model.network.config.is_encoder_decoder:
+        return tokens, None
+    return tokens, model.decoder_tokens(text, cut=True, max_tokens=None, language=None)
 
 
 def _run(model: "Model", texts: Sequence[_Read], summed: _Summed) -> None:

@@ -255,6 +255,13 @@ def recorded(
 ) -> Iterator[Recording]:
     """A context whose attention calls are recorded, and changed by the interventions; arguments as for `Recording`."""
     recording = Recording(network, changes or Changes(), joins=joins, keeps=keeps, after_call=after_call)
+    with recorded_in(recording):
+        yield recording
+
+
+@contextmanager
+def recorded_in(recording: Recording) -> Iterator[Recording]:
+    """A context whose attention calls are told to a recording."""
     token = _recording.set(recording)
     try:
         yield recording

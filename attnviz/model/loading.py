@@ -67,6 +67,9 @@ class Model:
     """The classifier of whole texts; None where the checkpoint has none."""
     output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
     """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
+    layers: tuple[str, ...] = field(default=(), repr=False)
+    """Names of the modules of its layers in the network, in the order in which they first run; ALBERT's, which runs for every
+    layer, is there once."""
     languages: Languages | None = None
     """The languages of its tokenizer; None where its texts have none."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -393,12 +396,7 @@ class Model:
         )
 
     def decoder_tokens(
-        self,
-        text: str | None,
-        *,
-        cut: bool = False,
-        max_tokens: int | None = None,
-        language: str | None = None,
+        self, text: str | None, *, cut: bool, max_tokens: int | None, language: str | None
     ) -> Tokens:
         """What the decoder reads: its start token, then the text without the last token after it; arguments as `tokenize`."""
         start = self._decoder_start(language)
@@ -425,7 +423,7 @@ def load_model(
             CPU.
         dtype: the arithmetic of the forward pass. A trace is always float32.
         is_mapped: whether weights may stay in their file, mapped into memory, which processes share. Whoever truncates the
-            file then ends them; a server copies the weights.
+            file then ends them; a server copies the weights, but for a package's and those that attnviz dequantised itself.
 
     Raises:
         ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
@@ -450,7 +448,9 @@ are read at once, one of them lacks its tied weights, and so may all later check
 
 def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
     folder, gguf, repair = location.folder, location.gguf, location.repair
-    is_mapped |= gguf is not None  # what was dequantised is attnviz's own file, which nobody truncates
+    is_mapped |= (
+        location.is_packaged or gguf is not None
+    )  # nobody truncates these; what was dequantised is attnviz's own
     with failures_of(f"{name} cannot be shown", "Select another model."):
         refuse_files(name, gguf or folder)
         with _loading, quiet():
@@ -488,8 +488,9 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         maps = find_output_maps(network, **inputs)
         names = [one.name for of_kind in maps.values() for one in of_kind]
         listen_to_outputs(model.reference, names)
-        let_states_change(find_layers(network, **inputs), map(network.get_submodule, names))
-        return replace(model, output_maps=maps)
+        layers = find_layers(network, **inputs)
+        let_states_change(map(network.get_submodule, layers), map(network.get_submodule, names))
+        return replace(model, output_maps=maps, layers=layers)
 
 
 def _n_rows(reader: PreTrainedModel) -> int | None:
