@@ -4,7 +4,7 @@ One concept: hooks that let the interventions of the current pass change hidden 
 several threads share; a pass gets only what its own context asks for (`attnviz.model.capture.current_recording`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -45,17 +45,17 @@ def let_states_change(layers: Iterable[nn.Module], output_maps: Iterable[nn.Modu
     """Adds hooks by which the interventions of a pass reach the hidden states.
 
     Args:
-        layers: their inputs become a row for each variant where variants begin to differ, and their outputs are what
-            ``layer`` of `attnviz.model.interventions.Place` means.
+        layers: their inputs get a row for each variant that begins to differ there, and their outputs are what ``layer`` of
+            `attnviz.model.interventions.Place` means.
         output_maps: W_O of each layer, once even where several layers share it; their outputs are what ``attention`` means.
     """
 
     def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
-        if recording is None or not recording.tells_rows_apart:
+        if recording is None or not (counts := recording.row_counts):
             return None
-        spread = _spread_to(recording.n_rows)
-        return tuple(map(spread, args)), {name: spread(one) for name, one in named.items()}
+        join = _rows_joined(counts)
+        return tuple(map(join, args)), {name: join(one) for name, one in named.items()}
 
     def end(_: nn.Module, __: Any, output: Any) -> Any:
         recording = current_recording()
@@ -88,11 +88,19 @@ def _changed(recording: Recording, where: Place, states: Tensor) -> Tensor:
     return recording.changes.changed_states(where, kind, layer, rows).reshape(states.shape)
 
 
-def _spread_to(n_rows: int) -> Callable[[Any], Any]:
-    """A function that gives hidden states [1, token, d_model] a row for each variant, without copying, and nothing else."""
+def _rows_joined(counts: Sequence[int]) -> Callable[[Any], Any]:
+    """A function that gives hidden states, [row, token, d_model], as many rows as the last count, and nothing else.
 
-    def spread(given: Any) -> Any:
+    What is added is copies of the first row. Other arguments that are as long as no count so far, such as a bias for each head,
+    are no states of rows.
+    """
+
+    def join(given: Any) -> Any:
         is_state = isinstance(given, Tensor) and given.ndim == 3 and given.is_floating_point()
-        return given.expand(n_rows, -1, -1) if is_state and len(given) == 1 else given
+        if not is_state or len(given) not in (1, *counts[:-1]) or len(given) == counts[-1]:
+            return given
+        if len(given) == 1:
+            return given.expand(counts[-1], -1, -1)
+        return torch.cat([given, given[:1].expand(counts[-1] - len(given), -1, -1)])
 
-    return spread
+    return join

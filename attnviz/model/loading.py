@@ -203,7 +203,7 @@ class Model:
         given: dict[str, Any] = {"cut": cut, "max_tokens": max_tokens}
         if self.network.config.is_encoder_decoder:
             tokens = self.tokenize(text, language=source_language, template=template, **given)
-            target = self._decoder_tokens(text_pair, language=target_language, **given)
+            target = self.decoder_tokens(text_pair, language=target_language, **given)
         else:
             tokens = self.tokenize(text, text_pair, language=source_language, template=template, **given)
         if masked:
@@ -395,10 +395,10 @@ class Model:
             language=told,
         )
 
-    def _decoder_tokens(
+    def decoder_tokens(
         self, text: str | None, *, cut: bool, max_tokens: int | None, language: str | None
     ) -> Tokens:
-        """The ids that the decoder reads: its start token, then the text without the last token after it."""
+        """What the decoder reads: its start token, then the text without the last token after it; arguments as `tokenize`."""
         start = self._decoder_start(language)
         if text is None:
             return start

@@ -90,7 +90,6 @@ def head_effects(heads, base, ablation="zero"):
         ablation=ablation,
         base=base,
         heads=heads,
-        layers=np.zeros(len(heads), dtype=np.float32),
     )
 
 
@@ -338,6 +337,7 @@ def test_the_head_with_the_largest_direct_effect(heads):
             total=1.0,
             embedding=9.0,
             heads=heads,
+            sources=(),
             mlps=none.copy(),
             biases=none.copy(),
             bias=0.0,

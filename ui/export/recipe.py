@@ -6,6 +6,7 @@ One concept: from a view to Python. Typed text stands in the lines as a literal,
 from collections.abc import Mapping
 from typing import Any
 
+from attnviz.effects.outcome import TokenAnswer
 from attnviz.records import Axis
 from ui.choice.selection import LANGUAGES
 from ui.page.view import View
@@ -117,12 +118,15 @@ def effects_lines(view: View, outcome: object) -> str:
     selection = view.selection
     kind = f"kind={view.kind!r}" if selection.kind else ""
     is_mean = selection.effects.ablation == "mean"
-    lines = ["import attnviz", "from attnviz.effects.ablation import ablate_heads" + ", head_means" * is_mean]
+    own = selection.effects.references.strip()
+    lines = ["import attnviz", "from attnviz.effects.ablation import ablate_heads"]
+    lines += ["from attnviz.effects.mean_outputs import mean_outputs"] * is_mean
     lines += ["from attnviz.effects.outcome import measured, outcome_from"]
-    lines += ["from attnviz.maps.collection import bundled"] * is_mean
+    lines += ["from attnviz.maps.collection import bundled"] * (is_mean and not own)
     lines += _trace_lines(view)
     lines.append(f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))")
-    lines += ["means = head_means(model, bundled().splitlines())"] * is_mean
+    texts = repr(own.splitlines()) if own else "bundled().splitlines()"
+    lines += [f"means = mean_outputs(model, {texts})"] * is_mean
     given = ", ".join(filter(None, ["model, trace, outcome", kind, "means=means" * is_mean]))
     lines += [f"found = ablate_heads({given})", "for head in found.ranked()[:8]:"]
     return "\n".join([*lines, "    print(head.words, found.effects[head])", ""])
@@ -154,11 +158,14 @@ def patching_lines(view: View, outcome: object, text: str) -> str:
     )
 
 
-def lens_lines(view: View, position: int, answer: str | None) -> str:
+def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:
     """Python that looks through the layers, as on the page Lens, and takes the answer at a token apart, or its last state."""
     source = view.selection.source
     has_head = cache.model(source.model).head is not None
-    apart, asked = ("attribute_state", "") if answer is None else ("attribute_token", f", {answer!r}")
+    apart, asked = "attribute_state", f"{position}"
+    if answer is not None:
+        at = answer.place(len(view.trace.last_tokens))
+        apart, asked = "attribute_token", _call(at, answer.token, against=answer.against)
     compute, draw = ("lens", "draw_lens") if has_head else ("layer_similarities", "draw_layer_similarities")
     return "\n".join(
         [
@@ -168,7 +175,7 @@ def lens_lines(view: View, position: int, answer: str | None) -> str:
             f"from attnviz.figures.lens import {draw}",
             *_trace_lines(view),
             f"{draw}({compute}(model, trace), trace.last_tokens).show()",
-            f"found = {apart}(model, trace, {position}{asked})",
+            f"found = {apart}(model, trace, {asked})",
             "for head in found.ranked()[:8]:",
             "    print(head.words, found.heads[head])",
             "",

@@ -17,6 +17,9 @@ from ui.sections.lens.screen import Screen
 from ui.words.findings import name
 from ui.words.literal import literal, quoted
 
+MOST_LISTED = 12
+"""Layers that are listed one below the other beside the grid; a longer list is scrolled on its own."""
+
 
 def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
     """From which layer on the selected token has its last answer, or its last direction, as Markdown."""
@@ -81,6 +84,7 @@ def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
         theme=screen.view.theme,
         key="lens_layers",
         is_ranked=False,
+        scrolls=len(layers) > MOST_LISTED,
     )
 
 
