@@ -6,6 +6,7 @@ from ui.export.recipe import lens_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.page.head_names import find_probes
 from ui.page.navigation import link_to
 from ui.page.waiting import is_there
 from ui.sections.lens.answers import finding, grid, note, of_token, terms_of
@@ -39,6 +40,7 @@ with errors.explained():
                 with right:
                     parts(screen, effects)
                     link_to("Effects", label=f"What if {view.selection.place.words} were not there?")
+        find_probes(view)
         terms(*terms_of(answers), "Direct effect", "Residual stream", "Layer", "Head")
         take(
             view,

@@ -16,7 +16,7 @@ def tokens(labels: Sequence[str]) -> Tokens:
     begins = np.array([not label.startswith("##") for label in labels]) & ~special
     return Tokens(
         text=" ".join(labels),
-        ids=np.arange(len(labels)),
+        ids=np.array([labels.index(one) for one in labels]),
         labels=tuple(labels),
         is_special=special,
         segment=np.zeros(len(labels), dtype=np.int64),

@@ -6,7 +6,7 @@ import numpy as np
 from plotly import graph_objects as go
 
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, hover_labels, isolated, literal, shortened
-from attnviz.figures.layer_grid import Colours, draw_layer_grid
+from attnviz.figures.layer_grid import Colours, draw_layer_grid, runs_across
 from attnviz.figures.numbers import number_text
 from attnviz.figures.theme import THEMES, ThemeName, difference_scale, weight_scale
 from attnviz.records.tokens import Axis, Tokens
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _MOST_WRITTEN = 16
 """Tokens of a text up to which the answers stand in the cells."""
-_LONGEST_IN_CELL = 9
+_LONGEST_IN_CELL, _LONGEST_ACROSS = 9, 4
+"""Letters that a cell has room for, of layers down and of layers across."""
 
 
 def draw_lens(
@@ -38,7 +39,8 @@ def draw_lens(
         ]
         for layer, row in enumerate(answers)
     ]
-    written = [[isolated(shortened(one, _LONGEST_IN_CELL)) for one in row] for row in answers]
+    longest = _LONGEST_ACROSS if runs_across(len(answers)) else _LONGEST_IN_CELL
+    written = [[isolated(shortened(one, longest)) for one in row] for row in answers]
     return draw_layer_grid(
         found.probabilities[..., 0],
         row="layer",

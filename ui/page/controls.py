@@ -11,7 +11,9 @@ from attnviz.model.words import has_words
 from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
+from ui.page.head_names import known_probes
 from ui.page.view import View
+from ui.words.head_names import names_said
 from ui.work import cache
 
 
@@ -96,6 +98,8 @@ def place(view: View) -> None:
     last_head = trace.n_heads(view.selection.layer, kind) - 1
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
     st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=210))
+    if names := names_said(known_probes(view), view.selection.place):
+        st.caption(f"On repeated random tokens: {names}", width="content")
     for step, label, icon in (
         (-1, "Previous", ":material/chevron_left:"),
         (1, "Next", ":material/chevron_right:"),
@@ -125,6 +129,7 @@ def rows_and_columns(view: View) -> None:
             disabled=not has,
         )
         st.segmented_control(**widgets.field("special", required=True))
+        st.toggle(**widgets.field("without_first"))
         if view.trace.tokens.text_pair is not None:
             st.segmented_control(**widgets.field("sentences", required=True))
 

@@ -44,17 +44,17 @@ def similar_to_last(found: Rise, token: str) -> str:
 
 
 def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
-    """Layers up, tokens across; the figure."""
+    """Each layer at each token; the figure."""
     if isinstance(found, Lens):
         drawn: Figure = draw_lens(
             found, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
         )
-        said = "Most likely token after each layer, layers up and tokens across"
+        said = "Most likely token after each layer, at each token"
     else:
         drawn = draw_layer_similarities(
             found, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
         )
-        said = "Similarity of each layer's vector with the last, layers up and tokens across"
+        said = "Similarity of each layer's vector with the last, at each token"
     chart(drawn, key="lens_grid", alt=said, on_pick=_pick, name=f"{said}; select one")
     return drawn
 

@@ -8,10 +8,12 @@ from attnviz.records import Axis, Head, by_layer, heads_in, known
 from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
+from ui.page.head_names import known_probes
 from ui.sections.lens.facts import LargestPart, largest_part
 from ui.sections.lens.screen import Screen
 from ui.words.extremes import equals
 from ui.words.findings import name
+from ui.words.head_names import marks_note, marks_of, with_names
 from ui.words.literal import literal, quoted
 from ui.work import cache
 
@@ -29,20 +31,23 @@ def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
     whole = f"{'the logit' if answer is not None else 'that vector’s length'} is {number_text(found.total)}"
     st.markdown(f"**{finding(largest_part(found), what, whole)}**")
 
+    probes = known_probes(screen.view)
+
     def text(head: Head) -> str:
-        return f"{head.title}: {number_text(float(found.heads[head]))}"
+        return with_names(f"{head.title}: {number_text(float(found.heads[head]))}", probes, head)
 
     head_grid(
         [[text(head) for head in of_layer] for of_layer in by_layer(heads_in(found.heads))],
-        name="What each head adds, layers down and heads across; select one",
+        name="What each head adds; select one",
         picked=screen.view.selection.place,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=screen.view.theme,
         numbers=found.heads,
         signed=True,
+        marks=marks_of(probes, heads_in(found.heads)),
         key="lens_heads",
     )
-    st.caption(literal(_note(screen, answer, found)))
+    st.caption(literal(" ".join(filter(None, [_note(screen, answer, found), marks_note(probes)]))))
 
 
 def finding(largest: LargestPart | None, what: str, whole: str) -> str:
