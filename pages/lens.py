@@ -14,6 +14,9 @@ from ui.sections.lens.heads import heads, parts
 from ui.sections.lens.screen import look
 from ui.words.glossary import terms
 
+# isort: split
+from attnviz.figures.layer_grid import runs_across  # after ui, which sets how torch's threads wait
+
 view = frame("Lens")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
@@ -26,7 +29,8 @@ with errors.explained():
         found.markdown(finding(screen, answers))
         left, right = st.columns([3, 1], gap="medium")
         with left:
-            drawn = grid(screen, answers)
+            with st.container(key="lens_grid_room" + "_across" * runs_across(view.trace.n_layers(view.kind))):
+                drawn = grid(screen, answers)
             st.caption(note(answers))
         with right:
             of_token(screen, answers)

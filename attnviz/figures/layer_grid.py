@@ -31,6 +31,7 @@ right."""
 _ROW, _LABELS = 30, 170  # px
 _TOKEN, _NUMBERS = 24, 80  # px, the same of tokens down
 _LOWEST, _HIGHEST = 300, 620
+_LETTER = 7.2  # px of a letter of `TOKEN_FONT`
 _MOST_GAPS = 48  # tokens with gaps between their columns
 _MOST_LABELS = 40
 
@@ -127,7 +128,8 @@ def draw_layer_grid(
     marks = [cells]
     if letters is not None:
         fills = colours_at(numbers.ravel().astype(float), theme)
-        marks.append(cell_letters(x, y, letters, fills, theme, font=TOKEN_FONT))
+        room = int(_LETTER * float(np.median([len(one) for row in letters for one in row])))
+        marks.append(cell_letters(x, y, letters, fills, theme, font=TOKEN_FONT, room=room))
     height = n_token * _TOKEN + _NUMBERS if is_across else n_row * _ROW + _LABELS
     return figure_of(
         marks,

@@ -114,6 +114,7 @@ def frame_around(name: str) -> Iterator[View]:
         with head_place:
             controls.place(view)
             controls.rows_and_columns(view)
+            controls.names(view)
         with places.next:
             navigation.next_page(page)
         with menu:

@@ -22,6 +22,13 @@ def names_said(probes: HeadProbes | None, head: Head) -> str:
     )
 
 
+def called_words(probes: HeadProbes, head: Head) -> str:
+    """What a head is called, for a line beside its numbers; the first token is left out of several names."""
+    names = probes.names(head)
+    told = [name for name in names if name in NAME_MARKS] or names
+    return ", ".join(PROBES[name].called for name in told)
+
+
 def with_names(said: str, probes: HeadProbes | None, head: Head) -> str:
     """What is said of a head, and what it is called."""
     names = names_said(probes, head)

@@ -6,7 +6,7 @@
 const GAP = 2, LEGEND = 34; // px
 const SCALE = 180, LETTER = 7; // px that the legend's colours are long, and a letter of its numbers wide
 const ROOMY = 46; // px a cell needs for a mark above its number in the middle
-const SMALLEST = 32, LARGEST = 76; // px a cell is wide and high
+const SMALLEST = 30, LARGEST = 76; // px a cell is wide and high
 const FAINT = 0.2; // opacity
 const MOST_HEIGHT = 660; // px that the grid takes at most, while its cells stay large enough to be hit
 const SHARE_OF_WINDOW = 0.76; // what the grid takes of the window's height at most

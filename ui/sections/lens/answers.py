@@ -6,6 +6,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.lens import draw_layer_similarities, draw_lens
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.records import Axis
@@ -91,6 +92,8 @@ def note(found: Lens | LayerSimilarities) -> str:
             "The vector after each layer, sent through the model's last norm where it has one, and through its language head "
             "(the logit lens, nostalgebraist 2020). The head was trained to read the last layer alone: what an early layer "
             "answers tells what its vector has in common with the last one, not what the layer “thinks”."
+            + " Cells leave out the space before a word, and the end of a long one; hover over a cell or tap it for both."
+            * runs_across(len(found.labels))
         )
     return (
         "This model has no language head, so there is no answer to look at, and this is not the logit lens: cells hold the cosine of "
