@@ -65,7 +65,7 @@ def model() -> None:
             + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
             + ". “Your own model”, below the menu, says how to add one.",
             options=names,
-            width=225,
+            width=255,
         )
     )
 
@@ -96,8 +96,8 @@ def place(view: View) -> None:
                 st.selectbox(**widgets.field(name, told, options=languages.codes, width=170))
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
-    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
-    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=210))
+    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=190))
+    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=195))
     for step, label, icon in (
         (-1, "Previous", ":material/chevron_left:"),
         (1, "Next", ":material/chevron_right:"),
