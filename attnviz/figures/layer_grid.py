@@ -123,8 +123,8 @@ def draw_layer_grid(
     framed = []
     if picked is not None:
         of_token, of_all = (picked - 0.5, picked + 0.5), (-0.5, n_row - 0.5)
-        edges = (of_all, of_token) if is_across else (of_token, of_all)
-        framed = [outline(*edges, palette.picked, width=2)]
+        wide, high = (of_all, of_token) if is_across else (of_token, of_all)
+        framed = [outline(wide, high, palette.picked, width=2)]
     marks = [cells]
     if letters is not None:
         fills = colours_at(numbers.ravel().astype(float), theme)
