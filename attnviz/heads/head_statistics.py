@@ -102,7 +102,7 @@ STATISTICS: Mapping[str, Statistic] = {
             name="same_token",
             title="Weight on the same token elsewhere",
             help="The share of its weight that a query gives to other occurrences of the same token, mean "
-            "over the queries whose token occurs more than once.",
+            "over the queries whose token occurs more than once; a token with a space is another than one without.",
             unit="share",
             source="Wang et al. 2022 (arXiv:2211.00593), duplicate token heads",
         ),
@@ -224,12 +224,9 @@ def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.nda
 
 def _are_same(queries: Axis, keys: Axis) -> Bool[np.ndarray, "query key"]:
     """True where a query's entry has the ids of a key's, so that "Mary" and "␣Mary" differ; special tokens are the same as none."""
-    numbers: dict[tuple[int, ...], int] = {}
-    entries = []
-    for axis in (queries, keys):
-        ids = [tuple(axis.tokens.ids[first:stop].tolist()) for first, stop in axis.spans]
-        entries.append(np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64))
-    same = entries[0][:, None] == entries[1]
+    numbers = {entry: number for number, entry in enumerate({*queries.ids, *keys.ids})}
+    rows, columns = (np.array([numbers[one] for one in axis.ids], dtype=np.int64) for axis in (queries, keys))
+    same = rows[:, None] == columns
     return np.asarray(same & ~queries.is_special[:, None] & ~keys.is_special)
 
 
