@@ -9,6 +9,7 @@ from ui.export.recipe import effects_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.page.head_names import find_probes
 from ui.page.navigation import link_to
 from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
 from ui.sections.effects.grid import ablated, controls, finding, grid, layers, note, ranking
@@ -45,6 +46,7 @@ with errors.explained():
             drawn["All heads off one by one"] = all_heads(screen, effects)
         with right, errors.explained(key="cut_ablations"):
             drawn["Zeros and means"] = zeros_and_means(screen, effects)
+        find_probes(view)
         terms("Head", "Ablation", "Outcome", "Weight", "Norm-based weight")
         take(
             view,

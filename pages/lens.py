@@ -7,6 +7,7 @@ from ui.export.recipe import lens_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.page.head_names import find_probes
 from ui.page.navigation import link_to
 from ui.page.waiting import is_there
 from ui.sections import outcome
@@ -15,6 +16,9 @@ from ui.sections.lens.followed import followed
 from ui.sections.lens.heads import heads, layers, parts, sources
 from ui.sections.lens.screen import look
 from ui.words.glossary import terms
+
+# isort: split
+from attnviz.figures.layer_grid import runs_across  # after ui, which sets how torch's threads wait
 
 view = frame("Lens")
 found = st.container(key="finding", height=28, border=False)
@@ -33,7 +37,8 @@ with errors.explained():
         left, right = st.columns([3, 1], gap="medium")
         drawn: dict[str, Figure] = {}
         with left:
-            drawn["Answers after each layer"] = grid(screen, answers)
+            with st.container(key="lens_grid_room" + "_across" * runs_across(view.trace.n_layers(view.kind))):
+                drawn["Answers after each layer"] = grid(screen, answers)
             st.caption(note(answers))
         with right:
             of_token(screen, answers)
@@ -54,6 +59,7 @@ with errors.explained():
                     parts(screen, effects)
                     sources(screen, effects)
                     link_to("Effects", label=f"What if {view.selection.place.words} were not there?")
+        find_probes(view)
         terms(*terms_of(answers), "Direct effect", "Residual stream", "Layer", "Head")
         take(
             view,

@@ -91,7 +91,7 @@ def _unit(view: View) -> str:
 
 def _left(view: View, side: str) -> str:
     """What is taken away from an axis."""
-    taken = ".without_special()" * view.hides_special
+    taken = ".without_special()" * view.hides_special + ".without_first()" * view.hides_first
     if view.selection.sentences != "all":
         of_query, of_key = view.selection.sentences.split(" → ")
         taken += f".of_segment({'AB'.index(of_query if side == 'queries' else of_key)})"

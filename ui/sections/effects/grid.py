@@ -9,11 +9,14 @@ from attnviz.records import Head, by_layer, known
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
+from ui.page.head_names import known_probes
 from ui.page.waiting import Request, is_there
 from ui.sections import outcome
 from ui.sections.effects.facts import largest_effect
 from ui.sections.effects.screen import Screen, joined
 from ui.words.extremes import equals
+from ui.words.head_names import marks_note, marks_of, with_names
+from ui.words.literal import literal
 from ui.work import experiments
 from ui.work.jobs import TELLS_PROGRESS, Call
 
@@ -73,24 +76,29 @@ def finding(screen: Screen, found: HeadEffects) -> str:
 
 
 def grid(screen: Screen, found: HeadEffects) -> None:
-    """All heads, layers down and heads across, each with its effect."""
+    """All heads, each with its effect."""
+    probes = known_probes(screen.view)
 
     def text(place: Head) -> str:
         if np.isnan(found.heads[place]):
             return f"{place.title}: not computed yet"
         after = number_text(float(found.heads[place]))
-        return f"{place.title}: effect {signed_text(float(found.effects[place]))}; outcome {after} without it"
+        said = f"{place.title}: effect {signed_text(float(found.effects[place]))}; outcome {after} without it"
+        return with_names(said, probes, place)
 
     head_grid(
         [[text(place) for place in of_layer] for of_layer in by_layer(screen.heads)],
-        name="Effect of switching off each head, layers down and heads across; select one",
+        name="Effect of switching off each head; select one",
         picked=screen.view.selection.place,
         on_pick=pick,
         theme=screen.view.theme,
         numbers=found.effects,
         signed=True,
+        marks=marks_of(probes, screen.heads),
         key="effects_grid",
     )
+    if probes is not None:
+        st.caption(literal(marks_note(probes)))
 
 
 def ranking(screen: Screen, found: HeadEffects) -> None:

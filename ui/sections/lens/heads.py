@@ -15,10 +15,12 @@ from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
+from ui.page.head_names import known_probes
 from ui.sections.lens.facts import LargestPart, largest_part
 from ui.sections.lens.screen import Screen
 from ui.words.extremes import equals
 from ui.words.findings import name
+from ui.words.head_names import marks_note, marks_of, with_names
 from ui.words.literal import literal, quoted
 
 _MOST_PARTS = 8
@@ -35,20 +37,23 @@ def heads(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> N
     )
     st.markdown(f"**{finding(largest_part(found), what, whole)}**")
 
+    probes = known_probes(screen.view)
+
     def text(head: Head) -> str:
-        return f"{head.title}: {number_text(float(found.heads[head]))}"
+        return with_names(f"{head.title}: {number_text(float(found.heads[head]))}", probes, head)
 
     head_grid(
         [[text(head) for head in of_layer] for of_layer in by_layer(heads_in(found.heads))],
-        name="What each head adds, layers down and heads across; select one",
+        name="What each head adds; select one",
         picked=screen.view.selection.place,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=screen.view.theme,
         numbers=found.heads,
         signed=True,
+        marks=marks_of(probes, heads_in(found.heads)),
         key="lens_heads",
     )
-    st.caption(literal(_note(screen, answer, found)))
+    st.caption(literal(" ".join(filter(None, [_note(screen, answer, found), marks_note(probes)]))))
 
 
 def answer_words(answer: TokenAnswer) -> str:

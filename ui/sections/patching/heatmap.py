@@ -62,7 +62,7 @@ def _no_shares(found: NoShares) -> str:
 
 
 def heatmap(screen: Screen, found: PatchEffects) -> Figure:
-    """Layers or heads up, tokens across; the figure."""
+    """Each layer, or head, at each token; the figure."""
     view = screen.view
 
     def pick(clicked: Any) -> None:
@@ -77,8 +77,7 @@ def heatmap(screen: Screen, found: PatchEffects) -> Figure:
     chart(
         drawn,
         key="patching_shares",
-        alt=f"{'Share of the difference' if found.can_be_shared else 'Change of the outcome'} with each state carried over, layers up "
-        "and tokens across",
+        alt=f"{'Share of the difference' if found.can_be_shared else 'Change of the outcome'} with each state carried over",
         on_pick=pick,
         name="States; select one",
     )
