@@ -6,12 +6,14 @@ from ui.export.recipe import lens_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.page.language_model import offer_language_model
 from ui.page.navigation import link_to
 from ui.page.waiting import is_there
 from ui.sections.lens.answers import finding, grid, note, of_token, terms_of
 from ui.sections.lens.heads import heads, parts
 from ui.sections.lens.screen import look
 from ui.words.glossary import terms
+from ui.work import cache
 
 view = frame("Lens")
 found = st.container(key="finding", height=28, border=False)
@@ -22,6 +24,12 @@ with errors.explained():
     n_tokens = len(screen.tokens) * view.trace.n_layers(view.kind)
     if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
         answers = work.results[0]
+        if cache.model(view.selection.source.model).head is None:
+            offer_language_model(
+                view.selection,
+                "has no language head, so there are no answers: each cell compares a layer's vector with the last layer's.",
+                key="use_language_model",
+            )
         found.markdown(finding(screen, answers))
         left, right = st.columns([3, 1], gap="medium")
         with left:

@@ -11,6 +11,7 @@ import attnviz
 from attnviz.errors import VerificationError
 from attnviz.maths import attention
 from attnviz.model import verification
+from attnviz.model.catalogue import EMBEDDED
 from tests.app.screen import (
     DOOR,
     Facts,
@@ -122,7 +123,9 @@ def test_the_query_stays_picked_while_the_head_changes(first_screen):
     assert shown(first_screen)["query"] == "7"
 
 
-@pytest.mark.parametrize("preset", offered_presets(fills_blanks=False), ids=lambda preset: preset.name)
+@pytest.mark.parametrize(
+    "preset", offered_presets(EMBEDDED, fills_blanks=False), ids=lambda preset: preset.name
+)
 def test_a_preset_shows_its_sentence_and_picks_its_query(first_screen, preset):
     first_screen.selectbox(key="preset_choice").set_value(preset).run()
 

@@ -35,6 +35,22 @@ def test_the_diagonal_on_paper(found):
     )  # [CLS] is special first, then a neighbour
 
 
+@pytest.mark.parametrize(
+    ("labels", "special", "first", "neighbour"), [("abcd", 0, 0.5, 0.25), (("[CLS]", *"bcd"), 0.5, 0, 0.25)]
+)
+def test_a_decoder_rests_on_its_first_token(labels, special, first, neighbour):
+    """The query "a" is itself, "b" and "c" attend most to "a", which stands beside "b", and "d" to "c"."""
+    weights = np.array([[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.8, 0.1, 0.1, 0], [0.2, 0.1, 0.6, 0.1]])
+    allowed = np.tril(np.ones((4, 4), dtype=bool))
+    found = claims.measure(
+        hand_made.trace(
+            weights[None, None].astype(np.float32), tuple(labels), kind="decoder", allowed=allowed
+        )
+    )
+    assert (found.on_itself[0, 0], found.on_special[0, 0]) == (0.25, special)
+    assert (found.on_first[0, 0], found.on_neighbour[0, 0]) == (first, neighbour)
+
+
 def test_how_full_on_paper(found):
     # Of 4.0, 3.6 are wanted: of SYMMETRIC .6 .6 .5 .5 .3 .3 .2 .2 (3.2) and four of the .1; of EVEN 15 of 16.
     np.testing.assert_allclose(found.cells_for_most, [[12 / 16, 4 / 16, 15 / 16]])
@@ -56,7 +72,8 @@ def test_scores_are_compared_where_two_tokens_see_each_other(family, is_mutual, 
     for one in (found.score_asymmetry, found.tied_asymmetry):
         assert np.isfinite(one).all() == is_mutual
         assert np.isnan(one).all() != is_mutual
-    assert (found.on_itself + found.on_special + found.on_neighbour).max() <= 1 + 1e-6
+    assert (found.on_itself + found.on_special + found.on_first + found.on_neighbour).max() <= 1 + 1e-6
+    assert is_mutual == (not found.on_first.any())
 
 
 def test_the_three_kinds_of_strongest_keys_are_disjoint(door_trace):

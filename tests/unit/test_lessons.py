@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.model.catalogue import EMBEDDED
 from benchmarks import lessons as measured
 from tests import numpy_attention
 from ui.choice.lessons import FILE, LESSONS, lesson_for, read_lessons
@@ -107,7 +108,7 @@ def test_the_file_is_what_the_command_writes(embedded):
 
 def test_each_lesson_has_a_page_and_an_example_that_is_offered(lesson):
     assert lesson.page in {one.name for one in PAGES if one.group == "Learn"}
-    assert lesson.text in {one.text for one in offered_presets(fills_blanks=False)}
+    assert lesson.text in {one.text for one in offered_presets(EMBEDDED, fills_blanks=False)}
     assert "{" not in lesson.words and lesson.query_label not in ("[CLS]", "[SEP]")
 
 

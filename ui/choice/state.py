@@ -189,11 +189,17 @@ def last_good() -> Selection:
 
 
 def choose_preset(preset: Preset) -> None:
-    """Shows an example sentence, in its head where the model is its own; its query is selected once its tokens are known."""
+    """Shows an example sentence, with the head and the outcome it was measured with where the model is its own.
+
+    Its query is selected once its tokens are known.
+    """
     place: dict[str, Any] = {}
     if preset.head is not None and preset.model == chosen().model:
-        place = {"layer": preset.head.layer, "head": preset.head.head, "kind": ""}
-    change(text=preset.text, second="", cut=False, query=None, key=None, **place)
+        query, key = preset.at or (None, None)
+        place = {"layer": preset.head.layer, "head": preset.head.head, "kind": "", "query": query, "key": key}
+        if preset.outcome:
+            place["outcome"] = preset.outcome
+    change(**{"text": preset.text, "second": "", "cut": False, "query": None, "key": None} | place)
     of_session(Chosen).preset = preset
 
 
@@ -292,6 +298,8 @@ def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
     preset, here.preset = here.preset, None
     if preset is None or preset.text != trace.tokens.text:
         return None
+    if preset.at is not None and preset.model == trace.provenance.model:
+        return preset.at
     queries, keys = ([*map(bare, one(kind).labels)] for one in (trace.query_tokens, trace.key_tokens))
     if preset.query not in queries:
         return None

@@ -12,6 +12,7 @@ from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
 from ui.page.view import View
+from ui.words.literal import literal
 from ui.work import cache
 
 
@@ -32,16 +33,20 @@ def sentence() -> DeltaGenerator:
 
 
 def examples(view: View) -> None:
-    """A list of the examples; those with a blank only where the model fills it in."""
+    """A list of the examples, with what each shows; those with a blank only where the model fills it in."""
+    presets = offered_presets(view.selection.model, fills_blanks=cache.fills_blanks(view.selection.source))
+    shows = "; ".join(
+        f"{one.name} ({one.head.words}): {literal(one.shows)}" for one in presets if one.shows and one.head
+    )
     st.selectbox(
         "Examples",
-        offered_presets(fills_blanks=cache.fills_blanks(view.selection.source)),
+        presets,
         index=None,
         format_func=lambda preset: preset.name,
         placeholder="Select one",
         key="preset_choice",
         on_change=_take_preset,
-        help="Replaces your sentence with an example.",
+        help=f"Replaces your sentence with an example. {shows}".strip(),
     )
 
 

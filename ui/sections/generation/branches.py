@@ -215,7 +215,7 @@ def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
     n_token = max(len(both.queries), len(both.keys))
     drawn: dict[str, Figure | str] = {}
     for column, (part, title) in zip(st.columns(3, gap="small"), PARTS.items(), strict=True):
-        of = {"first": screen.text.name, "second": other.name}
+        of = {"first": f" · {screen.text.name}", "second": f" · {other.name}"}.get(part, "")
         figure = draw_comparison(
             both,
             part,
@@ -225,7 +225,7 @@ def side_by_side(screen: Screen, other: Text) -> dict[str, Figure | str]:
         )
         drawn[title] = figure
         with column:
-            st.markdown(f"**{title}**" + f" · {of[part]}" * (part in of))
+            st.markdown(f"**{title}**{of}")
             chart(
                 figure,
                 key=f"branches_{part}",
