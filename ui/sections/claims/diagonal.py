@@ -23,7 +23,7 @@ def diagonal(view: View, claims: Claims) -> None:
         shares[linked("Special token", "a special token")] = found.special
         order.insert(1, "special token")
     if found.first is not None:
-        shares["the first token, where heads rest that find nothing"] = found.first
+        shares["the first token, where many heads rest,"] = found.first
         order.insert(-2, "first token")
     listed = [
         f"{said} for {share_text(shares[said])}" for said in sorted(shares, key=lambda one: -shares[one])
