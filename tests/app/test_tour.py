@@ -49,7 +49,7 @@ def test_a_decoder_has_an_empty_half_and_no_token_is_added(tmp_path, monkeypatch
     monkeypatch.setenv("ATTNVIZ_MODELS", str(tiny.save_with_head("gpt2", tmp_path / "writer")))
     of_decoder = [one["text"] for one in tour(open_page(tour=1, model="writer", text="the cat"))["stops"]]
     of_encoder = [one["text"] for one in tour(open_page(tour=1, text="the cat"))["stops"]]
-    assert "added by the model" in of_encoder[0] and "No token is added" in of_decoder[0]
+    assert "added by the model" in of_encoder[0] and "rest on the first token" in of_decoder[0]
     assert "upper right is empty" in of_decoder[1] and "upper right" not in of_encoder[1]
 
 

@@ -200,6 +200,8 @@ def choose_preset(preset: Preset) -> None:
         if preset.outcome:
             place["outcome"] = preset.outcome
     change(**{"text": preset.text, "second": "", "cut": False, "query": None, "key": None} | place)
+    if place and preset.shows:
+        _remark(f"{preset.name}: {preset.shows}.")
     of_session(Chosen).preset = preset
 
 

@@ -46,7 +46,7 @@ def stops_of(screen: Screen) -> list[Stop]:
     is_decoder = screen.view.kind == "decoder" and len(trace.kinds) == 1
     added = f" {' and '.join(dict.fromkeys(special))} are added by the model." if special else ""
     if is_decoder and not special:
-        added = " No token is added: heads that find nothing rest on the first one."
+        added = " No special token is added; many heads rest on the first token instead."
     earlier = " A token sees only itself and earlier ones, so the upper right is empty." if is_decoder else ""
     return [
         Stop(
