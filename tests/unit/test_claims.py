@@ -1,11 +1,13 @@
 """What is often said, on matrices that are written down, and on the real model by another way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 import attnviz
-from attnviz.heads import claims
+from attnviz.heads import claims, facts
 from tests import hand_made
 
 LABELS = ("[CLS]", "a", "b", "[SEP]")
@@ -49,6 +51,12 @@ def test_a_decoder_rests_on_its_first_token(labels, special, first, neighbour):
     )
     assert (found.on_itself[0, 0], found.on_special[0, 0]) == (0.25, special)
     assert (found.on_first[0, 0], found.on_neighbour[0, 0]) == (first, neighbour)
+
+
+def test_an_encoder_has_no_resting_place_but_special_tokens():
+    weights = np.array([[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.8, 0.1, 0.1]], dtype=np.float32)
+    found = claims.measure(hand_made.trace(weights[None, None], tuple("abc")))
+    assert (found.on_first[0, 0], found.on_neighbour[0, 0]) == (0, pytest.approx(1 / 3))
 
 
 def test_how_full_on_paper(found):
@@ -122,3 +130,16 @@ def test_cross_attention_has_no_diagonal(tiny_model):
     with pytest.raises(attnviz.SelectionError, match="Select self-attention"):
         claims.measure(trace, "cross")
     assert claims.measure(trace, "decoder").on_itself.shape == (4, 5)
+
+
+def test_the_first_token_of_a_decoder_need_not_add_what_its_weight_says():
+    """It has the largest weight, 0.7, and a tenth of the norm-based weight of the last key over one half."""
+    weights = np.array([[1, 0, 0], [0.8, 0.2, 0], [0.7, 0.1, 0.2]], dtype=np.float32)
+    norms = np.array([[1, 0, 0], [0.1, 0.3, 0], [0.1, 0.3, 0.5]], dtype=np.float32)
+    allowed = np.tril(np.ones((3, 3), dtype=bool))
+    labels = ("a", "b", "c")
+    for kind, found in (("decoder", (0, 2, pytest.approx(0.2))), ("encoder", None)):
+        pattern = hand_made.trace(weights[None, None], labels, kind=kind, allowed=allowed).pattern(0, 0)
+        of_norms = replace(pattern, weights=norms, measure="norms", scores=None)
+        addition = facts.small_addition(pattern, of_norms, 2, 2)
+        assert (addition and (addition.special, addition.key, addition.share)) == found
