@@ -264,3 +264,23 @@ def test_a_pair_is_continued_after_its_second_sentence(written):
     assert found.tokens.labels[: found.n_read] == pair.labels
     one = continue_text(model, "the cat" + "sat on it", n_tokens=2)
     assert found.tokens.ids.tolist() == one.tokens.ids.tolist()
+
+
+def test_the_bundled_language_model_writes_what_transformers_does(smollm2):
+    found = continue_text(smollm2, "When Mary and John went to the store, John gave a drink to", n_tokens=4)
+    config = type(smollm2.network.config).from_dict(smollm2.network.config.to_dict())
+    theirs = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    theirs.base_model.load_state_dict(smollm2.network.state_dict())
+    theirs.tie_weights()
+    read = torch.tensor(found.tokens.ids[: found.n_read].tolist())[None]
+    with torch.inference_mode():
+        made = theirs.generate(
+            read, attention_mask=torch.ones_like(read), max_new_tokens=4, min_new_tokens=4, do_sample=False
+        )
+        attentions = theirs(made, output_attentions=True).attentions
+    assert found.tokens.ids.tolist() == made[0].tolist()
+    assert found.written[0].strip("␣") == "Mary"
+    for layer, head in ((0, 8), (17, 3), (23, 3), (29, 1)):
+        np.testing.assert_allclose(
+            found.trace.weights(layer, head), attentions[layer][0, head].numpy(), atol=2e-5
+        )
