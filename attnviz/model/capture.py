@@ -251,7 +251,13 @@ def recorded(
     keeps: bool = True,
 ) -> Iterator[Recording]:
     """A context whose attention calls are recorded, and changed by the interventions; arguments as for `Recording`."""
-    recording = Recording(network, changes or Changes(), begins=begins, keeps=keeps)
+    with recorded_in(Recording(network, changes or Changes(), begins=begins, keeps=keeps)) as recording:
+        yield recording
+
+
+@contextmanager
+def recorded_in(recording: Recording) -> Iterator[Recording]:
+    """A context whose attention calls are told to a recording."""
     token = _recording.set(recording)
     try:
         yield recording

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[nn.Module, ...]:
-    """The modules of the layers in the order in which they first run, found by running the network once.
+def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[str, ...]:
+    """Names of the modules of the layers in the order in which they first run, found by running the network once.
 
     A layer is the entry of the outermost ``ModuleList`` that holds the layer's attention; ALBERT's, which runs once for
     every layer, is there once.
@@ -31,12 +31,12 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[nn.Module, .
     with recorded(network) as recording, torch.inference_mode():
         forward(network, **inputs)
     names = {module: name for name, module in network.named_modules()}
-    found: dict[nn.Module, None] = {}
+    found: dict[str, None] = {}
     for attention in recording.modules:
         parts = names[attention].split(".")
         for depth in range(1, len(parts)):
             if isinstance(network.get_submodule(".".join(parts[:depth])), nn.ModuleList):
-                found[network.get_submodule(".".join(parts[: depth + 1]))] = None
+                found[".".join(parts[: depth + 1])] = None
                 break
     return tuple(found)
 
