@@ -107,7 +107,8 @@ load: $(INSTALLED_DEV) nginx ## Ask a server as 1, 10 and 50 people do, and seve
 families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
 	$(BIN)/python -m benchmarks.families
 
-lessons: $(INSTALLED_DEV) ## Measure where each lesson is most visible and write ui/choice/lessons.toml
+lessons: $(INSTALLED_DEV) ## Measure where each lesson and example is most visible; writes lessons.toml and presets.toml in ui/choice
+	$(BIN)/python -m benchmarks.presets
 	$(BIN)/python -m benchmarks.lessons
 
 screenshots: chromium ## Take README's pictures

@@ -1,8 +1,8 @@
-"""Where the effect of each page is most visible: every example, head and query of the bundled model, measured.
+"""Where the effect of each page is most visible: every example, head and query of the bundled models, measured.
 
 ``python -m benchmarks.lessons`` prints the largest of each example and writes the largest of all into
-ui/choice/lessons.toml. Only examples that are offered for the bundled model take part, of at most
-`MOST_TOKENS` tokens, so that every token is drawn; queries and keys are words, never special tokens or punctuation.
+ui/choice/lessons.toml. Only examples that are offered for a model take part, of at most `MOST_TOKENS` tokens, so that every
+token is drawn; queries and keys are words, never special tokens, punctuation or the token where a decoder's heads rest.
 """
 
 import json
@@ -17,9 +17,10 @@ import attnviz
 from attnviz.effects.order import shuffle
 from attnviz.effects.scaling import products_of, sharpness
 from attnviz.heads.claims import measure
-from attnviz.model.catalogue import EMBEDDED
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from attnviz.model.loading import Model
 from attnviz.model.trace import Trace
+from attnviz.records import bare
 from ui.choice.lessons import FILE, Lesson
 from ui.choice.presets import Preset, offered_presets
 
@@ -29,13 +30,16 @@ Found = tuple[float, dict[str, object]]
 
 
 def words(trace: Trace) -> np.ndarray:
-    """Positions of the tokens that are words or the first piece of one."""
+    """Positions of the tokens that are words or the first piece of one; of a decoder's text not the first."""
     labels, special = trace.tokens.labels, trace.tokens.is_special
-    return np.array([at for at, label in enumerate(labels) if label.isalpha() and not special[at]])
+    first = 1 if trace.kinds == ("decoder",) else 0
+    return np.array(
+        [at for at, one in enumerate(labels) if at >= first and bare(one).isalpha() and not special[at]]
+    )
 
 
 def _heads(trace: Trace) -> Iterator[tuple[int, int]]:
-    yield from trace.heads("encoder")
+    yield from trace.heads()
 
 
 def step_by_step(model: Model, trace: Trace) -> Iterator[Found]:
@@ -161,11 +165,13 @@ EFFECTS: dict[str, Callable[[Model, Trace], Iterator[Found]]] = {
     "History": history,
 }
 """The effect of each page; what Cost counts follows from the number of tokens alone."""
+PAGES = {EMBEDDED: tuple(EFFECTS), SMOLLM2: ("Step by step", "Scaling", "History")}
+"""By model, the pages whose effect it shows: a decoder's tokens attend to no later ones, and its matrices are one-way."""
 
 
 def candidates(model: Model) -> list[tuple[Preset, Trace]]:
     """The examples that take part."""
-    traced = [(one, model.trace(one.text)) for one in offered_presets(fills_blanks=False)]
+    traced = [(one, model.trace(one.text)) for one in offered_presets(model.name, fills_blanks=False)]
     return [(one, trace) for one, trace in traced if len(trace.tokens) <= MOST_TOKENS]
 
 
@@ -175,23 +181,24 @@ def largest(page: str, model: Model, preset: Preset, trace: Trace) -> tuple[floa
     labels = {
         f"{side}_label": trace.tokens.labels[fields[side]] for side in ("query", "key") if side in fields
     }
-    return size, Lesson(page=page, preset=preset.name, **fields, **labels)
+    return size, Lesson(page=page, model=model.name, preset=preset.name, **fields, **labels)
 
 
 def main() -> None:
     """Prints the table and writes the lessons."""
     logging.disable_progress_bar()
-    model = attnviz.load_model(EMBEDDED)
-    examples = candidates(model)
     chosen = []
-    for page in EFFECTS:
-        found = [largest(page, model, *example) for example in examples]
-        best = max(found, key=lambda one: one[0])[1]
-        chosen.append(best)
-        for size, one in sorted(found, key=lambda one: -one[0]):
-            place = "all heads" if one.layer is None else f"layer {one.layer}, head {one.head}"
-            mark = "*" if one is best else " "
-            print(f"{mark} {page:18} {size:6.3f}  {one.preset:30} {place:17} {one.words}")
+    for name, pages in PAGES.items():
+        model = attnviz.load_model(name)
+        examples = candidates(model)
+        for page in pages:
+            found = [largest(page, model, *example) for example in examples]
+            best = max(found, key=lambda one: one[0])[1]
+            chosen.append(best)
+            for size, one in sorted(found, key=lambda one: -one[0]):
+                place = "all heads" if one.layer is None else f"layer {one.layer}, head {one.head}"
+                mark = "*" if one is best else " "
+                print(f"{mark} {page:18} {size:6.3f}  {one.preset:30} {place:17} {one.words}", flush=True)
     FILE.write_text("# Written by make lessons.\n" + "".join(map(_toml, chosen)), encoding="utf-8")
 
 

@@ -1,48 +1,59 @@
 """How does a decoder write? The tokens that follow the sentence, one after another, each with what its heads read."""
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from ui.export.recipe import generation_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.page.waiting import is_there
-from ui.sections.generation.screen import Screen, can_write, controls, without_writing, writing
-from ui.sections.generation.steps import attention, candidates, finding, note, strip, take_over
+from ui.sections.generation.branches import candidates, side_by_side, texts
+from ui.sections.generation.screen import Screen, can_write, controls, shown, texts_of
+from ui.sections.generation.steps import attention, finding, note, step_field, strip, take_over
+from ui.sections.generation.writing import are_there, without_writing
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Generation")
 found = st.container(key="finding", height=28, border=False)
-if can_write(view):
-    with errors.explained():
-        work = writing(view)
+with errors.explained():
+    if not can_write(view):
+        without_writing(view)
+    else:
         controls()
-        n_tokens = view.selection.generation.tokens * (
-            len(view.trace.tokens) + view.selection.generation.tokens
-        )
-        if is_there(work, n_tokens, "Writing", key="write_act"):
-            continuation, trace = work.results[0]
-            screen = Screen(view=view, found=continuation, trace=trace)
+        all_texts = texts_of(view)
+        text = shown(view, all_texts)
+        if are_there(view, text, all_texts):
+            written = tuple(one for one in all_texts if one.work.finished)
+            screen = Screen(view=view, text=text, texts=written)
             found.markdown(finding(screen))
             strip(screen)
             left, right = st.columns([3, 1], gap="medium")
-            with left:
-                drawn = attention(screen)
             with right:
+                step_field(screen)
                 candidates(screen)
+                texts(screen)
                 take_over(screen)
+            drawn: dict[str, Figure | str]
+            with left:
+                if (other := screen.beside) is None:
+                    drawn = {"Attention over what was written": attention(screen)}
+                else:
+                    drawn = side_by_side(screen, other)
             st.caption(literal(note(screen)))
+            keys = (
+                ("written_matrix",)
+                if other is None
+                else ("branches_first", "branches_second", "branches_difference")
+            )
             take(
                 view,
-                {"written_matrix": "Attention over what was written"},
-                csv=continuation.csv,
+                dict(zip(keys, drawn, strict=True)),
+                csv=screen.found.csv,
                 numbers="Written tokens",
-                python=generation_lines(view),
-                about=f"tokens written: {len(continuation.written)}",
-                drawn=lambda: {"Attention over what was written": drawn},
+                python=generation_lines(view, screen.found.picks),
+                about=f"tokens written: {len(screen.found.written)}",
+                drawn=lambda: drawn,
             )
-else:
-    without_writing(view)
 terms("Decoder", "Sampling temperature", "Token", "Layer", "Head", "Weight")
 verdict.show(view)

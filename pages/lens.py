@@ -8,6 +8,7 @@ from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.page.head_names import find_probes
+from ui.page.language_model import offer_language_model
 from ui.page.navigation import link_to
 from ui.page.waiting import is_there
 from ui.sections import outcome
@@ -16,6 +17,7 @@ from ui.sections.lens.followed import followed
 from ui.sections.lens.heads import heads, layers, parts, sources
 from ui.sections.lens.screen import look
 from ui.words.glossary import terms
+from ui.work import cache
 
 # isort: split
 from attnviz.figures.layer_grid import runs_across  # after ui, which sets how torch's threads wait
@@ -33,6 +35,12 @@ with errors.explained():
     n_tokens = screen.counted(len(screen.tokens))
     if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
         answers = work.results[0]
+        if cache.model(view.selection.source.model).head is None:
+            offer_language_model(
+                view.selection,
+                "has no language head, so there are no answers: each cell compares a layer's vector with the last layer's.",
+                key="use_language_model",
+            )
         found.markdown(finding(screen, answers))
         left, right = st.columns([3, 1], gap="medium")
         drawn: dict[str, Figure] = {}

@@ -505,9 +505,16 @@ def trace_of(model: Model, family: Family, **changed: Any) -> Trace:
     return model.trace(TEXT, SECOND_TEXT if family.is_encoder_decoder else None, **changed)
 
 
-def save_with_head(name: str, folder: Path) -> Path:
-    """A checkpoint with a language head; all of it is drawn, the head's biases too."""
-    return _save_drawn(WITH_HEAD[name](TEXT_FAMILIES[name].config()), name, folder)
+def save_with_head(name: str, folder: Path, **settings: Any) -> Path:
+    """A checkpoint with a language head; all of it is drawn, the head's biases too.
+
+    Args:
+        settings: of its configuration, beside the family's.
+    """
+    config = TEXT_FAMILIES[name].config()
+    for setting, value in settings.items():
+        setattr(config, setting, value)
+    return _save_drawn(WITH_HEAD[name](config), name, folder)
 
 
 def save_with_classifier(name: str, folder: Path, **settings: Any) -> Path:

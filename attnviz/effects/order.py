@@ -89,7 +89,8 @@ def without_positions(model: "Model") -> nn.Module:
         )
         raise UnsupportedArchitectureError(
             "A shuffle of the words, with and without position vectors, was asked for; "
-            f"{type(network).__name__} {why}. Select a model such as BERT."
+            f"{type(network).__name__} {why}. Select a model such as BERT.",
+            reason=f"it {why}",
         )
     found[0].register_forward_hook(lambda _, __, output: torch.zeros_like(output))
     return network

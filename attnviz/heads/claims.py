@@ -37,8 +37,12 @@ class Claims(Record):
     """Share of the queries whose strongest key is their own token."""
     on_special: Float[np.ndarray, "layer head"]
     """Share of the queries whose strongest key is a special token such as [CLS] or [SEP], other than their own token."""
+    on_first: Float[np.ndarray, "layer head"]
+    """Share of the queries of a decoder whose strongest key is the first token, unless that is special or their own, where
+    heads rest in models that add no special token (Xiao et al. 2023, arXiv:2309.17453); 0 for an encoder."""
     on_neighbour: Float[np.ndarray, "layer head"]
-    """Share of the queries whose strongest key is the previous or next token, unless that token is special."""
+    """Share of the queries whose strongest key is the previous or next token, unless that token counts for one of the two
+    above."""
     seen: Float[np.ndarray, "layer head"]
     """Share of all cells that the mask allows."""
     positive: Float[np.ndarray, "layer head"]
@@ -66,6 +70,7 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
     special = trace.key_tokens(kind).is_special
     n = len(special)
     shape = trace.shape(kind)
+    is_decoder = trace.attention(0, kind).kind == "decoder"
     has_norms = "norms" in trace.measures(kind)
     found = {name: np.full(shape, np.nan, dtype=np.float32) for name in Claims.__dataclass_fields__}
     own = np.arange(n)
@@ -89,9 +94,11 @@ def measure(trace: "Trace", kind: Kind | None = None) -> Claims:
             looking = seen.any(axis=1)
             strongest = row.argmax(axis=1)
             itself, neighbour = strongest == own, np.abs(strongest - own) == 1
+            first = (strongest == 0) & ~special[strongest] & ~itself & is_decoder
             found["on_itself"][at] = itself[looking].mean()
             found["on_special"][at] = (special[strongest] & ~itself)[looking].mean()
-            found["on_neighbour"][at] = (neighbour & ~special[strongest])[looking].mean()
+            found["on_first"][at] = first[looking].mean()
+            found["on_neighbour"][at] = (neighbour & ~special[strongest] & ~first)[looking].mean()
             found["seen"][at] = seen.mean()
             found["positive"][at] = (row[seen] > 0).mean()
             ordered = np.sort(row[seen])[::-1].cumsum()

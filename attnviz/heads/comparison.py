@@ -4,6 +4,7 @@ One concept: which entries of two patterns correspond, and how far their cells d
 second; a difference is B minus A. numpy only.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
@@ -210,10 +211,24 @@ class Comparison(Record):
         return any(_split_differs(one.first, one.second) for one in (self.queries, self.keys))
 
 
-def compare(first: AttentionPattern, second: AttentionPattern) -> Comparison:
+def pair_positions(first: Axis, second: Axis) -> Alignment:
+    """Two axes whose entries are paired in order from the first, whatever their labels: two texts with the same beginning."""
+    n_pair, n_entry = sorted((len(first), len(second)))
+    longer = 0 if len(first) == n_entry else 1
+    pairs = np.tile(np.arange(n_entry, dtype=np.int64)[:, None], 2)
+    pairs[n_pair:, 1 - longer] = -1
+    return Alignment(first=first, second=second, pairs=pairs)
+
+
+def compare(
+    first: AttentionPattern, second: AttentionPattern, *, pairing: Callable[[Axis, Axis], Alignment] = align
+) -> Comparison:
     """Two patterns on common axes, and their difference: `second` minus `first`.
 
-    Layers, heads, models and texts may all differ; entries are paired as `align` says.
+    Layers, heads, models and texts may all differ.
+
+    Args:
+        pairing: which entries of two axes correspond, `align` or `pair_positions`.
 
     Raises:
         SelectionError: the cells of the two hold different measures.
@@ -223,13 +238,13 @@ def compare(first: AttentionPattern, second: AttentionPattern) -> Comparison:
             f"A comparison of {first.measure} with {second.measure} was asked for; the two measures cannot be "
             "compared. Select the same measure for both."
         )
-    queries = align(first.queries, second.queries)
+    queries = pairing(first.queries, second.queries)
     # Aligning takes most of the time for repetitive texts, so equal axes are aligned once.
     is_same = all(
         one.queries.tokens is one.keys.tokens and np.array_equal(one.queries.spans, one.keys.spans)
         for one in (first, second)
     )
-    keys = queries if is_same else align(first.keys, second.keys)
+    keys = queries if is_same else pairing(first.keys, second.keys)
     sides = [_laid_out(pattern, queries, keys, side) for side, pattern in enumerate((first, second))]
     known = [np.nan_to_num(side) for side in sides]
     whole = known[1] - known[0]

@@ -115,9 +115,9 @@ class SmallAddition:
 def small_addition(
     weights: AttentionPattern, norms: AttentionPattern, row: int, column: int
 ) -> SmallAddition | None:
-    """Whether the special token with a query's largest weight adds less than a key; query and key by their entries.
+    """Whether the resting place with a query's largest weight adds less than a key; query and key by their entries.
 
-    Where that token is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
+    A resting place is a special token, or the first token of a decoder's text (Xiao et al. 2023, arXiv:2309.17453). Where that token is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
     as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
 
     Args:
@@ -125,10 +125,12 @@ def small_addition(
         norms: the norm-based weights of the same head, rows and columns.
 
     Returns:
-        None where the largest weight is no special token's, or where that token adds as much.
+        None where the largest weight is no resting place's, or where that token adds as much.
     """
     most = int(weights.weights[row].argmax())
     special = weights.keys.is_special
+    if weights.kind == "decoder":
+        special = special | (weights.keys.positions == 0)
     if not special[most]:
         return None
     added = norms.weights[row]

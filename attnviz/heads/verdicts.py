@@ -74,27 +74,31 @@ class Diagonal:
     own: float
     special: float | None
     """A special token, not the query's own; None where the text has none."""
+    first: float | None
+    """The first token of a decoder's text, not special and not the query's own; None where that is special, and for encoders."""
     neighbour: float
-    """The token before or after, unless it is special."""
+    """The token before or after, unless it is one of those."""
     other: float
 
 
-def diagonal(claims: Claims, *, has_special: bool) -> Diagonal:
+def diagonal(claims: Claims, *, has_special: bool, rests_on_first: bool) -> Diagonal:
     """The verdict on the diagonal.
 
     Args:
         has_special: whether any key is a special token.
+        rests_on_first: whether the first token, of a decoder's text, is not special.
     """
-    own, special, neighbour = (
+    own, special, first, neighbour = (
         float(known(one).mean(dtype=np.float64))
-        for one in (claims.on_itself, claims.on_special, claims.on_neighbour)
+        for one in (claims.on_itself, claims.on_special, claims.on_first, claims.on_neighbour)
     )
     return Diagonal(
         heads=_showing(claims.on_itself > 0.5, claims),
         own=own,
         special=special if has_special else None,
+        first=first if rests_on_first else None,
         neighbour=neighbour,
-        other=max(0.0, 1 - own - special - neighbour),
+        other=max(0.0, 1 - own - special - first - neighbour),
     )
 
 

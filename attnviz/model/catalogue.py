@@ -146,8 +146,10 @@ def name_on_offer(written: str) -> str:
     return last if is_path and any(one.name == last and one.folder for one in known) else written
 
 
-_version = cache(version)
-"""Of a package, whose metadata are a file that takes a millisecond to read."""
+@cache
+def _version(package: str) -> str:
+    """Of a package, whose metadata are a file that takes a millisecond to read."""
+    return version(package)
 
 
 def locate(one: Offer) -> Location | None:

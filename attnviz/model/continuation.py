@@ -1,47 +1,71 @@
 """What a decoder writes after a text: the next tokens of its own language head, one after another.
 
-One concept: the Continuation. A causal model's row of attention for a token is the same whatever follows, so that one trace
-of all tokens (`attnviz.model.loading.Model.trace_tokens`) holds the attention of every step.
+One concept: the Continuation. Its tokens are written as the model's own, or picked by hand at some steps, which makes a branch.
+The attention of every step is recorded as its token is read (`attnviz.model.incremental`).
 
 Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2; temperature as in Ackley et al.
 1985, "A Learning Algorithm for Boltzmann Machines" (doi:10.1207/s15516709cog0901_7), equation 5.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
-from attnviz.model.configuration import end_ids
+from attnviz.model.configuration import end_ids, text_config
 from attnviz.model.forward import forward
+from attnviz.model.incremental import IncrementalPass
 from attnviz.model.loading import Model
 from attnviz.model.token_labels import labels_in_text, labels_of
 from attnviz.model.tokenization import special_ids
-from attnviz.records import Progress, Record, Tokens
+from attnviz.model.trace import Trace
+from attnviz.records import Record, Tokens
 from attnviz.records.table import table_csv
+
+
+class Written(NamedTuple):
+    """A token that has just been written."""
+
+    label: str
+    probability: float
+    """As in `Continuation.probabilities`."""
+
+
+Told = Callable[[float, Written], None]
+"""What writing tells of each token: the share that is done, 0 to 1, and the token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Continuation(Record):
     """A text and the tokens that a decoder wrote after it, with what else it could have written."""
 
-    tokens: Tokens
-    """All tokens: those of the text, then those that were written."""
+    trace: Trace
+    """Of all tokens: those of the text, then those that were written. The row of a token is what was read when the next one
+    was written."""
     n_read: int
     """Tokens of the text; the first token that was written stands at this position."""
     probabilities: Float[np.ndarray, " step"]
     """Probability of each token that was written: the softmax over the whole vocabulary, at temperature 1."""
     candidates: tuple[tuple[str, ...], ...]
     """The most likely tokens of each step, most likely first."""
+    candidate_ids: Int[np.ndarray, "step rank"]
     candidate_probabilities: Float[np.ndarray, "step rank"]
+    picks: Mapping[int, int] = field(default_factory=dict)
+    """Ids of the tokens that were picked by hand, by step from 0."""
     temperature: float
     seed: int
     ended: bool
     """Whether the model wrote its end token, which is the last of the tokens."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """All tokens: those of the text, then those that were written."""
+        return self.trace.tokens
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -69,7 +93,8 @@ def continue_text(
     temperature: float = 0.0,
     seed: int = 0,
     top: int = 5,
-    progress: Progress | None = None,
+    picks: Mapping[int, int] | None = None,
+    progress: Told | None = None,
 ) -> Continuation:
     """The tokens that a decoder writes after a text, until it writes its end token.
 
@@ -80,55 +105,73 @@ def continue_text(
             drawn from their softmax.
         seed: of the draws; without effect at temperature 0.
         top: candidates that are kept of each step.
-        progress: called with the share that is done, 0 to 1, after each token.
+        picks: ids of tokens that are written in place of the model's own, by step from 0. Random numbers are drawn at these
+            steps too, so that up to the first of them the same is written as without.
+        progress: called after each token.
 
     Raises:
         EmptyTextError, InvalidTextError, TextTooLongError: as `Model.trace`, of a text.
         ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
         SelectionError: fewer than one token or candidate asked for, more tokens than the model has room for, a negative
-            temperature, or a seed of more than 64 bits.
+            temperature, a seed of more than 64 bits, or a pick that the vocabulary or the text has no place for.
         UnsupportedArchitectureError: the model is no decoder with a language head.
     """
+    picks = dict(picks or {})
     tokens = _without_end(model.tokenize(text) if isinstance(text, str) else text)
-    _check(model, tokens, n_tokens, temperature, seed, top)
+    _check(model, tokens, n_tokens, temperature, seed, top, picks)
     draws = torch.Generator().manual_seed(seed)
-    ids, ends = tokens.ids.tolist(), end_ids(model.network, model.head)
-    chances, candidates, rows = [], [], []
-    for step in range(n_tokens):
-        logits = _next_logits(model, tokens, ids)
-        probabilities = logits.softmax(dim=-1)
-        if temperature:
-            shifted = (logits - logits.max()).double()  # a low temperature does not overflow
-            chosen = int(torch.multinomial((shifted / temperature).softmax(dim=-1), 1, generator=draws))
-        else:
-            chosen = int(logits.argmax())
-        best = probabilities.topk(min(top, len(logits)))
-        ids.append(chosen)
-        chances.append(float(probabilities[chosen]))
-        candidates.append(labels_of(model.tokenizer, best.indices.tolist()))
-        rows.append(best.values.numpy())
-        if progress is not None:
-            progress((step + 1) / n_tokens)
-        if chosen in ends:
-            break
+    ends = end_ids(model.network, model.head)
+    ids, chances, candidates, rows = [], [], [], []
+    with enough_memory(), torch.inference_mode():
+        reading = IncrementalPass(model, tokens)
+        if reading.kinds != ("decoder",):
+            raise _does_not_write(model)
+        for step in range(n_tokens):
+            logits = _next_logits(model, reading)
+            probabilities = logits.softmax(dim=-1)
+            chosen = _choose(logits, temperature, draws)
+            chosen = picks.get(step, chosen)
+            best = probabilities.topk(min(top, len(logits)))
+            ids.append(chosen)
+            chances.append(float(probabilities[chosen]))
+            candidates.append(best.indices.tolist())
+            rows.append(best.values.numpy())
+            reading.read(chosen)
+            if progress is not None:
+                [label] = labels_of(model.tokenizer, [chosen])
+                progress((step + 1) / n_tokens, Written(label, chances[-1]))
+            if chosen in ends:
+                break
+    if late := [step for step in picks if step >= len(ids)]:
+        raise SelectionError(
+            f"Another token was picked for step {late[0] + 1}; {model.name} ends the text with step {len(ids)}. Pick one of an "
+            "earlier step."
+        )
     return Continuation(
-        tokens=_extended(model, tokens, ids),
+        trace=reading.trace(_extended(model, tokens, [*tokens.ids.tolist(), *ids])),
         n_read=len(tokens),
         probabilities=np.array(chances, dtype=np.float32),
-        candidates=tuple(candidates),
+        candidates=tuple(labels_of(model.tokenizer, one) for one in candidates),
+        candidate_ids=np.array(candidates, dtype=np.int64),
         candidate_probabilities=np.stack(rows),
+        picks=picks,
         temperature=temperature,
         seed=seed,
         ended=ids[-1] in ends,
     )
 
 
-def _check(model: Model, tokens: Tokens, n_tokens: int, temperature: float, seed: int, top: int) -> None:
-    if model.head is None or model.trace_tokens(tokens).kinds != ("decoder",):
-        raise UnsupportedArchitectureError(
-            f"A continuation by {model.name} was asked for; it is no decoder with a language head. Select a model that writes, "
-            "such as gpt2."
-        )
+def _check(
+    model: Model,
+    tokens: Tokens,
+    n_tokens: int,
+    temperature: float,
+    seed: int,
+    top: int,
+    picks: Mapping[int, int],
+) -> None:
+    if model.head is None:
+        raise _does_not_write(model)
     if n_tokens < 1 or top < 1:
         raise SelectionError(
             f"{n_tokens} tokens with {top} candidates each were asked for. Ask for one or more of both."
@@ -144,18 +187,34 @@ def _check(model: Model, tokens: Tokens, n_tokens: int, temperature: float, seed
             f"{n_tokens} tokens were to be written after a text of {len(tokens):,}; {model.name} reads at most "
             f"{model.max_tokens:,} tokens. Shorten the text, or ask for fewer."
         )
+    n_row = text_config(model.head.config).vocab_size
+    for step, picked in picks.items():
+        if not (0 <= step < n_tokens and 0 <= picked < n_row):
+            raise SelectionError(
+                f"The token with the id {picked} was picked for step {step + 1}; steps are 1 to {n_tokens}, and the vocabulary of "
+                f"{model.name} has the ids 0 to {n_row - 1}. Pick one of those."
+            )
 
 
-def _next_logits(model: Model, tokens: Tokens, ids: list[int]) -> Float[Tensor, " vocabulary"]:
-    inputs: dict[str, Any] = model.inputs(tokens)
-    inputs["input_ids"] = torch.tensor([ids], device=model.network.device)
-    if "token_type_ids" in inputs:
-        inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
-    assert model.head is not None  # `writes`
-    with enough_memory(), torch.inference_mode():
-        last = forward(model.network, **inputs).last_hidden_state[:, -1:]
-        logits: Tensor = forward(model.head, inputs_embeds=last).logits[0, 0].float().cpu()
-    return logits
+def _does_not_write(model: Model) -> UnsupportedArchitectureError:
+    return UnsupportedArchitectureError(
+        f"A continuation by {model.name} was asked for; it is no decoder with a language head. Select a model that writes, "
+        "such as SmolLM2-135M-Instruct."
+    )
+
+
+def _choose(logits: Float[Tensor, " vocabulary"], temperature: float, draws: torch.Generator) -> int:
+    """The most likely token, or one that is drawn."""
+    if not temperature:
+        return int(logits.argmax())
+    shifted = (logits - logits.max()).double()  # a low temperature does not overflow
+    return int(torch.multinomial((shifted / temperature).softmax(dim=-1), 1, generator=draws))
+
+
+def _next_logits(model: Model, reading: IncrementalPass) -> Float[Tensor, " vocabulary"]:
+    assert model.head is not None  # `_check`
+    logits: Tensor = forward(model.head, inputs_embeds=reading.last_state).logits
+    return logits[0, 0].float().cpu()
 
 
 def _without_end(tokens: Tokens) -> Tokens:

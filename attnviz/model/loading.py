@@ -29,14 +29,14 @@ from attnviz.model.gguf import dequantised
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
 from attnviz.model.layer_modules import find_layers, let_states_change
-from attnviz.model.output_maps import OutputMap, find_output_maps
+from attnviz.model.output_maps import OutputMap, find_output_maps, with_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
 from attnviz.model.templates import framed, read_framed, templates_of
 from attnviz.model.token_labels import labels_of
 from attnviz.model.tokenization import after_start, tokenize, with_masks
 from attnviz.model.trace import Trace
 from attnviz.model.weights import LoadedWeights, loaded_weights, stamps
-from attnviz.records import SPACE, Kind, LayerAttention, Provenance, Template, Tokens
+from attnviz.records import SPACE, Kind, Provenance, Template, Tokens
 
 DType = Literal["float32", "bfloat16", "float16"]
 _NUMBERED = re.compile(r"id (\d{1,9})", re.ASCII)  # as `attnviz.model.token_labels.labels_in_text` names it
@@ -226,7 +226,9 @@ class Model:
         return Trace(
             tokens=tokens,
             target_tokens=target,
-            layers={kind: self._with_output_maps(kind, calls) for kind, calls in layers.items()},
+            layers={
+                kind: with_output_maps(calls, self.output_maps.get(kind)) for kind, calls in layers.items()
+            },
             last_hidden_state=last_hidden_state.float().cpu().numpy(),
             interventions=tuple(interventions),
             provenance=self.provenance,
@@ -327,15 +329,6 @@ class Model:
         advice = "Type other words, correct its tokenizer.json, or select another model."
         with self._tokenizer_lock, failures_of(f"The tokenizer of {self.name} failed on this text", advice):
             yield
-
-    def _with_output_maps(self, kind: Kind, calls: tuple[LayerAttention, ...]) -> tuple[LayerAttention, ...]:
-        maps = self.output_maps.get(kind)
-        if maps is None:
-            return calls
-        return tuple(
-            replace(call, output_weight=one.weight, output_bias=one.bias)
-            for call, one in zip(calls, maps, strict=True)
-        )
 
     def inputs(self, tokens: Tokens, target: Tokens | None = None) -> dict[str, Any]:
         """Arguments of the network's forward for these tokens: a batch of one, caches off.

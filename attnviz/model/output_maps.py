@@ -4,7 +4,8 @@ One concept: the output map. A layer has an output map where a linear map takes 
 unchanged, and multiplies them by its weight; a map after a norm or a gate (BitNet, Qwen3-Next) does not count.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 from attnviz.maths.rounding import dot_bound
 from attnviz.model.capture import recorded
 from attnviz.model.forward import forward
-from attnviz.records import Kind, Record
+from attnviz.records import Kind, LayerAttention, Record
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -32,6 +33,18 @@ class OutputMap(Record):
     """Name of the module in the network, such as ``encoder.layer.0.attention.output.dense``."""
     weight: Float[np.ndarray, "head d_value d_model"]
     bias: Float[np.ndarray, " d_model"] | None
+
+
+def with_output_maps(
+    calls: Sequence[LayerAttention], maps: Sequence[OutputMap] | None
+) -> tuple[LayerAttention, ...]:
+    """The attention of every layer with its W_O; as it is where that is not known."""
+    if maps is None:
+        return tuple(calls)
+    return tuple(
+        replace(call, output_weight=one.weight, output_bias=one.bias)
+        for call, one in zip(calls, maps, strict=True)
+    )
 
 
 def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tuple[OutputMap, ...]]:

@@ -11,6 +11,7 @@ import attnviz
 from attnviz.errors import VerificationError
 from attnviz.maths import attention
 from attnviz.model import verification
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from tests.app.screen import (
     DOOR,
     Facts,
@@ -31,8 +32,9 @@ from tests.app.screen import (
     picked,
     shown,
     type_text,
+    unescaped,
 )
-from ui.choice.presets import PRESETS, offered_presets
+from ui.choice.presets import MEASURED, PRESETS, offered_presets
 from ui.page.navigation import PAGES
 from ui.words.findings import lines_note
 from ui.words.judgement import READ, SHORT, judge
@@ -122,7 +124,9 @@ def test_the_query_stays_picked_while_the_head_changes(first_screen):
     assert shown(first_screen)["query"] == "7"
 
 
-@pytest.mark.parametrize("preset", offered_presets(fills_blanks=False), ids=lambda preset: preset.name)
+@pytest.mark.parametrize(
+    "preset", offered_presets(EMBEDDED, fills_blanks=False), ids=lambda preset: preset.name
+)
 def test_a_preset_shows_its_sentence_and_picks_its_query(first_screen, preset):
     first_screen.selectbox(key="preset_choice").set_value(preset).run()
 
@@ -133,6 +137,23 @@ def test_a_preset_shows_its_sentence_and_picks_its_query(first_screen, preset):
     if preset.key is not None:
         assert facts(finding(first_screen)).quoted[1] == preset.key
     assert first_screen.selectbox(key="preset_choice").value is None  # the same one can be picked again
+
+
+def test_an_example_of_the_language_model_comes_with_its_head_pair_and_outcome_and_says_what_it_shows():
+    preset = MEASURED[3]
+    at = open_page(model=SMOLLM2, text="The door opened.")
+    at.selectbox(key="preset_choice").set_value(preset).run()
+    assert_no_exception(at)
+    assert errors(at) == []
+    [said] = notices(at)
+    assert preset.name in said and f"{100 * preset.numbers[0]:.1f}%" in said
+    asked = {"layer": preset.head.layer, "head": preset.head.head} | dict(
+        zip(("query", "key"), preset.at, strict=True)
+    )
+    assert {name: shown(at)[name] for name in asked} == {name: str(value) for name, value in asked.items()}
+    at.selectbox(key="preset_choice").set_value(MEASURED[0]).run()
+    assert shown(at)["outcome"] == MEASURED[0].outcome
+    assert MEASURED[0].shows in unescaped(at.selectbox(key="preset_choice").help)
 
 
 def test_a_preset_replaces_a_pair(first_screen):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import streamlit as st
 import torch
 import transformers as tf
 
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from tests import tiny
 from tests.app.screen import (
     assert_no_exception,
@@ -16,9 +18,12 @@ from tests.app.screen import (
     headline,
     numbers,
     open_page,
+    shown,
+    type_text,
     unescaped,
     until_drawn,
 )
+from ui.sections.generation import branches
 
 PAGE = "pages/generation.py"
 TEXT = "the cat sat when"
@@ -48,6 +53,24 @@ def generated(folder):
     return made.sequences[0].tolist(), given["input_ids"].shape[1], probabilities, attentions
 
 
+@pytest.fixture
+def clickable(monkeypatch):
+    """A button for each row of a list, since AppTest cannot click in a component."""
+    real = branches.ranked_list
+
+    def with_buttons(rows, *, on_pick, key, **named):
+        real(rows, on_pick=on_pick, key=key, **named)
+        for row in range(len(rows)):
+            st.button(f"{key} {row}", key=f"{key}_{row}", on_click=on_pick, args=(row,))
+
+    monkeypatch.setattr(branches, "ranked_list", with_buttons)
+
+
+def click(at, key, row):
+    until_drawn(at.button(key=f"{key}_{row}").click().run())
+    assert errors(at) == []
+
+
 def drawn(**asked):
     at = until_drawn(open_page(PAGE, model="writer", text=TEXT, layer=1, head=0, write_tokens=6, **asked))
     assert_no_exception(at)
@@ -74,11 +97,65 @@ def test_the_tokens_and_the_attention_of_transformers(offered, generated):
         labels[n_read + 1],
         labels[int(row.argmax())],
     )
-    table = at.table[0].value
+    rows = component(at, "candidates")["rows"]
     np.testing.assert_allclose(
-        [float(one) for one in table["probability"]], np.sort(probabilities[2])[::-1][:5], rtol=0.01
+        [float(row["amount"]) for row in rows], np.sort(probabilities[2])[::-1][:5], rtol=0.01
     )
+    assert [row["picked"] for row in rows] == [True, False, False, False, False]
     assert any(facts(line.value).numbers[:1] == ("6",) for line in at.caption)  # tokens
+
+
+def test_a_branch_goes_on_from_the_picked_token_and_is_compared(offered, folder, generated):
+    ids, n_read, probabilities, attentions = generated
+    second = int(probabilities[2].argsort()[-2])
+    at = drawn(write_step=5, write_branches=f"3.{second}", write_branch=1, write_beside=0)
+    theirs = tf.GPT2LMHeadModel.from_pretrained(folder, attn_implementation="eager").eval()
+    begun = torch.tensor([[*ids[: n_read + 2], second]])
+    with torch.inference_mode():
+        made = theirs.generate(
+            begun, attention_mask=torch.ones_like(begun), max_new_tokens=3, do_sample=False
+        )
+        other = theirs(made, output_attentions=True).attentions[1][0, 0].numpy()
+    own = attentions[1][0, 0].numpy()
+    n = len(ids)
+    for part, expected in (("first", other), ("second", own), ("difference", own - other)):
+        cells = numbers(figure(at, f"branches_{part}")["data"][0]["z"])
+        np.testing.assert_allclose(np.nan_to_num(cells), expected[:n, :n], atol=2e-5)
+    row = n_read + 3  # what was read at step 5
+    change = np.abs(own[row] - other[row]).sum() / 2
+    [said] = [facts(one.value) for one in at.markdown if "part at step" in one.value]
+    chances = [f"{100 * np.sort(probabilities[2])[-rank]:.1f}%" for rank in (2, 1)]
+    assert said.has("3", *chances, "5", f"{100 * change:.1f}%")
+    listed = component(at, "texts")["rows"]
+    assert [one["picked"] for one in listed] == [False, True]
+    chosen = probabilities.max(axis=1)
+    assert float(listed[0]["amount"]) == pytest.approx(np.log(chosen).sum(), abs=0.006)
+
+
+def test_candidates_that_are_clicked_become_branches_or_show_the_text_that_goes_on_so(
+    offered, generated, clickable
+):
+    _, _, probabilities, _ = generated
+    second, third = (int(one) for one in probabilities[2].argsort()[::-1][1:3])
+    at = drawn(write_step=3)
+    click(at, "candidates", 1)
+    assert shown(at)["write_branches"] == f"3.{second}" and shown(at)["write_branch"] == "1"
+    click(at, "candidates", 2)
+    assert shown(at)["write_branches"] == f"3.{second},3.{third}" and shown(at)["write_branch"] == "2"
+    click(at, "candidates", 0)
+    assert "write_branch" not in shown(at)  # the model's own text goes on with the likeliest
+    click(at, "texts", 1)
+    assert shown(at)["write_branch"] == "1"
+    at.button(key="remove_branch").click()
+    until_drawn(at.run())
+    assert shown(at)["write_branches"] == f"3.{third}" and "write_branch" not in shown(at)
+
+
+def test_another_sentence_has_no_branches(offered, generated):
+    second = int(generated[2][2].argsort()[-2])
+    at = drawn(write_branches=f"3.{second}", write_branch=1)
+    until_drawn(type_text(at, "the dog sat"))
+    assert not {"write_branches", "write_branch"} & shown(at).keys()
 
 
 @pytest.mark.nightly
@@ -104,8 +181,11 @@ def test_more_than_the_model_reads_is_explained(offered):
     assert "reads at most" in " ".join(errors(at))
 
 
-def test_a_model_that_does_not_write_says_what_the_page_is_for():
-    at = open_page(PAGE)
+def test_a_model_that_does_not_write_says_so_and_offers_one_that_does():
+    at = open_page(PAGE, text=TEXT, model=EMBEDDED, write_tokens=2)
     assert_no_exception(at)
     assert errors(at) == []
     assert "cannot write" in unescaped(" ".join(one.value for one in at.markdown))
+    until_drawn(at.button(key="use_language_model").click().run())
+    assert shown(at)["model"] == SMOLLM2 and at.text_area(key="field_text").value == TEXT
+    assert len(component(at, "token_strip")["tokens"]) == 4 + 2

@@ -16,9 +16,9 @@ def button(at):
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda one: one.page)
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda one: f"{one.page}, {one.model}")
 def test_a_click_leads_to_the_example(lesson):
-    at = open_page(page_named(lesson.page).file, text=OTHER, layer=3, head=1)
+    at = open_page(page_named(lesson.page).file, model=lesson.model, text=OTHER, layer=3, head=1)
     assert shown(at)["text"] == OTHER  # the reader's own stays until she asks
     said = unescaped(button(at).label)
     assert lesson.shows in said and said.endswith(f"({lesson.words})")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests import tiny
 from tests.app.screen import Facts, chips, component, facts, notices, open_page, picked, shown, type_text
 from ui.page.first_look import PURPOSE
 from ui.words.findings import special_note
@@ -42,6 +43,14 @@ def test_it_says_of_how_many_heads_one_is_shown():
     assert "72" in facts(tour(open_page(tour=2))["stops"][1]["text"]).numbers
     rollout = tour(open_page(tour=2, show="rollout"))["stops"][1]["text"]
     assert "72" not in facts(rollout).numbers  # it is of all heads
+
+
+def test_a_decoder_has_an_empty_half_and_no_token_is_added(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(tiny.save_with_head("gpt2", tmp_path / "writer")))
+    of_decoder = [one["text"] for one in tour(open_page(tour=1, model="writer", text="the cat"))["stops"]]
+    of_encoder = [one["text"] for one in tour(open_page(tour=1, text="the cat"))["stops"]]
+    assert "added by the model" in of_encoder[0] and "rest on the first token" in of_decoder[0]
+    assert "upper right is empty" in of_decoder[1] and "upper right" not in of_encoder[1]
 
 
 @pytest.mark.parametrize("stop", ["6", "-1", "x"])

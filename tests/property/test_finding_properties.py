@@ -226,15 +226,19 @@ def measured_twice(draw: st.DrawFn) -> tuple[AttentionPattern, AttentionPattern]
     return weights.arranged(shown, shown), norms.arranged(shown, shown)
 
 
-@given(measured_twice())
-def test_a_special_token_that_is_said_to_add_less_has_the_largest_weight_and_a_smaller_norm(patterns):
+@given(measured_twice(), st.sampled_from(("encoder", "decoder")))
+def test_a_resting_place_that_is_said_to_add_less_has_the_largest_weight_and_a_smaller_norm(patterns, kind):
+    """A special token, or the first token of a decoder's text."""
     weights, norms = patterns
-    keys = weights.keys
+    weights, keys = replace(weights, kind=kind), weights.keys
     for row, column in np.ndindex(weights.weights.shape):
         by_weight, by_norm, special = (
             weights.weights[row].tolist(),
             norms.weights[row].tolist(),
-            keys.is_special.tolist(),
+            [
+                one or (kind == "decoder" and at == 0)
+                for one, at in zip(keys.is_special.tolist(), keys.positions.tolist(), strict=True)
+            ],
         )
         first = by_weight.index(max(by_weight))
         found = facts.small_addition(weights, norms, row, column)

@@ -49,8 +49,12 @@ def measured_claims(draw: st.DrawFn) -> Claims:
     shape = draw(SHAPES)
     numbers = {name: draw(twentieths(shape)) for name in Claims.__dataclass_fields__}
     own, special = numbers["on_itself"], numbers["on_special"]
-    rest = (1 - own) * (1 - special)
-    numbers |= {"on_special": special * (1 - own), "on_neighbour": numbers["on_neighbour"] * rest}
+    first, rest = numbers["on_first"], (1 - own) * (1 - special)
+    numbers |= {
+        "on_special": special * (1 - own),
+        "on_first": first * rest,
+        "on_neighbour": numbers["on_neighbour"] * rest * (1 - first),
+    }
     if draw(st.booleans()):
         numbers |= {"seen": np.ones(shape, dtype=np.float32)}
     if draw(st.booleans()):
@@ -93,14 +97,17 @@ def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
         assert found.scores == pytest.approx(median(numbers["score_asymmetry"]), abs=1e-6)
         assert found.tied == pytest.approx(median(numbers["tied_asymmetry"]), abs=1e-6)
 
-    on = verdicts.diagonal(claims, has_special=has_special)
+    on = verdicts.diagonal(claims, has_special=has_special, rests_on_first=not has_special)
     assert_counted(on.heads, [one > 0.5 + 1e-6 for one in numbers["on_itself"]])
     assert on.own == pytest.approx(mean(numbers["on_itself"]), abs=1e-6)
     assert on.neighbour == pytest.approx(mean(numbers["on_neighbour"]), abs=1e-6)
     assert (on.special is None) == (not has_special)
     of_special = mean(numbers["on_special"])
     assert on.special is None or on.special == pytest.approx(of_special, abs=1e-6)
-    assert on.other == pytest.approx(1 - on.own - of_special - on.neighbour, abs=1e-6)
+    assert (on.first is None) == has_special
+    of_first = mean(numbers["on_first"])
+    assert on.first is None or on.first == pytest.approx(of_first, abs=1e-6)
+    assert on.other == pytest.approx(1 - on.own - of_special - of_first - on.neighbour, abs=1e-6)
 
     filled = verdicts.filling(claims)
     seen, positive = numbers["seen"], numbers["positive"]

@@ -1,11 +1,13 @@
 """What is often said, on matrices that are written down, and on the real model by another way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 import attnviz
-from attnviz.heads import claims
+from attnviz.heads import claims, facts
 from tests import hand_made
 
 LABELS = ("[CLS]", "a", "b", "[SEP]")
@@ -35,6 +37,28 @@ def test_the_diagonal_on_paper(found):
     )  # [CLS] is special first, then a neighbour
 
 
+@pytest.mark.parametrize(
+    ("labels", "special", "first", "neighbour"), [("abcd", 0, 0.5, 0.25), (("[CLS]", *"bcd"), 0.5, 0, 0.25)]
+)
+def test_a_decoder_rests_on_its_first_token(labels, special, first, neighbour):
+    """The query "a" is itself, "b" and "c" attend most to "a", which stands beside "b", and "d" to "c"."""
+    weights = np.array([[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.8, 0.1, 0.1, 0], [0.2, 0.1, 0.6, 0.1]])
+    allowed = np.tril(np.ones((4, 4), dtype=bool))
+    found = claims.measure(
+        hand_made.trace(
+            weights[None, None].astype(np.float32), tuple(labels), kind="decoder", allowed=allowed
+        )
+    )
+    assert (found.on_itself[0, 0], found.on_special[0, 0]) == (0.25, special)
+    assert (found.on_first[0, 0], found.on_neighbour[0, 0]) == (first, neighbour)
+
+
+def test_an_encoder_has_no_resting_place_but_special_tokens():
+    weights = np.array([[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.8, 0.1, 0.1]], dtype=np.float32)
+    found = claims.measure(hand_made.trace(weights[None, None], tuple("abc")))
+    assert (found.on_first[0, 0], found.on_neighbour[0, 0]) == (0, pytest.approx(1 / 3))
+
+
 def test_how_full_on_paper(found):
     # Of 4.0, 3.6 are wanted: of SYMMETRIC .6 .6 .5 .5 .3 .3 .2 .2 (3.2) and four of the .1; of EVEN 15 of 16.
     np.testing.assert_allclose(found.cells_for_most, [[12 / 16, 4 / 16, 15 / 16]])
@@ -56,7 +80,8 @@ def test_scores_are_compared_where_two_tokens_see_each_other(family, is_mutual, 
     for one in (found.score_asymmetry, found.tied_asymmetry):
         assert np.isfinite(one).all() == is_mutual
         assert np.isnan(one).all() != is_mutual
-    assert (found.on_itself + found.on_special + found.on_neighbour).max() <= 1 + 1e-6
+    assert (found.on_itself + found.on_special + found.on_first + found.on_neighbour).max() <= 1 + 1e-6
+    assert is_mutual == (not found.on_first.any())
 
 
 def test_the_three_kinds_of_strongest_keys_are_disjoint(door_trace):
@@ -105,3 +130,16 @@ def test_cross_attention_has_no_diagonal(tiny_model):
     with pytest.raises(attnviz.SelectionError, match="Select self-attention"):
         claims.measure(trace, "cross")
     assert claims.measure(trace, "decoder").on_itself.shape == (4, 5)
+
+
+def test_the_first_token_of_a_decoder_need_not_add_what_its_weight_says():
+    """It has the largest weight, 0.7, and a tenth of the norm-based weight of the last key over one half."""
+    weights = np.array([[1, 0, 0], [0.8, 0.2, 0], [0.7, 0.1, 0.2]], dtype=np.float32)
+    norms = np.array([[1, 0, 0], [0.1, 0.3, 0], [0.1, 0.3, 0.5]], dtype=np.float32)
+    allowed = np.tril(np.ones((3, 3), dtype=bool))
+    labels = ("a", "b", "c")
+    for kind, found in (("decoder", (0, 2, pytest.approx(0.2))), ("encoder", None)):
+        pattern = hand_made.trace(weights[None, None], labels, kind=kind, allowed=allowed).pattern(0, 0)
+        of_norms = replace(pattern, weights=norms, measure="norms", scores=None)
+        addition = facts.small_addition(pattern, of_norms, 2, 2)
+        assert (addition and (addition.special, addition.key, addition.share)) == found

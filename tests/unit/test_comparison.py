@@ -11,7 +11,7 @@ import attnviz
 from attnviz.errors import SelectionError, ShapeError
 from attnviz.figures.comparison import MOST_BLOCKS, MOST_CHANGES, draw_comparison, entry_labels
 from attnviz.figures.theme import DARK, LIGHT, difference_scale
-from attnviz.heads.comparison import align, compare, comparison_csv
+from attnviz.heads.comparison import align, compare, comparison_csv, pair_positions
 from attnviz.records import Axis
 from tests import hand_made
 from tests.colours import SEEN, linear, oklab, seen
@@ -42,6 +42,25 @@ ALIGNED = {
     "the longest stretch first": ("a b c d", "b c d a", [(0, B), (1, 0), (2, 1), (3, 2), (A, 3)]),
     "nothing": ("a", "", [(0, B)]),
 }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "pairs"),
+    [
+        ("a b c d", "b c d a", [(0, 0), (1, 1), (2, 2), (3, 3)]),
+        ("a b c", "a x", [(0, 0), (1, 1), (2, B)]),
+        ("a x", "a b c d", [(0, 0), (1, 1), (A, 2), (A, 3)]),
+    ],
+)
+def test_positions_are_paired_whatever_stands_there(first, second, pairs):
+    assert [tuple(one) for one in pair_positions(axis(first), axis(second)).pairs.tolist()] == pairs
+
+
+def test_a_comparison_by_positions():
+    first, second = pattern([[0.6, 0.4], [0.3, 0.7]], "a b"), pattern([[0.5, 0.5], [0.1, 0.9]], "b a")
+    found = compare(first, second, pairing=pair_positions)
+    np.testing.assert_allclose(found.difference, [[-0.1, 0.1], [-0.2, 0.2]], atol=ROUNDING)
+    np.testing.assert_allclose(found.row_change, [0.1, 0.2], atol=ROUNDING)
 
 
 @pytest.mark.parametrize(("first", "second", "pairs"), ALIGNED.values(), ids=list(ALIGNED))

@@ -1,16 +1,18 @@
-"""What a decoder writes, against transformers' own generate; and that a trace of all tokens holds the attention of each step."""
+"""What a decoder writes, against transformers' own generate; and that the attention of each step is that of the whole text."""
 
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
+import transformers as tf
 
 import attnviz
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.continuation import continue_text
 from attnviz.model.token_labels import PART
 from tests import tiny
+from tests.tiers import first_gates
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +21,11 @@ DECODERS = [
     name for name, kind in tiny.WITH_HEAD.items() if "CausalLM" in kind.__name__ or "LMHead" in kind.__name__
 ]
 N = 6
+GATED = [
+    name if name in ("gpt2", "llama", "gemma3") else pytest.param(name, marks=pytest.mark.nightly)
+    for name in DECODERS
+]
+"""Absolute positions, rotary ones with grouped keys, and a sliding window gate a merge."""
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +62,10 @@ def test_the_most_likely_tokens_are_those_of_transformers(name, headed, written)
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_one_trace_holds_the_attention_of_every_step(name, written):
-    """A row of attention is the same whatever follows its token; so are the probabilities of the next one."""
+def test_the_attention_of_every_step_is_recorded(name, written):
+    """It is that of a text that ends there, for a row is the same whatever follows its token; so are the probabilities."""
     model, found = written(name)
-    whole = model.trace_tokens(found.tokens)
+    whole = found.trace
     checks = attnviz.verify(
         model, whole
     ).checks  # random weights write what no tokenizer would make of the text
@@ -77,6 +84,116 @@ def test_one_trace_holds_the_attention_of_every_step(name, written):
         own = attnviz.predict(model, alone, last, top=3)
         np.testing.assert_allclose(own.probabilities, found.candidate_probabilities[step], rtol=2e-4)
         assert own.labels == found.candidates[step]
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_what_is_recorded_step_by_step_is_the_trace_of_the_whole_text(name, written):
+    model, found = written(name)
+    whole, steps = model.trace_tokens(found.tokens), found.trace
+    assert steps.n_layers() == whole.n_layers()
+    for layer in range(whole.n_layers()):
+        for part in ("query", "key", "value"):
+            np.testing.assert_allclose(
+                getattr(steps.attention(layer), part), getattr(whole.attention(layer), part), atol=2e-5
+            )
+        assert (steps.attention(layer).output_weight is None) == (
+            whole.attention(layer).output_weight is None
+        )
+        for head in range(whole.n_heads(layer)):
+            # scores too: minus infinity says which keys a mask hides
+            np.testing.assert_allclose(
+                steps.scores(layer, head), whole.scores(layer, head), rtol=1e-4, atol=2e-5
+            )
+            np.testing.assert_allclose(steps.weights(layer, head), whole.weights(layer, head), atol=2e-5)
+    np.testing.assert_allclose(steps.last_hidden_state, whole.last_hidden_state, atol=5e-5)
+
+
+def n_tokens_read(model, run):
+    """How many tokens the network reads in each of its passes during a call."""
+    lengths = []
+
+    def count(_, __, given):
+        lengths.append(given["input_ids"].shape[1])
+
+    handle = model.network.register_forward_pre_hook(count, with_kwargs=True)
+    try:
+        run()
+    finally:
+        handle.remove()
+    return lengths
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_each_token_is_read_once(name, headed):
+    model, _ = headed(name)
+    n_read = len(model.tokenize(TEXT))
+    lengths = n_tokens_read(model, lambda: continue_text(model, TEXT, n_tokens=3))
+    assert lengths == [n_read, 1, 1, 1]
+
+
+def test_where_positions_follow_the_length_of_the_text_it_is_read_whole(tmp_path):
+    """LongRoPE turns earlier keys anew as a text grows beyond the original limit."""
+    rope = {
+        "rope_type": "longrope",
+        "rope_theta": 100.0,
+        "factor": 2.0,
+        "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4],
+        "long_factor": [2.0, 2.3, 2.9, 3.1, 3.7],
+    }
+    n_read = len(attnviz.load_model(str(tiny.save_with_head("llama", tmp_path / "plain"))).tokenize(TEXT))
+    rope["original_max_position_embeddings"] = n_read + 2
+    folder = tiny.save_with_head("llama", tmp_path / "longrope", rope_parameters=rope)
+    model = attnviz.load_model(str(folder))
+    found = continue_text(model, TEXT, n_tokens=N)
+    ids = found.tokens.ids[: found.n_read].tolist()
+    theirs = tf.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    with torch.inference_mode():
+        for _ in range(N):
+            ids.append(int(theirs(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
+    assert found.tokens.ids.tolist() == ids
+    assert n_tokens_read(model, lambda: continue_text(model, TEXT, n_tokens=2)) == [
+        found.n_read,
+        found.n_read + 1,
+        found.n_read + 2,
+    ]
+    whole = model.trace_tokens(found.tokens)
+    np.testing.assert_allclose(found.trace.weights(2, 5), whole.weights(2, 5), atol=2e-5)
+
+
+@pytest.mark.parametrize("name", first_gates(*DECODERS))
+def test_a_picked_token_is_written_and_the_text_goes_on_from_it(name, headed, written):
+    model, plain = written(name)
+    own = plain.tokens.ids[plain.n_read :].tolist()
+    picked = next(one for one in plain.candidate_ids[2].tolist() if one != own[2])
+    found = continue_text(model, TEXT, n_tokens=N, picks={2: picked})
+    ids = found.tokens.ids.tolist()
+    assert ids[: plain.n_read + 3] == [*plain.tokens.ids[: plain.n_read].tolist(), *own[:2], picked]
+    theirs = generated(name, headed, ids[: plain.n_read + 3], do_sample=False)
+    assert ids[plain.n_read + 3 :] == theirs[: N - 3]
+    rank = plain.candidate_ids[2].tolist().index(picked)
+    assert found.probabilities[2] == pytest.approx(plain.candidate_probabilities[2][rank], rel=1e-4)
+    assert found.picks == {2: picked}
+
+
+def test_a_pick_leaves_the_draws_of_the_other_steps(written):
+    model, _ = written("gpt2")
+    asked = {"n_tokens": N, "temperature": 2.0, "seed": 5}
+    plain = continue_text(model, TEXT, **asked)
+    same = {3: int(plain.tokens.ids[plain.n_read + 3])}
+    assert continue_text(model, TEXT, **asked, picks=same).tokens.ids.tolist() == plain.tokens.ids.tolist()
+
+
+@pytest.mark.parametrize("picks", [{N: 5}, {-1: 5}, {0: tiny.VOCABULARY}, {0: -1}])
+def test_picks_that_there_are_not(picks, written):
+    with pytest.raises(SelectionError, match="was picked for step"):
+        continue_text(written("gpt2")[0], TEXT, n_tokens=N, picks=picks)
+
+
+def test_a_pick_after_the_end_of_the_text(headed):
+    model, _ = headed("llama")
+    ends = {0: 3}  # the end token
+    with pytest.raises(SelectionError, match="ends the text with step 1"):
+        continue_text(model, TEXT, n_tokens=N, picks=ends | {2: 5})
 
 
 @pytest.mark.parametrize("temperature", [0.7, 2.0])
@@ -104,9 +221,11 @@ def test_it_ends_with_the_end_token(headed, monkeypatch):
 
 def test_how_far_it_is_is_told(written):
     model, _ = written("gpt2")
-    told: list[float] = []
-    continue_text(model, TEXT, n_tokens=4, progress=told.append)
-    assert told == [0.25, 0.5, 0.75, 1.0]
+    told = []
+    found = continue_text(model, TEXT, n_tokens=4, progress=lambda share, token: told.append((share, token)))
+    assert [share for share, _ in told] == [0.25, 0.5, 0.75, 1.0]
+    assert [token.probability for _, token in told] == found.probabilities.tolist()
+    assert all(token.label for _, token in told)
 
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
@@ -145,3 +264,23 @@ def test_a_pair_is_continued_after_its_second_sentence(written):
     assert found.tokens.labels[: found.n_read] == pair.labels
     one = continue_text(model, "the cat" + "sat on it", n_tokens=2)
     assert found.tokens.ids.tolist() == one.tokens.ids.tolist()
+
+
+def test_the_bundled_language_model_writes_what_transformers_does(smollm2):
+    found = continue_text(smollm2, "When Mary and John went to the store, John gave a drink to", n_tokens=4)
+    config = type(smollm2.network.config).from_dict(smollm2.network.config.to_dict())
+    theirs = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    theirs.base_model.load_state_dict(smollm2.network.state_dict())
+    theirs.tie_weights()
+    read = torch.tensor(found.tokens.ids[: found.n_read].tolist())[None]
+    with torch.inference_mode():
+        made = theirs.generate(
+            read, attention_mask=torch.ones_like(read), max_new_tokens=4, min_new_tokens=4, do_sample=False
+        )
+        attentions = theirs(made, output_attentions=True).attentions
+    assert found.tokens.ids.tolist() == made[0].tolist()
+    assert found.written[0].strip("␣") == "Mary"
+    for layer, head in ((0, 8), (17, 3), (23, 3), (29, 1)):
+        np.testing.assert_allclose(
+            found.trace.weights(layer, head), attentions[layer][0, head].numpy(), atol=2e-5
+        )

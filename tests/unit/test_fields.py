@@ -8,6 +8,8 @@ import pytest
 
 from attnviz.records import AllHeads, Head
 from ui.choice.fields import (
+    Branch,
+    Branches,
     Cell,
     Cells,
     Heads,
@@ -47,6 +49,7 @@ class Choices:
     heads: tuple[Head | AllHeads, ...] = ()
     like: Head | None = None
     painted: tuple[Cell, ...] = ()
+    branches: Annotated[tuple[Branch, ...], Branches(most=2)] = ()
     colours: Colours = field(default_factory=Colours)
 
 
@@ -66,6 +69,7 @@ def test_a_field_holds_what_its_type_says():
         "heads": Heads,
         "like": OneHead,
         "painted": Cells,
+        "branches": Branches,
         "colour_hue": Number,
     }
     assert HOLDS["way"].options == ("up", "down")
@@ -89,6 +93,7 @@ def test_a_field_of_a_part_is_found_by_its_name_after_the_prefix():
         ("heads", "3.5,2", (Head(3, 5), AllHeads(2))),
         ("like", "3.5", Head(3, 5)),
         ("painted", "7.5,8.0", (Cell(7, 5), Cell(8, 0))),
+        ("branches", "3.284-7.19,5.0", (Branch(((3, 284), (7, 19))), Branch(((5, 0),)))),
     ],
 )
 def test_what_fits_is_read_and_written_alike(name, text, value):
@@ -122,6 +127,23 @@ def test_of_several_those_that_fit_are_taken(name, found):
     value, remark = HOLDS[name].read(name, "3.5,x,3.5,4.")
     assert value == found
     assert remark.startswith(f"The link asks for {'heads' if name == 'heads' else 'cells'} “3.5,x,3.5,4.”")
+
+
+@pytest.mark.parametrize("text", ["3.5,x", "3.5,", "3.5,4.5-", "3.5,0.7", "3.5,3.5", "3.5,3", "3.5,-1.2"])
+def test_what_is_no_branch_is_left_out(text):
+    value, remark = HOLDS["branches"].read("branches", text)
+    assert value == (Branch(((3, 5),)),)
+    assert remark.startswith(f"The link asks for branches “{text}”")
+
+
+def test_picks_are_put_in_order_and_branches_beyond_the_most_left_out():
+    value, remark = HOLDS["branches"].read("branches", "7.1-3.2,4.1,5.1")
+    assert value == (Branch(((3, 2), (7, 1))), Branch(((4, 1),)))
+    assert "at most 2" in remark
+    holds = HOLDS["branches"].can_hold
+    assert holds(value) and holds(())
+    assert not holds((*value, Branch(((5, 1),))))
+    assert not any(map(holds, [(Branch(),), (Branch(((7, 1), (3, 2))),), [Branch(((3, 2),))], "3.2"]))
 
 
 def test_a_number_out_of_range_becomes_the_nearest():

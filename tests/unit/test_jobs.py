@@ -25,6 +25,17 @@ class TestResults:
         assert job.n_done == 37
         assert job.error is None
 
+    def test_are_told_in_parts_while_a_call_is_under_way(self, tmp_path):
+        file = tmp_path / "go on"
+        job = Job([(calls.tell, ([3, 1, 4], file), {**jobs.TELLS_PROGRESS})])
+        assert job.told() == ()
+        job.watch()
+        wait_until(lambda: len(job.told()) == 3)
+        assert job.told() == (3, 1, 4) and job.told(1) == ()
+        file.touch()
+        assert done(job).results == ["done"]
+        assert job.told() == ()
+
     def test_of_no_calls_are_there_at_once(self):
         job = done(Job([]))
         assert job.finished

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from benchmarks import lessons as measured
 from tests import numpy_attention
 from ui.choice.lessons import FILE, LESSONS, lesson_for, read_lessons
@@ -13,23 +14,29 @@ from ui.choice.presets import PRESETS, offered_presets
 from ui.choice.selection import Selection
 from ui.page.navigation import PAGES
 
-BY_PAGE = {one.page: one for one in LESSONS}
-D_HEAD = 32
+BY_PAGE = {one.page: one for one in LESSONS if one.model == EMBEDDED}
+D_HEAD = {EMBEDDED: 32, SMOLLM2: 64}
 
 
-@pytest.fixture(params=LESSONS, ids=lambda one: one.page)
+@pytest.fixture(params=LESSONS, ids=lambda one: f"{one.page}, {one.model}")
 def lesson(request):
     return request.param
 
 
 def rows(trace, lesson, scale):
+    n = len(trace.tokens)
     return numpy_attention.weights(
-        trace.query(lesson.layer, lesson.head), trace.key(lesson.layer, lesson.head), scale
+        trace.query(lesson.layer, lesson.head),
+        trace.key(lesson.layer, lesson.head),
+        scale,
+        allowed=np.tril(np.ones((n, n), dtype=bool)) if lesson.model == SMOLLM2 else None,
     )
 
 
-def entropy(row):
-    return -(row[row > 0] * np.log(row[row > 0])).sum() / np.log(len(row))
+def entropy(lesson, row):
+    """As a share of ln n, where n is the number of keys that the query may see."""
+    n_seen = lesson.query + 1 if lesson.model == SMOLLM2 else len(row)
+    return -(row[row > 0] * np.log(row[row > 0])).sum() / np.log(n_seen)
 
 
 def shuffled(model, trace, query):
@@ -46,26 +53,28 @@ def shuffled(model, trace, query):
 
 def recomputed(model, trace, lesson):
     """The numbers of a lesson, without attnviz's own formulas."""
+    own_scale = D_HEAD[lesson.model] ** -0.5
     match lesson.page:
         case "Step by step":
-            return [rows(trace, lesson, D_HEAD**-0.5)[lesson.query, lesson.key]]
+            return [rows(trace, lesson, own_scale)[lesson.query, lesson.key]]
         case "Scaling":
-            return [entropy(rows(trace, lesson, scale)[lesson.query]) for scale in (D_HEAD**-0.5, 1)]
+            return [entropy(lesson, rows(trace, lesson, scale)[lesson.query]) for scale in (own_scale, 1)]
         case "Positions":
             return [shuffled(model, trace, lesson.query), 0]
         case "Kinds of attention":
-            return [np.triu(rows(trace, lesson, D_HEAD**-0.5), 1).sum() / len(trace.tokens)]
+            return [np.triu(rows(trace, lesson, own_scale), 1).sum() / len(trace.tokens)]
         case "Claims":
-            weights = rows(trace, lesson, D_HEAD**-0.5)
+            weights = rows(trace, lesson, own_scale)
             return [np.abs(weights - weights.T).sum() / (weights + weights.T).sum()]
         case "History":
-            return [rows(trace, lesson, scale)[lesson.query].max() for scale in (D_HEAD**-0.5, 1)]
+            return [rows(trace, lesson, scale)[lesson.query].max() for scale in (own_scale, 1)]
 
 
-def test_numbers_are_the_formulas(lesson, embedded):
-    trace = embedded.trace(lesson.text)
-    # Rounding of float32 in the vectors; unscaled scores are 5.7 times as large.
-    np.testing.assert_allclose(recomputed(embedded, trace, lesson), lesson.numbers, atol=1e-3)
+def test_numbers_are_the_formulas(lesson, request):
+    model = request.getfixturevalue({EMBEDDED: "embedded", SMOLLM2: "smollm2"}[lesson.model])
+    trace = model.trace(lesson.text)
+    # Rounding of float32 in the vectors; unscaled scores are 5.7 or 8 times as large.
+    np.testing.assert_allclose(recomputed(model, trace, lesson), lesson.numbers, atol=1e-3)
     assert trace.tokens.labels[lesson.query] == lesson.query_label
     if lesson.key is not None:
         assert trace.tokens.labels[lesson.key] == lesson.key_label
@@ -84,7 +93,7 @@ def test_it_is_the_largest_of_all_examples_heads_and_queries(page, embedded):
             for head in range(12):
                 scaled, unscaled = (
                     numpy_attention.weights(trace.query(layer, head), trace.key(layer, head), scale)
-                    for scale in (D_HEAD**-0.5, 1)
+                    for scale in (32**-0.5, 1)
                 )
                 if page == "Kinds of attention":
                     largest = max(largest, float(np.triu(scaled, 1).sum() / len(labels)))
@@ -107,24 +116,27 @@ def test_the_file_is_what_the_command_writes(embedded):
 
 def test_each_lesson_has_a_page_and_an_example_that_is_offered(lesson):
     assert lesson.page in {one.name for one in PAGES if one.group == "Learn"}
-    assert lesson.text in {one.text for one in offered_presets(fills_blanks=False)}
+    assert lesson.text in {one.text for one in offered_presets(lesson.model, fills_blanks=False)}
     assert "{" not in lesson.words and lesson.query_label not in ("[CLS]", "[SEP]")
 
 
 def test_every_page_has_one_at_most():
-    assert max(Counter(one.page for one in LESSONS).values()) == 1
-    assert len(read_lessons(FILE.read_text(encoding="utf-8"))) == len(LESSONS) == 6
+    assert max(Counter((one.page, one.model) for one in LESSONS).values()) == 1
+    assert read_lessons(FILE.read_text(encoding="utf-8")) == LESSONS
+    assert Counter(one.model for one in LESSONS) == {
+        name: len(pages) for name, pages in measured.PAGES.items()
+    }
 
 
 def test_it_is_offered_until_it_is_shown(lesson):
-    here = Selection(model="all-MiniLM-L6-v2", text="Something else.", layer=3, head=1)
+    here = Selection(model=lesson.model, text="Something else.", layer=3, head=1)
     assert lesson_for(lesson.page, here) == lesson
     there = here.but(**lesson.changes)
     assert lesson_for(lesson.page, there) is None
     assert lesson_for(lesson.page, there.but(query=1)) == lesson
     assert lesson_for(lesson.page, there.but(text="Something else.")) == lesson
-    assert lesson_for(lesson.page, there.but(model="bert-base-uncased")) == lesson
-    assert there.but(model="bert-base-uncased").but(**lesson.changes).model == "all-MiniLM-L6-v2"
+    assert lesson_for(lesson.page, there.but(model="bert-base-uncased")) == BY_PAGE[lesson.page]
+    assert there.but(model="bert-base-uncased").but(**lesson.changes).model == lesson.model
     assert lesson_for(lesson.page, here.but(bundle="abc")) is None
     assert lesson_for("Attention", here) is None
 

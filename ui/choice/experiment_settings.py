@@ -8,10 +8,12 @@ from typing import Annotated, ClassVar
 
 from attnviz.effects.ablation import Ablation
 from attnviz.effects.patching import Carried
-from ui.choice.fields import Number, Text, Word
+from ui.choice.fields import Branch, Branches, Number, Text, Word
 
 MOST_WRITTEN = 50
 """Tokens that a page lets a model write."""
+MOST_BRANCHES = 6
+"""Branches of a text that are kept, beside the text as the model writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,3 +109,22 @@ class GenerationSettings:
     step: Annotated[
         int, Number(1, MOST_WRITTEN, title="Step", help="Shows what was read when this token was written.")
     ] = 1
+    branches: Annotated[
+        tuple[Branch, ...],
+        Branches(
+            most=MOST_BRANCHES, help="Writes further texts, with these tokens in place of the model's own."
+        ),
+    ] = ()
+    branch: Annotated[
+        int, Number(0, MOST_BRANCHES, help="Shows this branch; 0 is the text as the model writes it.")
+    ] = 0
+    beside: Annotated[
+        int | None,
+        Number(
+            0,
+            MOST_BRANCHES,
+            title="Compare with",
+            help="Compares the attention of the selected head with that in another text.",
+        ),
+    ] = None
+    """Number of the branch that is compared with; None for none."""

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from attnviz.records import AllHeads, Head, read_heads
 
 _CELL = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
+_PICK = re.compile(r"(\d{1,4})\.(\d{1,9})", re.ASCII)
 _LARGEST_NUMBER = 10**12  # in a link; far above anything that is there to be selected
 
 
@@ -27,6 +28,18 @@ class Cell(NamedTuple):
     def __str__(self) -> str:
         """As a link writes it: "7.5"."""
         return f"{self.query}.{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A text that a model writes with some of its tokens picked by hand."""
+
+    picks: tuple[tuple[int, int], ...] = ()
+    """Steps, from 1, with the id of the token that is written there; in the order of the steps."""
+
+    def __str__(self) -> str:
+        """As a link writes it: "3.284-7.19"."""
+        return "-".join(f"{step}.{token}" for step, token in self.picks)
 
 
 class LinkError(ValueError):
@@ -197,6 +210,41 @@ class Cells(Text):
     @property
     def words(self) -> str:
         return "cells as query and key, as `7.5,7.6`"
+
+
+@dataclass(frozen=True, slots=True)
+class Branches(Text):
+    """Branches of a text, each as the steps and ids of its picks, "3.284-7.19"."""
+
+    most: int = 1
+    """Branches that it can hold."""
+
+    def read(self, name: str, written: str) -> tuple[Any, str]:
+        asked = written.split(",")
+        picks = [[_PICK.fullmatch(one) for one in branch.split("-")] for branch in asked]
+        found = (
+            Branch(tuple(sorted({int(one[1]): int(one[2]) for one in branch if one}.items())))
+            for branch in picks
+            if all(branch)
+        )
+        kept = tuple(one for one in dict.fromkeys(found) if self._is_branch(one))[: self.most]
+        said = f"The link asks for branches “{written}”; they are written as 3.284-7.19,5.12, at most {self.most} of them."
+        return kept, said if len(kept) < len(asked) else ""
+
+    def can_hold(self, value: Any) -> bool:
+        return isinstance(value, tuple) and len(value) <= self.most and all(map(self._is_branch, value))
+
+    @staticmethod
+    def _is_branch(value: Any) -> bool:
+        """Whether it has picks, of steps that follow each other."""
+        if not isinstance(value, Branch) or not value.picks:
+            return False
+        steps = [step for step, _ in value.picks]
+        return steps == sorted({*steps}) and steps[0] >= 1
+
+    @property
+    def words(self) -> str:
+        return "branches, each as steps with the id of the token picked there, as `3.284-7.19,5.12`"
 
 
 @dataclass(frozen=True, slots=True)

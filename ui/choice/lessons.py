@@ -10,7 +10,7 @@ from typing import Any
 
 from attnviz.figures.numbers import share_text
 from attnviz.model.catalogue import EMBEDDED
-from ui.choice.presets import PRESETS
+from ui.choice.presets import MEASURED, PRESETS
 from ui.choice.selection import Selection
 
 FILE = Path(__file__).with_suffix(".toml")
@@ -27,10 +27,11 @@ _SHOWS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """An example of the bundled model in which the effect of a page is visible, and how large it is there."""
+    """An example of a bundled model in which the effect of a page is visible, and how large it is there."""
 
     page: str
     """Name of the page."""
+    model: str = EMBEDDED
     preset: str
     """Name of the example."""
     layer: int | None = None
@@ -56,7 +57,7 @@ class Lesson:
     @property
     def text(self) -> str:
         """The sentence of the example."""
-        return next(one.text for one in PRESETS if one.name == self.preset)
+        return next(one.text for one in (*MEASURED, *PRESETS) if one.name == self.preset)
 
     @property
     def shows(self) -> str:
@@ -74,7 +75,7 @@ class Lesson:
         """The fields of a selection that lead there."""
         place = {"layer": self.layer, "head": self.head, "mask": self.mask, "seed": self.seed}
         return {
-            "model": EMBEDDED,
+            "model": self.model,
             "text": self.text,
             "second": "",
             "cut": False,
@@ -102,7 +103,12 @@ LESSONS = read_lessons(FILE.read_text(encoding="utf-8"))
 
 
 def lesson_for(page: str, selection: Selection) -> Lesson | None:
-    """The lesson of a page; None where there is none, or it or a bundle is shown."""
+    """The lesson of a page in the model that is shown, or in the bundled encoder.
+
+    None where there is none, or it or a bundle is shown.
+    """
     if selection.bundle:
         return None
-    return next((one for one in LESSONS if one.page == page and not one.is_shown(selection)), None)
+    of_page = [one for one in LESSONS if one.page == page]
+    own = [one for one in of_page if one.model == selection.model]
+    return next((one for one in own or of_page if not one.is_shown(selection)), None)

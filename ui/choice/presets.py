@@ -1,9 +1,17 @@
-"""Example sentences, and what the first screen shows for each model."""
+"""Example sentences, and what the first screen shows for each model.
 
+Those of the bundled language model are in presets.toml, which ``make lessons`` writes: their heads, queries and keys are
+measured.
+"""
+
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from attnviz.model.catalogue import BERT, EMBEDDED
 from attnviz.records import Head
+
+FILE = Path(__file__).with_suffix(".toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,9 +23,17 @@ class Preset:
     query: str | None = None
     """Token that is selected as the query when the sentence is chosen."""
     key: str | None = None
+    at: tuple[int, int] | None = None
+    """Positions of the two as `model` reads the sentence; None for the first tokens with these labels."""
     head: Head | None = None
     """The head in which `model` links the two; None where the head that is selected stays."""
     model: str | None = None
+    outcome: str = ""
+    """What experiments measure, as `attnviz.effects.outcome.outcome_from` reads it; empty where what is selected stays."""
+    shows: str = ""
+    """What is to be seen in `model`, with the numbers measured there; empty where nothing was measured."""
+    numbers: tuple[float, ...] = ()
+    """Those of `shows`."""
     has_blank: bool = False
     """Whether it has a [MASK], which only a model with a masked-language head fills in."""
 
@@ -68,11 +84,28 @@ PRESETS = (
 )
 
 
-def offered_presets(*, fills_blanks: bool) -> tuple[Preset, ...]:
-    """The examples for a model that fills in [MASK], or for one that does not."""
-    return tuple(one for one in PRESETS if fills_blanks or not one.has_blank)
+def read_presets(text: str) -> tuple[Preset, ...]:
+    """The examples of a TOML file."""
+    found = tomllib.loads(text).get("presets", [])
+    return tuple(
+        Preset(
+            **(one | {"at": tuple(one["at"]), "head": Head(*one["head"]), "numbers": tuple(one["numbers"])})
+        )
+        for one in found
+    )
+
+
+MEASURED = read_presets(FILE.read_text(encoding="utf-8"))
+"""Examples of the bundled language model, each of which shows one thing in one head."""
+
+
+def offered_presets(model: str, *, fills_blanks: bool) -> tuple[Preset, ...]:
+    """The examples of a model: its own first, then those of all; with a blank only where it fills in [MASK]."""
+    own = tuple(one for one in MEASURED if one.model == model)
+    return (*own, *(one for one in PRESETS if fills_blanks or not one.has_blank))
 
 
 def first_preset(model: str) -> Preset:
-    """The door sentence with the head of this model that links the door; the embedded model's for others."""
-    return DOOR_MASK if model == BERT else DOOR_IT
+    """What a model shows first: the first example measured in it, or the door sentence, in the bundled encoder's head for others."""
+    own = (one for one in MEASURED if one.model == model)
+    return DOOR_MASK if model == BERT else next(own, DOOR_IT)

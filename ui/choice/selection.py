@@ -296,7 +296,8 @@ def first_selection(model: str) -> Selection:
     """What this model shows before anything is chosen."""
     first = first_preset(model)
     assert first.head is not None  # both have one
-    return Selection(model=model, text=first.text, layer=first.head.layer, head=first.head.head)
+    found = Selection(model=model, text=first.text, layer=first.head.layer, head=first.head.head)
+    return found.but(outcome=first.outcome)
 
 
 def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:

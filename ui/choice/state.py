@@ -96,12 +96,14 @@ def chosen() -> Selection:
 def change(**changes: Any) -> None:
     """Chooses something else; what was said about the last choice is no longer shown.
 
-    What no field can hold is left out: it is not from a control of ours. Masked tokens are those of one text as one
-    model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one until a phrase is made of it.
+    What no field can hold is left out: it is not from a control of ours. Masked tokens and branches are those of one text as
+    one model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one until a phrase is made of it.
     """
     changes = {name: value for name, value in changes.items() if can_be(name, value)}
     if changes.keys() & {"model", "text", "second"}:
         changes = {"masked": (), "other_masked": None} | changes
+    if changes.keys() & {"model", "text", "second", "template"}:
+        changes = {"write_branches": (), "write_branch": 0, "write_beside": None} | changes
     if "model" in changes:
         changes = dict.fromkeys(LANGUAGES, "") | {"template": "plain"} | changes
     if "template" in changes:
@@ -181,11 +183,20 @@ def mirror(selection: Selection) -> None:
 
 
 def choose_preset(preset: Preset) -> None:
-    """Shows an example sentence, in its head where the model is its own; its query is selected once its tokens are known."""
+    """Shows an example sentence, with the head and the outcome it was measured with where the model is its own.
+
+    Its query is selected once its tokens are known.
+    """
     place: dict[str, Any] = {}
     if preset.head is not None and preset.model == chosen().model:
-        place = {"layer": preset.head.layer, "head": preset.head.head, "kind": ""}
-    change(text=preset.text, second="", cut=False, query=None, key=None, **place)
+        query, key = preset.at or (None, None)
+        place = {"layer": preset.head.layer, "head": preset.head.head, "kind": "", "query": query, "key": key}
+        place["template"] = "plain"  # as it was measured
+        if preset.outcome:
+            place["outcome"] = preset.outcome
+    change(**{"text": preset.text, "second": "", "cut": False, "query": None, "key": None} | place)
+    if place and preset.shows:
+        _remark(f"{preset.name}: {preset.shows}.")
     of_session(Chosen).preset = preset
 
 
@@ -295,6 +306,8 @@ def _preset_pick(trace: Trace, kind: Any) -> tuple[int, int | None] | None:
     preset, here.preset = here.preset, None
     if preset is None or preset.text != trace.tokens.text:
         return None
+    if preset.at is not None and preset.model == trace.provenance.model:
+        return preset.at
     queries, keys = ([*map(bare, one(kind).labels)] for one in (trace.query_tokens, trace.key_tokens))
     if preset.query not in queries:
         return None

@@ -109,6 +109,9 @@ def meaning(view: View, key: str) -> str:
         "inputs_sheet": "cell colour: what a token adds to the outcome, each column on a scale of its own",
         "inputs_deletion": "lines: outcome while tokens are away, most important first; band: 90% of random orders",
         "written_matrix": _WEIGHT,
+        "branches_first": _WEIGHT,
+        "branches_second": _WEIGHT,
+        "branches_difference": f"{_WEIGHT} of B minus that of A",
         "patching_shares": "cell colour: share of the difference in outcome, or its change where no difference can be shared; ▲: the sentences differ",
         "shuffled_with": "bar height: change of each token's last hidden state by another order, 1 − cosine",
     }.get(key, "")

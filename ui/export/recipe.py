@@ -205,12 +205,18 @@ def inputs_lines(view: View, outcome: object) -> str:
     )
 
 
-def generation_lines(view: View) -> str:
-    """Python that continues the sentence, as on the page Generation, and draws the selected head over all of it."""
+def generation_lines(view: View, picks: Mapping[int, int]) -> str:
+    """Python that continues the sentence, as on the page Generation, and draws the selected head over all of it.
+
+    Args:
+        picks: ids of the tokens that were picked by hand, by step from 0.
+    """
     selection, chosen = view.selection, view.selection.generation
     named: dict[str, object] = {"n_tokens": chosen.tokens}
     if chosen.temperature:
         named |= {"temperature": chosen.temperature, "seed": selection.seed}
+    if picks:
+        named |= {"n_tokens": max(chosen.tokens, *(step + 1 for step in picks)), "picks": dict(picks)}
     return "\n".join(
         [
             "import attnviz",
@@ -218,8 +224,7 @@ def generation_lines(view: View) -> str:
             *_trace_lines(view),
             f"found = continue_text(model, trace.tokens, {_named(named)})",
             "print(found.written)",
-            "written = model.trace_tokens(found.tokens)",
-            f"attnviz.figures.draw_heatmap(written, {_call(*selection.place)}).show()",
+            f"attnviz.figures.draw_heatmap(found.trace, {_call(*selection.place)}).show()",
             "",
         ]
     )

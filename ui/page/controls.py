@@ -14,6 +14,7 @@ from ui.choice.presets import Preset, offered_presets
 from ui.page.head_names import known_probes
 from ui.page.view import View
 from ui.words.head_names import called_words
+from ui.words.literal import literal
 from ui.work import cache
 
 
@@ -33,17 +34,21 @@ def sentence() -> DeltaGenerator:
         return st.container(key="examples", width=250)
 
 
-def examples(*, fills_blanks: bool) -> None:
-    """A list of the examples; those with a blank only where the model fills it in."""
+def examples(model: str, *, fills_blanks: bool) -> None:
+    """A list of the examples, with what each shows; those with a blank only where the model fills it in."""
+    presets = offered_presets(model, fills_blanks=fills_blanks)
+    shows = "; ".join(
+        f"{one.name} ({one.head.words}): {literal(one.shows)}" for one in presets if one.shows and one.head
+    )
     st.selectbox(
         "Examples",
-        offered_presets(fills_blanks=fills_blanks),
+        presets,
         index=None,
         format_func=lambda preset: preset.name,
         placeholder="Select one",
         key="preset_choice",
         on_change=_take_preset,
-        help="Replaces your sentence with an example.",
+        help=f"Replaces your sentence with an example. {shows}".strip(),
     )
 
 

@@ -104,7 +104,10 @@ def frame_around(name: str) -> Iterator[View]:
             bundles.banner(bundle)
         view = _view(name, selection, places)
     with examples_place:
-        controls.examples(fills_blanks=view is not None and cache.fills_blanks(view.selection.source))
+        controls.examples(
+            (selection if view is None else view.selection).model,
+            fills_blanks=view is not None and cache.fills_blanks(view.selection.source),
+        )
     try:
         if view is not None:
             with lesson_place:

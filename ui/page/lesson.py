@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from attnviz.model.catalogue import EMBEDDED
 from ui.choice import state
 from ui.choice.lessons import lesson_for
 from ui.page.view import View
@@ -16,8 +15,8 @@ def offer(page: str, view: View) -> None:
     lesson = lesson_for(page, view.selection)
     if lesson is None:
         return
-    is_other = view.selection.model != EMBEDDED
-    model = f", in the bundled model {EMBEDDED}" if is_other else ""
+    is_other = view.selection.model != lesson.model
+    model = f", in the bundled model {lesson.model}" if is_other else ""
     place = "" if lesson.layer is None else f"layer {lesson.layer}, head {lesson.head} on "
     st.button(
         literal(

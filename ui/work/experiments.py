@@ -3,7 +3,7 @@
 Outcomes are given as `attnviz.effects.outcome.outcome_from` reads them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from attnviz.effects.outcome import TokenAnswer, measured, outcome_from, own_ans
 from attnviz.effects.patching import Carried, PatchEffects
 from attnviz.effects.score_sources import ScoreSources, score_sources
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.model.continuation import Continuation, continue_text
+from attnviz.model.continuation import Continuation, Told, continue_text
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Progress, Tokens
 from ui.work import with_model
@@ -231,11 +231,16 @@ def write(
     n_tokens: int,
     temperature: float,
     seed: int,
-    progress: Progress,
-) -> tuple[Continuation, Trace]:
-    """What a decoder writes after some tokens, and the trace of it all, which holds the attention of every step."""
-    model = with_model.own(name)
-    found = continue_text(
-        model, read, n_tokens=n_tokens, temperature=temperature, seed=seed, progress=progress
+    picks: Mapping[int, int],
+    progress: Told,
+) -> Continuation:
+    """What a decoder writes after some tokens, with the attention of every step; each token is told as it is written."""
+    return continue_text(
+        with_model.own(name),
+        read,
+        n_tokens=n_tokens,
+        temperature=temperature,
+        seed=seed,
+        picks=picks,
+        progress=progress,
     )
-    return found, model.trace_tokens(found.tokens)

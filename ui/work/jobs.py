@@ -26,7 +26,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 TELLS_PROGRESS: Final[dict[str, Any]] = {"progress": None}
 """Joins the named arguments of a call that says how far it is. Its process puts a function in the place of None that notes
-the share that is done, 0 to 1, and that ends the call when its last visitor has left."""
+the share that is done, 0 to 1, and perhaps a part of the result, and that ends the call when its last visitor has left."""
 
 _workers: Workers["Job"] = Workers()
 _kept: OrderedDict[tuple[str, Hashable], "Job"] = OrderedDict()  # those asked for last at the end
@@ -41,6 +41,7 @@ class Job:
         """What the log calls it."""
         self.results: list[Any] = [None] * len(calls)
         """What has come back so far; None for what has not."""
+        self._parts: dict[int, list[Any]] = {}  # call under way -> what it has told of its result
         self.error: Exception | None = None
         """What a call raised; nothing goes on until `go_on`."""
         self.n_bytes = 0
@@ -62,6 +63,11 @@ class Job:
         """Share of the work that is done, 0 to 1; of calls under way, what they have told."""
         with lock:
             return self._share()
+
+    def told(self, number: int = 0) -> tuple[Any, ...]:
+        """The parts of its result that a call has told while it is under way; none before and after."""
+        with lock:
+            return tuple(self._parts.get(number, ()))
 
     @property
     def finished(self) -> bool:
@@ -169,6 +175,7 @@ class Job:
         """Begins the next call; its number."""
         number = self._waiting.popleft()
         self._under_way[number] = 0.0
+        self._parts[number] = []
         self.note()
         return number
 
@@ -176,14 +183,16 @@ class Job:
         """A call, which is asked for once and without the lock, for it may take a while to make."""
         return self._calls[number]
 
-    def set_share(self, number: int, share: float) -> None:
-        """Takes in how far a call is, 0 to 1."""
+    def set_share(self, number: int, share: float, part: Any) -> None:
+        """Takes in how far a call is, 0 to 1, and a part of its result; None for none."""
         self._under_way[number] = min(1.0, max(0.0, share))
+        if part is not None:
+            self._parts[number].append(part)
         self.note()
 
     def take_back(self, number: int, what: str, value: Any) -> None:
         """Takes in what has come of a call: a `result`, an `error`, or nothing where it was `stopped`."""
-        del self._under_way[number]
+        del self._under_way[number], self._parts[number]
         if what == "result":
             self.results[number] = value
             self.n_bytes += n_bytes(value)

@@ -85,18 +85,17 @@ BOUNDED = (
         by="`STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL` (seconds)",
     ),
     Bounded(
-        holds="colour scales, version of the bundled model, sizes of the models on offer and their downloads, which methods of maps are compiled, attention classes of families, mean outputs of the heads of 8 models",
+        holds="colour scales, versions of the bundled models, sizes of the models on offer and their downloads, which methods of maps are compiled, attention classes of families",
         most="1 MB",
         by="how many there are",
         where=(
             "attnviz/figures/heatmap.py:_scale",
             "attnviz/maps/ranking.py:_make_ready",
-            "attnviz/model/catalogue.py:_embedded_version",
+            "attnviz/model/catalogue.py:_version",
             "attnviz/model/own_attention.py:_taken_over",
             "attnviz/model/reference.py:_listening",
             "ui/page/downloads.py:_downloads",
             "ui/page/downloads.py:_size",
-            "ui/work/experiments.py:_means_of",
         ),
     ),
     Bounded(

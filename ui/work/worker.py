@@ -52,10 +52,10 @@ def main() -> None:
         answers.write(pickle.dumps((what, value)))  # all of it or, where that fails, nothing
         answers.flush()
 
-    def tell(share: float) -> None:
+    def tell(share: float, part: Any = None) -> None:
         if stop.is_set():
             raise _Stopped
-        answer("share", float(share))
+        answer("share", (float(share), part))
 
     def next_call() -> bytes:
         with suppress(Empty):

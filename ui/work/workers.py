@@ -46,8 +46,8 @@ class Work(Protocol):
     def call(self, number: int) -> object:
         """What is sent to the process: a function with its arguments."""
 
-    def set_share(self, number: int, share: float) -> None:
-        """Takes in how far a call is, 0 to 1."""
+    def set_share(self, number: int, share: float, part: Any) -> None:
+        """Takes in how far a call is, 0 to 1, and a part of its result; None for none."""
 
     def take_back(self, number: int, what: str, value: Any) -> None:
         """Takes in what has come of a call: a `result`, an `error`, or nothing where it was `stopped`."""
@@ -146,7 +146,7 @@ class Workers(Processes, Generic[W]):
             now = time.monotonic()
             with lock:
                 if what == "share":
-                    job.set_share(number, value)
+                    job.set_share(number, *value)
                 is_watched = job.is_watched
             if is_watched:
                 unwatched_since = None

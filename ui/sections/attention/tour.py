@@ -43,7 +43,11 @@ def stops_of(screen: Screen) -> list[Stop]:
         else f"One of {n_heads} heads{of_kind}, each of which attends in its own way."
     )
     special = [label for label, one in zip(trace.tokens.labels, trace.tokens.is_special, strict=True) if one]
+    is_decoder = screen.view.kind == "decoder" and len(trace.kinds) == 1
     added = f" {' and '.join(dict.fromkeys(special))} are added by the model." if special else ""
+    if is_decoder and not special:
+        added = " No special token is added; many heads rest on the first token instead."
+    earlier = " A token sees only itself and earlier ones, so the upper right is empty." if is_decoder else ""
     return [
         Stop(
             title="Sentence",
@@ -55,7 +59,7 @@ def stops_of(screen: Screen) -> list[Stop]:
             title="Matrix",
             text=f"{which} Every row is a token that attends, "
             "the query; every column a token attended to, the key. The stronger a cell's colour, the larger "
-            f"{_cells(pattern)}. Select a cell to follow its pair.",
+            f"{_cells(pattern)}.{earlier} Select a cell to follow its pair.",
             target="matrix",
         ),
         Stop(

@@ -12,17 +12,24 @@ from ui.words.glossary import linked
 
 def diagonal(view: View, claims: Claims) -> None:
     """The verdict, where queries look instead, and the heads."""
-    found = verdicts.diagonal(claims, has_special=bool(view.trace.key_tokens(view.kind).is_special.any()))
+    is_special = view.trace.key_tokens(view.kind).is_special
+    is_decoder = view.kind == "decoder"
+    found = verdicts.diagonal(
+        claims, has_special=bool(is_special.any()), rests_on_first=is_decoder and not is_special[0]
+    )
     shares = {"the query's own token": found.own, "the token before or after": found.neighbour}
     order = ["own token", "neighbour", "another"]
     if found.special is not None:
         shares[linked("Special token", "a special token")] = found.special
         order.insert(1, "special token")
+    if found.first is not None:
+        shares["the first token, where many heads rest,"] = found.first
+        order.insert(-2, "first token")
     listed = [
         f"{said} for {share_text(shares[said])}" for said in sorted(shares, key=lambda one: -shares[one])
     ]
     listed[0] += " of the queries"
-    first = " The first token, which sees no other, is among the queries." * (view.kind == "decoder")
+    first = " The first token, which sees no other, is among the queries." * is_decoder
     st.markdown(
         f"{heads_say(found.heads)} have more than half of their queries attend most to themselves. Over all heads, the "
         f"key with the largest weight is {', '.join(listed)}, and another token for "

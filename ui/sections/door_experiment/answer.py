@@ -7,10 +7,11 @@ import streamlit as st
 
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import share_text
-from attnviz.model.catalogue import BERT, locate, offer
+from attnviz.model.catalogue import BERT, SMOLLM2, locate, offer
 from ui.choice.presets import DOOR_MASK
 from ui.choice.selection import Selection
 from ui.page import downloads
+from ui.page.language_model import offer_language_model
 from ui.page.view import View
 from ui.words.findings import name
 from ui.words.literal import literal, quoted
@@ -59,9 +60,11 @@ def answer(view: View) -> None:
     found = filled(view.selection, view.query)
     match found.state:
         case "no head":
-            st.markdown(
-                f"This step needs a language head, the part that turns a vector back into tokens; {literal(source.model)} "
-                "has none. bert-base-uncased has one."
+            offer_language_model(
+                view.selection,
+                "has no language head, the part that turns a vector back into tokens, which this step needs. "
+                f"{SMOLLM2} predicts the token that follows, bert-base-uncased the one in place of \\[MASK\\].",
+                key="use_language_model",
             )
             _offer_bert()
         case "nothing masked":

@@ -1,27 +1,61 @@
-"""What a decoder writes, and the step that is shown."""
+"""What a decoder writes: the model's own text and its branches, and the step that is shown."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 
 from attnviz.model.continuation import Continuation
-from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
+from ui.choice.fields import Branch
 from ui.page.view import View
-from ui.sections.own_run import OwnRun
-from ui.words.literal import literal
+from ui.page.waiting import REFUSALS
+from ui.sections.own_run import OwnRun, check_can_run
 from ui.work import cache, experiments
 from ui.work.jobs import TELLS_PROGRESS, Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen(OwnRun):
-    """A continuation, with the attention of every step."""
+class Text:
+    """One text: the model's own, or a branch."""
 
-    found: Continuation
-    trace: Trace
-    """Of all tokens; the row of a token is what was read when the next one was written."""
+    number: int
+    """0 for the model's own."""
+    branch: Branch
+    work: Job
+    """The job in which the model writes it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on screen."""
+        return f"Branch {self.number}" if self.number else "Model's own text"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it cannot be written, for a reason that `Continuation` says."""
+        return isinstance(self.work.error, REFUSALS)
+
+    @property
+    def found(self) -> Continuation:
+        """The text, once it is written."""
+        found: Continuation = self.work.results[0]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen(OwnRun):
+    """A text with the attention of every step, and the others that are written."""
+
+    text: Text
+    """The one that is shown."""
+    texts: tuple[Text, ...]
+    """All that are written, that one among them."""
+
+    @property
+    def found(self) -> Continuation:
+        """The text that is shown."""
+        return self.text.found
 
     @property
     def step(self) -> int:
@@ -36,7 +70,18 @@ class Screen(OwnRun):
     @property
     def pattern(self) -> AttentionPattern:
         """The attention of the selected head, all tokens."""
-        return self.trace.pattern(*self.view.selection.place)
+        return self.pattern_of(self.text)
+
+    @property
+    def beside(self) -> Text | None:
+        """The text that is compared with; None for none."""
+        number = self.view.selection.generation.beside
+        others = (one for one in self.texts if one.number == number and one is not self.text)
+        return next(others, None)
+
+    def pattern_of(self, text: Text) -> AttentionPattern:
+        """The attention of the selected head in a text, all its tokens."""
+        return text.found.trace.pattern(*self.view.selection.place)
 
 
 def controls() -> None:
@@ -48,34 +93,42 @@ def controls() -> None:
 
 
 def can_write(view: View) -> bool:
-    """Whether the model is a decoder with a language head, and no bundle is shown."""
-    selection = view.selection
-    if selection.bundle or view.trace.kinds != ("decoder",):
-        return False
-    return cache.model(selection.source.model).head is not None
+    """Whether the model is a decoder with a language head.
+
+    Raises:
+        SelectionError: an opened bundle, which cannot be run again here.
+    """
+    check_can_run(view, "A continuation was asked for")
+    return view.trace.kinds == ("decoder",) and cache.model(view.selection.source.model).head is not None
 
 
-def without_writing(view: View) -> None:
-    """What the page is for, where the model does not write."""
-    st.markdown(
-        f"**{literal(view.selection.model)} cannot write.** Only a decoder with a language head can, such as GPT-2: it writes token by "
-        "token. With one, this page shows up to 50 tokens after your sentence, what else it could have written, and what each head "
-        "read at every step. “Your own model”, below the menu, says how to add one."
+def texts_of(view: View) -> tuple[Text, ...]:
+    """The model's own text and the branches."""
+    branches = (Branch(), *view.selection.generation.branches)
+    return tuple(
+        Text(number=number, branch=one, work=_writing(view, one)) for number, one in enumerate(branches)
     )
 
 
-def writing(view: View) -> Job:
-    """The job in which the model writes."""
+def shown(view: View, texts: Sequence[Text]) -> Text:
+    """The text that is shown: the last one where there are fewer."""
+    return texts[min(view.selection.generation.branch, len(texts) - 1)]
+
+
+def _writing(view: View, branch: Branch) -> Job:
+    """The job in which the model writes one text, at least up to its last pick."""
     selection = view.selection
     chosen = selection.generation
+    n_tokens = max([chosen.tokens, *(step for step, _ in branch.picks)])
     named = {
-        "n_tokens": chosen.tokens,
+        "n_tokens": n_tokens,
         "temperature": chosen.temperature,
         "seed": selection.seed,
+        "picks": {step - 1: token for step, token in branch.picks},
         **TELLS_PROGRESS,
     }
     run = OwnRun(view=view)
-    key = (chosen.tokens, chosen.temperature, selection.seed if chosen.temperature else 0)
+    key = (n_tokens, chosen.temperature, selection.seed if chosen.temperature else 0, branch)
     given = run.model, view.trace.tokens
     return run.job("writing", key, lambda: [(experiments.write, given, named)])
 

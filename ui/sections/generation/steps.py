@@ -1,11 +1,14 @@
 """One step of writing: what was read, and what could have been written."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.figures import draw_pattern
-from attnviz.figures.numbers import number_text, share_text
-from attnviz.records import Axis
+from attnviz.figures.numbers import share_text
+from attnviz.model.continuation import Written
+from attnviz.records import SPACE, Axis
 from ui.choice import state, widgets
 from ui.components.token_strip import token_strip
 from ui.page.chart import chart
@@ -62,23 +65,26 @@ def attention(screen: Screen) -> Figure:
     return drawn
 
 
-def candidates(screen: Screen) -> None:
-    """The tokens that were most likely in the step."""
-    found, step = screen.found, screen.step
+def step_field(screen: Screen) -> None:
+    """Which step is shown."""
+    n_step = len(screen.found.written)
     st.number_input(
         **widgets.field(
             "write_step",
-            screen.view.selection.but(write_step=step + 1),
-            max_value=len(found.written),
-            label=f"Step (1–{len(found.written)})",
+            screen.view.selection.but(write_step=screen.step + 1),
+            max_value=n_step,
+            label=f"Step (1–{n_step})",
         ),
         width=190,
     )
-    st.markdown("**Most likely tokens of this step**")
-    numbers = [number_text(float(one)) for one in found.candidate_probabilities[step]]
-    st.table(
-        {"token": [literal(one) for one in found.candidates[step]], "probability": numbers}, hide_index=True
-    )
+
+
+def so_far(read: str, told: Sequence[Written]) -> str:
+    """The text with what has been written of its continuation, as Markdown."""
+    if not told:
+        return literal(read)
+    written = "".join(one.label for one in told).replace(SPACE, " ")
+    return f"{literal(read)} **{literal(written)}**"
 
 
 def note(screen: Screen) -> str:
@@ -89,6 +95,8 @@ def note(screen: Screen) -> str:
         if not found.temperature
         else f"drawn at temperature {found.temperature:g} with seed {found.seed}"
     )
+    if found.picks:
+        how += f", {len(found.picks)} of them picked by hand"
     ended = " The model ended the text." if found.ended else ""
     n = len(found.written)
     return (

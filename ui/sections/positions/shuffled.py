@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from attnviz.errors import UnsupportedArchitectureError
 from attnviz.figures.effect import draw_effect
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text
@@ -20,6 +21,11 @@ def shuffled(view: View) -> None:
     if view.selection.bundle:
         st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
         return
+    try:
+        found = cache.shuffled(view.selection.source, view.selection.seed)
+    except UnsupportedArchitectureError as error:
+        st.info(f"{literal(view.selection.model)} is not shuffled: {error.reason}.")
+        return
     with st.columns(3)[0]:
         st.number_input(
             **widgets.field(
@@ -28,7 +34,6 @@ def shuffled(view: View) -> None:
                 label="Random seed of the order",
             )
         )
-    found = cache.shuffled(view.selection.source, view.selection.seed)
     labels = view.trace.tokens.labels
     st.markdown(f"The model reads: {literal(' '.join(isolated(labels[at]) for at in found.order))}")
     axis = Axis.of(view.trace.tokens)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from ui.choice import state
-from ui.choice.presets import PRESETS
+from ui.choice.presets import offered_presets
 from ui.choice.selection import Selection
 from ui.page.verdict import largest
 from ui.page.view import View
@@ -34,8 +34,9 @@ def every_preset(view: View) -> None:
     ):
         progress = st.progress(0.0)
         rows = []
-        for number, preset in enumerate(PRESETS):
-            progress.progress(number / len(PRESETS), text=f"{literal(preset.name)} …")
+        presets = offered_presets(model, fills_blanks=True)
+        for number, preset in enumerate(presets):
+            progress.progress(number / len(presets), text=f"{literal(preset.name)} …")
             rows.append(_verify(Selection(model=model, text=preset.text, cut=True)))
         progress.empty()
         verified[model] = rows

@@ -1,0 +1,184 @@
+"""A decoder's forward pass in parts: each token is read once, with the keys and values of the earlier ones in a cache.
+
+One concept: the incremental pass. The inputs of attention are recorded as the tokens are read, and together are the trace of
+the whole text, since a causal model's row of attention for a token is the same whatever follows.
+
+Source: ``DynamicCache`` of transformers 5.23.0, with which its ``generate`` reads too.
+"""
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
+
+from attnviz.model.capture import record_forward
+from attnviz.model.loading import Model
+from attnviz.model.output_maps import with_output_maps
+from attnviz.model.trace import Trace
+from attnviz.records import Kind, LayerAttention, Tokens
+
+_OF_LENGTH = "longrope"
+"""Rotary positions with other frequencies in texts beyond a length, where earlier keys are turned anew (Ding et al. 2024,
+arXiv:2402.13753). Dynamic NTK scaling begins beyond the positions that attnviz lets a model read.
+
+Source: ``dynamic_rope_update`` of transformers 5.23.0."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A layer's attention of the tokens of one pass: queries, keys and values of these tokens alone."""
+
+    call: LayerAttention
+    allowed: np.ndarray | None
+    bias: np.ndarray | None
+    n_seen: int
+    """Keys that the masks are of: the last ones up to this pass, all of them unless attention is in a window."""
+
+    @classmethod
+    def of(cls, call: LayerAttention) -> "_Part":
+        new = slice(call.key.shape[1] - call.query.shape[1], None)
+        alone = replace(
+            call,
+            key=call.key[:, new].copy(),  # a view would keep the keys of the whole cache
+            value=call.value[:, new].copy(),
+            allowed=None,
+            bias=None,
+        )
+        return cls(alone, call.allowed, call.bias, call.key.shape[1])
+
+
+class IncrementalPass:
+    """Reads a text, then further tokens after it, and records the attention of all.
+
+    Where a family keeps no `DynamicCache`, or turns earlier keys anew as a text grows, the whole text is read each time.
+
+    Args:
+        tokens: read at once.
+
+    Raises:
+        As `Model.trace_tokens`.
+    """
+
+    def __init__(self, model: Model, tokens: Tokens) -> None:
+        self._model, self._tokens = model, tokens
+        self._ids: list[int] = []
+        self._parts: list[list[_Part]] = []
+        self._states: list[np.ndarray] = []
+        self.kinds: tuple[Kind, ...] = ()
+        """The kinds of attention that the model has; further tokens can be read where there is only a decoder's."""
+        self._given = model.inputs(tokens)
+        self._cache = _cache_for(model.network)
+        self._pass(tokens.ids.tolist())
+        if self._cache is not None and self._cache.get_seq_length() != len(tokens):
+            self._cache = None  # the family keeps none, or one of its own
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether each further token is read alone."""
+        return self._cache is not None
+
+    @property
+    def last_state(self) -> Float[Tensor, "1 1 d_model"]:
+        """The last hidden state of the token that was read last, as the head of the model takes it."""
+        network = self._model.network
+        return torch.tensor(self._states[-1][None, -1:], device=network.device, dtype=network.dtype)
+
+    def read(self, token_id: int) -> None:
+        """Reads one more token.
+
+        Raises:
+            CaptureError, ModelFailedError, OutOfMemoryError: as `attnviz.model.capture.record_forward`.
+        """
+        if self._cache is not None:
+            self._pass([token_id])
+        else:
+            ids, self._ids = [*self._ids, token_id], []
+            self._parts, self._states = [], []
+            self._pass(ids)
+
+    def _pass(self, ids: list[int]) -> None:
+        """Reads tokens after those that were read."""
+        self._ids += ids
+        device = self._model.network.device
+        inputs: dict[str, Any] = self._given | {"input_ids": torch.tensor([ids], device=device)}
+        if "token_type_ids" in inputs:
+            segments = np.zeros(len(self._ids), dtype=np.int64)
+            segments[: len(self._tokens)] = self._tokens.segment
+            inputs["token_type_ids"] = torch.tensor(segments[None, -len(ids) :], device=device)
+        if self._cache is not None:
+            inputs |= {"past_key_values": self._cache, "use_cache": True}
+        layers, states = record_forward(self._model.network, **inputs)
+        self.kinds = tuple(layers)
+        self._parts.append([_Part.of(call) for call in layers.get("decoder", ())])
+        self._states.append(states.float().cpu().numpy())
+
+    def trace(self, tokens: Tokens) -> Trace:
+        """The trace of all tokens that were read.
+
+        Args:
+            tokens: those tokens, with their labels.
+        """
+        masks: dict[tuple[object, ...], tuple[np.ndarray | None, np.ndarray | None]] = {}
+        calls = []
+        for parts in zip(*self._parts, strict=True):
+            shared = tuple((_address(one.allowed), _address(one.bias), one.n_seen) for one in parts)
+            if shared not in masks:  # layers that share their masks share them in the trace too
+                masks[shared] = _whole(parts, "allowed", bool), _whole(parts, "bias", np.float32)
+            allowed, bias = masks[shared]
+            query, key, value = (
+                np.concatenate([getattr(one.call, name) for one in parts], axis=1)
+                for name in ("query", "key", "value")
+            )
+            calls.append(
+                replace(parts[0].call, query=query, key=key, value=value, allowed=allowed, bias=bias)
+            )
+        return Trace(
+            tokens=tokens,
+            layers={"decoder": with_output_maps(calls, self._model.output_maps.get("decoder"))},
+            last_hidden_state=np.concatenate(self._states),
+            provenance=self._model.provenance,
+        )
+
+
+def _cache_for(network: PreTrainedModel) -> DynamicCache | None:
+    """An empty cache; None where the network takes none, or its keys do not stay as they are."""
+    config = network.config
+    if "past_key_values" not in inspect.signature(network.forward).parameters or _is_of_length(config):
+        return None
+    return DynamicCache(config=config)
+
+
+def _is_of_length(config: PreTrainedConfig) -> bool:
+    """Whether the rotary positions of any layer are `_OF_LENGTH`."""
+    given = getattr(config, "rope_parameters", None) or {}
+    by_kind_of_layer = [one for one in given.values() if isinstance(one, dict)]
+    return any(one.get("rope_type") == _OF_LENGTH for one in (given, *by_kind_of_layer))
+
+
+def _whole(parts: Sequence[_Part], name: str, dtype: type) -> np.ndarray | None:
+    """A mask or bias of the parts, as one of all tokens [1 or head, query, key]; None where it would have no effect."""
+    given = [getattr(one, name) for one in parts]
+    n_token = sum(one.call.query.shape[1] for one in parts)
+    if n_token == 1 or (dtype is not bool and all(one is None for one in given)):
+        return None
+    n_head = max((len(one) for one in given if one is not None), default=1)
+    whole = np.zeros((n_head, n_token, n_token), dtype=dtype)
+    stop = 0
+    for part, matrix in zip(parts, given, strict=True):
+        start, stop = stop, stop + part.call.query.shape[1]
+        if matrix is not None:
+            whole[:, start:stop, stop - part.n_seen : stop] = matrix
+        elif dtype is bool:
+            whole[:, start:stop, stop - part.n_seen : stop] = True
+    return whole
+
+
+def _address(matrix: np.ndarray | None) -> int | None:
+    """Where a matrix is in memory, which layers with the same mask share."""
+    return None if matrix is None else int(matrix.__array_interface__["data"][0])

@@ -1,0 +1,50 @@
+"""The page while a model writes, and where the model cannot."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ui.page.language_model import offer_language_model
+from ui.page.view import View
+from ui.page.waiting import show_jobs
+from ui.sections.generation.screen import Text
+from ui.sections.generation.steps import so_far
+from ui.words.literal import literal
+
+
+def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
+    """Whether the text that is shown is written; those that are not are shown as far as they are, token by token.
+
+    Raises:
+        AttnvizError: the text that is shown cannot be written.
+    """
+    for one in texts:
+        if one.is_refused and one.work.error is not None:
+            if one is text:
+                raise one.work.error
+            st.caption(literal(f"{one.name}: {one.work.error}"))
+    waiting = [one for one in texts if not (one.work.finished or one.is_refused)]
+    if waiting:
+        being_written = text if text in waiting else waiting[0]
+
+        def tokens_so_far() -> None:
+            st.markdown(so_far(view.trace.tokens.text, being_written.work.told()))
+
+        show_jobs(
+            [one.work for one in waiting],
+            lambda: "Writing …",
+            lambda: "Cancelled: writing.",
+            key="write_act",
+            result=tokens_so_far,
+        )
+    return text.work.finished
+
+
+def without_writing(view: View) -> None:
+    """What the page is for, where the model does not write."""
+    offer_language_model(
+        view.selection,
+        "cannot write: only a decoder with a language head can. With one, this page shows up to 50 tokens after your sentence, "
+        "what else it could have written, and what each head read at every step.",
+        key="use_language_model",
+    )
