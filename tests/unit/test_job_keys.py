@@ -35,6 +35,8 @@ def text_of(name: str) -> Any:
         tokens=tokens,
         target_tokens=None,
         last_tokens=tokens,
+        kinds=("encoder",),
+        measures=lambda kind: ("weights", "norms"),
         query_tokens=lambda kind: tokens,
         key_tokens=lambda kind: tokens,
         shape=lambda kind: (3, 4),
@@ -90,7 +92,10 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "means", of_heads.means_job
     of_inputs = inputs.Screen(view=view, outcome=outcome)
     yield "inputs", of_inputs.attributions
-    yield "deletion", lambda: of_inputs.deletion(())
+    yield "integrated_gradients", of_inputs.integral
+    yield "random_orders", of_inputs.chance
+    of_chance = SimpleNamespace(seed=chosen["seed"])
+    yield "deletion", lambda: of_inputs.deletion((), of_chance)
     yield (
         "patching",
         patching.Screen(
@@ -132,7 +137,7 @@ def test_jobs_of_one_key_make_the_same_calls(jobs):
             key, found = jobs.pop()
             assert key[0] == name
             assert calls.setdefault(key, found) == found, f"{name} of {chosen} has the key of another choice"
-    assert len({key[0] for key in calls}) == 11
+    assert len({key[0] for key in calls}) == 13
 
 
 def test_cells_are_those_of_the_selected_head(jobs):
@@ -168,6 +173,7 @@ def test_the_layers_that_have_come_are_shown(monkeypatch):
     monkeypatch.setattr(effects.Screen, "ablation_job", lambda *_: SimpleNamespace(results=[come, None]))
     monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
     monkeypatch.setattr(grid, "is_there", lambda *_, result, **__: result())
+    monkeypatch.setattr(grid, "known_probes", lambda _: None)
     drawn, said = [], []
     monkeypatch.setattr(grid, "head_grid", lambda texts, **named: drawn.append((texts, named["numbers"])))
     monkeypatch.setattr(grid, "st", SimpleNamespace(caption=said.append))
