@@ -3,6 +3,7 @@
 from functools import partial
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from ui.export.recipe import patching_lines
 from ui.export.take import take
@@ -11,7 +12,7 @@ from ui.page.frame import frame
 from ui.page.waiting import is_there
 from ui.sections.outcome import outcome_of
 from ui.sections.own_run import check_can_run
-from ui.sections.patching.heatmap import as_csv, finding, heatmap, note
+from ui.sections.patching.heatmap import as_csv, estimate, finding, gradient, heatmap, note, sofar
 from ui.sections.patching.screen import controls, joined, look, text_of_donor
 from ui.words.glossary import terms
 from ui.words.literal import literal
@@ -24,20 +25,35 @@ with errors.explained():
     controls(view, outcome)
     screen = look(view, outcome)
     work = screen.patching_job()
-    n_tokens = screen.n_rows * len(screen.tokens[0]) * len(view.trace.tokens)
-    if is_there(work, n_tokens, "Carrying states over", key="patching_act"):
+    if is_there(
+        work, screen.n_tokens, "Carrying states over", key="patching_act", result=partial(sofar, screen, work)
+    ):
         shares = joined(work)
+        assert shares is not None  # all of it is there
         found.markdown(f"**{literal(finding(screen, shares))}**")
-        drawn = heatmap(screen, shares)
-        st.caption(note(screen, shares))
-        terms("Activation patching", "Residual stream", "Outcome", "Layer", "Head")
+        drawn: dict[str, Figure | None] = {}
+        left, right = st.columns(2, gap="medium")
+        with left:
+            drawn["Shares of the difference"] = heatmap(screen, shares, key="patching_shares")
+            st.caption(note(screen, shares))
+        with right, errors.explained(key="cut_gradient"):
+            if shares.end is None:
+                drawn["By gradient"] = gradient(screen, shares)
+        terms(
+            "Activation patching",
+            "Path patching",
+            "Attribution patching",
+            "Residual stream",
+            "Outcome",
+            "Head",
+        )
         take(
             view,
-            {"patching_shares": "Shares of the difference"},
-            csv=partial(as_csv, screen, shares),
+            {"patching_shares": "Shares of the difference", "patching_gradient": "By gradient"},
+            csv=partial(as_csv, screen, shares, estimate(screen)),
             numbers="Shares",
-            python=patching_lines(view, outcome, text_of_donor(view)),
+            python=patching_lines(view, outcome, text_of_donor(view), screen.patches),
             about=f"states carried over from: {text_of_donor(view)}; outcome: {screen.measured}",
-            drawn=lambda: {"Shares of the difference": drawn},
+            drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
         )
 verdict.show(view)

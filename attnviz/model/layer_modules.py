@@ -1,4 +1,4 @@
-"""Where the hidden states of a network pass: the module of each layer, and that of its W_O.
+"""Where the hidden states of a network pass: the module of each layer, and those of its W_O and its MLP.
 
 One concept: hooks that let the interventions of the current pass change hidden states. They stay on the network, which
 several threads share; a pass gets only what its own context asks for (`attnviz.model.capture.current_recording`).
@@ -41,13 +41,16 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[nn.Module, .
     return tuple(found)
 
 
-def let_states_change(layers: Iterable[nn.Module], output_maps: Iterable[nn.Module]) -> None:
+def let_states_change(
+    layers: Iterable[nn.Module], output_maps: Iterable[nn.Module], mlps: Iterable[nn.Module]
+) -> None:
     """Adds hooks by which the interventions of a pass reach the hidden states.
 
     Args:
         layers: their inputs become a row for each variant where variants begin to differ, and their outputs are what
             ``layer`` of `attnviz.model.interventions.Place` means.
         output_maps: W_O of each layer, once even where several layers share it; their outputs are what ``attention`` means.
+        mlps: the MLP of each layer, likewise; their outputs are what ``mlp`` means.
     """
 
     def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
@@ -57,32 +60,45 @@ def let_states_change(layers: Iterable[nn.Module], output_maps: Iterable[nn.Modu
         spread = _spread_to(recording.n_rows)
         return tuple(map(spread, args)), {name: spread(one) for name, one in named.items()}
 
-    def end(_: nn.Module, __: Any, output: Any) -> Any:
+    def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
         if recording is None or not recording.changes:
             return None
-        if isinstance(output, tuple):
-            return (_changed(recording, "layer", output[0]), *output[1:])
-        return _changed(recording, "layer", output)
-
-    def joined(_: nn.Module, __: Any, output: Tensor) -> Tensor | None:
-        recording = current_recording()
-        if recording is None or not recording.changes:
+        given = (*args, *named.values())
+        at = next((at for at, one in enumerate(given) if _is_state(one)), None)
+        if at is None:
             return None
-        return _changed(recording, "attention", output)
+        kind, layer = recording.order.entering(module)
+        state = recording.changes.changed_states("before", kind, layer, given[at])
+        changed = (*given[:at], state, *given[at + 1 :])
+        return changed[: len(args)], dict(zip(named, changed[len(args) :], strict=True))
 
+    def leave(where: Place) -> Callable[[nn.Module, Any, Any], Any]:
+        def end(_: nn.Module, __: Any, output: Any) -> Any:
+            recording = current_recording()
+            if recording is None or not recording.changes:
+                return None
+            if isinstance(output, tuple):
+                return (_changed(recording, where, output[0]), *output[1:])
+            return _changed(recording, where, output)
+
+        return end
+
+    layers = tuple(layers)
     for layer in layers:
         layer.register_forward_pre_hook(begin, with_kwargs=True)
-        layer.register_forward_hook(end)
-    for one in dict.fromkeys(output_maps):
-        one.register_forward_hook(joined)
+        layer.register_forward_pre_hook(enter, with_kwargs=True)
+    modules: dict[Place, Iterable[nn.Module]] = {"attention": output_maps, "mlp": mlps, "layer": layers}
+    for where, of_place in modules.items():
+        for one in dict.fromkeys(of_place):
+            one.register_forward_hook(leave(where))
 
 
 def _changed(recording: Recording, where: Place, states: Tensor) -> Tensor:
     if recording.order.last is None or recording.output is None:
         return states
     kind, layer = recording.order.last
-    if where == "layer" and kind == "cross":  # the last attention of a decoder's layer
+    if where != "attention" and kind == "cross":  # the last attention of a decoder's layer
         kind = "decoder"
     rows = states.reshape(len(recording.output), -1, states.shape[-1])  # some families join rows and tokens
     return recording.changes.changed_states(where, kind, layer, rows).reshape(states.shape)
@@ -92,7 +108,11 @@ def _spread_to(n_rows: int) -> Callable[[Any], Any]:
     """A function that gives hidden states [1, token, d_model] a row for each variant, without copying, and nothing else."""
 
     def spread(given: Any) -> Any:
-        is_state = isinstance(given, Tensor) and given.ndim == 3 and given.is_floating_point()
-        return given.expand(n_rows, -1, -1) if is_state and len(given) == 1 else given
+        return given.expand(n_rows, -1, -1) if _is_state(given) and len(given) == 1 else given
 
     return spread
+
+
+def _is_state(given: Any) -> bool:
+    """Whether an argument of a layer is a vector for each row and token."""
+    return isinstance(given, Tensor) and given.ndim == 3 and given.is_floating_point()

@@ -99,17 +99,17 @@ def states_of_variants(
         )
     n_layers = {kind: trace.n_layers(kind) for kind in trace.kinds}
     check_layers([one for variant in variants for one in variant], n_layers)
-    inputs = model.inputs(trace.tokens, trace.target_tokens)
     for batch in batches(trace, variants):
-        yield (
-            batch.variants,
-            _last_states(model, inputs, [variants[one] for one in batch.variants], batch.begins),
-        )
+        changes = Changes([variants[one] for one in batch.variants])
+        states = run_rows(model, trace, changes, begins=batch.begins)
+        assert states is not None  # nothing stops it
+        changes.check_applied()
+        yield batch.variants, states
 
 
 def batches(trace: "Trace", variants: Sequence[Variant]) -> list[Batch]:
     """The variants in batches: those that begin to differ in the same layer, as many as fit."""
-    most = _most_rows(trace)
+    most = most_rows(trace)
     begins = [first_layer(trace, variant) for variant in variants]
     order = sorted(range(len(variants)), key=begins.__getitem__)
     found = []
@@ -132,26 +132,42 @@ def first_layer(trace: "Trace", variant: Variant) -> int:
     return min(firsts, default=0)
 
 
-def _last_states(
-    model: "Model", inputs: dict[str, Any], variants: Sequence[Variant], begins: int | None
-) -> Float[Tensor, "variant token d_model"]:
-    changes = Changes(variants)
+class Stopped(BaseException):
+    """Raised by changes that have seen what they are for, to end the pass; no error, so that nobody puts it into words."""
+
+
+def run_rows(
+    model: "Model", trace: "Trace", changes: Changes, *, begins: int
+) -> Float[Tensor, "row token d_model"] | None:
+    """The last hidden states of the rows of some changes to the text of a trace; None where the changes stop the pass.
+
+    Args:
+        begins: number of layers that run on one row for all of them.
+
+    Raises:
+        CaptureError, ModelFailedError, OutOfMemoryError, SelectionError, ShapeError: as `states_of_variants`.
+    """
+    inputs = model.inputs(trace.tokens, trace.target_tokens)
+    n_row = len(changes.rows)
+    of_one: int | None = begins
     if model.network.config.model_type in _ALL_ROWS:
-        begins, inputs = None, {name: _repeated(one, len(variants)) for name, one in inputs.items()}
-    with (
-        recorded(model.network, changes, begins=begins, keeps=False),
-        torch.inference_mode(),
-    ):
-        states: Tensor = forward(model.network, **inputs).last_hidden_state
-    changes.check_applied()
-    return states.expand(len(variants), -1, -1)
+        of_one, inputs = None, {name: _repeated(one, n_row) for name, one in inputs.items()}
+    try:
+        with (
+            recorded(model.network, changes, begins=of_one, keeps=False),
+            torch.inference_mode(),
+        ):
+            states: Tensor = forward(model.network, **inputs).last_hidden_state
+    except Stopped:
+        return None
+    return states.expand(n_row, -1, -1)
 
 
 def _repeated(given: Any, n_rows: int) -> Any:
     return given.expand(n_rows, *given.shape[1:]) if isinstance(given, Tensor) else given
 
 
-def _most_rows(trace: "Trace") -> int:
+def most_rows(trace: "Trace") -> int:
     """Variants that run at once."""
     n_token = max(len(trace.query_tokens(kind)) for kind in trace.kinds)
     n_score = max(

@@ -10,6 +10,7 @@ from attnviz.records import Axis
 from ui.choice.selection import LANGUAGES
 from ui.page.view import View
 from ui.work import cache
+from ui.work.experiments import Patches
 
 
 def python_lines(view: View, key: int) -> str:
@@ -127,25 +128,33 @@ def effects_lines(view: View, outcome: object) -> str:
     return "\n".join([*lines, "    print(head.words, found.effects[head])", ""])
 
 
-def patching_lines(view: View, outcome: object, text: str) -> str:
+def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> str:
     """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
-    selection = view.selection
-    named = _call(
-        kind=selection.kind and view.kind,
-        carried=_unless("layer", selection.patching.carried),
-        layer=selection.layer if selection.patching.carried == "heads" else 0,
-    )
-    given = ", ".join(filter(None, ["model, trace, donor, outcome", named]))
+    function, module, end = "patch", "patching", list[str]()
+    places = {"layer": patches.layer, "position": patches.position}
+    at = _named({name: place for name, place in places.items() if place is not None})
+    carried = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
+    if patches.end is not None:
+        function, module = "patch_paths", "path_patching"
+        head = (
+            ""
+            if patches.end.head is None
+            else f"head=Head{tuple(patches.end.head)}, role={patches.end.role!r}"
+        )
+        end, carried = [f"PathEnd({head})"], ""
+    given = ", ".join(filter(None, ["model, trace, donor, outcome", *end, carried, at]))
     return "\n".join(
         [
             "import attnviz",
             "from attnviz.effects.outcome import measured, outcome_from",
-            "from attnviz.effects.patching import patch",
+            *(["from attnviz.effects.patching import PathEnd"] if end else []),
+            f"from attnviz.effects.{module} import {function}",
             "from attnviz.figures.patching import draw_patching",
+            *(["from attnviz.records import Head"] if end else []),
             *_trace_lines(view),
             f"donor = model.trace({_read(view, text)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
-            f"found = patch({given})",
+            f"found = {function}({given})",
             f"tokens = trace.query_tokens({view.kind!r}), donor.query_tokens({view.kind!r})",
             "draw_patching(found, *tokens).show()",
             "",

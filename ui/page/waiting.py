@@ -48,7 +48,14 @@ def whole_page() -> NoReturn:
 
 
 def is_there(
-    work: Job, n_tokens: int | None, said: str, *, key: str, stopped: str = "", resume: str = "Go on"
+    work: Job,
+    n_tokens: int | None,
+    said: str,
+    *,
+    key: str,
+    stopped: str = "",
+    resume: str = "Go on",
+    result: Callable[[], None] | None = None,
 ) -> bool:
     """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
 
@@ -57,6 +64,7 @@ def is_there(
         said: what is being done, for the line beside the bar.
         stopped: what is shown after this visitor has cancelled; empty for the words of `said`.
         resume: label of the button that goes on after that.
+        result: draws what has come so far.
 
     Raises:
         AttnvizError: one of `REFUSALS`.
@@ -69,7 +77,7 @@ def is_there(
     if work.finished:
         return True
     stopped = stopped or f"Cancelled: {said.lower()}."
-    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key)
+    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key, result=result)
     return False
 
 

@@ -4,18 +4,21 @@ Outcomes are given as `attnviz.effects.outcome.outcome_from` reads them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from cachetools import LRUCache, cached
 
 from attnviz.effects import ablation, cell_effects, patching
 from attnviz.effects import lens as logit_lens
 from attnviz.effects.ablation import Ablation, HeadEffects, Means, Removal
+from attnviz.effects.attribution_patching import attribute_patches as by_gradient
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.deletion import Deletion, deletion_curves
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
 from attnviz.effects.outcome import measured, outcome_from
-from attnviz.effects.patching import Carried, PatchEffects
+from attnviz.effects.patching import Carried, PatchEffects, PathEnd
+from attnviz.effects.path_patching import patch_paths
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.maps.collection import bundled
 from attnviz.model.continuation import Continuation, continue_text
@@ -99,31 +102,64 @@ def mask_cells(
     return cell_effects.mask_cells(model, trace, measure, *head, kind=kind, seed=seed, progress=progress)
 
 
+Read = tuple[Tokens, Tokens | None]
+"""What a model reads, and what its decoder reads where it has an encoder too. A trace would bring W_O of every layer along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patches:
+    """Which states are carried over, as arguments of `attnviz.effects.patching.patch`.
+
+    Where there is an end, as those of `attnviz.effects.path_patching.patch_paths`.
+    """
+
+    kind: Kind
+    carried: Carried
+    layer: int | None = None
+    position: int | None = None
+    end: PathEnd | None = None
+
+
 def patch(
     name: str,
-    receiver: Trace,
-    donor: Trace,
+    receiver: Read,
+    donor: Read,
     outcome: str,
+    patches: Patches,
     *,
-    carried: Carried,
-    kind: Kind,
-    layer: int,
-    rows: Sequence[int],
-    progress: Progress,
+    rows: Sequence[int] | None = None,
+    progress: Progress | None = None,
 ) -> PatchEffects:
-    """The outcome with one state of another text at a time, as `attnviz.effects.patching.patch`."""
+    """The outcome with one state of another text at a time."""
     model = with_model.own(name)
-    measure = measured(model, receiver, outcome_from(outcome))
+    first, second = (model.trace_tokens(*one) for one in (receiver, donor))
+    given = model, first, second, measured(model, first, outcome_from(outcome))
+    if patches.end is not None:
+        return patch_paths(*given, patches.end, position=patches.position, layers=rows, progress=progress)
     return patching.patch(
-        model,
-        receiver,
-        donor,
-        measure,
-        carried=carried,
-        kind=kind,
-        layer=layer,
+        *given,
+        carried=patches.carried,
+        kind=patches.kind,
+        layer=patches.layer,
+        position=patches.position,
         rows=rows,
         progress=progress,
+    )
+
+
+def attribute_patches(name: str, receiver: Read, donor: Read, outcome: str, patches: Patches) -> PatchEffects:
+    """The same to first order, as `attnviz.effects.attribution_patching.attribute_patches`."""
+    model = with_model.own(name)
+    first, second = (model.trace_tokens(*one) for one in (receiver, donor))
+    return by_gradient(
+        model,
+        first,
+        second,
+        measured(model, first, outcome_from(outcome)),
+        carried=patches.carried,
+        kind=patches.kind,
+        layer=patches.layer,
+        position=patches.position,
     )
 
 
