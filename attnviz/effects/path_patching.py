@@ -11,7 +11,7 @@ Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), sec
 "Localizing Model Behavior with Path Patching" (arXiv:2304.05969), section 3.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,20 +80,20 @@ def patch_paths(
     senders = [Head(*cell) for cell in grid.cells(chosen)]
     reading: list[Tensor] = []  # what reaches the end from each sender
     outcomes = np.zeros(len(senders), dtype=np.float32)
-    n_done = 0
-    for some in _batches(receiver, grid.kind, senders):
-        changes = _Path(grid.kind, [(one, _given(donor, one, grid)) for one in some], end)
-        states = run_rows(model, receiver, changes, begins=some[0].layer)
+    inputs, most = model.inputs(receiver.tokens, receiver.target_tokens), max(1, most_rows(receiver) - 1)
+    for start in range(0, len(senders), most):
+        some = senders[start : start + most]
+        changes = _Path([(one, _given(donor, one, grid)) for one in some], end)
+        states = run_rows(model, inputs, changes, (0, *(one.layer for one in some)))
         if end.head is None:
             assert states is not None  # nothing stops it
             with torch.inference_mode():
-                outcomes[n_done : n_done + len(some)] = measure(states[1:]).float().cpu().numpy()
+                outcomes[start : start + len(some)] = measure(states[1:]).float().cpu().numpy()
         else:
             assert changes.reading is not None  # it has stopped there
             reading += list(changes.reading)
-        n_done += len(some)
         if progress is not None:
-            progress(n_done / len(senders) / (1 if end.head is None else 2))
+            progress((start + len(some)) / len(senders) / (1 if end.head is None else 2))
     if end.head is not None and senders:
         variants = [
             [
@@ -129,32 +129,24 @@ def _given(donor: "Trace", sender: Head, grid: PatchGrid) -> ReplacedOutput:
     )
 
 
-def _batches(trace: "Trace", kind: Kind, senders: Sequence[Head]) -> Iterator[list[Head]]:
-    """Senders of one layer at a time, as many as fit beside the unchanged run."""
-    most = max(1, most_rows(trace) - 1)
-    for layer in dict.fromkeys(one.layer for one in senders):
-        alike = [one for one in senders if one.layer == layer]
-        for start in range(0, len(alike), most):
-            yield alike[start : start + most]
-
-
 class _Path(Changes):
     """The unchanged run in the first row, and in each other one a sender, above which heads give what they give in the first.
+
+    Senders come layer by layer, so that the rows of those below a layer come first.
 
     It stops the pass where the end has been read.
     """
 
-    def __init__(self, kind: Kind, senders: Sequence[tuple[Head, ReplacedOutput]], end: PathEnd) -> None:
+    def __init__(self, senders: Sequence[tuple[Head, ReplacedOutput]], end: PathEnd) -> None:
         super().__init__([(), *([change] for _, change in senders)])
-        self._kind, self._end = kind, end
+        self._end = end
         self._layers = [sender.layer for sender, _ in senders]
         self.reading: Float[Tensor, "sender token d_head"] | None = None
         """What reaches the end of each path."""
 
     def change_outputs(self, kind: Kind, layer: int, output: Tensor, value: Tensor) -> None:
-        later = [row for row, of_sender in enumerate(self._layers, 1) if of_sender < layer]
-        if later:
-            output[later] = output[0].clone()  # else torch takes the row for one that is written
+        n_later = sum(of_sender < layer for of_sender in self._layers)
+        output[1 : 1 + n_later] = output[0].clone()  # else torch takes the row for one that is written
         super().change_outputs(kind, layer, output, value)
 
     def changed_vectors(

@@ -8,7 +8,8 @@ Source: ``AttentionInterface`` and ``AttentionMaskInterface`` of transformers 5.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -66,9 +67,10 @@ class Recording:
 
     Args:
         changes: made in this pass; its rows are variants of one text.
-        begins: number of layers before variants differ, which run on one row for all of them; None where every layer
-            runs on the rows of the inputs.
+        joins: number of layers before each row of the changes joins, in ascending order: 0 for the first, which all others
+            copy. None where every layer runs on the rows of the inputs.
         keeps: whether the inputs of the calls are kept.
+        after_call: called after each attention call with the number of calls so far.
     """
 
     def __init__(
@@ -76,8 +78,9 @@ class Recording:
         network: "PreTrainedModel",
         changes: Changes,
         *,
-        begins: int | None = None,
+        joins: Sequence[int] | None = None,
         keeps: bool = True,
+        after_call: Callable[[int], None] | None = None,
     ) -> None:
         self.order = CallOrder(network)
         self.changes = changes
@@ -86,18 +89,15 @@ class Recording:
         """The attention modules, in the order of the calls."""
         self.output: Tensor | None = None
         """Output of the last call, [batch, query, head, d_value]."""
-        self._begins, self._keeps = begins, keeps
+        self._joins, self._keeps, self._after_call = joins, keeps, after_call
         self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
 
     @property
-    def n_rows(self) -> int:
-        """Number of variants."""
-        return len(self.changes.rows)
-
-    @property
-    def tells_rows_apart(self) -> bool:
-        """Whether the layer that is about to run needs a row for each variant."""
-        return self._begins is not None and self.order.n_layers >= self._begins
+    def row_counts(self) -> tuple[int, ...]:
+        """Number of rows that each layer so far has run on, and that the one that is about to run needs; empty for those of the inputs."""
+        if self._joins is None:
+            return ()
+        return tuple(bisect_right(self._joins, layer) for layer in range(self.order.n_layers + 1))
 
     def split_mask(self, mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """As `split_mask`, for a mask [batch, 1 or head, query, key]. All layers get the same mask, so the mask is split and kept once."""
@@ -114,7 +114,7 @@ class Recording:
             allowed: the mask before them; None where every key is allowed.
         """
         kind, layer = self.order.upcoming(module)
-        left = self.changes.allowed(kind, layer, (query.shape[1], query.shape[2], key.shape[2]))
+        left = self.changes.allowed(kind, layer, (*query.shape[:3], key.shape[2]))
         if left is None:
             return allowed
         left = left.to(query.device)
@@ -134,6 +134,8 @@ class Recording:
         """Takes in the next call of the pass, with the axes of `attnviz_attention`; a batch of one where calls are kept."""
         kind, layer = self.order.next(module)
         self.modules.append(module)
+        if self._after_call is not None:
+            self._after_call(self.order.n_calls)
         if not self._keeps:
             return
         self.calls.setdefault(kind, []).append(
@@ -252,11 +254,12 @@ def recorded(
     network: "PreTrainedModel",
     changes: Changes | None = None,
     *,
-    begins: int | None = None,
+    joins: Sequence[int] | None = None,
     keeps: bool = True,
+    after_call: Callable[[int], None] | None = None,
 ) -> Iterator[Recording]:
     """A context whose attention calls are recorded, and changed by the interventions; arguments as for `Recording`."""
-    recording = Recording(network, changes or Changes(), begins=begins, keeps=keeps)
+    recording = Recording(network, changes or Changes(), joins=joins, keeps=keeps, after_call=after_call)
     token = _recording.set(recording)
     try:
         yield recording

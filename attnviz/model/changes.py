@@ -1,7 +1,7 @@
 """The interventions of one forward pass, applied to what passes through it.
 
-One concept: the Changes of a batch, whose rows are variants of one text, each with interventions of its own. Layers
-below the first change may run on one row for all variants.
+One concept: the Changes of a batch, whose rows are variants of one text, each with interventions of its own. The last rows
+may be missing in layers below their first change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,21 +41,23 @@ class Changes:
     def __bool__(self) -> bool:
         return any(self.rows)
 
-    def allowed(self, kind: Kind, layer: int, shape: tuple[int, int, int]) -> Bool[Tensor, "..."] | None:
-        """The keys that the interventions leave to the queries of a layer, [row or 1, 1 or head, query, key], on the CPU.
+    def allowed(self, kind: Kind, layer: int, shape: tuple[int, int, int, int]) -> Bool[Tensor, "..."] | None:
+        """The keys that the interventions leave to the queries of a layer, [row, 1 or head, query, key], on the CPU.
 
         None where no intervention masks any.
 
         Args:
-            shape: heads, queries and keys.
+            shape: rows, heads, queries and keys.
 
         Raises:
+            CaptureError: as `change_outputs`.
             SelectionError: a head that the layer does not have.
             ShapeError: a mask for another number of queries or keys.
         """
         masks: dict[int, np.ndarray] = {}
-        n_head, n_query, n_key = shape
+        n_row, n_head, n_query, n_key = shape
         for row, one in self._of(MaskedKeys, kind, layer):
+            self._check_row(row, n_row, layer)
             check_mask(one, layer, n_query, n_key)
             one.check_head(n_head, layer)
             mask = one.allowed[None]
@@ -64,9 +66,9 @@ class Changes:
             masks[row] = mask if row not in masks else masks[row] & mask
         if not masks:
             return None
-        if len(self.rows) == 1:
+        if n_row == 1:
             return torch.tensor(masks[0])[None]
-        left = torch.ones(len(self.rows), *shape, dtype=torch.bool)
+        left = torch.ones(shape, dtype=torch.bool)
         for row, mask in masks.items():
             left[row] &= torch.tensor(mask)
         return left
@@ -179,7 +181,7 @@ class Changes:
                     yield row, one
 
     def _check_row(self, row: int, n_row: int, layer: int) -> None:
-        if n_row != len(self.rows):
+        if row >= n_row:
             raise CaptureError(
                 f"{len(self.rows)} variants of a text were to be told apart in layer {layer}, row {row} among them; the "
                 f"model ran on {n_row}. Report this model; its numbers are not shown."

@@ -4,7 +4,7 @@ One concept: hooks that let the interventions of the current pass change hidden 
 several threads share; a pass gets only what its own context asks for (`attnviz.model.capture.current_recording`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -47,18 +47,18 @@ def let_states_change(
     """Adds hooks by which the interventions of a pass reach the hidden states.
 
     Args:
-        layers: their inputs become a row for each variant where variants begin to differ, and their outputs are what
-            ``layer`` of `attnviz.model.interventions.Place` means.
+        layers: their inputs get a row for each variant that begins to differ there, and their outputs are what ``layer`` of
+            `attnviz.model.interventions.Place` means.
         output_maps: W_O of each layer, once even where several layers share it; their outputs are what ``attention`` means.
         mlps: the MLP of each layer, likewise; their outputs are what ``mlp`` means.
     """
 
     def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
-        if recording is None or not recording.tells_rows_apart:
+        if recording is None or not (counts := recording.row_counts):
             return None
-        spread = _spread_to(recording.n_rows)
-        return tuple(map(spread, args)), {name: spread(one) for name, one in named.items()}
+        join = _rows_joined(counts)
+        return tuple(map(join, args)), {name: join(one) for name, one in named.items()}
 
     def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
@@ -104,13 +104,21 @@ def _changed(recording: Recording, where: Place, states: Tensor) -> Tensor:
     return recording.changes.changed_states(where, kind, layer, rows).reshape(states.shape)
 
 
-def _spread_to(n_rows: int) -> Callable[[Any], Any]:
-    """A function that gives hidden states [1, token, d_model] a row for each variant, without copying, and nothing else."""
+def _rows_joined(counts: Sequence[int]) -> Callable[[Any], Any]:
+    """A function that gives hidden states, [row, token, d_model], as many rows as the last count, and nothing else.
 
-    def spread(given: Any) -> Any:
-        return given.expand(n_rows, -1, -1) if _is_state(given) and len(given) == 1 else given
+    What is added is copies of the first row. Other arguments that are as long as no count so far, such as a bias for each head,
+    are no states of rows.
+    """
 
-    return spread
+    def join(given: Any) -> Any:
+        if not _is_state(given) or len(given) not in (1, *counts[:-1]) or len(given) == counts[-1]:
+            return given
+        if len(given) == 1:
+            return given.expand(counts[-1], -1, -1)
+        return torch.cat([given, given[:1].expand(counts[-1] - len(given), -1, -1)])
+
+    return join
 
 
 def _is_state(given: Any) -> bool:

@@ -1,11 +1,11 @@
 """Many variants of one text through one forward pass: each row of the batch has interventions of its own.
 
-One concept: the variants of a trace. Layers below the first change are the same for all of them and run once.
+One concept: the variants of a trace. Below its first change a variant is the unchanged run, so its row joins in the layer of that
+change, as a copy of the first row: that of the variant whose first change comes last.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import SelectionError
+from attnviz.errors import CaptureError, SelectionError
 from attnviz.model.capture import recorded
 from attnviz.model.changes import Changes
 from attnviz.model.forward import forward
@@ -44,8 +44,9 @@ class Batch:
     """Variants that run together, by their place in what was asked for."""
 
     variants: tuple[int, ...]
-    begins: int
-    """Number of layers that run on one row for all of them."""
+    """Row by row."""
+    joins: tuple[int, ...]
+    """Number of layers before each row joins, in ascending order: 0 for the first row, which all others copy."""
 
 
 def measured_variants(
@@ -61,30 +62,27 @@ def measured_variants(
     Args:
         trace: of the text without interventions.
         measure: called with some variants at a time, [variant, token, d_model].
-        progress: called with the share that is done, 0 to 1, after each batch.
+        progress: called with the share that is done, 0 to 1, after each layer.
 
     Raises:
         SelectionError, ShapeError, CaptureError, ModelFailedError, OutOfMemoryError: as `states_of_variants`.
     """
     numbers = np.zeros(len(variants), dtype=np.float32)
-    n_done = 0
-    for places, states in states_of_variants(model, trace, variants):
+    for places, states in states_of_variants(model, trace, variants, progress=progress):
         with torch.inference_mode():
             numbers[list(places)] = measure(states).float().cpu().numpy()
-        n_done += len(places)
-        if progress is not None:
-            progress(n_done / len(variants))
     return numbers
 
 
 def states_of_variants(
-    model: "Model", trace: "Trace", variants: Sequence[Variant]
+    model: "Model", trace: "Trace", variants: Sequence[Variant], *, progress: Progress | None = None
 ) -> Iterator[tuple[tuple[int, ...], Float[Tensor, "variant token d_model"]]]:
     """The last hidden states of some variants at a time, with the places of these in ``variants``.
 
     Args:
         trace: of the text without interventions.
         variants: the interventions of each.
+        progress: as `measured_variants`.
 
     Raises:
         CaptureError: the family does not let variants be told apart in one pass.
@@ -99,26 +97,30 @@ def states_of_variants(
         )
     n_layers = {kind: trace.n_layers(kind) for kind in trace.kinds}
     check_layers([one for variant in variants for one in variant], n_layers)
+    inputs = model.inputs(trace.tokens, trace.target_tokens)
+    n_call, n_done = sum(n_layers.values()), 0
     for batch in batches(trace, variants):
-        changes = Changes([variants[one] for one in batch.variants])
-        states = run_rows(model, trace, changes, begins=batch.begins)
-        assert states is not None  # nothing stops it
-        changes.check_applied()
+        some = [variants[one] for one in batch.variants]
+
+        def tell(n_called: int, before: int = n_done, n_row: int = len(some)) -> None:
+            if progress is not None:
+                progress((before + n_row * n_called / n_call) / len(variants))
+
+        states = run_rows(model, inputs, Changes(some), batch.joins, tell)
+        assert states is not None  # these changes stop nothing
         yield batch.variants, states
+        n_done += len(some)
 
 
 def batches(trace: "Trace", variants: Sequence[Variant]) -> list[Batch]:
-    """The variants in batches: those that begin to differ in the same layer, as many as fit."""
+    """The variants in batches, as many as fit, those whose first change comes first before the others."""
     most = most_rows(trace)
     begins = [first_layer(trace, variant) for variant in variants]
     order = sorted(range(len(variants)), key=begins.__getitem__)
     found = []
-    for first, alike in groupby(order, key=begins.__getitem__):
-        places = tuple(alike)
-        found += [
-            Batch(variants=places[start : start + most], begins=first)
-            for start in range(0, len(places), most)
-        ]
+    for start in range(0, len(order), most):
+        *others, last = order[start : start + most]
+        found.append(Batch(variants=(last, *others), joins=(0, *(begins[one] for one in others))))
     return found
 
 
@@ -137,30 +139,39 @@ class Stopped(BaseException):
 
 
 def run_rows(
-    model: "Model", trace: "Trace", changes: Changes, *, begins: int
+    model: "Model",
+    inputs: dict[str, Any],
+    changes: Changes,
+    joins: Sequence[int] | None,
+    after_call: Callable[[int], None] | None = None,
 ) -> Float[Tensor, "row token d_model"] | None:
-    """The last hidden states of the rows of some changes to the text of a trace; None where the changes stop the pass.
+    """The last hidden states of the rows of some changes; None where the changes stop the pass.
 
     Args:
-        begins: number of layers that run on one row for all of them.
+        inputs: of the network, a batch of one.
+        joins, after_call: as `attnviz.model.capture.Recording`.
 
     Raises:
         CaptureError, ModelFailedError, OutOfMemoryError, SelectionError, ShapeError: as `states_of_variants`.
     """
-    inputs = model.inputs(trace.tokens, trace.target_tokens)
     n_row = len(changes.rows)
-    of_one: int | None = begins
     if model.network.config.model_type in _ALL_ROWS:
-        of_one, inputs = None, {name: _repeated(one, n_row) for name, one in inputs.items()}
+        joins, inputs = None, {name: _repeated(one, n_row) for name, one in inputs.items()}
     try:
         with (
-            recorded(model.network, changes, begins=of_one, keeps=False),
+            recorded(model.network, changes, joins=joins, keeps=False, after_call=after_call),
             torch.inference_mode(),
         ):
             states: Tensor = forward(model.network, **inputs).last_hidden_state
     except Stopped:
         return None
-    return states.expand(n_row, -1, -1)
+    changes.check_applied()
+    if len(states) != n_row:
+        raise CaptureError(
+            f"{n_row} variants of a text were to run together; {type(model.network).__name__} gave the states of "
+            f"{len(states)}. Report this model; its numbers are not shown."
+        )
+    return states
 
 
 def _repeated(given: Any, n_rows: int) -> Any:

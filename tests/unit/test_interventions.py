@@ -245,11 +245,29 @@ def test_two_threads_with_variants_do_not_meet(bert, monkeypatch):
     assert np.abs(alone[0] - alone[1]).max() > 0.01
 
 
-def test_variants_run_together_from_the_layer_in_which_they_begin_to_differ(bert):
+def test_a_row_joins_in_the_layer_in_which_it_begins_to_differ(bert, monkeypatch):
+    """The first row is that of the variant that begins last, so that there is a row of the unchanged run to copy until then."""
     plain = bert.trace(TEXT)
-    variants = [[ScaledOutput(factor=0.0, layer=layer, head=head)] for head in range(2) for layer in (2, 0)]
-    found = [(one.begins, one.variants) for one in batches(plain, variants)]
-    assert found == [(0, (1, 3)), (2, (0, 2))]
+    variants = [
+        [ScaledOutput(factor=0.0, layer=layer, head=head)] for head in range(2) for layer in (2, 0, 1)
+    ]
+    [found] = batches(plain, variants)
+    assert (found.variants, found.joins) == ((3, 1, 4, 2, 5, 0), (0, 0, 0, 1, 1, 2))
+    n_rows = []
+    real = capture.attention_output_in_blocks
+
+    def noted(query, *args, **named):
+        n_rows.append(len(query))
+        return real(query, *args, **named)
+
+    monkeypatch.setattr(capture, "attention_output_in_blocks", noted)
+    together = np.zeros((6, *plain.last_hidden_state.shape), dtype=np.float32)
+    for places, states in states_of_variants(bert, plain, variants):
+        together[list(places)] = states.numpy()
+    assert n_rows == [3, 5, 6]
+    for variant, states in zip(variants, together, strict=True):
+        alone = bert.trace(TEXT, interventions=variant).last_hidden_state
+        np.testing.assert_allclose(states, alone, atol=1e-5)
 
 
 def test_as_many_variants_at_a_time_as_fit(bert, monkeypatch):
@@ -259,7 +277,8 @@ def test_as_many_variants_at_a_time_as_fit(bert, monkeypatch):
     numbers = measured_variants(
         bert, bert.trace(TEXT), variants, lambda states: states[:, 0, 0], progress=told.append
     )
-    assert told == pytest.approx([3 / 7, 6 / 7, 1])
+    layers = np.arange(1, 4) / 3  # told of after the attention of each layer
+    assert told == pytest.approx([*(3 / 7 * layers), *(3 / 7 + 3 / 7 * layers), *(6 / 7 + 1 / 7 * layers)])
     for variant, number in zip(variants, numbers, strict=True):
         assert number == pytest.approx(
             bert.trace(TEXT, interventions=variant).last_hidden_state[0, 0], abs=1e-5
