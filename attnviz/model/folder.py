@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import ModelNotAvailableError
-from attnviz.model.catalogue import CONFIG_FILE, PICKLE_FILES, SAFETENSORS_FILES, SMALL_FILES
+from attnviz.model.catalogue import CONFIG_FILE, GGUF_FILES, PICKLE_FILES, SAFETENSORS_FILES, SMALL_FILES
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 """First bytes of a Git LFS pointer. Source: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, "The Pointer"."""
@@ -30,6 +30,7 @@ class Format:
     """Patterns of its files, from the checkpoint's folder."""
     advice: str
     """What to do instead, a sentence."""
+    why: str = "which attnviz does not read"
 
 
 ADAPTER = Format(
@@ -43,8 +44,9 @@ ADAPTER = Format(
 FORMATS = (
     Format(
         name="GGUF weights",
-        files=("*.gguf",),
-        advice="Select the checkpoint that they were made from, in safetensors.",
+        files=(GGUF_FILES,),
+        why="of which attnviz reads one file by its path",
+        advice="Give the path of one on this machine, or select the checkpoint that they were made from, in safetensors.",
     ),
     Format(
         name="ONNX weights",
@@ -91,7 +93,7 @@ def foreign(names: Collection[str]) -> str | None:
     for kind in (ADAPTER,) if _weights(names) else (ADAPTER, *FORMATS):
         found = [name for name in names if _matches(name, kind.files) and not _matches(name, _OF_TRAINING)]
         if found:
-            return f"holds {kind.name} ({found[0]}), which attnviz does not read. {kind.advice}"
+            return f"holds {kind.name} ({found[0]}), {kind.why}. {kind.advice}"
     return None
 
 
@@ -136,10 +138,13 @@ def refuse_settings(name: str, config: Mapping[str, Any]) -> None:
 
 def _refusal(name: str, folder: Path) -> str | None:
     """Why a folder's files cannot be read; None where they may be."""
+    if folder.match(GGUF_FILES) and folder.is_file():
+        return _pointer(name, folder.parent, [folder.name])
     if folder.is_file():
         return f"{name} {foreign([folder.name]) or f'is a file, not a checkpoint. Give {_WRITTEN}.'}"
     names = _names(folder)
-    if pointer := _pointer(name, folder, names):
+    read = (*SMALL_FILES, *SAFETENSORS_FILES, *PICKLE_FILES)
+    if pointer := _pointer(name, folder, [one for one in names if "/" not in one and _matches(one, read)]):
         return pointer
     if held := foreign(names):
         return f"The folder of {name} {held}"
@@ -165,8 +170,6 @@ def _weights(names: Collection[str]) -> list[str]:
 
 def _pointer(name: str, folder: Path, names: Collection[str]) -> str | None:
     for file in names:
-        if "/" in file or not _matches(file, (*SMALL_FILES, *SAFETENSORS_FILES, *PICKLE_FILES)):
-            continue
         with (folder / file).open("rb") as opened:
             if opened.read(len(_POINTER)) == _POINTER:
                 return (

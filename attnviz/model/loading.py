@@ -19,11 +19,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from attnviz import __version__
 from attnviz.errors import ModelFailedError, ModelNotAvailableError, SelectionError, failures_of
 from attnviz.model.capture import record_forward
-from attnviz.model.catalogue import Location, default_model, locate, resolve
+from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_files
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
 from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.device import find_device
 from attnviz.model.folder import refuse_files
+from attnviz.model.gguf import dequantised
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
 from attnviz.model.layer_modules import find_layers, let_states_change
@@ -448,15 +449,22 @@ are read at once, one of them lacks its tied weights, and so may all later check
 
 
 def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
-    folder, repair = location.folder, location.repair
+    folder, gguf, repair = location.folder, location.gguf, location.repair
+    is_mapped |= gguf is not None  # what was dequantised is attnviz's own file, which nobody truncates
     with failures_of(f"{name} cannot be shown", "Select another model."):
-        refuse_files(name, folder)
+        refuse_files(name, gguf or folder)
         with _loading, quiet():
-            before = stamps(folder)
+            quantization = None
+            if gguf is not None:
+                made = dequantised(name, gguf)
+                folder, quantization = made.folder, made.quantization
+            files = weights_files(folder)
+            own = files if gguf is None else (gguf,)
+            before = stamps({*files, *own})
             network, head, classifier, account = load_network(
-                name, folder, dtype=getattr(torch, dtype), repair=repair
+                name, folder, dtype=getattr(torch, dtype), repair=repair, quantization=quantization
             )
-            weights = loaded_weights(name, folder, account, before)
+            weights = loaded_weights(name, own, account, before)
             tokenizer = load_tokenizer(name, folder, repair=repair)
             for one in filter(None, (network, head, classifier)):
                 refuse_not_finite(name, one, repair=repair)

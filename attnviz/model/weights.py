@@ -52,6 +52,8 @@ class Account:
     """How many tensors each part has that the loaded class does not have, such as a head for another task."""
     left_out: tuple[str, ...]
     """Constants such as the numbers of the positions, and tensors that transformers says the loaded class does not read."""
+    quantization: str | None = None
+    """How most of the file's numbers are written, such as "Q4_1"; None where it holds plain numbers."""
 
     @property
     def n_tensor(self) -> int:
@@ -60,7 +62,12 @@ class Account:
 
     def __str__(self) -> str:
         """How many tensors are used, and what the others are, in sentences: "199 of 201 used: ..."."""
-        said = f"{self.n_used} of {self.n_tensor} used: the numbers in memory are those of the file."
+        of_file = (
+            "those of the file"
+            if self.quantization is None
+            else f"the file's, dequantised from {self.quantization}"
+        )
+        said = f"{self.n_used} of {self.n_tensor} used: the numbers in memory are {of_file}."
         if self.parts:
             names = [f"{name} ({number})" for name, number in self.parts.items()]
             rest = len(names) - _MOST_NAMED
@@ -94,6 +101,10 @@ class LoadedWeights:
             stamp = _stamp(path)
             if stamp == loaded:
                 return False
+            if (
+                path.name not in self.sha256
+            ):  # what was dequantised is read by attnviz alone, and never written again
+                return True
             if path not in self._judged or self._judged[path][0] != stamp:
                 with path.open("rb") as file:
                     digest = file_digest(file, "sha256").hexdigest()
@@ -110,19 +121,24 @@ class LoadedWeights:
         return f"{names} changed on disk after this model was loaded. Load it again, or restart the app."
 
 
-def stamps(folder: Path) -> dict[Path, _Stamp]:
-    """The stamps of the files of a checkpoint's weights; empty where there are none."""
-    return {path: _stamp(path) for path in weights_files(folder)}
+def stamps(files: Iterable[Path]) -> dict[Path, _Stamp]:
+    """The stamps of files; of those that are there."""
+    return {path: _stamp(path) for path in files if path.is_file()}
 
 
-def loaded_weights(name: str, folder: Path, account: Account, before: Mapping[Path, _Stamp]) -> LoadedWeights:
+def loaded_weights(
+    name: str, files: Iterable[Path], account: Account, before: Mapping[Path, _Stamp]
+) -> LoadedWeights:
     """The account of files that were not written since ``before``, when their stamps were taken.
+
+    Args:
+        files: those that the checkpoint is known by; ``before`` may have others, such as what was made from them.
 
     Raises:
         ModelNotAvailableError: they were, or they are gone.
     """
-    sha256 = weights_digests(name, folder)
-    if stamps(folder) != before:
+    sha256 = weights_digests(name, files)
+    if stamps(before) != before:
         raise ModelNotAvailableError(
             f"The weights of {name} were written while they were read. Load it again once they are complete."
         )
@@ -130,7 +146,11 @@ def loaded_weights(name: str, folder: Path, account: Account, before: Mapping[Pa
 
 
 def account_for(
-    name: str, whole: PreTrainedModel, tensors: Iterable[tuple[str, Tensor]], config: PreTrainedConfig
+    name: str,
+    whole: PreTrainedModel,
+    tensors: Iterable[tuple[str, Tensor]],
+    config: PreTrainedConfig,
+    quantization: str | None = None,
 ) -> Account:
     """What became of each tensor of a checkpoint's files, in a model that was loaded from them.
 
@@ -138,6 +158,7 @@ def account_for(
         whole: the model with its head, as it was loaded.
         tensors: those of the files, by the names that the files give them.
         config: the checkpoint's own, of which ``whole`` may be a part.
+        quantization: how most of the file's numbers are written; None for plain numbers.
 
     Raises:
         ModelNotAvailableError: a tensor is not in the model with the numbers of the file, or has no place in it though it
@@ -170,7 +191,9 @@ def account_for(
             f"{len(other)} of the tensors of {name}, such as {other[0]}, do not have the numbers of the file after loading. "
             "Save the checkpoint again with transformers' save_pretrained, or select another model."
         )
-    return Account(n_used=n_used, parts=dict(sorted(parts.items())), left_out=tuple(left_out))
+    return Account(
+        n_used=n_used, parts=dict(sorted(parts.items())), left_out=tuple(left_out), quantization=quantization
+    )
 
 
 class _Names:

@@ -61,7 +61,7 @@ class Provenance(Record):
     model: str
     """Name of the model: a Hub id, or the folder's name."""
     revision: str
-    """Commit on the Hub, version of the package, or "local folder"."""
+    """Commit on the Hub, version of the package, or "local folder" or "local file"."""
     dtype: str
     """Arithmetic of the forward pass, such as "float32"."""
     versions: Mapping[str, str]

@@ -14,7 +14,7 @@ from deploy.image import Engine
 
 Result = TypeVar("Result")
 HARDENED = (
-    *("--network", "none", "--read-only", "--tmpfs", "/data:mode=1777,size=256m"),
+    *("--network", "none", "--read-only", "--tmpfs", "/data:mode=1777,size=1g"),
     *("--cap-drop", "all", "--security-opt", "no-new-privileges"),
 )
 NO_NAME_SERVER = "nameserver 192.0.2.53\n"

