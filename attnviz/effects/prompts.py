@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.effects.outcome import TokenAnswer, measured
+from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, measured
 from attnviz.effects.patching import PatchEffects, differing
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, ShapeError
 from attnviz.records import Record
@@ -130,15 +130,27 @@ def checked_prompts(model: "Model", prompts: PromptSet) -> PromptSet:
     kept, lines, refused = [], [], list(prompts.refused)
     for pair, line in zip(prompts.pairs, prompts.lines, strict=True):
         try:
-            receiver = model.trace(pair.clean)
-            differing(receiver.tokens, model.tokenize(pair.corrupted))
-            measured(model, receiver, outcome_of_pair(model, receiver, pair))
+            prepared(model, pair)
         except AttnvizError as error:
             refused.append(f"Line {line}: {error}")
         else:
             kept.append(pair)
             lines.append(line)
     return replace(prompts, pairs=tuple(kept), lines=tuple(lines), refused=tuple(refused))
+
+
+def prepared(model: "Model", pair: PromptPair) -> "tuple[Trace, Trace, MeasuredOutcome]":
+    """What `attnviz.effects.patching.patch` takes: the traces of the clean and the corrupted prompt, and the outcome.
+
+    Raises:
+        EmptyTextError, TextTooLongError, InvalidTextError: as `Model.trace`.
+        SelectionError: an answer is no token of the vocabulary, or both are the same.
+        ShapeError: the prompts have other numbers of tokens.
+        UnsupportedArchitectureError: no language head.
+    """
+    receiver, donor = model.trace(pair.clean), model.trace(pair.corrupted)
+    differing(receiver.tokens, donor.tokens)
+    return receiver, donor, measured(model, receiver, outcome_of_pair(model, receiver, pair))
 
 
 def outcome_of_pair(model: "Model", clean: "Trace", pair: PromptPair) -> TokenAnswer:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from attnviz.model.capture import Recording, current_recording, recorded
 from attnviz.model.forward import forward
 from attnviz.model.interventions import Place
+from attnviz.model.mlp_modules import find_mlps
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -41,17 +42,19 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[nn.Module, .
     return tuple(found)
 
 
-def let_states_change(
-    layers: Iterable[nn.Module], output_maps: Iterable[nn.Module], mlps: Iterable[nn.Module]
-) -> None:
+def let_states_change(network: "PreTrainedModel", output_maps: Sequence[nn.Module], **inputs: Any) -> None:
     """Adds hooks by which the interventions of a pass reach the hidden states.
 
+    The inputs of layers get a row for each variant that begins to differ there. What enters and leaves a layer, and what leaves its
+    W_O and its MLP, are the places of `attnviz.model.interventions.Place`.
+
     Args:
-        layers: their inputs get a row for each variant that begins to differ there, and their outputs are what ``layer`` of
-            `attnviz.model.interventions.Place` means.
-        output_maps: W_O of each layer, once even where several layers share it; their outputs are what ``attention`` means.
-        mlps: the MLP of each layer, likewise; their outputs are what ``mlp`` means.
+        network: runs on attnviz's attention; it is run to find its layers.
+        output_maps: W_O of each layer, once even where several layers share it.
+        inputs: arguments of its forward; a batch of one.
     """
+    layers = find_layers(network, **inputs)
+    mlps = find_mlps(network, layers, output_maps, **inputs)
 
     def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
@@ -84,7 +87,6 @@ def let_states_change(
 
         return end
 
-    layers = tuple(layers)
     for layer in layers:
         layer.register_forward_pre_hook(begin, with_kwargs=True)
         layer.register_forward_pre_hook(enter, with_kwargs=True)

@@ -27,8 +27,7 @@ from attnviz.model.folder import refuse_files
 from attnviz.model.gguf import dequantised
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
-from attnviz.model.layer_modules import find_layers, let_states_change
-from attnviz.model.mlp_modules import find_mlps
+from attnviz.model.layer_modules import let_states_change
 from attnviz.model.output_maps import OutputMap, find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
 from attnviz.model.token_labels import labels_of
@@ -488,8 +487,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         maps = find_output_maps(network, **inputs)
         names = [one.name for of_kind in maps.values() for one in of_kind]
         listen_to_outputs(model.reference, names)
-        layers, joining = find_layers(network, **inputs), [*map(network.get_submodule, names)]
-        let_states_change(layers, joining, find_mlps(network, layers, joining, **inputs))
+        let_states_change(network, list(map(network.get_submodule, names)), **inputs)
         return replace(model, output_maps=maps)
 
 

@@ -120,7 +120,7 @@ def outcomes(*rows) -> np.ndarray:
     ids=str,
 )
 def test_the_finding(changes, words):
-    assert finding(SCREEN, effects(**changes)) == words
+    assert finding(SCREEN.tokens[0], effects(**changes)) == words
 
 
 def test_what_is_said_of_shares_is_said_where_there_are_shares():

@@ -10,6 +10,8 @@ from attnviz.effects.ablation import Ablation
 from attnviz.effects.patching import Carried
 from ui.choice.fields import Number, Text, Word
 
+PatchedPrompts = Literal["pair", "set"]
+"""What is patched."""
 PatchedAt = Literal["all", "selected", "each"]
 """Where what heads are made of is carried over."""
 PatchedPath = Literal["any", "outcome", "query", "key", "value"]
@@ -64,6 +66,14 @@ class PatchingSettings:
         ),
     ] = ""
     """Empty for the sentence with one word exchanged."""
+    prompts: Annotated[
+        PatchedPrompts,
+        Word(
+            names={"pair": "Two sentences", "set": "A set of pairs"},
+            title="Prompts",
+            help="Patches the sentence above with another one, or every pair of a table, whose mean and spread are shown.",
+        ),
+    ] = "pair"
     carried: Annotated[
         Carried,
         Word(

@@ -6,6 +6,7 @@ One concept: from a view to Python. Typed text stands in the lines as a literal,
 from collections.abc import Mapping
 from typing import Any
 
+from attnviz.effects.prompts import PromptSet
 from attnviz.records import Axis
 from ui.choice.selection import LANGUAGES
 from ui.page.view import View
@@ -136,12 +137,7 @@ def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> 
     carried = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
     if patches.end is not None:
         function, module = "patch_paths", "path_patching"
-        head = (
-            ""
-            if patches.end.head is None
-            else f"head=Head{tuple(patches.end.head)}, role={patches.end.role!r}"
-        )
-        end, carried = [f"PathEnd({head})"], ""
+        end, carried = [_path_end(patches)], ""
     given = ", ".join(filter(None, ["model, trace, donor, outcome", *end, carried, at]))
     return "\n".join(
         [
@@ -160,6 +156,41 @@ def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> 
             "",
         ]
     )
+
+
+def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
+    """Python that patches every pair of a set, as on the page Patching, and draws the mean."""
+    places = {"layer": patches.layer, "position": patches.position}
+    at = _named({name: place for name, place in places.items() if place is not None})
+    end = _path_end(patches)
+    named = ", ".join(filter(None, [end or _call(carried=_unless("layer", patches.carried)), at]))
+    function, module = ("patch_paths", "path_patching") if end else ("patch", "patching")
+    return "\n".join(
+        [
+            "import attnviz",
+            *(["from attnviz.effects.patching import PathEnd"] if end else []),
+            f"from attnviz.effects.{module} import {function}",
+            "from attnviz.effects.prompts import checked_prompts, over_prompts, prepared, read_prompts",
+            "from attnviz.figures.patching import draw_patching",
+            *(["from attnviz.records import Head"] if end else []),
+            f"model = attnviz.load_model({view.selection.model!r})",
+            f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
+            'print(*prompts.refused, sep="\\n")',
+            f"found = [{function}(model, *prepared(model, pair){', ' * bool(named)}{named}) for pair in prompts.pairs]",
+            "mean = over_prompts(found)",
+            "tokens = model.tokenize(prompts.pairs[0].clean)",
+            "draw_patching(mean.mean, tokens, tokens, spread=mean.spread).show()",
+            "",
+        ]
+    )
+
+
+def _path_end(patches: Patches) -> str:
+    """The end of a path; empty for none."""
+    if patches.end is None:
+        return ""
+    head = patches.end.head
+    return f"PathEnd({'' if head is None else f'head=Head{tuple(head)}, role={patches.end.role!r}'})"
 
 
 def lens_lines(view: View, position: int, answer: str | None) -> str:

@@ -19,7 +19,15 @@ from attnviz.effects.logit_attribution import DirectEffects, attribute_state, at
 from attnviz.effects.outcome import measured, outcome_from
 from attnviz.effects.patching import Carried, PatchEffects, PathEnd
 from attnviz.effects.path_patching import patch_paths
-from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.effects.prompts import PromptPair, prepared
+from attnviz.errors import (
+    EmptyTextError,
+    InvalidTextError,
+    SelectionError,
+    ShapeError,
+    TextTooLongError,
+    UnsupportedArchitectureError,
+)
 from attnviz.maps.collection import bundled
 from attnviz.model.continuation import Continuation, continue_text
 from attnviz.model.predictions import predict
@@ -145,6 +153,27 @@ def patch(
         rows=rows,
         progress=progress,
     )
+
+
+def patch_pair(
+    name: str, pair: PromptPair, line: int, patches: Patches, *, progress: Progress
+) -> PatchEffects | str:
+    """The same for a pair of a set of prompts; a sentence where the model cannot be patched with it."""
+    model = with_model.own(name)
+    try:
+        given = model, *prepared(model, pair)
+        if patches.end is not None:
+            return patch_paths(*given, patches.end, position=patches.position, progress=progress)
+        return patching.patch(
+            *given,
+            carried=patches.carried,
+            kind=patches.kind,
+            layer=patches.layer,
+            position=patches.position,
+            progress=progress,
+        )
+    except (EmptyTextError, InvalidTextError, SelectionError, ShapeError, TextTooLongError) as error:
+        return f"Line {line}: {error}"
 
 
 def attribute_patches(name: str, receiver: Read, donor: Read, outcome: str, patches: Patches) -> PatchEffects:

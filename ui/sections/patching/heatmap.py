@@ -40,15 +40,19 @@ CARRIED: dict[Carried, str] = {
 }
 
 
-def finding(screen: Screen, found: PatchEffects) -> str:
-    """Which state moves the outcome most, and where to, in words."""
+def finding(tokens: Tokens, found: PatchEffects) -> str:
+    """Which state moves the outcome most, and where to, in words.
+
+    Args:
+        tokens: of the first text, at whose positions states are carried.
+    """
     largest = largest_share(found)
     if isinstance(largest, NoShares):
         return _no_shares(largest)
     percent = percent_text(abs(largest.share))
     if percent == "0%":
         return "No single state accounts for even 1% of the difference"
-    state = _state(screen, found, largest)
+    state = _state(Axis.of(tokens), found, largest)
     if largest.share < 0:
         return f"{state} moves the outcome away from the other sentence’s, by {percent} of the difference"
     if round(100 * largest.share) > 100:
@@ -56,9 +60,9 @@ def finding(screen: Screen, found: PatchEffects) -> str:
     return f"{state} accounts for {percent} of the difference"
 
 
-def _state(screen: Screen, found: PatchEffects, largest: LargestShare) -> str:
+def _state(tokens: Axis, found: PatchEffects, largest: LargestShare) -> str:
     """What moves the outcome most, as the subject of a sentence."""
-    carried, tokens = CARRIED[found.carried], Axis.of(screen.tokens[0])
+    carried = CARRIED[found.carried]
     if found.columns == "token":
         place = f"layer {largest.row}" if found.layer is None else _head(found, found.layer, largest.row)
         at = f" at {name(tokens, largest.column)}"

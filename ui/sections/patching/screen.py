@@ -44,19 +44,7 @@ class Screen(MeasuredRun):
     @property
     def patches(self) -> Patches:
         """Which states are carried over."""
-        selection, kind = self.view.selection, self.view.kind
-        chosen = selection.patching
-        if chosen.carried not in OF_HEADS:
-            return Patches(kind=kind, carried=chosen.carried)
-        if chosen.at == "each":
-            return Patches(kind=kind, carried=chosen.carried, layer=selection.layer)
-        position = None
-        if chosen.at == "selected":
-            position = min(self.view.query, len(self.tokens[0]) - 1)
-        end = None
-        if chosen.carried == "heads" and chosen.path != "any":
-            end = PathEnd() if chosen.path == "outcome" else PathEnd(head=selection.place, role=chosen.path)
-        return Patches(kind=kind, carried=chosen.carried, position=position, end=end)
+        return patches_of(self.view)
 
     @property
     def _rows(self) -> tuple[int, ...]:
@@ -123,21 +111,41 @@ def text_of_donor(view: View) -> str:
     return view.selection.patching.text or exchanged(view.selection.text)
 
 
+def patches_of(view: View) -> Patches:
+    """Which states are carried over."""
+    chosen, kind = view.selection.patching, view.kind
+    if chosen.carried not in OF_HEADS:
+        return Patches(kind=kind, carried=chosen.carried)
+    if chosen.at == "each":
+        return Patches(kind=kind, carried=chosen.carried, layer=view.selection.layer)
+    position = view.query if chosen.at == "selected" else None
+    end = None
+    if chosen.carried == "heads" and chosen.path != "any":
+        is_last = chosen.path == "outcome"
+        end = PathEnd() if is_last else PathEnd(head=view.selection.place, role=chosen.path)
+    return Patches(kind=kind, carried=chosen.carried, position=position, end=end)
+
+
 def controls(view: View, chosen: Outcome) -> None:
     """The other sentence, what is carried over and where, and what is measured."""
-    selection = view.selection.patching
     with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
         title = f"Other sentence (must also have {len(view.trace.tokens)} tokens)"
         st.text_input(
             **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
         )
-        st.selectbox(**widgets.field("patch_carried"), width=220)
-        if selection.carried in OF_HEADS:
-            st.segmented_control(**widgets.field("patch_at", required=True))
-        if selection.carried == "heads" and selection.at != "each" and len(view.trace.kinds) == 1:
-            st.selectbox(**widgets.field("patch_path"), width=260)
+        carried_controls(view)
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
+
+
+def carried_controls(view: View) -> None:
+    """What is carried over, and where."""
+    chosen = view.selection.patching
+    st.selectbox(**widgets.field("patch_carried"), width=220)
+    if chosen.carried in OF_HEADS:
+        st.segmented_control(**widgets.field("patch_at", required=True))
+    if chosen.carried == "heads" and chosen.at != "each" and len(view.trace.kinds) == 1:
+        st.selectbox(**widgets.field("patch_path"), width=260)
 
 
 def look(view: View, chosen: Outcome) -> Screen:
