@@ -35,7 +35,7 @@ def folder(headed, monkeypatch):
     return folder.name
 
 
-@pytest.mark.parametrize("carried", ["heads", "value"])
+@pytest.mark.parametrize("carried", ["heads", pytest.param("value", marks=pytest.mark.nightly)])
 def test_the_mean_over_the_pairs(folder, headed, carried):
     at = until_drawn(
         open_page(PAGE, model=folder, text="the cat sat", patch_prompts="set", patch_carried=carried)

@@ -7,7 +7,11 @@ import pytest
 import torch
 
 from attnviz.effects.attribution_patching import attribute_patches
+from attnviz.effects.outcome import TokenAnswer, TokenState, measured
 from attnviz.effects.patching import CARRIED, OF_HEADS, patch
+from attnviz.errors import SelectionError
+from attnviz.model.interventions import ReplacedState
+from attnviz.model.states import hidden_states
 from tests.hooked import Hooked, put
 
 TEXT, OTHER = "the cat sat on a mat", "the dog ran on a cot"
@@ -130,3 +134,74 @@ def test_the_gradient_s_patches_at_one_token(pairs, carried):
         assert of_layer.changes[head, 5] == pytest.approx(expected, abs=TOLERANCE, rel=1e-3)
     together = attribute_patches(*given, carried=carried)
     np.testing.assert_allclose(of_layer.changes.sum(axis=1), together.changes[1], atol=TOLERANCE)
+
+
+class TestSmolLM2:
+    """Who is given the drink, on the bundled language model: the sentence with John as the giver, and the one with Mary."""
+
+    GIVER = "When Mary and John went to the store, {} gave a drink to"
+
+    @pytest.fixture
+    def given(self, smollm2):
+        receiver, donor = (smollm2.trace(self.GIVER.format(name)) for name in ("John", "Mary"))
+        answer = TokenAnswer(position=len(receiver.tokens) - 1, token=" Mary", against=" John")
+        return smollm2, receiver, donor, measured(smollm2, receiver, answer)
+
+    def test_head_23_3_carries_most_of_it_and_24_4_works_against_it(self, given):
+        found = patch(*given, carried="heads", rows=[23, 24])
+        assert found.base > 5 and found.donor < -5  # " Mary" after John, " John" after Mary
+        order = np.argsort(-np.nan_to_num(found.shares), axis=None)
+        assert np.unravel_index(order[0], found.shares.shape) == (23, 3)
+        assert found.shares[23, 3] > 0.5 and found.shares[23, 0] > 0.05 and found.shares[23, 7] > 0.03
+        assert found.shares[24, 4] < -0.1
+
+    @pytest.mark.nightly
+    def test_as_transformers_in_float64(self, given, smollm2):
+        """The outcome with one head carried over, at all tokens and at the last, by hooks."""
+        _, receiver, donor, measure = given
+        hooked = Hooked(smollm2.folder)
+        head = smollm2.network.get_input_embeddings().weight.detach().double()  # tied
+        mary, john = (smollm2.read_as(name)[0] for name in (" Mary", " John"))
+        last = len(receiver.tokens) - 1
+        for carried, row, column, positions in (
+            ("heads", 23, 3, None),
+            ("query", 24, 4, (last,)),
+            ("value", 23, 1, None),
+        ):
+            site = hooked.site(carried, row, column)
+            with torch.no_grad():
+                _, [state] = hooked.run(donor.tokens.ids, reads=[site])
+                states, _ = hooked.run(receiver.tokens.ids, [(site, put(state, positions))])
+            expected = float(states[-1] @ (head[mary] - head[john]))
+            position = None if positions is None else last
+            found = patch(smollm2, receiver, donor, measure, carried=carried, rows=[row], position=position)
+            assert found.outcomes[row, column] == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("family", ["gemma2", "modernbert", "deberta-v2", "gpt-bigcode", "mixtral"])
+def test_the_gradient_is_the_slope_of_small_patches(tiny_model, family):
+    """Softcaps, windows, biases and experts are followed too: against the outcomes with a hundredth of the difference, up and down."""
+    model = tiny_model(family)
+    receiver, donor = model.trace("the cat sat on a mat"), model.trace("the door sat on a cat")
+    if len(receiver.tokens) != len(donor.tokens):  # a tokenizer of bytes
+        donor = model.trace("the dog ran on a cot")
+    kind, step = receiver.kinds[0], 0.01
+    found = attribute_patches(model, receiver, donor, outcome)
+    mine, theirs = (hidden_states(model, one).layers for one in (receiver, donor))
+    for layer in (0, 1):
+        own, difference = mine[kind, layer], theirs[kind, layer] - mine[kind, layer]
+        ends = []
+        for sign in (1, -1):
+            put_there = ReplacedState(states=own + sign * step * difference, kind=kind, layer=layer)
+            changed = model.trace_tokens(receiver.tokens, interventions=[put_there])
+            ends.append(float(changed.last_hidden_state[-1, :4].sum(dtype=np.float64)))
+        slope = (ends[0] - ends[1]) / (2 * step)
+        assert found.changes[layer].sum() == pytest.approx(slope, abs=0.01, rel=0.02)
+    assert np.abs(found.changes[:2].sum(axis=1)).max() > 0.1
+
+
+def test_an_outcome_without_a_gradient_is_refused(embedded):
+    receiver, donor = embedded.trace("A cat sat."), embedded.trace("A dog sat.")
+    measure = measured(embedded, receiver, TokenState(position=1))
+    with pytest.raises(SelectionError, match="gradient of a change of a token's state was asked for"):
+        attribute_patches(embedded, receiver, donor, measure)
