@@ -253,7 +253,8 @@ def _list_models() -> int:
 def _whereabouts(offer: Offer) -> str:
     location = locate(offer)
     if location is not None:
-        return "on disk" if (location.folder / CONFIG_FILE).is_file() else f"folder without {CONFIG_FILE}"
+        is_there = location.gguf or (location.folder / CONFIG_FILE).is_file()
+        return "on disk" if is_there else f"folder without {CONFIG_FILE}"
     size = "" if offer.download_bytes is None else f", {offer.download_bytes / 1e6:.0f} MB to download"
     return f"not on disk{size}"
 

@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from benchmarks import all_heads, all_maps, clicks, core, effects, layout_shift, maps, screen
+from benchmarks import all_heads, all_maps, clicks, core, effects, layout_shift, maps, memory, screen
 
 WIDTH = 72  # of what is measured, in words
 
@@ -18,7 +18,7 @@ def main() -> int:
     )
     print(f"{'measured':{WIDTH}}  {'found':>12}  {'budget':>12}")
     is_within = True
-    for part in (core, effects, screen, clicks, layout_shift, all_heads, all_maps, maps):
+    for part in (core, memory, effects, screen, clicks, layout_shift, all_heads, all_maps, maps):
         for row in part.measure():
             verdict = "" if row.within else "  EXCEEDED"
             print(

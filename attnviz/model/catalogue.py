@@ -68,6 +68,8 @@ class Location:
     """The file in it that holds the weights, to be dequantised first; None for a checkpoint of transformers."""
     revision: str
     """Commit on the Hub, version of the package, "local folder" or "local file"."""
+    is_packaged: bool = False
+    """Whether a Python package brought the files: those it replaces, and never writes to."""
     repair: str
     """What to do where its files are damaged or incomplete, as the beginning of a sentence."""
 
@@ -132,7 +134,11 @@ def locate(one: Offer) -> Location | None:
         folder = one.folder if file is None else file.parent
         if package := _PACKAGES.get(one.name):
             return Location(
-                folder=folder, gguf=file, revision=_version(package), repair=f"Install {package} again"
+                folder=folder,
+                gguf=file,
+                revision=_version(package),
+                is_packaged=True,
+                repair=f"Install {package} again",
             )
         if file is not None:
             repair = "Copy it there again"

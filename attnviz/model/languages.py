@@ -4,7 +4,7 @@ One concept: the languages. A tokenizer keeps those of its next text on itself, 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from attnviz.errors import SelectionError
 
@@ -25,7 +25,7 @@ class Languages:
     target: str
 
     @classmethod
-    def of(cls, tokenizer: "PreTrainedTokenizerBase") -> Self | None:
+    def of(cls, tokenizer: "PreTrainedTokenizerBase") -> "Languages | None":
         """The languages of a tokenizer as it was read from its folder; None where its texts have none."""
         if not hasattr(tokenizer, "set_src_lang_special_tokens"):
             return None

@@ -424,7 +424,7 @@ def load_model(
             CPU.
         dtype: the arithmetic of the forward pass. A trace is always float32.
         is_mapped: whether weights may stay in their file, mapped into memory, which processes share. Whoever truncates the
-            file then ends them; a server copies the weights.
+            file then ends them; a server copies the weights, but for a package's and those that attnviz dequantised itself.
 
     Raises:
         ModelNotAvailableError: no such model or device, not on disk, damaged, or not loadable without running
@@ -449,7 +449,9 @@ are read at once, one of them lacks its tied weights, and so may all later check
 
 def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
     folder, gguf, repair = location.folder, location.gguf, location.repair
-    is_mapped |= gguf is not None  # what was dequantised is attnviz's own file, which nobody truncates
+    is_mapped |= (
+        location.is_packaged or gguf is not None
+    )  # nobody truncates these; what was dequantised is attnviz's own
     with failures_of(f"{name} cannot be shown", "Select another model."):
         refuse_files(name, gguf or folder)
         with _loading, quiet():

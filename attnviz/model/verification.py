@@ -5,7 +5,7 @@ One concept: does attnviz show what the model computes? The model runs once more
 differences that rounding explains are in `attnviz.model.tolerances`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -278,7 +278,7 @@ class _Comparison:
         )
 
     def _add(
-        self, name: str, kind: Kind, found: "np.ndarray | list[float]", allowed: "np.ndarray | list[float]"
+        self, name: str, kind: Kind, found: "np.ndarray | Sequence[float | int]", allowed: "np.ndarray | Sequence[float]"
     ) -> None:
         """Takes in a check of one layer: a number of each of its heads, or one. A tolerance that is NaN allows nothing."""
         for tables, numbers in ((self._found, found), (self._allowed, np.nan_to_num(allowed, posinf=np.inf))):
