@@ -161,14 +161,14 @@ def _difference(
         values = expand_heads(torch.tensor(mine.value), len(mine.query)).double().numpy()
         return np.asarray(weights @ values)
     if carried == "heads":
-        return donor.outputs(layer, kind).astype(np.float64) - receiver.outputs(layer, kind)
+        return np.asarray(donor.outputs(layer, kind).astype(np.float64) - receiver.outputs(layer, kind))
     vectors = {
         "query": (theirs.query, mine.query),
         "key": (theirs.key, mine.key),
         "value": (theirs.value, mine.value),
     }
     first, second = vectors[carried]
-    return first.astype(np.float64) - second
+    return np.asarray(first.astype(np.float64) - second)
 
 
 class _NotedTensors(Changes):

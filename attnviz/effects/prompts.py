@@ -96,7 +96,10 @@ def prompts_of(rows: Iterable[tuple[int, Sequence[str]]]) -> PromptSet:
     Raises:
         EmptyTextError: there is no row.
     """
-    pairs, lines, refused, n_row = [], [], [], 0
+    pairs: list[PromptPair] = []
+    lines: list[int] = []
+    refused: list[str] = []
+    n_row = 0
     for number, row in rows:
         n_row += 1
         if len(row) != len(COLUMNS):

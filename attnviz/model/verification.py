@@ -278,7 +278,11 @@ class _Comparison:
         )
 
     def _add(
-        self, name: str, kind: Kind, found: "np.ndarray | Sequence[float | int]", allowed: "np.ndarray | Sequence[float]"
+        self,
+        name: str,
+        kind: Kind,
+        found: "np.ndarray | Sequence[float | int]",
+        allowed: "np.ndarray | Sequence[float]",
     ) -> None:
         """Takes in a check of one layer: a number of each of its heads, or one. A tolerance that is NaN allows nothing."""
         for tables, numbers in ((self._found, found), (self._allowed, np.nan_to_num(allowed, posinf=np.inf))):

@@ -153,8 +153,8 @@ def gradient(screen: Screen, found: PatchEffects) -> Figure | None:
     try:
         if not is_there(work, GRADIENT_TOKENS, "Following the gradient", key="gradient_act"):
             return None
-    except REFUSALS as error:
-        st.caption(literal(str(error)))
+    except REFUSALS as refusal:
+        st.caption(literal(str(refusal)))
         return None
     by_gradient: PatchEffects = work.results[0]
     drawn = heatmap(screen, by_gradient, key="patching_gradient", scale_of=found)

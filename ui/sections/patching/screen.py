@@ -121,8 +121,9 @@ def patches_of(view: View) -> Patches:
     position = view.query if chosen.at == "selected" else None
     end = None
     if chosen.carried == "heads" and chosen.path != "any":
-        is_last = chosen.path == "outcome"
-        end = PathEnd() if is_last else PathEnd(head=view.selection.place, role=chosen.path)
+        end = PathEnd()
+        if chosen.path != "outcome":
+            end = PathEnd(head=view.selection.place, role=chosen.path)
     return Patches(kind=kind, carried=chosen.carried, position=position, end=end)
 
 
