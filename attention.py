@@ -48,6 +48,12 @@ terms(
     "Perplexity",
 )
 link_to(
+    "Query-key map",
+    label="Why does it look there?",
+    selection=view.selection.but(query=screen.query, key=screen.key, sources=True),
+    help="Splits the score of the selected query and key by where both come from: embedding, earlier heads and MLPs.",
+)
+link_to(
     "Claims",
     label="What weights do not say",
     help="A weight says where a head takes its mixture from, not what the answer rests on: four claims, measured.",

@@ -83,8 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     effects.add_argument(
         "--outcome",
         required=True,
-        help='what is measured: "similarity:another sentence", "state:7" or "length:7" for how far the last hidden state of token 7 turns or moves, "answer:7:door" for the '
-        'probability of a token there, "answer:7:door:window" for its log-odds against another, or "class:LABEL"',
+        help='what is measured: "answer:last:door:window" for the logit of one token minus that of another, predicted at the last '
+        'token, or "answer:7:door" and "rank:7:door" for its probability and rank at token 7; "state:7" or "length:7" for how far '
+        'the last hidden state of token 7 turns or moves; "similarity:another sentence"; or "class:LABEL"',
     )
     effects.add_argument(
         "--ablation",

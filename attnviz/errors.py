@@ -34,7 +34,7 @@ class EmptyTextError(AttnvizError, ValueError):
 
 
 class TextTooLongError(AttnvizError, ValueError):
-    """The text is longer than the model reads (``unit`` "tokens") or than attnviz takes ("characters")."""
+    """The text is longer than the model reads (``unit`` "tokens"; "template" where its chat template alone is) or attnviz takes ("characters")."""
 
     def __init__(self, message: str, *, length: int, limit: int, unit: str) -> None:
         super().__init__(message)

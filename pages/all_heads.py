@@ -7,6 +7,7 @@ import streamlit as st
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.sections.all_heads.copying import copying
 from ui.sections.all_heads.grid import finding, grid, notes
 from ui.sections.all_heads.likeness import head_map, nearest
 from ui.sections.all_heads.screen import is_read, look, read
@@ -36,6 +37,7 @@ with errors.explained():
         table(screen)
     with left, errors.explained():
         head_map(screen)
+    copying(view)
     terms("Layer", "Head", "Attention matrix", "Entropy", "Norm-based weight")
     take(
         view,

@@ -17,6 +17,7 @@ from ui.sections.query_key_map.drawing import HEIGHT, draw_map, draw_matrix, fig
 from ui.sections.query_key_map.layout import LastMap, laid_out, settings_of, side_of, wait_for
 from ui.sections.query_key_map.picked_pair import picked_pair
 from ui.sections.query_key_map.ranked_maps import ranked_maps
+from ui.sections.query_key_map.score_sources import score_sources
 from ui.sections.query_key_map.settings import controls
 from ui.session import of_session
 from ui.words import findings as written
@@ -60,6 +61,7 @@ with matrix_column:
 if projection is not None:
     belief.implied(drawn, projection, picked)
 picked_pair(view, query, key)
+sources = score_sources(view, query, key)
 ranked_maps(view)
 terms(
     "Query",
@@ -78,7 +80,8 @@ terms(
 )
 take(
     view,
-    {"space_map": "Map of queries and keys", "matrix": "Attention matrix", "pair": "Selected pair"},
+    {"space_map": "Map of queries and keys", "matrix": "Attention matrix", "pair": "Selected pair"}
+    | ({} if sources is None else {"score_sources": "Sources of the score"}),
     csv=partial(score_csv, score_of(view.trace, *selection.place, query, key, kind=view.kind)),
     numbers="Selected pair",
     notes={} if projection is None else {"space_map": written.map_note(projection)},

@@ -11,12 +11,15 @@ _NOTHING = 1e-30  # whose logarithm is a number; as a float32 weight it adds not
 
 
 def tokens(labels: Sequence[str]) -> Tokens:
-    """Tokens of one text; those in angular or square brackets are special, and "##" goes on with a word."""
+    """Tokens of one text; those in angular or square brackets are special, and "##" goes on with a word.
+
+    Tokens with the same label have the same id.
+    """
     special = np.array([label[0] in "<[" for label in labels])
     begins = np.array([not label.startswith("##") for label in labels]) & ~special
     return Tokens(
         text=" ".join(labels),
-        ids=np.arange(len(labels)),
+        ids=np.array([labels.index(label) for label in labels], dtype=np.int64),
         labels=tuple(labels),
         is_special=special,
         segment=np.zeros(len(labels), dtype=np.int64),

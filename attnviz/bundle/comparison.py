@@ -109,6 +109,7 @@ def _read_again(bundle: Bundle, model: "Model") -> Trace:
             max_tokens=max(map(len, texts)) if is_cut else None,
             masked=sorted(tokens.masked),
             source_language=tokens.language,
+            template=tokens.template,
             target_language=None if target is None else target.language,
         )
     except AttnvizError as error:

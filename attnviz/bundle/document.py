@@ -19,7 +19,7 @@ from attnviz.figures.heatmap import Shown
 from attnviz.figures.theme import Colour, ThemeName
 from attnviz.model.tokenization import CHARACTER_LIMIT
 from attnviz.model.tolerances import UNITS
-from attnviz.records import Kind
+from attnviz.records import Kind, Template
 
 Words = Annotated[str, Meta(max_length=1000)]
 LongText = Annotated[str, Meta(max_length=CHARACTER_LIMIT)]
@@ -95,6 +95,9 @@ class TokensPart(Struct, frozen=True):
     pieces: list[Words] = []
     unknown: Annotated[list[Count], Meta(max_length=MOST_TOKENS)] | None = None
     language: Words | None = None
+    template: Template = "plain"
+    in_text: Annotated[list[Count], Meta(max_length=MOST_TOKENS)] = []
+    """Positions of special tokens that are written in the text, or by its template."""
 
 
 class AttentionPart(Struct, frozen=True):

@@ -256,8 +256,14 @@ def _tokens(part: TokensPart) -> Tokens:
     if unknown is None:
         unknown = [at for at, number in enumerate(part.ids) if number == part.unknown_id]
     require(all(position < n_token for position in unknown), "an unknown token in it is missing.")
+    require(
+        all(position < n_token and part.is_special[position] for position in part.in_text),
+        "a special token in it is missing.",
+    )
     of_second = [
-        segment for segment, is_added in zip(part.segment, part.is_special, strict=True) if not is_added
+        segment
+        for position, segment in enumerate(part.segment)
+        if not part.is_special[position] or position in part.in_text
     ]
     require(
         part.text_pair is None or (part.text_pair.strip() != "" and 1 in of_second),
@@ -273,6 +279,8 @@ def _tokens(part: TokensPart) -> Tokens:
         segment=np.array(part.segment, dtype=np.int64),
         word=np.array(part.word, dtype=np.int64),
         language=part.language,
+        template=part.template,
+        in_text=tuple(part.in_text),
         unknown=tuple(unknown),
         n_cut=tuple(part.n_cut),
         masked=part.masked,

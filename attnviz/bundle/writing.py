@@ -294,6 +294,8 @@ def _tokens_document(tokens: Tokens) -> dict[str, Any]:
         "unknown_id": None,  # read by attnviz before `unknown` was written
         "unknown": list(tokens.unknown),
         "language": tokens.language,
+        "template": tokens.template,
+        "in_text": list(tokens.in_text),
         "n_cut": list(tokens.n_cut),
         "masked": {str(position): label for position, label in tokens.masked.items()},
     }

@@ -56,6 +56,7 @@ FLOW_TOKENS = 256
 6 layers take 3 ms for one token at the top, 128 tokens 0.2 s and 256 tokens 6 s."""
 
 _OF_ATTENTION = frozenset({"norms", "rollout", "flow"})
+_OF_GRADIENTS = frozenset({"gradient_times_input", "integrated_gradients"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -253,8 +254,8 @@ def _rows(trace: "Trace", outcome: Outcome, measure: MeasuredOutcome) -> list[in
             states = torch.tensor(trace.last_hidden_state)[None].requires_grad_()
             (gradient,) = torch.autograd.grad(measure(states).sum(), states)
         return [int(one) for one in gradient[0].abs().sum(dim=-1).nonzero()[:, 0]]
-    position = getattr(outcome, "position", None)
-    return list(range(len(trace.query_tokens(_kind(trace))))) if position is None else [int(position)]
+    n_token = len(trace.last_tokens)
+    return [outcome.place(n_token)] if isinstance(outcome, TokenState | TokenAnswer) else list(range(n_token))
 
 
 def _kind(trace: "Trace") -> Kind:
@@ -267,6 +268,8 @@ def _missing(trace: "Trace", outcome: Outcome, method: str) -> str | None:
         return "attnviz has no such method"
     if method == "gradient_times_input" and isinstance(outcome, TokenState):
         return "the change of a token's state is smallest in the unchanged run, where its gradient is 0"
+    if method in _OF_GRADIENTS and isinstance(outcome, TokenAnswer) and outcome.by == "rank":
+        return "a rank changes in steps, and has no gradient"
     if method in ("rollout", "flow") and trace.target_tokens is not None:
         return "it follows one text through all layers, and an encoder-decoder model reads two"
     longest = FLOW_TOKENS if isinstance(outcome, TokenState | TokenAnswer) else FLOW_TOKENS // 2

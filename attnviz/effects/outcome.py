@@ -5,9 +5,10 @@ differentiable.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -23,7 +24,8 @@ from attnviz.model.answers import (
     token_id,
     token_logits,
 )
-from attnviz.records import Record, Tokens, check_index
+from attnviz.model.predictions import predict
+from attnviz.records import Record, Tokens, as_label, check_index
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
@@ -34,25 +36,50 @@ MOST_COMPARED = 512
 """Tokens of the other text of a similarity, unless the text itself has more: it is cut there, whatever the model reads."""
 
 
+LAST = -1
+"""Position of the last token of a text, however long that is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenState(Record):
+class _AtToken(Record):
+    """An outcome that is read at one token."""
+
+    position: int = LAST
+    """Counted from 0; `LAST` for the last token."""
+
+    def place(self, n_token: int) -> int:
+        """The position in a text of so many tokens, counted from 0.
+
+        Raises:
+            SelectionError: the text has no such token.
+        """
+        return check_index(
+            "token", n_token - 1 if self.position == LAST else self.position, n_token, "this text"
+        )
+
+    def _where(self, tokens: Tokens) -> str:
+        at = len(tokens) - 1 if self.position == LAST else self.position
+        return f"“{tokens.labels[at]}” (token {at})" if 0 <= at < len(tokens) else f"token {at}"
+
+    @property
+    def _written_place(self) -> str:
+        return "last" if self.position == LAST else str(self.position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenState(_AtToken):
     """The last hidden state of one token: how far it turns from that of the unchanged run, or how far it moves."""
 
-    position: int
     by: Literal["turn", "length"] = "turn"
     """``turn`` for 1 - cosine, ``length`` for the Euclidean length of the change."""
 
     def words(self, tokens: Tokens) -> str:
         """What is measured, as in a sentence."""
-        where = f"token {self.position}"
-        if 0 <= self.position < len(tokens):
-            where = f"“{tokens.labels[self.position]}” ({where})"
-        return (
-            f"{'turn' if self.by == 'turn' else 'length of the change'} of the last hidden state of {where}"
-        )
+        what = "turn" if self.by == "turn" else "length of the change"
+        return f"{what} of the last hidden state of {self._where(tokens)}"
 
     def __str__(self) -> str:
-        return f"{'state' if self.by == 'turn' else 'length'}:{self.position}"
+        return f"{'state' if self.by == 'turn' else 'length'}:{self._written_place}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,33 +103,52 @@ class Similarity(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenAnswer(Record):
-    """What the language head answers at a token: the probability of one token, or its log-odds against another.
+class TokenAnswer(_AtToken):
+    """What the language head answers at a token: the logit of one token minus that of another, its probability, or its rank.
 
-    A masked language model answers for the token at the position, a causal model for the next token. The log-odds
-    ln(p / q) are the difference of the two logits.
+    A masked language model answers for the token at the position, a causal model for the next token. The difference of
+    two logits is the log-odds ln(p / q) of their tokens.
 
     Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, logit difference.
+
+    Raises:
+        SelectionError: a rank against another token.
     """
 
-    position: int
     token: str
     """Entry of the vocabulary, or a text that is read as one; see `attnviz.model.answers.token_id`."""
     against: str | None = None
-    """Another token, for log-odds; None for a probability."""
+    """The token whose logit is subtracted; None for a probability or a rank."""
+    by: Literal["probability", "rank"] = "probability"
+    """What is measured without another token. The rank is 1 for the most likely token: 1 + the number of tokens with a
+    larger logit."""
+
+    def __post_init__(self) -> None:
+        if self.by == "rank" and self.against is not None:
+            raise SelectionError(
+                f"The rank of “{self.token}” was to be measured against “{self.against}”; a rank is of one token among all. "
+                "Leave out the second token, or measure the difference of logits."
+            )
+
+    @property
+    def unit(self) -> str:
+        """Of the number that is measured."""
+        return self.by if self.against is None else "difference of logits"
 
     def words(self, tokens: Tokens) -> str:
         """What is measured, as in a sentence."""
-        where = f"token {self.position}"
-        if 0 <= self.position < len(tokens):
-            where = f"“{tokens.labels[self.position]}” ({where})"
-        said = f"probability of “{self.token}”"
+        token = f"“{as_label(self.token)}”"
         if self.against is not None:
-            said = f"log-odds of “{self.token}” against “{self.against}”"
-        return f"{said} predicted at {where}"
+            said = f"logit of {token} minus that of “{as_label(self.against)}”,"
+        else:
+            said = (
+                f"probability of {token}" if self.by == "probability" else f"rank of {token} among all tokens"
+            )
+        return f"{said} predicted at {self._where(tokens)}"
 
     def __str__(self) -> str:
-        return _written("answer", str(self.position), self.token, self.against)
+        what = "rank" if self.by == "rank" else "answer"
+        return _written(what, self._written_place, self.token, self.against)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +174,9 @@ Outcome = TokenState | Similarity | TokenAnswer | ClassAnswer
 
 
 def outcome_from(written: str) -> Outcome:
-    """The outcome that `str` writes, such as ``state:7``, ``length:7``, ``similarity:The other sentence`` or ``answer:7:door:window``.
+    """The outcome that `str` writes, such as ``answer:last:door:window``, ``rank:7:door``, ``state:7`` or ``similarity:A text``.
 
-    In a token or the label of a class, ":" is written "%3A" and "%" is written "%25".
+    A position is counted from 0, or "last". In a token or the label of a class, ":" is written "%3A" and "%" is written "%25".
 
     Raises:
         SelectionError: the text has another form.
@@ -141,15 +187,42 @@ def outcome_from(written: str) -> Outcome:
         return Similarity(text=rest)
     if what == "class" and len(parts) <= 2 and all(parts):
         return ClassAnswer(label=parts[0], against=_second(parts[1:]))
-    at = int(parts[0]) if parts[0].isascii() and parts[0].isdigit() and len(parts[0]) < 7 else None
+    is_number = parts[0].isascii() and parts[0].isdigit() and len(parts[0]) < 7
+    at = LAST if parts[0] == "last" else int(parts[0]) if is_number else None
     if what in ("state", "length") and at is not None and len(parts) == 1:
         return TokenState(position=at, by="turn" if what == "state" else "length")
     if what == "answer" and at is not None and len(parts) in (2, 3) and all(parts):
         return TokenAnswer(position=at, token=parts[1], against=_second(parts[2:]))
+    if what == "rank" and at is not None and len(parts) == 2 and all(parts):
+        return TokenAnswer(position=at, token=parts[1], by="rank")
     raise SelectionError(
-        f"The outcome “{written}” was asked for; an outcome is written as state:7, length:7, similarity:another sentence, "
-        "answer:7:door, answer:7:door:window or class:POSITIVE. Write a colon in a token as %3A."
+        f"The outcome “{written}” was asked for; an outcome is written as answer:last:door:window, answer:7:door, rank:7:door, "
+        "state:7, length:7, similarity:another sentence or class:POSITIVE. Write a colon in a token as %3A."
     )
+
+
+def own_answer(model: "Model", trace: "Trace", position: int | None = None) -> TokenAnswer | None:
+    """What the model answers itself: the logit of its most likely token minus that of the second most likely.
+
+    Args:
+        position: None for the last token of a decoder, and the first mask token of a masked language model.
+
+    Returns:
+        None where the model has no language head, or the text no mask token.
+
+    Raises:
+        SelectionError: no such position.
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+    """
+    tokens = trace.last_tokens
+    if position is None:
+        blanks = np.flatnonzero(tokens.ids == model.tokenizer.mask_token_id).tolist()
+        position = LAST if "decoder" in trace.kinds else blanks[0] if blanks else None
+    if model.head is None or position is None:
+        return None
+    answer = TokenAnswer(position=position, token="")
+    first, second = predict(model, trace, answer.place(len(tokens)), top=2).ids.tolist()
+    return replace(answer, token=model.name_of(first), against=model.name_of(second))
 
 
 class MeasuredOutcome:
@@ -192,12 +265,10 @@ def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcom
     """
     states = torch.tensor(trace.last_hidden_state)
     read = trace.tokens if trace.target_tokens is None else trace.target_tokens
-    if isinstance(outcome, TokenState | TokenAnswer):
-        check_index("token", outcome.position, len(read), "this text")
     match outcome:
         case TokenState():
             unit = "1 − cosine" if outcome.by == "turn" else "length"
-            return MeasuredOutcome(outcome, states, _change(states[outcome.position], outcome), unit)
+            number = _change(states, outcome.place(len(read)), outcome.by)
         case Similarity():
             second = (
                 trace.tokens.text_pair if trace.target_tokens is None else trace.target_tokens.text or None
@@ -209,6 +280,7 @@ def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcom
                 cut=True,
                 max_tokens=longest,
                 source_language=trace.tokens.language,
+                template=trace.tokens.template,
                 target_language=trace.last_tokens.language if trace.target_tokens else None,
             ).last_hidden_state
             vector = sentence_vectors(torch.tensor(other)[None])[0]
@@ -216,18 +288,18 @@ def measured(model: "Model", trace: "Trace", outcome: Outcome) -> MeasuredOutcom
                 outcome, states, lambda hidden: sentence_vectors(hidden) @ vector.to(hidden), "cosine"
             )
         case TokenAnswer():
-            number, unit = _of_tokens(model, outcome)
+            number, unit = _of_tokens(model, outcome, outcome.place(len(read))), outcome.unit
         case ClassAnswer():
             number, unit = _of_classes(model, outcome)
     return MeasuredOutcome(outcome, states, number, unit)
 
 
-def _change(own: Tensor, outcome: TokenState) -> Callable[[Tensor], Tensor]:
-    """How far a token's state is from its own in the unchanged run, [d_model]; 0 for the same state."""
+def _change(states: Tensor, at: int, by: Literal["turn", "length"]) -> Callable[[Tensor], Tensor]:
+    """How far a token's state is from its own in the unchanged run, whose states are [token, d_model]; 0 for the same state."""
 
     def change(hidden: Tensor) -> Tensor:
-        now, before = hidden[:, outcome.position], own.to(hidden)
-        if outcome.by == "length":
+        now, before = hidden[:, at], states[at].to(hidden)
+        if by == "length":
             length: Tensor = (now - before).norm(dim=-1)
             return length
         now, before = (functional.normalize(one, dim=-1) for one in (now, before))
@@ -236,16 +308,33 @@ def _change(own: Tensor, outcome: TokenState) -> Callable[[Tensor], Tensor]:
     return change
 
 
-def _of_tokens(model: "Model", outcome: TokenAnswer) -> tuple[Callable[[Tensor], Tensor], str]:
+def answer_ids(model: "Model", outcome: TokenAnswer) -> tuple[int, int | None]:
+    """The ids of the token and of the one whose logit is subtracted, None where there is none.
+
+    Raises:
+        SelectionError: no such token, or one against itself.
+        UnsupportedArchitectureError: the checkpoint has no language head.
+    """
     language_head(model, f"the answer “{outcome.token}”")
     ids = [token_id(model, one) for one in (outcome.token, outcome.against) if one is not None]
     _check_apart(ids, "tokens", outcome.token, outcome.against)
+    return ids[0], ids[1] if len(ids) > 1 else None
+
+
+def _of_tokens(model: "Model", outcome: TokenAnswer, at: int) -> Callable[[Tensor], Tensor]:
+    chosen, against = answer_ids(model, outcome)
 
     def number(hidden: Tensor) -> Tensor:
-        logits = token_logits(model, hidden[:, outcome.position])
-        return _number(logits, logits.softmax(dim=-1), ids).to(hidden.device)
+        logits = token_logits(model, hidden[:, at])
+        if against is not None:
+            found = logits[:, chosen] - logits[:, against]
+        elif outcome.by == "rank":
+            found = 1 + (logits > logits[:, chosen, None]).sum(dim=-1)
+        else:
+            found = logits.softmax(dim=-1)[:, chosen]
+        return found.to(hidden)
 
-    return number, "probability" if outcome.against is None else "log-odds"
+    return number
 
 
 def _of_classes(model: "Model", outcome: ClassAnswer) -> tuple[Callable[[Tensor], Tensor], str]:
@@ -254,17 +343,12 @@ def _of_classes(model: "Model", outcome: ClassAnswer) -> tuple[Callable[[Tensor]
     check_classes(model)
 
     def number(hidden: Tensor) -> Tensor:
-        made = class_probabilities(model, hidden) if len(numbers) == 1 else class_logits(model, hidden)
-        return _number(made, made, numbers).to(hidden.device)
+        if len(numbers) == 1:
+            return class_probabilities(model, hidden)[:, numbers[0]].to(hidden.device)
+        logits = class_logits(model, hidden)
+        return (logits[:, numbers[0]] - logits[:, numbers[1]]).to(hidden.device)
 
     return number, "probability" if outcome.against is None else "difference of logits"
-
-
-def _number(logits: Tensor, probabilities: Tensor, chosen: list[int]) -> Tensor:
-    """The probability of the one that is chosen, or the logit of the first minus that of the second."""
-    if len(chosen) == 1:
-        return probabilities[:, chosen[0]]
-    return logits[:, chosen[0]] - logits[:, chosen[1]]
 
 
 def _check_apart(chosen: list[int], what: str, first: str, second: str | None) -> None:

@@ -169,7 +169,7 @@ def differing(receiver: Tokens, donor: Tokens) -> tuple[int, ...]:
 
 def is_shifted(receiver: Tokens, donor: Tokens) -> bool:
     """Whether tokens of one text stand at another position in the other, as by difflib's alignment."""
-    blocks = SequenceMatcher(a=receiver.labels, b=donor.labels, autojunk=False).get_matching_blocks()
+    blocks = _matcher(receiver, donor).get_matching_blocks()
     return any(one.a != one.b for one in blocks if one.size)
 
 
@@ -370,11 +370,14 @@ def _carrier(receiver: "Trace", donor: "Trace", grid: PatchGrid) -> Callable[[in
     return carry
 
 
+def _matcher(receiver: Tokens, donor: Tokens) -> SequenceMatcher[int]:
+    return SequenceMatcher(a=receiver.ids.tolist(), b=donor.ids.tolist(), autojunk=False)
+
+
 def _differences(receiver: Tokens, donor: Tokens) -> str:
     """The first places where two texts differ, in words."""
-    matcher = SequenceMatcher(a=receiver.labels, b=donor.labels, autojunk=False)
     said = []
-    for what, first, stop, other, end in matcher.get_opcodes():
+    for what, first, stop, other, end in _matcher(receiver, donor).get_opcodes():
         if what != "equal":
             mine, theirs = " ".join(receiver.labels[first:stop]), " ".join(donor.labels[other:end])
             said.append(f"“{mine}” and “{theirs}”" if mine and theirs else f"“{mine or theirs}”")

@@ -90,4 +90,4 @@ def _part(found: "PatchEffects") -> str:
 def _name(receiver: Tokens, donor: Tokens, at: int, longest: int) -> str:
     """A token, or "cat → door" where the donor has another."""
     mine, theirs = (isolated(literal(shortened(one.labels[at], longest))) for one in (receiver, donor))
-    return mine if receiver.labels[at] == donor.labels[at] else f"{mine} → {theirs}"
+    return mine if receiver.ids[at] == donor.ids[at] else f"{mine} → {theirs}"

@@ -102,7 +102,7 @@ STATISTICS: Mapping[str, Statistic] = {
             name="same_token",
             title="Weight on the same token elsewhere",
             help="The share of its weight that a query gives to other occurrences of the same token, mean "
-            "over the queries whose token occurs more than once.",
+            "over the queries whose token occurs more than once; a token with a space is another than one without.",
             unit="share",
             source="Wang et al. 2022 (arXiv:2211.00593), duplicate token heads",
         ),
@@ -185,8 +185,9 @@ def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.nda
     }
     shape = (len(queries), len(keys))
     targets = {name: np.broadcast_to(marked, shape) for name, marked in columns.items()}
-    texts = [np.array(list(map(bare, axis.labels))) for axis in (queries, keys)]
-    same = texts[0][:, None] == texts[1]
+    numbers = {entry: number for number, entry in enumerate({*queries.ids, *keys.ids})}
+    rows, columns_of_keys = (np.array([numbers[one] for one in axis.ids]) for axis in (queries, keys))
+    same = rows[:, None] == columns_of_keys
     targets["same_token"] = same & ~queries.is_special[:, None] & ~keys.is_special
     if one_text:
         rows, columns_of_keys = places(queries, keys)

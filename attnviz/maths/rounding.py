@@ -7,6 +7,8 @@ Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", 2nd editi
 (dot products); the precisions of IEEE 754-2019, table 3.5, and of bfloat16 (8 bits).
 """
 
+import math
+
 import torch
 
 _PRECISION = {torch.float64: 53, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}  # bits
@@ -19,6 +21,17 @@ def unit_roundoff(dtype: torch.dtype) -> float:
     True
     """
     return float(2.0 ** -_PRECISION[dtype])
+
+
+def is_exact_factor(factor: float, dtype: torch.dtype) -> bool:
+    """Whether a number times this factor is never rounded, but for results too small for the type: a power of two that it holds.
+
+    >>> is_exact_factor(0.125, torch.float32), is_exact_factor(32**-0.5, torch.float32)
+    (True, False)
+    """
+    mantissa, _ = math.frexp(abs(factor))
+    held = torch.finfo(dtype)
+    return mantissa == 0.5 and held.tiny <= abs(factor) <= held.max
 
 
 def dot_bound(n_term: int, dtype: torch.dtype = torch.float32) -> float:

@@ -130,11 +130,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
     tokens = trace.query_tokens(kind)
     linear = [one for one in network.modules() if isinstance(one, nn.Linear | Conv1D)]
     tables = [one for one in network.modules() if isinstance(one, nn.Embedding)]
-    norm_modules = [
-        one
-        for one in network.modules()
-        if isinstance(weight := getattr(one, "weight", None), Tensor) and weight.ndim == 1
-    ]
+    norm_modules = list(filter(is_norm, network.modules()))
     with recorded(network) as recording:
 
         def listen(module: Linear, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -264,6 +260,12 @@ def _output(
     if made is None or joining is None:
         return None, None, None
     return _rows(made), joining.weight, joining.bias
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module may be a normalisation: its weight is a factor of each dimension."""
+    weight = getattr(module, "weight", None)
+    return isinstance(weight, Tensor) and weight.ndim == 1
 
 
 def normalisation_of(

@@ -259,7 +259,15 @@ def recorded(
     after_call: Callable[[int], None] | None = None,
 ) -> Iterator[Recording]:
     """A context whose attention calls are recorded, and changed by the interventions; arguments as for `Recording`."""
-    recording = Recording(network, changes or Changes(), joins=joins, keeps=keeps, after_call=after_call)
+    with recorded_in(
+        Recording(network, changes or Changes(), joins=joins, keeps=keeps, after_call=after_call)
+    ) as recording:
+        yield recording
+
+
+@contextmanager
+def recorded_in(recording: Recording) -> Iterator[Recording]:
+    """A context whose attention calls are told to a recording."""
     token = _recording.set(recording)
     try:
         yield recording

@@ -30,7 +30,15 @@ MODELS_VARIABLE = "ATTNVIZ_MODELS"
 """Environment variable with the operator's own models: Hub ids and folders, separated by commas."""
 
 CONFIG_FILE = "config.json"
-SMALL_FILES = (CONFIG_FILE, "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt", "*.model")
+SMALL_FILES = (
+    CONFIG_FILE,
+    "tokenizer*",
+    "special_tokens_map.json",
+    "vocab*",
+    "merges.txt",
+    "*.model",
+    "chat_template.*",
+)
 """Patterns of a checkpoint's files beside its weights."""
 SAFETENSORS_FILES = ("model.safetensors", "model-*.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin", "pytorch_model.bin.index.json")
@@ -121,6 +129,21 @@ def offer(name: str) -> Offer:
     raise ModelNotAvailableError(
         f"There is no model called {name!r} here. Select one of {names}, or list it in {MODELS_VARIABLE}."
     )
+
+
+def name_on_offer(written: str) -> str:
+    """The name on offer that a link means by a name, a Hub id or the path of a folder; as it is written where there is none.
+
+    Of a path only the last part is looked at: a link cannot ask what lies where on this machine.
+    """
+    known = offers()
+    if any(one.name == written for one in known):
+        return written
+    if named := [one.name for one in known if one.repository == written]:
+        return named[0]
+    last = written.rstrip(os.sep).rpartition(os.sep)[2]
+    is_path = written.startswith((".", "~", os.sep))
+    return last if is_path and any(one.name == last and one.folder for one in known) else written
 
 
 _version = cache(version)

@@ -20,6 +20,7 @@ from attnviz.model.configuration import end_ids
 from attnviz.model.forward import forward
 from attnviz.model.loading import Model
 from attnviz.model.token_labels import labels_in_text, labels_of
+from attnviz.model.tokenization import special_ids
 from attnviz.records import Progress, Record, Tokens
 from attnviz.records.table import table_csv
 
@@ -160,7 +161,7 @@ def _next_logits(model: Model, tokens: Tokens, ids: list[int]) -> Float[Tensor, 
 def _without_end(tokens: Tokens) -> Tokens:
     """The tokens without the end token that some tokenizers add."""
     n_kept = len(tokens)
-    while n_kept > 1 and tokens.is_special[n_kept - 1]:
+    while n_kept > 1 and tokens.is_added[n_kept - 1]:
         n_kept -= 1
     return tokens if n_kept == len(tokens) else _cut(tokens, n_kept)
 
@@ -175,6 +176,7 @@ def _cut(tokens: Tokens, n_kept: int) -> Tokens:
         is_special=tokens.is_special[kept],
         segment=tokens.segment[kept],
         word=tokens.word[kept],
+        in_text=tuple(one for one in tokens.in_text if one < n_kept),
         unknown=tuple(one for one in tokens.unknown if one < n_kept),
     )
 
@@ -182,7 +184,8 @@ def _cut(tokens: Tokens, n_kept: int) -> Tokens:
 def _extended(model: Model, tokens: Tokens, ids: list[int]) -> Tokens:
     """The tokens and those that were written; their words are not known."""
     new = ids[len(tokens) :]
-    special = np.isin(new, model.tokenizer.all_special_ids)
+    special = np.isin(new, list(special_ids(model.tokenizer)))
+    written = len(tokens) + np.flatnonzero(special)
     labels, pieces = labels_in_text(model.tokenizer, ids)  # a character may be begun by the text
     return replace(
         tokens,
@@ -191,6 +194,7 @@ def _extended(model: Model, tokens: Tokens, ids: list[int]) -> Tokens:
         labels=labels,
         pieces=pieces,
         is_special=np.concatenate([tokens.is_special, special]),
+        in_text=(*tokens.in_text, *written.tolist()),
         segment=np.concatenate([tokens.segment, np.zeros(len(new), dtype=tokens.segment.dtype)]),
         word=np.concatenate([tokens.word, np.full(len(new), -1, dtype=tokens.word.dtype)]),
     )

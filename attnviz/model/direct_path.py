@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.model.anatomy import normalisation_of
+from attnviz.model.anatomy import Normalisation, is_norm, normalisation_of
 from attnviz.model.output_maps import linear_parameters
 from attnviz.model.stream import Call, Stream
 from attnviz.records import Record
@@ -36,10 +36,12 @@ class FrozenNorm(Record):
     is_centred: bool
     bias: Float[np.ndarray, " d_model"]
 
-    def before(self, direction: Float[np.ndarray, " d_model"]) -> Float[np.ndarray, " d_model"]:
+    def before(
+        self, direction: Float[np.ndarray, "*direction d_model"]
+    ) -> Float[np.ndarray, "*direction d_model"]:
         """The direction whose product with an input is that of the given one with its output, but for the bias."""
         scaled = self.gain * direction
-        return np.asarray(scaled - scaled.mean() if self.is_centred else scaled)
+        return np.asarray(scaled - scaled.mean(axis=-1, keepdims=True) if self.is_centred else scaled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,9 +51,11 @@ class FinalMap(Record):
     weight: Float[np.ndarray, "d_model d_last"]
     bias: Float[np.ndarray, " d_last"]
 
-    def before(self, direction: Float[np.ndarray, " d_last"]) -> Float[np.ndarray, " d_model"]:
+    def before(
+        self, direction: Float[np.ndarray, "*direction d_last"]
+    ) -> Float[np.ndarray, "*direction d_model"]:
         """As `FrozenNorm.before`."""
-        return np.asarray(self.weight @ direction)
+        return np.asarray(direction @ self.weight.T)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,8 +72,11 @@ class LayerPath(Record):
     """Norm of the stream after the rest is added (BERT)."""
 
 
-def layer_paths(stream: Stream) -> tuple[LayerPath, ...]:
+def layer_paths(stream: Stream, n_layer: int | None = None) -> tuple[LayerPath, ...]:
     """How each layer adds to the stream at the token that was recorded.
+
+    Args:
+        n_layer: of the first so many layers; None for all.
 
     Raises:
         UnsupportedArchitectureError: a layer does not add the output of its W_O to the stream, or in a way that attnviz does
@@ -77,7 +84,7 @@ def layer_paths(stream: Stream) -> tuple[LayerPath, ...]:
     """
     paths = []
     entered = stream.start
-    for layer, calls in enumerate(stream.calls):
+    for layer, calls in enumerate(stream.calls[:n_layer]):
         left = stream.left[layer]
         path = None
         if layer < len(stream.attentions):
@@ -122,7 +129,7 @@ def _fitting(
     entered: np.ndarray, attention: np.ndarray, left: np.ndarray, calls: Sequence[Call]
 ) -> Iterator[LayerPath]:
     """The ways in which a layer's output is made of its input, the output of W_O and what a module of the layer made."""
-    norms = [one for one in calls if _is_norm(one.module)]
+    norms = [one for one in calls if is_norm(one.module)]
     added: list[tuple[np.ndarray, Call | None]] = [(attention, None)]
     added += [(one.made, one) for one in norms if np.array_equal(one.given, attention)]
     for own, of_attention in added:
@@ -157,17 +164,15 @@ def _is_sum(found: np.ndarray, *terms: np.ndarray) -> bool:
     return bool((np.abs(found - np.sum(terms, axis=0, dtype=np.float64)) <= _ROUNDING * sizes).all())
 
 
-def _is_norm(module: nn.Module) -> bool:
-    weight = getattr(module, "weight", None)
-    return isinstance(weight, Tensor) and weight.ndim == 1
-
-
 def _frozen(call: Call) -> FrozenNorm | None:
     """A norm with the scale that it had in this call; None where it follows no formula that is known."""
-    norm = normalisation_of(call.module, call.given[None], call.made[None]) if _is_norm(call.module) else None
-    if norm is None:
-        return None
-    centred = call.given.astype(np.float64)
+    norm = normalisation_of(call.module, call.given[None], call.made[None]) if is_norm(call.module) else None
+    return None if norm is None else frozen_norm(norm, call.given)
+
+
+def frozen_norm(norm: Normalisation, given: Float[np.ndarray, " d_model"]) -> FrozenNorm:
+    """A norm with the scale that it has for a vector."""
+    centred = given.astype(np.float64)
     if norm.method == "layer":
         centred -= centred.mean()
     return FrozenNorm(

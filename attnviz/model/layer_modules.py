@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[nn.Module, ...]:
-    """The modules of the layers in the order in which they first run, found by running the network once.
+def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[str, ...]:
+    """Names of the modules of the layers in the order in which they first run, found by running the network once.
 
     A layer is the entry of the outermost ``ModuleList`` that holds the layer's attention; ALBERT's, which runs once for
     every layer, is there once.
@@ -32,29 +32,34 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[nn.Module, .
     with recorded(network) as recording, torch.inference_mode():
         forward(network, **inputs)
     names = {module: name for name, module in network.named_modules()}
-    found: dict[nn.Module, None] = {}
+    found: dict[str, None] = {}
     for attention in recording.modules:
         parts = names[attention].split(".")
         for depth in range(1, len(parts)):
             if isinstance(network.get_submodule(".".join(parts[:depth])), nn.ModuleList):
-                found[network.get_submodule(".".join(parts[: depth + 1]))] = None
+                found[".".join(parts[: depth + 1])] = None
                 break
     return tuple(found)
 
 
-def let_states_change(network: "PreTrainedModel", output_maps: Sequence[nn.Module], **inputs: Any) -> None:
+def let_states_change(
+    network: "PreTrainedModel", layers: Sequence[str], output_maps: Sequence[str], **inputs: Any
+) -> None:
     """Adds hooks by which the interventions of a pass reach the hidden states.
 
     The inputs of layers get a row for each variant that begins to differ there. What enters and leaves a layer, and what leaves its
     W_O and its MLP, are the places of `attnviz.model.interventions.Place`.
 
     Args:
-        network: runs on attnviz's attention; it is run to find its layers.
-        output_maps: W_O of each layer, once even where several layers share it.
+        network: runs on attnviz's attention; it is run to find its MLPs.
+        layers: names of their modules, as `find_layers`.
+        output_maps: the same of W_O of each layer.
         inputs: arguments of its forward; a batch of one.
     """
-    layers = find_layers(network, **inputs)
-    mlps = find_mlps(network, layers, output_maps, **inputs)
+    of_layers, joining = (
+        tuple(dict.fromkeys(map(network.get_submodule, names))) for names in (layers, output_maps)
+    )
+    mlps = find_mlps(network, of_layers, joining, **inputs)
 
     def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
@@ -87,10 +92,10 @@ def let_states_change(network: "PreTrainedModel", output_maps: Sequence[nn.Modul
 
         return end
 
-    for layer in layers:
+    for layer in of_layers:
         layer.register_forward_pre_hook(begin, with_kwargs=True)
         layer.register_forward_pre_hook(enter, with_kwargs=True)
-    modules: dict[Place, Iterable[nn.Module]] = {"attention": output_maps, "mlp": mlps, "layer": layers}
+    modules: dict[Place, Iterable[nn.Module]] = {"attention": joining, "mlp": mlps, "layer": of_layers}
     for where, of_place in modules.items():
         for one in dict.fromkeys(of_place):
             one.register_forward_hook(leave(where))

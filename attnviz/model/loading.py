@@ -3,6 +3,7 @@
 One concept: the loaded model. Nothing is downloaded here; downloads are in `attnviz.model.download`.
 """
 
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,17 +28,18 @@ from attnviz.model.folder import refuse_files
 from attnviz.model.gguf import dequantised
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
-from attnviz.model.layer_modules import let_states_change
+from attnviz.model.layer_modules import find_layers, let_states_change
 from attnviz.model.output_maps import OutputMap, find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
+from attnviz.model.templates import framed, read_framed, templates_of
 from attnviz.model.token_labels import labels_of
-from attnviz.model.token_spans import encode
-from attnviz.model.tokenization import tokenize
+from attnviz.model.tokenization import after_start, tokenize, with_masks
 from attnviz.model.trace import Trace
 from attnviz.model.weights import LoadedWeights, loaded_weights, stamps
-from attnviz.records import SPACE, Kind, LayerAttention, Provenance, Tokens, check_index
+from attnviz.records import SPACE, Kind, LayerAttention, Provenance, Template, Tokens
 
 DType = Literal["float32", "bfloat16", "float16"]
+_NUMBERED = re.compile(r"id (\d{1,9})", re.ASCII)  # as `attnviz.model.token_labels.labels_in_text` names it
 _NO_LIMIT = 10**6  # tokenizers without a limit report 10^30
 
 
@@ -65,6 +67,8 @@ class Model:
     """The classifier of whole texts; None where the checkpoint has none."""
     output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
     """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
+    layers: tuple[str, ...] = field(default=(), repr=False)
+    """Names of the modules of its layers, in the order in which they first run; ALBERT has one for all layers."""
     languages: Languages | None = None
     """The languages of its tokenizer; None where its texts have none."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -100,6 +104,14 @@ class Model:
         label = self.tokenizer.mask_token
         return None if label is None else str(label)
 
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """What can be put around a text; only "plain" for an encoder-decoder model."""
+        if self.network.config.is_encoder_decoder:
+            return ("plain",)
+        with self._tokenizing():
+            return templates_of(self.tokenizer)
+
     def tokenize(
         self,
         text: str,
@@ -109,6 +121,7 @@ class Model:
         max_tokens: int | None = None,
         language: str | None = None,
         is_target: bool = False,
+        template: Template = "plain",
     ) -> Tokens:
         """Tokens as this model reads them.
 
@@ -118,13 +131,25 @@ class Model:
             Others as for `trace`.
 
         Raises:
-            SelectionError: the tokenizer does not have the language.
+            SelectionError: the tokenizer does not have the language or the template, or a pair is to be one message of a chat.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
         """
+        if template not in (known := self.templates):
+            raise SelectionError(
+                f"The template {template!r} was asked for; {self.name} has {', '.join(known)}. Select one of those."
+            )
         limit = min((one for one in (self.max_tokens, max_tokens) if one is not None), default=None)
         with self._tokenizing():
             told = self._tell(language, is_target=is_target)
-            tokens = tokenize(self.tokenizer, text, text_pair, max_tokens=limit, cut=cut, is_target=is_target)
+            tokens = tokenize(
+                self.tokenizer,
+                text,
+                text_pair,
+                max_tokens=limit,
+                cut=cut,
+                is_target=is_target,
+                template=template,
+            )
         return replace(tokens, language=told)
 
     def _tell(self, language: str | None, *, is_target: bool) -> str | None:
@@ -148,6 +173,7 @@ class Model:
         masked: Collection[int] = (),
         source_language: str | None = None,
         target_language: str | None = None,
+        template: Template = "plain",
         interventions: Sequence[Intervention] = (),
     ) -> Trace:
         """The inputs of every attention of the model while it reads a text.
@@ -161,12 +187,13 @@ class Model:
                 encoder-decoder model.
             source_language: of the text, one of `languages`; None for the tokenizer's own.
             target_language: of what the decoder of an encoder-decoder model writes.
+            template: what is put around the text, one of `templates`; its tokens are tokens of the trace.
             interventions: changes inside this forward pass; such a trace is not the model's own, and
                 `attnviz.verify` refuses it.
 
         Raises:
-            SelectionError: a position outside the text or of a special token, a model without a mask token, or a language
-                that the tokenizer does not have.
+            SelectionError: a position outside the text or of a special token, a model without a mask token, a language or template
+                that the tokenizer does not have, or a pair that is to be one message of a chat.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
             ModelFailedError: the tokenizer's own code raised an error; also as `trace_tokens`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
@@ -174,12 +201,12 @@ class Model:
         target = None
         given: dict[str, Any] = {"cut": cut, "max_tokens": max_tokens}
         if self.network.config.is_encoder_decoder:
-            tokens = self.tokenize(text, language=source_language, **given)
+            tokens = self.tokenize(text, language=source_language, template=template, **given)
             target = self._decoder_tokens(text_pair, language=target_language, **given)
         else:
-            tokens = self.tokenize(text, text_pair, language=source_language, **given)
+            tokens = self.tokenize(text, text_pair, language=source_language, template=template, **given)
         if masked:
-            tokens = self._mask(tokens, masked)
+            tokens = with_masks(tokens, masked, self.tokenizer, self.name)
         return self.trace_tokens(tokens, target, interventions=interventions)
 
     def trace_tokens(
@@ -244,11 +271,11 @@ class Model:
             start = [self._start_id()] if is_target else []
             if is_target and not tokens.text:
                 return start
-            encoding = encode(self.tokenizer, texts, is_target=is_target, max_tokens=limit)
-        ids, is_special = list(encoding["input_ids"]), encoding["special_tokens_mask"]
+            given = framed(self.tokenizer, texts, tokens.template)
+            read = read_framed(self.tokenizer, given, is_target=is_target, max_tokens=limit)
         if not is_target:
-            return ids
-        return start + (ids[:-1] if is_special[-1] else ids[: limit and limit - 1])
+            return read.ids
+        return start + (read.ids[:-1] if read.text[-1] < 0 else read.ids[: limit and limit - 1])
 
     def spellings(self, token_id: int) -> tuple[str, str]:
         """The token's entry in the vocabulary, and the text it is decoded to alone."""
@@ -269,7 +296,8 @@ class Model:
     def read_as(self, token: str) -> list[int]:
         """The id of an entry of the vocabulary; for another text the ids that it is read as, without special tokens.
 
-        An entry is spelled as in the vocabulary, or with "␣" for a space that belongs to it.
+        An entry is spelled as in the vocabulary, or with "␣" for a space that belongs to it. An id that has no entry, where a
+        head has more rows than its tokenizer has tokens, is written as in "id 263".
         """
         spelled = (
             token,
@@ -282,6 +310,13 @@ class Model:
                 entry = self.tokenizer.convert_tokens_to_ids(one)
                 if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == one:
                     return [entry]
+            numbered = _NUMBERED.fullmatch(token)
+            number = int(numbered[1]) if numbered else self.network.config.vocab_size
+            if (
+                number < self.network.config.vocab_size
+                and self.tokenizer.convert_ids_to_tokens(number) is None
+            ):
+                return [number]
             text = token.replace(SPACE, " ")
             return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
@@ -299,31 +334,6 @@ class Model:
         return tuple(
             replace(call, output_weight=one.weight, output_bias=one.bias)
             for call, one in zip(calls, maps, strict=True)
-        )
-
-    def _mask(self, tokens: Tokens, positions: Collection[int]) -> Tokens:
-        """The tokens, with some replaced by the mask token."""
-        label, mask_id = self.mask_label, self.tokenizer.mask_token_id
-        if label is None or mask_id is None:
-            raise SelectionError(
-                f"Tokens were to be masked; {self.name} has no mask token. Select a model that has one, such as BERT."
-            )
-        ids, labels, pieces = tokens.ids.copy(), list(tokens.labels), list(tokens.pieces)
-        for position in sorted(positions):
-            check_index("token", position, len(tokens), "this text")
-            if tokens.is_special[position]:
-                raise SelectionError(
-                    f"Token {position}, {labels[position]}, was to be masked; it is a special token that the "
-                    "tokenizer added. Mask a token of the text."
-                )
-            ids[position], labels[position], pieces[position] = mask_id, label, label
-        return replace(
-            tokens,
-            ids=ids,
-            labels=tuple(labels),
-            pieces=tuple(pieces),
-            unknown=tuple(one for one in tokens.unknown if one not in positions),
-            masked={position: tokens.labels[position] for position in sorted(positions)},
         )
 
     def inputs(self, tokens: Tokens, target: Tokens | None = None) -> dict[str, Any]:
@@ -392,19 +402,7 @@ class Model:
         if text is None:
             return start
         tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens, language=start.language, is_target=True)
-        kept = slice(None, -1) if tokens.is_special[-1] else slice(None)
-        return Tokens(
-            text=text,
-            ids=np.concatenate([start.ids, tokens.ids[kept]]),
-            labels=(*start.labels, *tokens.labels[kept]),
-            pieces=(*start.labels, *tokens.pieces[kept]),
-            is_special=np.concatenate([[True], tokens.is_special[kept]]),
-            segment=np.concatenate([[0], tokens.segment[kept]]),
-            word=np.concatenate([[-1], tokens.word[kept]]),
-            language=start.language,
-            unknown=tuple(one + 1 for one in tokens.unknown),
-            n_cut=tokens.n_cut,
-        )
+        return after_start(start, tokens)
 
 
 def load_model(
@@ -489,8 +487,9 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         maps = find_output_maps(network, **inputs)
         names = [one.name for of_kind in maps.values() for one in of_kind]
         listen_to_outputs(model.reference, names)
-        let_states_change(network, list(map(network.get_submodule, names)), **inputs)
-        return replace(model, output_maps=maps)
+        layers = find_layers(network, **inputs)
+        let_states_change(network, layers, names, **inputs)
+        return replace(model, output_maps=maps, layers=layers)
 
 
 def _n_rows(reader: PreTrainedModel) -> int | None:

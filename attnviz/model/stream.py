@@ -6,7 +6,7 @@ threads are not recorded.
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "High-Level Architecture".
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.model.capture import recorded, share_parameters
 from attnviz.model.forward import forward
-from attnviz.model.layer_modules import find_layers
 from attnviz.model.loading import Model
 from attnviz.model.states import NotedStates
 from attnviz.model.trace import Trace
@@ -71,7 +70,12 @@ class Stream(Record):
 
 
 def record_stream(model: Model, trace: Trace, position: int) -> Stream:
-    """The residual stream of the text of a trace, and the calls of modules at one of its tokens.
+    """The residual stream of the text of a trace, and the calls of modules at one of its tokens; see `record_streams`."""
+    return record_streams(model, trace, [position])[0]
+
+
+def record_streams(model: Model, trace: Trace, positions: Sequence[int]) -> tuple[Stream, ...]:
+    """The residual stream of the text of a trace, and the calls of modules at each of some tokens, from one pass.
 
     Raises:
         ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
@@ -83,47 +87,59 @@ def record_stream(model: Model, trace: Trace, position: int) -> Stream:
             "model's own run. Trace the text without interventions."
         )
     n_token = len(trace.last_hidden_state)
-    check_index("token", position, n_token, "this text")
+    for position in positions:
+        check_index("token", position, n_token, "this text")
     kind: Kind = "decoder" if "decoder" in trace.kinds else "encoder"
     before = trace.n_layers("encoder") if kind == "decoder" and "encoder" in trace.kinds else 0
     inputs = model.inputs(trace.tokens, trace.target_tokens)
     network, noted = share_parameters(model.network), NotedStates()
-    starts: dict[int, np.ndarray] = {}
-    calls: dict[int, list[Call]] = {}
+    starts: dict[int, np.ndarray] = {}  # [position, d_model]
+    calls: dict[int, list[tuple[nn.Module, np.ndarray, np.ndarray]]] = {}
+
+    def rows(states: Tensor) -> np.ndarray:
+        found: np.ndarray = states.reshape(-1, states.shape[-1])[list(positions)].float().cpu().numpy()
+        return found
 
     def enter(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        state = next((one for one in (*args, *named.values()) if _is_state(one, n_token)), None)
+        state = next((one for one in (*args, *named.values()) if is_state(one, n_token)), None)
         if state is not None:
-            starts.setdefault(noted.n_layers, _row(state, position))
+            starts.setdefault(noted.n_layers, rows(state))
 
     def leave(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        given = next((one for one in (*args, *named.values()) if _is_state(one, n_token)), None)
+        given = next((one for one in (*args, *named.values()) if is_state(one, n_token)), None)
         made = output[0] if isinstance(output, tuple) and output else output
-        if given is not None and _is_state(made, n_token):
-            call = Call(module=module, given=_row(given, position), made=_row(made, position))
-            calls.setdefault(noted.n_layers, []).append(call)
+        if given is not None and is_state(made, n_token):
+            calls.setdefault(noted.n_layers, []).append((module, rows(given), rows(made)))
 
     with enough_memory(), torch.inference_mode():
-        for layer in find_layers(network, **inputs):
-            layer.register_forward_pre_hook(enter, with_kwargs=True)
+        for layer in model.layers:
+            network.get_submodule(layer).register_forward_pre_hook(enter, with_kwargs=True)
         handles = [one.register_forward_hook(leave, with_kwargs=True) for one in network.modules()]
         with recorded(network, noted, keeps=False):
-            last = _row(forward(network, **inputs).last_hidden_state, position)
+            last = rows(forward(network, **inputs).last_hidden_state)
         for handle in handles:  # the final modules are called again
             handle.remove()
     layers = range(trace.n_layers(kind))
     states = np.stack([noted.states["layer"][kind, layer] for layer in layers])
     attentions = noted.states["attention"]
-    return Stream(
-        kind=kind,
-        states=states,
-        left=tuple(one[position] for one in states),
-        start=starts[before],
-        attentions=tuple(
-            attentions[kind, layer][position] for layer in layers if (kind, layer) in attentions
-        ),
-        calls=tuple(tuple(calls.get(before + layer, ())) for layer in layers),
-        final=_chain(states[-1, position], calls.get(before + len(layers), ()), last),
+
+    def calls_at(at: int, layer: int) -> tuple[Call, ...]:
+        here = calls.get(before + layer, ())
+        return tuple(Call(module=module, given=given[at], made=made[at]) for module, given, made in here)
+
+    return tuple(
+        Stream(
+            kind=kind,
+            states=states,
+            left=tuple(one[position] for one in states),
+            start=starts[before][at],
+            attentions=tuple(
+                attentions[kind, layer][position] for layer in layers if (kind, layer) in attentions
+            ),
+            calls=tuple(calls_at(at, layer) for layer in layers),
+            final=_chain(states[-1, position], calls_at(at, len(layers)), last[at]),
+        )
+        for at, position in enumerate(positions)
     )
 
 
@@ -140,12 +156,7 @@ def _chain(first: np.ndarray, calls: Iterable[Call], last: np.ndarray) -> tuple[
     return tuple(chain) if np.array_equal(reached, last) else None
 
 
-def _is_state(given: Any, n_token: int) -> bool:
+def is_state(given: Any, n_token: int) -> bool:
     """Whether this is a vector for each token of one text; some families join rows and tokens."""
     is_floating = isinstance(given, Tensor) and given.ndim in (2, 3) and given.is_floating_point()
     return is_floating and given.numel() == n_token * given.shape[-1]
-
-
-def _row(states: Tensor, position: int) -> np.ndarray:
-    row: np.ndarray = states.reshape(-1, states.shape[-1])[position].float().cpu().numpy().copy()
-    return row

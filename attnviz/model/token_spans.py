@@ -43,14 +43,18 @@ def read_texts(
     *,
     is_target: bool = False,
     max_tokens: int | None = None,
+    add_special_tokens: bool = True,
 ) -> Reading:
     """The reading of a text or of a pair.
 
     Args:
         is_target: read a single text as ``text_target``, as a decoder writes it.
         max_tokens: most tokens, special ones included; the longer text loses those at its end. None for no limit.
+        add_special_tokens: False for a text that has all its special tokens already.
     """
-    encoding = encode(tokenizer, texts, is_target=is_target, max_tokens=max_tokens)
+    encoding = encode(
+        tokenizer, texts, is_target=is_target, max_tokens=max_tokens, add_special_tokens=add_special_tokens
+    )
     ids, is_added = list(encoding["input_ids"]), np.array(encoding["special_tokens_mask"], dtype=bool)
     if tokenizer.is_fast:
         of_text = np.array([-1 if one is None else one for one in encoding.sequence_ids()], dtype=np.int64)
@@ -70,13 +74,20 @@ def encode(
     *,
     is_target: bool = False,
     max_tokens: int | None = None,
+    add_special_tokens: bool = True,
 ) -> "BatchEncoding":
     """The tokenizer's own encoding of a text or of a pair, with its special tokens marked; arguments as `read_texts`."""
     given: dict[str, Any] = (
         {"text_target": texts[0]} if is_target else dict(zip(("text", "text_pair"), texts, strict=False))
     )
     cut: dict[str, Any] = {"truncation": False} if max_tokens is None else _cut(max_tokens)
-    encoding: BatchEncoding = tokenizer(**given, return_special_tokens_mask=True, verbose=False, **cut)
+    encoding: BatchEncoding = tokenizer(
+        **given,
+        add_special_tokens=add_special_tokens,
+        return_special_tokens_mask=True,
+        verbose=False,
+        **cut,
+    )
     return encoding
 
 

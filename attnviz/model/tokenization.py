@@ -4,15 +4,18 @@ One concept: the step from text to tokens. Works with any transformers tokenizer
 """
 
 import unicodedata
+from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.errors import EmptyTextError, InvalidTextError, TextTooLongError
+from attnviz.errors import EmptyTextError, InvalidTextError, SelectionError, TextTooLongError
+from attnviz.model.templates import framed, read_framed
 from attnviz.model.token_labels import PART, labels_in_text
 from attnviz.model.token_spans import Reading, read_texts
 from attnviz.model.words import words_of
-from attnviz.records import Tokens
+from attnviz.records import Template, Tokens, check_index
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -32,6 +35,7 @@ def tokenize(
     max_tokens: int | None,
     cut: bool = False,
     is_target: bool = False,
+    template: Template = "plain",
 ) -> Tokens:
     """Tokens of a text, or of a pair of texts as the model's own template joins them.
 
@@ -40,19 +44,23 @@ def tokenize(
         cut: leave out tokens at the end of the longer text instead of raising an error; their number is
             ``n_cut`` of the result.
         is_target: read a single text as one that the decoder writes, which some tokenizers read in another way.
+        template: what is put around the text; a cut leaves that as it is.
 
     Raises:
-        EmptyTextError: a text has no tokens except special tokens.
+        EmptyTextError: a text has no tokens of its own.
+        SelectionError: the tokenizer does not have the template, or a pair is to be one message of a chat.
         TextTooLongError: over `CHARACTER_LIMIT` characters, or over ``max_tokens`` without ``cut``.
         InvalidTextError: a lone surrogate, which is no character.
     """
     texts = (text,) if text_pair is None else (text, text_pair)
     for one, name in zip(texts, ("text", "second text"), strict=False):
         _check_characters(one, name)
-    read = full = read_texts(tokenizer, texts, is_target=is_target)
+    bare = read_texts(tokenizer, texts, is_target=is_target)
     for number, name in enumerate(("text", "second text")[: len(texts)]):
-        if not (full.text == number).any():
+        if not (bare.text == number).any():
             raise EmptyTextError(_nothing_left(texts[number], name))
+    given = framed(tokenizer, texts, template)
+    read = full = bare if template == "plain" else read_framed(tokenizer, given, is_target=is_target)
     length = len(full.ids)
     if max_tokens is not None and length > max_tokens:
         if not cut:
@@ -63,20 +71,33 @@ def tokenize(
                 limit=max_tokens,
                 unit="tokens",
             )
-        read = read_texts(tokenizer, texts, is_target=is_target, max_tokens=max_tokens)
+        read = read_framed(tokenizer, given, is_target=is_target, max_tokens=max_tokens)
+        if len(read.ids) > max_tokens:
+            raise TextTooLongError(
+                f"The chat template alone is {len(read.ids):,} tokens long; at most {max_tokens:,} can be read. Read the text "
+                "without it.",
+                length=length,
+                limit=max_tokens,
+                unit="template",
+            )
     labels, pieces = labels_in_text(tokenizer, read.ids)
+    unknown = _unknown(tokenizer, read, given.texts)
+    in_text = _special_in_text(tokenizer, read, unknown)
+    is_special = (read.text < 0) | np.isin(np.arange(len(read.ids)), in_text)
     return Tokens(
         text=text,
         text_pair=text_pair,
         ids=np.array(read.ids, dtype=np.int64),
         labels=labels,
         pieces=pieces,
-        is_special=read.text < 0,
+        is_special=is_special,
         # A special token belongs to the text before it, as in BERT's template: [CLS] a [SEP] b [SEP].
         # The same holds for families without segment ids (RoBERTa).
         segment=np.maximum.accumulate(np.where(read.text < 0, 0, read.text)),
-        word=words_of(read, texts),
-        unknown=_unknown(tokenizer, read, texts),
+        word=np.where(is_special, -1, words_of(read, given.texts)),
+        template=template,
+        in_text=in_text,
+        unknown=unknown,
         n_cut=tuple(int((full.text == one).sum() - (read.text == one).sum()) for one in range(len(texts))),
     )
 
@@ -92,6 +113,79 @@ def _unknown(tokenizer: "PreTrainedTokenizerBase", read: Reading, texts: tuple[s
         if number == tokenizer.unk_token_id
         and which >= 0
         and texts[which][slice(*span)].strip() != str(tokenizer.unk_token)
+    )
+
+
+def special_ids(tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
+    """Ids of a vocabulary's special tokens; the mask token stands for a token of the text, and is none."""
+    added = {number for number, one in tokenizer.added_tokens_decoder.items() if one.special}
+    return frozenset({*tokenizer.all_special_ids, *added} - {tokenizer.mask_token_id})
+
+
+def _special_in_text(
+    tokenizer: "PreTrainedTokenizerBase", read: Reading, unknown: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Positions of special tokens that are of the text itself, such as <|im_start|>; no unknown piece of text is one."""
+    special = special_ids(tokenizer)
+    return tuple(
+        position
+        for position, (number, which) in enumerate(zip(read.ids, read.text, strict=True))
+        if which >= 0 and number in special and position not in unknown
+    )
+
+
+def with_masks(
+    tokens: Tokens, positions: Collection[int], tokenizer: "PreTrainedTokenizerBase", model: str
+) -> Tokens:
+    """The tokens, with some replaced by the mask token.
+
+    Args:
+        model: name of the model, for messages.
+
+    Raises:
+        SelectionError: a position outside the text or of a special token, or a tokenizer without a mask token.
+    """
+    mask_id = tokenizer.mask_token_id
+    if mask_id is None:
+        raise SelectionError(
+            f"Tokens were to be masked; {model} has no mask token. Select a model that has one, such as BERT."
+        )
+    ids, labels, pieces = tokens.ids.copy(), list(tokens.labels), list(tokens.pieces)
+    for position in sorted(positions):
+        check_index("token", position, len(tokens), "this text")
+        if tokens.is_special[position]:
+            raise SelectionError(
+                f"Token {position}, {labels[position]}, was to be masked; it is a special token. Mask another one."
+            )
+        ids[position], labels[position], pieces[position] = (
+            mask_id,
+            str(tokenizer.mask_token),
+            str(tokenizer.mask_token),
+        )
+    return replace(
+        tokens,
+        ids=ids,
+        labels=tuple(labels),
+        pieces=tuple(pieces),
+        unknown=tuple(one for one in tokens.unknown if one not in positions),
+        masked={position: tokens.labels[position] for position in sorted(positions)},
+    )
+
+
+def after_start(start: Tokens, tokens: Tokens) -> Tokens:
+    """What a decoder reads: its start token, then its text without the last token that the tokenizer adds after that."""
+    kept = slice(None, -1) if tokens.is_added[-1] else slice(None)
+    return replace(
+        tokens,
+        ids=np.concatenate([start.ids, tokens.ids[kept]]),
+        labels=(*start.labels, *tokens.labels[kept]),
+        pieces=(*start.labels, *tokens.pieces[kept]),
+        is_special=np.concatenate([start.is_special, tokens.is_special[kept]]),
+        segment=np.concatenate([start.segment, tokens.segment[kept]]),
+        word=np.concatenate([start.word, tokens.word[kept]]),
+        language=start.language,
+        in_text=tuple(one + 1 for one in tokens.in_text),
+        unknown=tuple(one + 1 for one in tokens.unknown),
     )
 
 

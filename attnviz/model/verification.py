@@ -17,6 +17,7 @@ from torch import Tensor
 from attnviz.errors import VerificationError
 from attnviz.maths import attribution
 from attnviz.maths.attention import expand_heads, join_heads
+from attnviz.maths.rounding import is_exact_factor
 from attnviz.model.reference import ReferenceCall, ReferencePass, in_float64
 from attnviz.model.token_labels import BYTES, PART
 from attnviz.model.tolerances import REASONS, UNITS, Distance, Tolerances, drift
@@ -56,6 +57,9 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
     adds a term of its own (a softcap, or what its attention class computes); attention weights (those of `Trace.pattern` and
     `Trace.layer_weights`), norm-based weights, head outputs and the output after W_O with its outputs; and the last hidden
     state with the model's. What is computed from these numbers, such as statistics, rollout, maps and effects, is not compared.
+
+    Both runs share all modules but attention. What these compute wrongly, both runs do: no comparison here would see it if the
+    family's module left out, say, its rotary positions.
 
     Vectors that differ more than rounding usually explains are compared once more, with a tolerance taken from the
     same model in float64: some models amplify every rounding error.
@@ -260,6 +264,7 @@ class _Comparison:
         missing = [kind for kind in trace.kinds if kind not in self._model.output_maps]
         reasons = {name: reason.format(dtype=trace.provenance.dtype) for name, reason in REASONS.items()}
         reasons[FILE] = self._model.weights.said(self._changed_files)
+        reasons[WEIGHTS] += self._why_identical()
         checks = tuple(
             Check(
                 name=name,
@@ -275,6 +280,21 @@ class _Comparison:
             checks=checks,
             not_compared=dict.fromkeys((NORMS, OUTPUT), _UNKNOWN_OUTPUT) if missing else {},
             provenance=trace.provenance,
+        )
+
+    def _why_identical(self) -> str:
+        """Why no weight differs in a single bit, as a sentence after others; empty where one does, or the reason is another."""
+        scales = {call.scale for calls in self._trace.layers.values() for call in calls}
+        differences = [one for tables in self._found[WEIGHTS].values() for one in tables]
+        if any(one.any() for one in differences):  # NaN is no 0
+            return ""
+        if not all(is_exact_factor(one, self._dtype) for one in scales):
+            return ""
+        named = " and ".join(_power_of_two(one) for one in sorted(scales))
+        said = f"scale, {named}, is a power" if len(scales) == 1 else f"scales, {named}, are powers"
+        return (
+            f" Here they are bit-identical: the {said} of two, so that scaling rounds nothing, whether it comes before the product "
+            "of query and key or after."
         )
 
     def _add(
@@ -312,6 +332,11 @@ class _Comparison:
                 f"{trace.provenance.model} has queries, keys and values {shape} in {kind} layer {call.layer}, "
                 f"attnviz recorded {recorded}; they cannot be compared. Report this model."
             )
+
+
+def _power_of_two(factor: float) -> str:
+    """A power of two: "1/8"."""
+    return f"{factor:g}" if abs(factor) >= 1 else f"1/{1 / factor:g}"
 
 
 def _wrong_tokens(model: "Model", trace: "Trace") -> dict[str, float]:

@@ -21,7 +21,7 @@ from attnviz.records.record import (
     Role,
     check_index,
 )
-from attnviz.records.tokens import Axis, Tokens, Unit, arrange
+from attnviz.records.tokens import TEMPLATES, Axis, Template, Tokens, Unit, arrange
 
 __all__ = [
     "FILE",
@@ -29,6 +29,7 @@ __all__ = [
     "MEASURES",
     "ROLE_NAMES",
     "SPACE",
+    "TEMPLATES",
     "WEIGHTS",
     "AllHeads",
     "AttentionPattern",
@@ -46,6 +47,7 @@ __all__ = [
     "Provenance",
     "Record",
     "Role",
+    "Template",
     "Tokens",
     "Unit",
     "VerificationReport",

@@ -13,7 +13,7 @@ from attnviz.records.head import Head
 
 
 def head_table(
-    layers: Iterable[Sequence[float] | Float[np.ndarray, "_"]],
+    layers: Iterable[Sequence[float] | Float[np.ndarray, " _"]],
 ) -> Float[np.ndarray, "layer head"]:
     """The numbers of the heads of each layer as one table.
 

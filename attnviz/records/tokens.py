@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -13,6 +13,11 @@ from attnviz.records.record import Record
 
 Unit = Literal["tokens", "words"]
 """Unit of a row or column."""
+
+Template = Literal["plain", "begin", "chat"]
+"""What is put around a text beside what its tokenizer adds to every text: ``plain``, nothing; ``begin``, the begin-of-text token;
+``chat``, the chat template, which makes it a user's message and begins the answer."""
+TEMPLATES: tuple[Template, ...] = get_args(Template)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,11 +34,16 @@ class Tokens(Record):
     """What each token adds to the text of its word: ``"ing"`` for ``"##ing"``, ``" door"``; nothing where it ends inside a
     character. If empty, the labels without "##"."""
     is_special: Bool[np.ndarray, " token"]
-    """True for tokens that the tokenizer added around the text, such as [CLS] and [SEP]."""
+    """True for special tokens: those that are added around the text, such as [CLS] and [SEP], and those that are written in it or by a
+    chat template, such as <|im_start|>. A mask token is none, nor is an unknown token that stands for a piece of text."""
     segment: Int[np.ndarray, " token"]
     """0 for the first text and 1 for the second."""
     word: Int[np.ndarray, " token"]
     """Number of each token's word within its text; -1 for special tokens."""
+    template: Template = "plain"
+    """What was put around the text."""
+    in_text: tuple[int, ...] = ()
+    """Positions of special tokens that are written in the text, or by a chat template; no tokenizer added them."""
     language: str | None = None
     """The language that the tokenizer was told, such as "fr_XX"; None where its texts have none."""
     unknown: tuple[int, ...] = ()
@@ -62,8 +72,17 @@ class Tokens(Record):
         if self is other:
             return True
         arrays = ("ids", "is_special", "segment", "word")
-        same_text = (self.labels, self.language) == (other.labels, other.language)
+        same_text = (self.labels, self.language, self.template) == (
+            other.labels,
+            other.language,
+            other.template,
+        )
         return same_text and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
+
+    @property
+    def is_added(self) -> Bool[np.ndarray, " token"]:
+        """True for special tokens that the tokenizer added around the text, and for a begin-of-text token that was asked for."""
+        return self.is_special & ~np.isin(np.arange(len(self)), self.in_text)
 
     @property
     def is_unknown(self) -> Bool[np.ndarray, " token"]:
@@ -132,6 +151,12 @@ class Axis(Record):
     def labels(self) -> tuple[str, ...]:
         """The label of each entry, literally."""
         return tuple(self.tokens.label(int(first), int(stop)) for first, stop in self.spans)
+
+    @property
+    def ids(self) -> tuple[tuple[int, ...], ...]:
+        """The ids of each entry's tokens: what tells whether two entries are the same to a model; labels need not differ."""
+        ids = self.tokens.ids.tolist()
+        return tuple(tuple(ids[first:stop]) for first, stop in self.spans.tolist())
 
     @property
     def is_special(self) -> Bool[np.ndarray, " entry"]:

@@ -114,6 +114,14 @@ def facts(text: str) -> Facts:
     )
 
 
+def assert_nothing_drawn(at: AppTest) -> None:
+    """Neither picture, token, finding nor verdict, of whatever text or model: only the fields, the menu and messages."""
+    assert_no_exception(at)
+    assert not at.main.get("bidi_component")
+    assert [one.proto.label.partition(":")[0] for one in at.main.get("page_link")] == ["Next"]
+    assert not any(one.value.startswith("**") for one in at.main.markdown)
+
+
 def errors(at: AppTest) -> list[str]:
     return [unescaped(one.value) for one in at.error]
 

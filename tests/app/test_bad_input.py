@@ -1,4 +1,4 @@
-"""Texts that cannot be shown, or only just: one sentence each, and nothing that was on screen is lost."""
+"""Texts that cannot be shown, or only just: one sentence each, and nothing of another text is drawn."""
 
 import re
 
@@ -6,14 +6,12 @@ import pytest
 
 from attnviz.errors import ModelNotAvailableError
 from tests.app.screen import (
-    DOOR,
     assert_no_exception,
-    charts,
+    assert_nothing_drawn,
     chips,
     component,
     errors,
     facts,
-    figure,
     finding,
     matrix,
     notices,
@@ -50,30 +48,20 @@ READ = {
 
 
 def assert_refused(at, text, named):
-    """One sentence, the text still in its field, and everything that was on screen still there."""
-    before = charts(at)
-    words = [one.value for one in at.markdown]
-
+    """One sentence, the text still in its field and its link, and nothing of the text before it."""
     type_text(at, text)
 
-    assert_no_exception(at)
+    assert_nothing_drawn(at)
     [error] = errors(at)
     assert re.findall(r"U\+\d+|\d[\d,]*\d", error) == named
     assert at.text_area(key="field_text").value == text  # which need not be typed again
-    assert charts(at) == before
-    assert [one.value for one in at.markdown] == words
-    assert shown(at)["text"] == "The old door creaked."
+    assert "creaked" not in str(at.main)
+    assert shown(at).get("text", "") == ("" if text == MEGABYTE else text)  # too long for a link
     assert [one.key for one in at.button if one.key == "cut"] == ["cut"] * (text == "door " * 600)
 
 
-def assert_same_query(at, head=(3, 1)):
-    """The picture is still that of this head for "it"."""
-    said = facts(finding(at))
-    assert (said.heads, said.quoted[0]) == ((head,), "it")
-
-
 @pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
-def test_a_refused_text_gets_one_sentence_and_the_picture_stays(page):
+def test_a_refused_text_gets_one_sentence_and_nothing_is_drawn(page):
     at = until_drawn(type_text(open_page(page), "The old door creaked."))
     assert_refused(at, *REFUSED["blank"])
 
@@ -114,12 +102,10 @@ def test_a_good_text_takes_the_message_away():
 
 def test_the_message_stays_while_other_things_change():
     at = type_text(open_page(), " ")
-    at.button(key="head_next").click().run()
+    at.button(key="show_attention").click().run()
 
     assert len(errors(at)) == 1
-    assert_same_query(at, (3, 2))
-    assert shown(at)["text"] == DOOR
-    assert_no_exception(at)
+    assert_nothing_drawn(at)
 
 
 def test_a_long_text_is_cut_when_asked_and_marked_where():
@@ -142,7 +128,7 @@ def test_the_next_text_is_not_cut_unasked():
 
     assert len(errors(at)) == 1
     assert "702" in facts(errors(at)[0]).numbers
-    assert shown(at)["text"].startswith("door")
+    assert_nothing_drawn(at)
 
 
 def test_a_preset_after_a_cut_text_is_not_marked_as_cut():
@@ -159,23 +145,50 @@ def test_a_bad_second_sentence_is_named():
     [error] = errors(at)
     assert "second text" in error and "U+0000" in error
     assert at.text_area(key="field_second").value == "\x00"
-    assert_same_query(at)
+    assert_nothing_drawn(at)
 
 
-def test_a_refused_first_visit_shows_the_first_screen_below_the_message():
-    at = open_page(text="   ", layer=99)
+def test_a_refused_first_visit_draws_nothing_and_goes_on_where_the_link_led():
+    at = open_page(text="   ", layer=2, head=5)
 
     [error] = errors(at)
     assert not facts(error).numbers
-    assert_same_query(at, (5, 1))
-    assert at.number_input(key="field_layer").value == 5  # what the picture shows, not what was asked
-    assert_no_exception(at)
+    assert_nothing_drawn(at)
+    type_text(at, "The door opened.")
+    assert errors(at) == []
+    assert facts(finding(at)).heads == ((2, 5),)
 
 
-def test_a_text_that_is_refused_is_not_the_picture_s():
+def test_an_example_takes_the_place_of_a_text_that_is_refused():
     at = type_text(open_page(), "\x00\x07")
-    assert "\x00" not in str(figure(at, "matrix"))
-    assert_same_query(at)
+    at.selectbox(key="preset_choice").select_index(0).run()
+    assert errors(at) == []
+    assert facts(finding(at)).quoted[0] == "it"
+
+
+def test_a_token_that_cannot_be_masked_draws_nothing():
+    at = open_page(masked=99, text="The old door creaked.")
+    [error] = errors(at)
+    assert "99" in facts(error).numbers
+    assert_nothing_drawn(at)
+    assert at.text_area(key="field_text").value == "The old door creaked."
+
+
+@pytest.mark.parametrize("page", first_gates(*(page.file for page in PAGES)))
+def test_nothing_of_another_text_or_model_is_drawn_for_a_model_that_is_gone(page):
+    at = type_text(open_page(page), "The old door creaked.")
+    at.query_params.update({"model": "gone", "text": "The door opened."})  # as a link that is followed does
+    at.run()
+
+    [error] = errors(at)
+    assert "gone" in error and "all-MiniLM-L6-v2" in error  # which can be selected instead
+    assert_nothing_drawn(at)
+    assert "creaked" not in str(at.main)
+    assert at.text_area(key="field_text").value == "The door opened."
+    assert shown(at)["model"] == "gone"
+    at.selectbox(key="field_model").set_value("all-MiniLM-L6-v2").run()
+    assert errors(at) == []
+    assert shown(at)["text"] == "The door opened."
 
 
 def test_the_operator_may_allow_fewer_characters(monkeypatch):

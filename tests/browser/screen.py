@@ -176,7 +176,9 @@ def finding(page: Page) -> Locator:
 
 def verdict(page: Page) -> Locator:
     """The verdict, or what a bundle records; Streamlit draws its label once for wide and once for narrow windows."""
-    said = re.compile("weights within|weights differ by|Recorded when the bundle was made")
+    said = re.compile(
+        "weights within|weights bit-identical|weights differ by|Recorded when the bundle was made"
+    )
     return page.get_by_text(said).filter(visible=True).first
 
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 import attnviz
 from attnviz.effects.ablation import ablate_heads
 from attnviz.effects.input_attribution import attribute_inputs
-from attnviz.effects.outcome import ClassAnswer, TokenAnswer, measured
+from attnviz.effects.outcome import LAST, ClassAnswer, TokenAnswer, measured, own_answer
 from tests import tiny
 
 TEXT = "the cat sat when it opened"
@@ -66,7 +66,9 @@ class TestTokens:
         assert probability.unit == "probability"
         odds = measured(model, trace, TokenAnswer(position=AT, token=spelled[0], against=spelled[1]))
         assert odds.value == pytest.approx(expected[first] - expected[second], rel=RTOL, abs=1e-4)
-        assert odds.unit == "log-odds"
+        assert odds.unit == "difference of logits"
+        rank = measured(model, trace, TokenAnswer(position=AT, token=spelled[1], by="rank"))
+        assert rank.value == 1 + (expected > expected[second]).sum()
         assert_differentiable(odds, trace, only=AT)
         assert_differentiable(probability, trace, only=AT)
 
@@ -77,6 +79,61 @@ class TestTokens:
         for one in pipeline(TEXT.replace("sat", "[MASK]"), targets=["door", "cat", "the"]):
             found = measured(model, trace, TokenAnswer(position=AT, token=one["token_str"]))
             assert found.value == pytest.approx(one["score"], rel=RTOL)
+
+    def test_ranks_of_variants(self, headed):
+        """Counted in numpy: 1 for the largest logit, and every token has the rank that its logit has when they are sorted."""
+        model, folder = headed("gpt2")
+        theirs = tiny.WITH_HEAD["gpt2"].from_pretrained(folder, attn_implementation="eager").eval()
+        trace = model.trace(TEXT)
+        hidden = states(trace, n=3)
+        with torch.inference_mode():
+            scores = theirs.lm_head(hidden[:, AT]).double().numpy()
+        ids = [model.tokenizer.convert_tokens_to_ids(one) for one in "aeh"]
+        for token, number in zip("aeh", ids, strict=True):
+            found = measured(model, trace, TokenAnswer(position=AT, token=token, by="rank"))
+            order = np.argsort(-scores, axis=1)
+            np.testing.assert_array_equal(found(hidden), 1 + np.argwhere(order == number)[:, 1])
+
+    def test_the_last_token_is_asked_unless_another_is(self, headed):
+        model, _ = headed("gpt2")
+        trace = model.trace(TEXT)
+        values = [
+            measured(model, trace, TokenAnswer(position=at, token="a", against="b")).value
+            for at in (LAST, len(trace.tokens) - 1, 0)
+        ]
+        assert values[0] == values[1] != values[2]
+        assert TokenAnswer(token="a").position == LAST
+
+    @pytest.mark.parametrize(("name", "masked", "at"), [("gpt2", [], LAST), ("bert", [5, AT], AT)])
+    def test_what_the_model_answers_itself(self, name, masked, at, headed):
+        model, folder = headed(name)
+        theirs = tiny.WITH_HEAD[name].from_pretrained(folder, attn_implementation="eager").eval()
+        trace = model.trace(TEXT, masked=masked)
+        with torch.inference_mode():
+            scores = theirs(**model.inputs(trace.tokens)).logits[0, -1 if at == LAST else at].double().numpy()
+        order = np.argsort(-scores)
+        found = own_answer(model, trace)
+        assert found.position == at
+        value = measured(model, trace, found).value
+        assert value == pytest.approx(scores[order[0]] - scores[order[1]], rel=1e-3, abs=1e-4)
+
+    def test_without_a_blank_a_masked_model_answers_nothing_itself(self, headed, tiny_model):
+        model, _ = headed("bert")
+        trace = model.trace(TEXT)
+        assert own_answer(model, trace) is None
+        assert own_answer(model, trace, AT).position == AT
+        assert (
+            own_answer(tiny_model("gpt2"), tiny_model("gpt2").trace(TEXT)) is None
+        )  # it has no language head
+
+    def test_a_rank_has_no_gradient(self, headed):
+        model, _ = headed("gpt2")
+        rank, trace = TokenAnswer(token="a", by="rank"), model.trace("a cat")
+        methods = {one.method for one in attribute_inputs(model, trace, rank)}
+        assert "token_replaced" in methods
+        assert not methods & {"gradient_times_input", "integrated_gradients"}
+        with pytest.raises(attnviz.SelectionError, match="a rank changes in steps"):
+            attribute_inputs(model, trace, rank, methods=["integrated_gradients"])
 
     def test_variants_each_by_itself(self, headed):
         model, _ = headed("bert")
@@ -120,6 +177,18 @@ class TestTokens:
         model, _ = headed("bert")
         with pytest.raises(attnviz.SelectionError, match=f"The token “{token}” was asked for; .*{said}"):
             measured(model, model.trace(TEXT), TokenAnswer(position=1, token=token))
+
+    def test_an_id_without_an_entry_is_a_token_of_the_head(self, headed):
+        """The tiny head has more rows than its tokenizer has tokens, as padded vocabularies do."""
+        model, folder = headed("gpt2")
+        theirs = tiny.WITH_HEAD["gpt2"].from_pretrained(folder, attn_implementation="eager").eval()
+        trace = model.trace(TEXT)
+        expected = logits(theirs, model, trace)[-1]
+        found = measured(model, trace, TokenAnswer(token="id 263", against="id 299")).value
+        assert found == pytest.approx(expected[263] - expected[299], rel=RTOL, abs=1e-4)
+        for token in ("id 5", "id 300"):  # one has an entry, and one no row
+            with pytest.raises(attnviz.SelectionError, match="Choose a token"):
+                measured(model, trace, TokenAnswer(token=token))
 
     def test_a_token_against_itself(self, headed):
         model, _ = headed("bert")

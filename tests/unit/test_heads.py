@@ -67,6 +67,11 @@ def of_all(trace: Trace, kind=None, **options) -> dict[str, np.ndarray]:
     return heads.statistics(trace, kind, queries, keys, **options)
 
 
+def ids_of(axis: Axis, entry: int) -> list[int]:
+    """The ids of the tokens of an entry."""
+    return axis.tokens.ids[slice(*axis.spans[entry])].tolist()
+
+
 def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, float]:
     """The numbers of one head, cell by cell, from their definitions; NaN where there is none.
 
@@ -107,7 +112,7 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
                 "sep": special and at > 0,
                 "punctuation": not special
                 and all(unicodedata.category(one)[0] == "P" for one in label.removeprefix("##")),
-                "same_token": label == rows.labels[i]
+                "same_token": ids_of(columns, j) == ids_of(rows, i)
                 and step != 0
                 and not special
                 and not rows.is_special[i],
@@ -215,6 +220,25 @@ class TestStatistics:
         np.testing.assert_allclose(found["cls"][:, :2], [[0.2, 0.25], [0, 0.25]], atol=1e-6)
         assert found["same_token"][1, 1] == pytest.approx(1)  # the row of the other "cat"
         assert found["top_tenth"][0, 0] == pytest.approx(2 / 20)
+
+    def test_the_same_token_is_one_of_the_same_id(self):
+        """In "Mary gave Mary" the second one has a space, and is another token; all labels but one are the same without it."""
+        labels = ("Mary", "␣gave", "␣Mary", "␣Mary")
+        n = len(labels)
+        weights = np.zeros((1, 2, n, n))
+        weights[0, 0, :, 0] = 1  # all on "Mary"
+        weights[0, 1] = np.eye(n)[[0, 1, 3, 2]]  # each "␣Mary" looks at the other
+        trace = hand_made.trace(weights, labels)
+        np.testing.assert_allclose(of_all(trace)["same_token"], [[0, 1]], atol=1e-6)
+        once = hand_made.trace(weights[..., :3, :3], labels[:3])
+        assert "same_token" not in of_all(once)  # no token occurs twice
+
+    def test_words_are_the_same_if_all_their_tokens_are(self):
+        labels = ("play", "##ing", "play", "##ed", "play", "##ing")
+        trace = hand_made.trace(np.full((1, 1, 6, 6), 1 / 6), labels)
+        words = Axis.of(trace.tokens, "words")
+        found = heads.statistics(trace, None, words, words)
+        assert found["same_token"][0, 0] == pytest.approx(2 / 6)  # two tokens of the other "playing"
 
     def test_punctuation_is_what_holds_nothing_else(self):
         labels = ("[CLS]", "a", "##.", "…", "«", "$", "it's", "#")  # a dollar is a symbol, category Sc

@@ -6,6 +6,7 @@ import torch
 
 import attnviz
 from attnviz.effects.outcome import (
+    LAST,
     ClassAnswer,
     Similarity,
     TokenAnswer,
@@ -70,6 +71,10 @@ def test_the_state_of_a_token(tiny_model):
         (TokenAnswer(position=7, token=" door", against="##ing"), "answer:7: door:##ing"),
         (TokenAnswer(position=0, token=":", against="100%"), "answer:0:%3A:100%25"),
         (TokenAnswer(position=0, token="%3A"), "answer:0:%253A"),
+        (TokenAnswer(token=" door"), "answer:last: door"),
+        (TokenAnswer(position=LAST, token="\u2423a", against="last"), "answer:last:\u2423a:last"),
+        (TokenAnswer(position=7, token="a:b", by="rank"), "rank:7:a%3Ab"),
+        (TokenState(), "state:last"),
         (ClassAnswer(label="LABEL_0"), "class:LABEL_0"),
         (ClassAnswer(label="a:b", against="c d"), "class:a%3Ab:c d"),
     ],
@@ -88,6 +93,12 @@ WRONG += [
     "answer:7:a:b:c",
     "answer:x:door",
     "answer:1234567:a",
+    "answer:last",
+    "answer:last:",
+    "answer:Last:a",
+    "rank:7",
+    "rank:7:a:b",
+    "state:last:1",
 ]
 
 
@@ -95,6 +106,24 @@ WRONG += [
 def test_what_is_no_outcome(written):
     with pytest.raises(attnviz.SelectionError, match="an outcome is written as"):
         outcome_from(written)
+
+
+def test_the_last_token_stays_the_last_in_a_longer_text(tiny_model):
+    bert = tiny_model("bert")
+    for text in ("the cat", TEXT):
+        trace = bert.trace(text)
+        variants = torch.tensor(np.stack([trace.last_hidden_state] * len(trace.tokens)))
+        for token in range(len(trace.tokens)):
+            variants[token, token] *= 3  # each variant moves another token
+        moved = measured(bert, trace, TokenState(by="length"))(variants)
+        expected = np.zeros(len(trace.tokens))
+        expected[-1] = 2 * np.linalg.norm(trace.last_hidden_state[-1])
+        np.testing.assert_allclose(moved, expected, rtol=1e-5)
+
+
+def test_a_rank_is_of_one_token():
+    with pytest.raises(attnviz.SelectionError, match="a rank is of one token among all"):
+        TokenAnswer(token="a", against="b", by="rank")
 
 
 @pytest.mark.parametrize("outcome", [TokenState(position=9), TokenAnswer(position=9, token="door")])
@@ -114,9 +143,14 @@ def test_a_token_that_is_not_there(tiny_model, outcome):
         ),
         (TokenAnswer(position=2, token="door"), "probability of “door” predicted at “cat” (token 2)"),
         (
-            TokenAnswer(position=9, token="door", against="mat"),
-            "log-odds of “door” against “mat” predicted at token 9",
+            TokenAnswer(position=9, token="door", against=" mat"),
+            "logit of “door” minus that of “\u2423mat”, predicted at token 9",
         ),
+        (
+            TokenAnswer(token=" door", by="rank"),
+            "rank of “\u2423door” among all tokens predicted at “[SEP]” (token 3)",
+        ),
+        (TokenState(position=LAST), "turn of the last hidden state of “[SEP]” (token 3)"),
         (ClassAnswer(label="GOOD"), "probability of “GOOD” as the class of the text"),
         (
             ClassAnswer(label="GOOD", against="BAD"),

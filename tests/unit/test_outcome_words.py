@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnviz.effects.outcome import ClassAnswer, Similarity, TokenState
+from attnviz.effects.outcome import ClassAnswer, Similarity, TokenAnswer, TokenState
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from ui.sections.outcome import change, words
@@ -27,6 +27,13 @@ TOKENS = tokens(["[CLS]", "door", "it"])
             0.0,
             3.0,
             "the last hidden state of “it” (token 2) moves by 3.00",
+        ),
+        (TokenState(), 0.0, 0.5, "“it” (token 2) turns by 0.500, as 1 − cosine of its last hidden state"),
+        (
+            TokenAnswer(token=" door", by="rank"),
+            1.0,
+            1234.0,
+            "the rank of “␣door” among all tokens predicted at “it” (token 2) changes from 1 to 1,234",
         ),
         (
             ClassAnswer(label="GOOD"),

@@ -88,15 +88,27 @@ def test_a_link_without_a_model_says_nothing_of_it():
     assert (selection.model, selection.text, notices) == (default_model(), "A cat.", [])
 
 
-def test_a_model_that_is_not_offered_is_said_and_left_out():
+def test_no_other_model_takes_the_place_of_one_that_is_not_offered():
     selection, notices = from_params({"model": "gone", "other_model": "lost", "layer": "two"})
-    assert selection.model == default_model()
-    assert selection.other.model == default_model()
-    assert [one.split(",")[0] for one in notices] == [
-        "The link asks for the model “gone”",
-        "The link compares with the model “lost”",
-        "The link asks for layer “two”",
-    ]
+    assert (selection.model, selection.other.model) == ("gone", "lost")  # which are errors of the page
+    assert [one.split(",")[0] for one in notices] == ["The link asks for layer “two”"]
+
+
+def test_a_model_is_found_by_its_hub_id_or_by_the_path_of_its_folder(monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", "/srv/here/door,/srv/one/saved,/srv/two/saved")
+    for written, name in {
+        "google-bert/bert-base-uncased": "bert-base-uncased",
+        "someone/bert-base-uncased": "someone/bert-base-uncased",  # another model
+        "door": "door",
+        "/srv/here/door": "door",
+        "/home/me/door/": "door",
+        "someone/door": "someone/door",  # a Hub id
+        "/srv/one/saved": "/srv/one/saved",  # of two folders of that name
+        "/srv/one/bert-base-uncased": "/srv/one/bert-base-uncased",  # which is no folder here
+        "saved (two)": "saved (two)",
+    }.items():
+        selection, _ = from_params({"model": written, "other_model": written})
+        assert (selection.model, selection.other.model) == (name, name)
 
 
 def test_a_model_that_is_offered_may_be_b_s():

@@ -252,7 +252,8 @@ class TestSpecialTokensThatAreTyped:
     def test_a_typed_separator_does_not_start_a_second_text(self, embedded):
         tokens = embedded.tokenize("the [SEP] door")
         assert tokens.labels == ("[CLS]", "the", "[SEP]", "door", "[SEP]")
-        assert tokens.is_special.tolist() == [True, False, False, False, True]
+        assert tokens.is_special.tolist() == [True, False, True, False, True]
+        assert tokens.is_added.tolist() == [True, False, False, False, True]
         assert tokens.segment.tolist() == [0] * 5
 
     def test_a_typed_unknown_token_is_known(self):

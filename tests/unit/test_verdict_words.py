@@ -11,6 +11,10 @@ def test_all_passed_with_the_largest_difference_of_the_weights():
     )
 
 
+def test_weights_that_differ_in_no_bit_are_said_to_be_identical():
+    assert headline(report(weights=0.0)) == ":green[Checked:] 2 comparisons, weights bit-identical"
+
+
 def test_what_failed_first_by_how_much_and_where():
     assert headline(report(weights=0.3, outputs=0.5)) == (
         ":red[Does not match the model:] attention weights differ by 0.3, tolerance 10⁻⁵, in layer 0, head 1"

@@ -201,6 +201,48 @@ class TestPasses:
             assert 0 <= one.tolerance <= 1e-3
             assert ("float32" in one.reason) == (one.tolerance > 0)
 
+    @pytest.mark.parametrize(
+        ("family", "changed", "said"),
+        [
+            ("llama", {"head_dim": 16}, "the scale, 1/4, is a power of two"),
+            ("gpt2", {"n_embd": 8}, "the scale, 1/2, is a power of two"),
+            ("llama", {"head_dim": 10}, ""),
+        ],
+    )
+    def test_why_no_weight_differs_in_a_bit_follows_from_the_scale(self, family, changed, said, tmp_path):
+        """With a scale that is no power of two, some weight differs, or the reason is another."""
+        own = tiny.TEXT_FAMILIES[family]
+        config = own.config()
+        config.update(changed)
+        model = attnviz.load_model(str(tiny.save(replace(own, config=lambda: config), tmp_path)))
+        check = attnviz.verify(model, model.trace("the cat sat when it opened")).check("attention weights")
+        is_identical = not any(one.any() for one in check.differences.values())
+        assert ("bit-identical" in check.reason) == (is_identical and bool(said)) == bool(said)
+        assert said in check.reason
+        trace = model.trace("the cat sat when it opened")
+        nearly = with_layer(trace, 2, query=trace.attention(2).query * np.float32(1 + 1e-6))
+        check = attnviz.verify(model, nearly).check("attention weights")
+        assert check.passed
+        assert "bit-identical" not in check.reason
+
+    def test_weights_that_are_equal_for_another_reason_get_none(self, tiny_model):
+        """A single key has the weight 1, whatever the scale."""
+        model = tiny_model("gpt2")
+        report = attnviz.verify(model, model.trace("a"))
+        assert report.max_abs_error == 0
+        assert "bit-identical" not in report.check("attention weights").reason
+
+    def test_does_not_see_what_both_runs_compute_wrongly(self, tiny_model, monkeypatch):
+        """As the page says: rotary positions that a family's module leaves out are left out of both."""
+        from transformers.models.llama import modeling_llama
+
+        model = tiny_model("llama")
+        rotated = model.trace("the cat sat when it opened")
+        monkeypatch.setattr(modeling_llama, "apply_rotary_pos_emb", lambda query, key, *_, **__: (query, key))
+        trace = model.trace("the cat sat when it opened")
+        assert np.abs(trace.weights(1, 2) - rotated.weights(1, 2)).max() > 0.01
+        assert attnviz.verify(model, trace).passed
+
     @pytest.mark.nightly
     @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
     def test_in_half_precision_with_tolerances_of_its_own(self, dtype):

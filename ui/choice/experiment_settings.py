@@ -29,12 +29,13 @@ class OutcomeSettings:
         str,
         Text(
             title="Outcome",
-            help="The number that is measured: similarity:another sentence; state: or length: and the position of a token; "
-            "answer: with position and token; or class: with a label.",
+            help="The number that is measured: answer: with a position, counted from 0 or last, a token, and perhaps another whose "
+            "logit is subtracted; rank: with position and token; state: or length: with a position; similarity:another sentence; "
+            "or class: with a label.",
         ),
     ] = ""
-    """As `attnviz.effects.outcome.outcome_from` reads it; empty for the similarity with a sentence that differs by one
-    word."""
+    """As `attnviz.effects.outcome.outcome_from` reads it; empty for what the model answers itself, and without a language head
+    for the similarity with a sentence that differs by one word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,14 @@ class MapSettings:
         ),
     ] = False
     """Whether the dimensions of the selected pair are ordered by what they add to its score."""
+    sources: Annotated[
+        bool,
+        Switch(
+            title="Why it looks there",
+            help="Splits the score of the pair by where its query and key come from: embedding, earlier heads and MLPs.",
+        ),
+    ] = False
+    """Whether the score of the selected pair is split by the sources of its query and key."""
     metric: Annotated[
         str,
         Word(

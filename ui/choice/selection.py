@@ -12,8 +12,8 @@ from attnviz.cost.counting import Quantity
 from attnviz.figures.heatmap import Shown, Special
 from attnviz.figures.theme import Colour
 from attnviz.maps.layouts import LARGEST_SEED
-from attnviz.model.catalogue import default_model, offers
-from attnviz.records import KINDS, Head, Unit
+from attnviz.model.catalogue import default_model, name_on_offer
+from attnviz.records import KINDS, Head, Template, Unit
 from ui.choice.experiment_settings import (
     EffectsSettings,
     GenerationSettings,
@@ -71,6 +71,15 @@ class Selection:
             help="Marks what the decoder has written, the second sentence, as text in this language.",
         ),
     ] = ""
+    template: Annotated[
+        Template,
+        Word(
+            names={"plain": "Text alone", "begin": "Begin-of-text", "chat": "Chat template"},
+            title="Around the text",
+            help="Puts the model’s begin-of-text token before the text, or makes the text a user’s message in the model’s chat "
+            "template; every token that is added is shown.",
+        ),
+    ] = "plain"
     cut: Annotated[bool, Switch(help="Cuts a text over the model's limit instead of refusing it.")] = False
     masked: Annotated[tuple[int, ...], Positions(help="Replaces the tokens there by the mask token.")] = ()
     bundle: Annotated[
@@ -206,6 +215,7 @@ class Selection:
             second=self.second,
             source_language=self.source_language,
             target_language=self.target_language,
+            template=self.template,
             cut=self.cut,
             masked=self.masked,
             bundle=self.bundle,
@@ -224,6 +234,7 @@ class Selection:
             second=b.second if b.text else self.second,
             source_language="" if b.model else self.source_language,
             target_language="" if b.model else self.target_language,
+            template="plain" if b.model else self.template,
             masked=masked if b.masked is None else b.masked,
             bundle="" if reads_other or b.masked is not None else self.bundle,
             layer=self.layer if b.layer is None else b.layer,
@@ -284,24 +295,12 @@ def first_selection(model: str) -> Selection:
 def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:
     """The selection of a link, with a sentence for every value that had to be replaced.
 
-    What does not depend on the text is checked here, the rest by `ui.choice.state.fit`.
+    What does not depend on the text is checked here, the rest by `ui.choice.state.fit`. No text or model is ever replaced: one
+    that cannot be shown is an error of the page.
     """
     notices: list[str] = []
-    model = params.get("model", "")
-    if model not in [offer.name for offer in offers()]:
-        if model:
-            notices.append(
-                f"The link asks for the model “{model}”, which is not offered here; {default_model()} is shown."
-            )
-        model = default_model()
     values: dict[str, Any] = {"text": params["text"]} if "text" in params else {}
-    if other := params.get("other_model"):
-        if other in [offer.name for offer in offers()]:
-            values["other_model"] = other
-        else:
-            notices.append(
-                f"The link compares with the model “{other}”, which is not offered here; it is left out."
-            )
+    values |= {name: name_on_offer(params[name]) for name in ("model", "other_model") if params.get(name)}
     for name, holds in FIELDS.items():
         if name in params and name not in ("model", "other_model"):
             try:
@@ -309,4 +308,4 @@ def from_params(params: Mapping[str, str]) -> tuple[Selection, list[str]]:
             except LinkError as error:
                 remark = str(error)
             notices += [remark] if remark else []
-    return first_selection(model).but(**values), notices
+    return first_selection(values.get("model") or default_model()).but(**values), notices

@@ -149,6 +149,14 @@ class GridSettings:
         ),
     ] = "pictures"
     """Pictures, or one of `attnviz.heads.STATISTICS`."""
+    copying: Annotated[
+        bool,
+        Switch(
+            title="Copying scores",
+            help="Finds, from the weights alone, which heads raise the logits of the tokens that they attend to.",
+        ),
+    ] = False
+    """Whether the copying score of every head is shown."""
     common_scale: Annotated[
         bool,
         Switch(

@@ -6,6 +6,7 @@ Links are read into it once, and again when the browser goes back.
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,13 +16,12 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
-from attnviz.model.catalogue import default_model
 from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
-from attnviz.records import AllHeads, Head, Kind, bare
+from attnviz.records import AllHeads, Head, Kind, Template, bare
 from ui.choice.presets import Preset, first_preset
-from ui.choice.selection import LANGUAGES, Selection, can_be, first_selection, from_params
+from ui.choice.selection import FIELDS, LANGUAGES, Selection, can_be, from_params
 from ui.session import Link, of_session
 from ui.work.opened_bundles import opened
 
@@ -32,8 +32,6 @@ class Chosen:
 
     selection: Selection | None = None
     """None before the first page."""
-    shown: Selection | None = None
-    """The last one that could be shown, to fall back on."""
     notices: list[str] = field(default_factory=list)
     clicked: bool = False
     """Whether anything was clicked since the page was last drawn."""
@@ -105,13 +103,23 @@ def change(**changes: Any) -> None:
     if changes.keys() & {"model", "text", "second"}:
         changes = {"masked": (), "other_masked": None} | changes
     if "model" in changes:
-        changes = dict.fromkeys(LANGUAGES, "") | changes
+        changes = dict.fromkeys(LANGUAGES, "") | {"template": "plain"} | changes
+    if "template" in changes:
+        changes = {"masked": (), "other_masked": None, "query": None, "key": None} | changes
     if changes.keys() & {"other_model", "other_text", "other_second"}:
         changes = {"other_masked": None} | changes
     for side in changes.keys() & {"query", "key"}:
         changes = {f"{side}_to": None} | changes
     notices = []
-    if chosen().bundle and changes.keys() & {"model", "text", "second", "cut", "masked", *LANGUAGES}:
+    if chosen().bundle and changes.keys() & {
+        "model",
+        "text",
+        "second",
+        "cut",
+        "masked",
+        "template",
+        *LANGUAGES,
+    }:
         changes = {"bundle": ""} | changes
         notices = ["The bundle is closed: the model on this machine computes what is shown."]
     of_session(Chosen).kept_query = None
@@ -154,12 +162,6 @@ def hold() -> None:
 def settle(selection: Selection) -> None:
     """Takes the selection that is really shown as the one that is chosen."""
     of_session(Chosen).selection = selection
-    remember(selection)
-
-
-def remember(selection: Selection) -> None:
-    """Notes a selection that could be shown, to fall back on."""
-    of_session(Chosen).shown = selection
 
 
 def mirror(selection: Selection) -> None:
@@ -176,15 +178,6 @@ def mirror(selection: Selection) -> None:
         recent = {query: at for query, at in link.replaced.items() if now - at < LATE_SECONDS}
         link.replaced = recent | {urlencode(link.params): now}
     link.params = params
-
-
-def last_good() -> Selection:
-    """The last selection that could be shown; the first screen before there was one."""
-    here = of_session(Chosen)
-    if here.shown is None:
-        here.preset = first_preset(default_model())
-        return first_selection(default_model())
-    return here.shown if opened(here.shown.bundle) else here.shown.but(bundle="")
 
 
 def choose_preset(preset: Preset) -> None:
@@ -205,6 +198,17 @@ def fit_languages(selection: Selection, languages: Languages | None) -> Selectio
             _remark(f"The language “{asked}” was asked for; the tokenizer of {selection.model} {what}.")
             selection = selection.but(**{name: ""})
     return selection
+
+
+def fit_template(selection: Selection, templates: Sequence[Template]) -> Selection:
+    """The selection without a template that the model's tokenizer does not have; a notice says so."""
+    if selection.template in templates:
+        return selection
+    name = FIELDS["template"].widget()["format_func"](selection.template).lower()
+    _remark(
+        f"The {name} was asked for; the tokenizer of {selection.model} does not have it, or adds it by itself."
+    )
+    return selection.but(template="plain")
 
 
 def fit(selection: Selection, trace: Trace) -> Selection:

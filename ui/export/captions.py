@@ -22,6 +22,8 @@ _SPREAD = "bar height: density of scores, without the scale above and with it be
 _SHARPNESS = "solid line: the selected row; dashed line: random vectors"
 _CLAIM = "a point for each head; across: its number; up: its layer"
 _COST = "both axes logarithmic; a line for each way to compute attention"
+_AROUND = {"begin": "begin-of-text token added", "chat": "in the chat template"}
+"""What was put around the text."""
 
 
 def caption(view: View, key: str, name: str, about: str = "", note: str = "") -> list[str]:
@@ -42,6 +44,7 @@ def caption(view: View, key: str, name: str, about: str = "", note: str = "") ->
         name,
         view.trace.provenance.model,
         " to ".join(one.language for one in (tokens, target) if one and one.language),
+        _AROUND.get(tokens.template, ""),
         f"layer {selection.layer}, head {selection.head}",
         f"masked: {masked}" if masked else "",
         meaning(view, key),

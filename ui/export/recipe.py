@@ -57,7 +57,8 @@ def _read(view: View, text: str, **named: Any) -> str:
     second = [selection.second] if selection.second.strip() else []
     cut = {"cut": True, "max_tokens": cache.MOST_TOKENS} if selection.cut else {}
     languages = {name: selection.value(name) for name in LANGUAGES}
-    return _call(text, *second, **languages, **cut, **named)
+    template = _unless("plain", selection.template)
+    return _call(text, *second, **languages, template=template, **cut, **named)
 
 
 def _trace_lines(view: View) -> list[str]:

@@ -93,6 +93,7 @@ def _selection(bundle: Bundle, digest: str) -> tuple[Selection, list[str]]:
         "second": (target.text if target else tokens.text_pair) or "",
         "source_language": tokens.language or "",
         "target_language": (target and target.language) or "",
+        "template": tokens.template,
         "cut": "1" if any(tokens.n_cut) else "0",
         "masked": ",".join(map(str, tokens.masked)),
         "kind": bundle.kind,

@@ -31,11 +31,11 @@ def sentence() -> DeltaGenerator:
         return st.container(key="examples", width=250)
 
 
-def examples(view: View) -> None:
+def examples(*, fills_blanks: bool) -> None:
     """A list of the examples; those with a blank only where the model fills it in."""
     st.selectbox(
         "Examples",
-        offered_presets(fills_blanks=cache.fills_blanks(view.selection.source)),
+        offered_presets(fills_blanks=fills_blanks),
         index=None,
         format_func=lambda preset: preset.name,
         placeholder="Select one",
@@ -80,7 +80,7 @@ def own_model() -> None:
 
 
 def place(view: View) -> None:
-    """Kind of attention and languages where there are several, layer and head, with buttons that walk through the heads."""
+    """Kind of attention, languages and templates where there are several, layer and head, with buttons that walk through the heads."""
     kind, trace = view.kind, view.trace
     if len(trace.kinds) > 1:
         st.segmented_control(
@@ -92,6 +92,8 @@ def place(view: View) -> None:
             if tokens is not None:
                 told = view.selection.but(**{name: tokens.language})
                 st.selectbox(**widgets.field(name, told, options=languages.codes, width=170))
+    if len(templates := cache.templates(view.selection.source)) > 1:
+        st.selectbox(**widgets.field("template", options=templates, width=170))
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))

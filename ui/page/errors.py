@@ -15,7 +15,7 @@ UNFORESEEN = "Something went wrong. The server log has the details. Try again, o
 
 
 def show(error: AttnvizError, *, key: str = "cut") -> None:
-    """The error's sentence, with a button where one would help. What was on screen stays below.
+    """The error's sentence, with a button where one would help.
 
     Args:
         key: of the button; its own where two texts may be refused at once.
@@ -33,6 +33,14 @@ def show(error: AttnvizError, *, key: str = "cut") -> None:
             kwargs={"cut": True},
             key=key,
             help="Leaves out what the model cannot read, and marks where.",
+        )
+    if isinstance(error, TextTooLongError) and error.unit == "template":
+        st.button(
+            "Read the text alone",
+            on_click=state.change,
+            kwargs={"template": "plain"},
+            key=key,
+            help="Leaves out what the chat template puts around the text.",
         )
 
 

@@ -11,10 +11,10 @@ import streamlit as st
 
 from attnviz.errors import AttnvizError
 from attnviz.figures.theme import ThemeName
-from attnviz.model.catalogue import locate, offer
+from attnviz.model.catalogue import locate, offer, offers
 from attnviz.model.tokenization import remarks
 from ui.choice import state
-from ui.choice.selection import LANGUAGES, Selection
+from ui.choice.selection import Selection
 from ui.components.drawn import drawn
 from ui.components.reconnected import reconnected
 from ui.components.taps import taps
@@ -55,7 +55,8 @@ _SIDEBAR_WIDTH = 220  # px, for the longest name of a page
 def frame(name: str) -> View:
     """Page settings, heading, controls, menu and messages of the page of this name; the view of the selected text.
 
-    A text or model that cannot be shown is explained at the top, and the last good view stays.
+    Where a text or model cannot be shown, the page ends with why: what is drawn is of the text and model in their fields, or
+    nothing is.
     """
     with frame_around(name) as view:
         return view
@@ -86,6 +87,7 @@ def frame_around(name: str) -> Iterator[View]:
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:
+        offers()
         selection = state.with_opened_bundle(state.current(page.name))
     except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
         errors.show(error)
@@ -100,20 +102,23 @@ def frame_around(name: str) -> Iterator[View]:
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view, linked = _view(name, selection, places)
+        view = _view(name, selection, places)
     with examples_place:
-        controls.examples(view)
-    with lesson_place:
-        lesson.offer(page.name, view)
-    if page.name in WITHOUT_FINDING:
-        _selected_finding(view)
+        controls.examples(fills_blanks=view is not None and cache.fills_blanks(view.selection.source))
     try:
-        yield view
+        if view is not None:
+            with lesson_place:
+                lesson.offer(page.name, view)
+            if page.name in WITHOUT_FINDING:
+                _selected_finding(view)
+            yield view
     finally:
-        state.mirror(replace(linked, b=state.chosen().b))  # B is fitted by its page
-        with head_place:
-            controls.place(view)
-            controls.rows_and_columns(view)
+        shown = selection if view is None else view.selection
+        state.mirror(replace(shown, b=state.chosen().b))  # B is fitted by its page
+        if view is not None:
+            with head_place:
+                controls.place(view)
+                controls.rows_and_columns(view)
         with places.next:
             navigation.next_page(page)
         with menu:
@@ -124,14 +129,12 @@ def frame_around(name: str) -> Iterator[View]:
             bundles.uploader()
             controls.own_model()  # beside the model's field it would put the controls on one more line
         with messages:
-            target = view.trace.target_tokens
-            notes = [
-                *state.notices(),
-                *remarks(view.trace.tokens),
-                *(remarks(target) if target else ()),
-            ]
+            read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
+            notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
             if notes:
                 st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
+    if view is None:  # after all that does not depend on it: nothing is drawn once Streamlit was told to stop
+        st.stop()
 
 
 def _selected_finding(view: View) -> None:
@@ -142,39 +145,24 @@ def _selected_finding(view: View) -> None:
         st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
-def _view(page: str, selection: Selection, places: Places) -> tuple[View, Selection]:
-    """The view asked for, or the nearest one that works after saying why; and the selection for the link.
+def _view(page: str, selection: Selection, places: Places) -> View | None:
+    """The view of what is chosen; None after saying why it cannot be shown, or offering the model's download.
 
-    What was typed and selected stays in its fields.
+    Nothing stands in for it. What was typed and selected stays in its fields and in the link.
     """
-    try:
-        chosen = offer(selection.model)
-        if selection.bundle or locate(chosen) is not None:
+    with errors.explained():
+        if selection.bundle or locate(offer(selection.model)) is not None:
             view = _fitted_view(page, selection, places)
             state.settle(view.selection)
-            return view, view.selection
-        downloads.panel(chosen)
-        # The text goes on with the model there was; the link keeps the model that was asked for.
-        view = _fitted_view(page, selection.but(model=state.last_good().model), places)
-        state.remember(view.selection)
-        st.caption(f"What is shown is still the attention of {literal(view.selection.model)}.")
-        return view, view.selection.but(model=selection.model)
-    except AttnvizError as error:
-        errors.show(error)
-    good = state.last_good()
-    picks = {} if selection.query is None else {"query": selection.query, "key": selection.key}
-    kept = {
-        name: getattr(good, name)
-        for name in ("model", "text", "second", *LANGUAGES, "cut", "masked", "bundle", "query", "key")
-    }
-    view = _fitted_view(page, selection.but(**(kept | picks)), places)
-    state.remember(view.selection)
-    return view, view.selection
+            return view
+        downloads.panel(offer(selection.model))
+    return None
 
 
 def _fitted_view(page: str, selection: Selection, places: Places) -> View:
     if not selection.bundle:
         selection = state.fit_languages(selection, cache.languages(selection.source))
+        selection = state.fit_template(selection, cache.templates(selection.source))
     trace = cache.trace(selection.source)
     fitted = state.fit(selection, trace)
     kind: Any = fitted.kind or trace.kinds[0]

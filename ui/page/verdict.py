@@ -33,13 +33,19 @@ def headline(report: VerificationReport) -> str:
             return f":red[Does not match the file:] {literal(failed[0].reason)}"
         return f":red[Does not match the model:] {failed[0].name} {difference(failed[0])}"
     n_check = len(report.checks)
-    return f":green[Checked:] {n_check} comparisons, weights within {power(report.max_abs_error)}"
+    within = "within " if report.max_abs_error else ""
+    return f":green[Checked:] {n_check} comparisons, weights {within}{largest(report.max_abs_error)}"
+
+
+def largest(difference: float) -> str:
+    """A largest difference: "9.0 × 10⁻⁷", "bit-identical"."""
+    return power(difference) if difference else "bit-identical"
 
 
 COMPARED = (
     "Compares {sentence} with the model's own attention, in every layer and head: tokens, queries, keys, values, weights and "
-    "outputs. Not compared: what pages compute from these numbers, and other runs of the model, such as written tokens, many "
-    "sentences and effects. Opens each comparison."
+    "outputs. Not compared: what both runs share, such as embeddings, positions and MLPs; what pages compute from these numbers; "
+    "and other runs of the model, such as written tokens, many sentences and effects. Opens each comparison."
 )
 """What a verdict is on, for the tooltip of every page; `attnviz.verify` says it in full."""
 RECORDED = "Recorded when the bundle was made"

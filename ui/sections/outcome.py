@@ -1,23 +1,28 @@
 """The outcome of experiments: read from the selection, and chosen in one place for all pages that have one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
 import streamlit as st
 
 from attnviz.effects.outcome import (
+    LAST,
     ClassAnswer,
     Outcome,
     Similarity,
     TokenAnswer,
     TokenState,
     outcome_from,
+    own_answer,
 )
+from attnviz.errors import SelectionError
 from attnviz.figures.labels import shortened
-from attnviz.figures.numbers import number_text
+from attnviz.figures.numbers import number_text, share_text
+from attnviz.model.answers import token_id
 from attnviz.model.loading import Model
 from attnviz.model.predictions import predict
+from attnviz.model.token_forms import CLEARLY_LIKELIER, likelier_form
 from attnviz.records import Tokens
 from ui.choice import state
 from ui.choice.exchanged import exchanged
@@ -34,27 +39,48 @@ _NAMES: dict[OutcomeKind, str] = {
     "answer": "Prediction",
     "class": "Class",
 }
+Measured = Literal["difference", "probability", "rank"]
+_MEASURED: dict[Measured, str] = {
+    "difference": "Difference of logits",
+    "probability": "Probability",
+    "rank": "Rank",
+}
+_COMPLETIONS = 10
+"""Tokens that a field for one offers: those that the model finds most likely there."""
+_GAP = "\N{EM SPACE}"
+"""Between a completion and its probability in a list. No token has one, so that the token is what comes before it."""
 
 
 def outcome_of(view: View) -> Outcome:
-    """The outcome that is chosen; the similarity with the sentence in which one word is exchanged until one is.
+    """The outcome that is chosen, the same in every room.
+
+    Until one is, it is what the model answers itself (`own_answer`); without a language head or a blank to fill in, the
+    similarity with the sentence in which one word is exchanged.
 
     Raises:
         SelectionError: the link asks for an outcome that there is not.
     """
-    written = view.selection.outcome.outcome
-    return outcome_from(written) if written else Similarity(text=exchanged(view.selection.text))
+    if written := view.selection.outcome.outcome:
+        return outcome_from(written)
+    # An opened bundle may be of a model that is not here; no room runs it again.
+    own = None if view.selection.bundle else own_answer(_model(view), view.trace)
+    return own or Similarity(text=exchanged(view.selection.text))
 
 
 def change(outcome: Outcome, tokens: Tokens, before: float, after: float) -> str:
     """What becomes of an outcome, as Markdown: "the similarity with “A door.” falls from 0.84 to 0.80"."""
     match outcome:
-        case TokenState(by="turn"):
-            what = f"{quoted(tokens.labels[outcome.position])} (token {outcome.position})"
-            return f"{what} turns by {number_text(after)}, as 1 − cosine of its last hidden state"
         case TokenState():
-            what = f"{quoted(tokens.labels[outcome.position])} (token {outcome.position})"
+            at = outcome.place(len(tokens))
+            what = f"{quoted(tokens.labels[at])} (token {at})"
+            if outcome.by == "turn":
+                return f"{what} turns by {number_text(after)}, as 1 − cosine of its last hidden state"
             return f"the last hidden state of {what} moves by {number_text(after)}"
+        case TokenAnswer(by="rank"):
+            what, first, last = literal(outcome.words(tokens)), f"{before:,.0f}", f"{after:,.0f}"
+            return (
+                f"the {what} stays {first}" if first == last else f"the {what} changes from {first} to {last}"
+            )
         case Similarity():
             what = f"similarity with {quoted(outcome.text)}"
         case _:
@@ -87,16 +113,17 @@ def controls(view: View, outcome: Outcome) -> None:
     )
     if isinstance(outcome, TokenState | TokenAnswer):
         of_token, last = outcome, len(view.trace.last_tokens) - 1
+        at = (
+            last if outcome.position == LAST else min(outcome.position, last)
+        )  # the text may have become shorter
         st.number_input(
             f"At token (0–{last})",
             0,
             last,
-            value=(at := min(outcome.position, last)),  # the text may have become shorter
+            value=at,
             width=150,
-            help="Measures the outcome at this token, counted from 0.",
-            **tie(
-                "outcome_position", at, lambda at: state.change(outcome=str(replace(of_token, position=at)))
-            ),
+            help="Measures the outcome at this token, counted from 0; the last token stays the last when the text changes.",
+            **tie("outcome_position", at, lambda one: state.change(outcome=str(_moved(of_token, one, last)))),
         )
     match outcome:
         case Similarity(text=other):
@@ -107,21 +134,8 @@ def controls(view: View, outcome: Outcome) -> None:
                 "Measures the similarity with this sentence: the cosine of the means of the last hidden states.",
                 lambda text: str(Similarity(text=text)) if text.strip() else "",
             )
-        case TokenAnswer(position=at, token=token, against=against):
-            _text(
-                "Token",
-                "outcome_token",
-                token,
-                "Measures how likely the model predicts this token of its vocabulary.",
-                lambda text: str(TokenAnswer(position=at, token=text or token, against=against)),
-            )
-            _text(
-                "Against",
-                "outcome_against",
-                against or "",
-                "Measures the log-odds of the token against this one; empty for the probability of the token.",
-                lambda text: str(TokenAnswer(position=at, token=token, against=text or None)),
-            )
+        case TokenAnswer():
+            _answer(view, outcome, at)
         case ClassAnswer(label=label):
             labels = _labels(view)
             st.selectbox(
@@ -135,6 +149,114 @@ def controls(view: View, outcome: Outcome) -> None:
                     is_list=True,
                 ),
             )
+
+
+def _answer(view: View, outcome: TokenAnswer, at: int) -> None:
+    """What is measured of a prediction, and of which tokens; the model's own are offered with their probabilities.
+
+    Args:
+        at: the position, counted from 0.
+    """
+    model = _model(view)
+    found = predict(model, view.trace, at, top=_COMPLETIONS)
+    likely = {
+        model.name_of(number): float(chance)
+        for number, chance in zip(found.ids.tolist(), found.probabilities, strict=True)
+    }
+    measured: Measured = "difference" if outcome.against is not None else outcome.by
+    token, against = _name(model, outcome.token), outcome.against and _name(model, outcome.against)
+
+    def measure(picked: Measured) -> None:
+        if picked == "difference":
+            other = next(one for one in likely if one != token)
+            state.change(outcome=str(TokenAnswer(position=outcome.position, token=token, against=other)))
+        else:
+            state.change(outcome=str(TokenAnswer(position=outcome.position, token=token, by=picked)))
+
+    st.segmented_control(
+        "Measured",
+        list(_MEASURED),
+        required=True,
+        format_func=_MEASURED.__getitem__,
+        help="Measures how much larger one token’s logit is than another’s, a token’s probability, or its rank, 1 for the most likely.",
+        default=measured,
+        **tie("outcome_measured", measured, measure),
+    )
+    _token("Token", "outcome_token", token, likely, lambda one: replace(outcome, token=_name(model, one)))
+    if against is not None:
+        _token(
+            "Minus",
+            "outcome_against",
+            against,
+            likely,
+            lambda one: replace(outcome, against=_name(model, one)),
+        )
+    _offer_likelier(view, at, token, lambda one: replace(outcome, token=one), key="likelier_token")
+    if against is not None:
+        _offer_likelier(view, at, against, lambda one: replace(outcome, against=one), key="likelier_against")
+
+
+def _token(
+    title: str, key: str, token: str, likely: Mapping[str, float], changed: Callable[[str], TokenAnswer]
+) -> None:
+    """A field for a token, typed or picked from those that the model finds most likely."""
+
+    def shown(one: str) -> str:
+        return f"{one}{_GAP}{share_text(likely[one])}" if one in likely else one
+
+    def take(picked: str) -> None:
+        if written := picked.partition(_GAP)[0]:
+            state.change(outcome=str(changed(written)))
+
+    options = list(dict.fromkeys([*likely, token]))
+    st.selectbox(
+        title,
+        options,
+        index=options.index(token),
+        format_func=shown,
+        accept_new_options=True,
+        width=190,
+        help="A token of the vocabulary: pick one that the model predicts here, or type another. ␣ is a space that belongs to it.",
+        **tie(key, token, take, is_list=True),
+    )
+
+
+def _offer_likelier(
+    view: View, at: int, token: str, changed: Callable[[str], TokenAnswer], *, key: str
+) -> None:
+    """Says that the form of a token with or without its space was probably meant, and offers it."""
+    try:
+        found = likelier_form(_model(view), view.trace, at, token)
+    except SelectionError:
+        return  # no such token, as the experiment says
+    if found is None:
+        return
+    asked, other = quoted(found.asked), quoted(found.token)
+    st.caption(
+        f"{asked} has {share_text(found.asked_probability)} here, {other} {share_text(found.probability)}.",
+        width="content",
+    )
+    st.button(
+        f"Measure {other}",
+        key=key,
+        on_click=state.change,
+        kwargs={"outcome": str(changed(found.token))},
+        help="Measures the token with its space, or without it: offered where that form is at least "
+        f"{CLEARLY_LIKELIER} times as likely.",
+    )
+
+
+def _name(model: Model, token: str) -> str:
+    """How a token is written in a link and shown in a field, "␣Mary" for " Mary"; as it was typed where it is none."""
+    try:
+        return model.name_of(token_id(model, token))
+    except SelectionError:
+        return token
+
+
+def _moved(outcome: TokenState | TokenAnswer, at: int, last: int) -> TokenState | TokenAnswer:
+    """The outcome at another token; the last of a text by no number, so that it is that of another text too."""
+    return replace(outcome, position=LAST if at == last else at)
 
 
 def _kind(outcome: Outcome) -> OutcomeKind:
@@ -162,10 +284,8 @@ def _first(view: View, kind: OutcomeKind) -> str:
         case "turn" | "length":
             return str(TokenState(position=view.last_query, by=kind))
         case "answer":
-            blanks = [at for at, one in enumerate(view.trace.tokens.labels) if one == _model(view).mask_label]
-            at = min(blanks, default=view.last_query)
-            likeliest = predict(_model(view), view.trace, at, top=1).ids[0]
-            return str(TokenAnswer(position=at, token=_model(view).name_of(int(likeliest))))
+            model = _model(view)
+            return str(own_answer(model, view.trace) or own_answer(model, view.trace, view.last_query))
         case "class":
             return str(ClassAnswer(label=_labels(view)[0]))
         case _:

@@ -34,7 +34,7 @@ from attnviz.model.languages import Languages
 from attnviz.model.loading import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
-from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, VerificationReport
+from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, Template, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
 from ui.work import events
 from ui.work.jobs import elsewhere
@@ -127,6 +127,7 @@ def _read(reader: Model, source: Source, interventions: Sequence[Intervention] =
         masked=source.masked,
         source_language=source.source_language or None,
         target_language=source.target_language or None,
+        template=source.template,
         interventions=interventions,
     )
 
@@ -134,6 +135,11 @@ def _read(reader: Model, source: Source, interventions: Sequence[Intervention] =
 def languages(source: Source) -> Languages | None:
     """The languages of the model's tokenizer; None where its texts have none, or a bundle is shown."""
     return None if source.bundle else model(source.model).languages
+
+
+def templates(source: Source) -> tuple[Template, ...]:
+    """What can be put around a text that the model reads; only what was, where a bundle is shown."""
+    return (source.template,) if source.bundle else model(source.model).templates
 
 
 def of_all_heads(

@@ -6,6 +6,7 @@ Outcomes are given as `attnviz.effects.outcome.outcome_from` reads them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from cachetools import LRUCache, cached
 
 from attnviz.effects import ablation, cell_effects, patching
@@ -13,6 +14,7 @@ from attnviz.effects import lens as logit_lens
 from attnviz.effects.ablation import Ablation, HeadEffects, Means, Removal
 from attnviz.effects.attribution_patching import attribute_patches as by_gradient
 from attnviz.effects.cell_effects import CellEffects
+from attnviz.effects.copying import copying_scores
 from attnviz.effects.deletion import Deletion, deletion_curves
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
@@ -20,6 +22,7 @@ from attnviz.effects.outcome import measured, outcome_from
 from attnviz.effects.patching import Carried, PatchEffects, PathEnd
 from attnviz.effects.path_patching import patch_paths
 from attnviz.effects.prompts import PromptPair, prepared
+from attnviz.effects.score_sources import ScoreSources, score_sources
 from attnviz.errors import (
     EmptyTextError,
     InvalidTextError,
@@ -213,6 +216,16 @@ def direct_effects(name: str, trace: Trace, position: int) -> tuple[str | None, 
         except (SelectionError, UnsupportedArchitectureError):
             pass  # the state's parts say why where they are not known either
     return None, attribute_state(model, trace, position)
+
+
+def split_score(name: str, trace: Trace, head: Head, query: int, key: int, *, kind: Kind) -> ScoreSources:
+    """A score by the sources of its query and key, as `attnviz.effects.score_sources.score_sources`."""
+    return score_sources(with_model.own(name), trace, *head, query, key, kind=kind)
+
+
+def copy_scores(name: str, *, progress: Progress) -> np.ndarray:
+    """The copying score of every head [layer, head], as `attnviz.effects.copying.copying_scores`."""
+    return copying_scores(with_model.own(name), progress=progress)
 
 
 def attribute(name: str, trace: Trace, outcome: str, *, progress: Progress) -> tuple[InputAttribution, ...]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from attnviz.records import Template
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -13,6 +15,8 @@ class Source:
     source_language: str = ""
     """Empty for the tokenizer's own, as the next."""
     target_language: str = ""
+    template: Template = "plain"
+    """What is put around the text."""
     cut: bool = False
     masked: tuple[int, ...] = ()
     """Positions of tokens that the mask token stands for."""

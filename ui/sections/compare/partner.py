@@ -68,8 +68,7 @@ def view_of_b(view: View, shown: Selection) -> View | None:
     with errors.explained(key="cut_other"):
         chosen = offer(other.model)
         if not other.bundle and locate(chosen) is None:
-            if view.selection.model == state.chosen().model:  # or A's own model is offered already
-                downloads.panel(chosen)
+            downloads.panel(chosen)
             return None
         trace, fitted = cache.trace(other.source), other
 

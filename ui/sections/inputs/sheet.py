@@ -73,9 +73,9 @@ def note(screen: Screen, found: Sequence[InputAttribution], first: FirstTokens) 
         )
     said += [_sum(one) for one in found if one.method == "integrated_gradients"]
     said += agreement(first)
-    if not any(one.method == "gradient_times_input" for one in found) and not isinstance(
-        screen.outcome, TokenState
-    ):
+    methods = {one.method for one in found}
+    is_rounding = "integrated_gradients" in methods and "gradient_times_input" not in methods
+    if is_rounding and not isinstance(screen.outcome, TokenState):
         said.append(
             "Gradient × input is left out: here it is rounding beside integrated gradients, as in models that scale every token's "
             "vector to one length."

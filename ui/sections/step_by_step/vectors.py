@@ -34,7 +34,7 @@ _NORM_SOURCES: "dict[NormalisationMethod, str]" = {
 def tokens_step(walk: Walk) -> None:
     """Text to tokens."""
     tokens = walk.view.trace.query_tokens(walk.view.kind)
-    added = dict.fromkeys(tokens.labels[at] for at in np.flatnonzero(tokens.is_special & (tokens.word < 0)))
+    added = dict.fromkeys(tokens.labels[at] for at in np.flatnonzero(tokens.is_added))
     goes("the text", f"{len(tokens)} tokens, each with its id")
     st.markdown(
         f"A model computes with numbers, so the text is cut into {walk.term('Token', 'tokens')} from a fixed "

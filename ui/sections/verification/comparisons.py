@@ -27,6 +27,12 @@ WHAT = {
     "last hidden state": "What the whole model returns",
 }
 
+# What the comparisons of a text cannot see.
+SHARED = (
+    "Both runs share all that is not attention: embeddings, positions, norms and MLPs. What these compute wrongly is wrong in both, and "
+    "no comparison here can see it: a model whose module left out, say, its rotary positions would still pass."
+)
+
 
 def checks(view: View) -> None:
     """Every comparison with its difference, tolerance and reason."""
@@ -35,6 +41,7 @@ def checks(view: View) -> None:
         st.markdown(f"**{RECORDED}: {recorded_outcome(view.selection, report)}**")
     else:
         st.markdown(f"**{headline(report)}**")
+        st.caption(SHARED)
     with st.container(key="comparisons"):
         st.table(
             [
@@ -67,7 +74,7 @@ def title(name: str) -> str:
 def _largest(check: Check) -> str:
     """The difference that is largest relative to its tolerance, what it is a share of, and where it is."""
     if check.difference == 0:
-        return "0"
+        return "bit-identical" if check.tolerance else "0"
     share = f" of {check.unit.removeprefix('share of ')}" if check.unit.startswith("share of ") else ""
     return f"{power(check.difference)}{share}" + (f", {place(check)}" if place(check) else "")
 

@@ -7,9 +7,9 @@ import streamlit as st
 from ui.choice import state
 from ui.choice.presets import PRESETS
 from ui.choice.selection import Selection
+from ui.page.verdict import largest
 from ui.page.view import View
 from ui.session import of_session
-from ui.words.findings import power
 from ui.words.literal import literal
 from ui.work import cache
 
@@ -51,7 +51,7 @@ def _verify(selection: Selection) -> dict[str, object]:
         "sentence": literal(selection.text),
         "tokens": len(cache.trace(selection.source).tokens),
         "comparisons": len(report.checks),
-        "weights": power(report.max_abs_error),
-        "last hidden state": power(report.check("last hidden state").difference),
+        "weights": largest(report.max_abs_error),
+        "last hidden state": largest(report.check("last hidden state").difference),
         "passed": "yes" if report.passed else "**no**",
     }

@@ -35,10 +35,12 @@ def grid(view: View) -> None:
         tolerances={view.kind: check.tolerances[view.kind]},
     )
     _, layer, head = of_kind.worst
-    st.markdown(
-        f"**{title(name)} differ most, relative to their tolerance, in layer {layer}, head {head}: {power(of_kind.difference)}**"
-        + " (as recorded)" * recorded
+    said = (
+        f"differ most, relative to their tolerance, in layer {layer}, head {head}: {power(of_kind.difference)}"
+        if of_kind.difference
+        else "are bit-identical in every layer and head"
     )
+    st.markdown(f"**{title(name)} {said}**" + " (as recorded)" * recorded)
     chart(
         draw_errors(check, kind=view.kind, picked=view.selection.place, theme=view.theme),
         key="errors",

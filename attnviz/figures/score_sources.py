@@ -1,0 +1,86 @@
+"""A score split by where query and key got it: a cell for each source of the query and each of the key."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from plotly import graph_objects as go
+
+from attnviz.figures.numbers import signed_text
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    Marks,
+    ThemeName,
+    axis_title,
+    base_layout,
+    difference_scale,
+    figure_of,
+)
+
+if TYPE_CHECKING:
+    from attnviz.effects.score_sources import ScoreSources
+
+_CELL, _LABELS = 13, 90  # px
+_LOWEST, _HIGHEST = 300, 560
+_MOST_LABELS = 24
+_MOST_GAPS = 30
+"""Sources with gaps between their cells."""
+
+
+def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> go.Figure:
+    """Sources of the query up, sources of the key across, as far up as across in the order in which the model adds them.
+
+    Colours go from the largest part below 0 to the largest above, whichever is larger, with 0 in the middle.
+    """
+    palette, parts = THEMES[theme], found.parts
+    names = [one.short for one in found.sources]
+    largest = float(np.abs(parts).max(initial=0.0)) or 1.0
+    places = np.arange(len(names))
+    gap = int(len(names) <= _MOST_GAPS)
+    cells: Marks = dict(
+        type="heatmap",
+        x=places,
+        y=places,
+        z=parts,
+        zmin=-largest,
+        zmax=largest,
+        colorscale=difference_scale(palette),
+        xgap=gap,
+        ygap=gap,
+        colorbar={
+            "title": {"text": "part of the score", "side": "right", "font": {"size": SMALL_FONT_SIZE}},
+            "thickness": 8,
+            "outlinewidth": 0,
+            "tickfont": {"size": SMALL_FONT_SIZE},
+        },
+        hovertext=[
+            [
+                f"query from {of_query}<br>key from {of_key}<br>{signed_text(part)}"
+                for of_key, part in zip(names, row, strict=True)
+            ]
+            for of_query, row in zip(names, parts.tolist(), strict=True)
+        ],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
+    step = -(-len(names) // _MOST_LABELS)
+    axis = {
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "fixedrange": True,
+        "automargin": True,
+        "range": [-0.5, len(names) - 0.5],
+        "tickmode": "array",
+        "tickvals": places[::step],
+        "ticktext": names[::step],
+        "tickfont": {"size": SMALL_FONT_SIZE},
+    }
+    return figure_of(
+        cells,
+        base_layout(
+            palette,
+            height=int(np.clip(len(names) * _CELL + _LABELS, _LOWEST, _HIGHEST)),
+            xaxis={**axis, "tickangle": -60, "title": axis_title("source of the key", palette.key_text)},
+            yaxis={**axis, "title": axis_title("source of the query", palette.query)},
+        ),
+    )

@@ -1,0 +1,230 @@
+"""Queries, keys and values as linear functions of the vectors that enter their layer, with the norms frozen.
+
+One concept: the linear form of one vector of a head. It is found by differentiation, whatever the family has between the
+stream and its attention: a norm, W_Q with its bias, a norm of queries and keys, a turn by rotary positions. Norms are frozen
+as in `attnviz.model.direct_path`. That the form gives the model's own vector is true by construction; that nothing between
+is left that is not linear is checked, by what the same layer makes of zeros.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "QK and OV circuits"; rotary
+positions, a rotation of each query and key: Su et al. 2021 (arXiv:2104.09864), equation 14.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor, nn
+
+from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
+from attnviz.model.anatomy import is_norm, normalisation_of
+from attnviz.model.capture import Recording, recorded, recorded_in, share_parameters
+from attnviz.model.changes import Changes
+from attnviz.model.forward import forward
+from attnviz.model.loading import Model
+from attnviz.model.stream import is_state
+from attnviz.model.trace import Trace
+from attnviz.records import ROLE_NAMES, Kind, Record, Role
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_ROUNDING = 1e-4
+"""Largest distance of a form's bias from what the layer makes of zeros, as a share of the sizes of what they are sums of: float32
+rounds each of a few products in a row by about 1e-6 of these; a norm that is not frozen is off by as much as the vector itself."""
+
+_MOST_SLOPES = 2**24
+"""Numbers of slopes that are held at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinearForm(Record):
+    """One vector of one head at one token: ``weight @ entering + bias``, where entering is what enters the layer there."""
+
+    weight: Float64[np.ndarray, "d_head d_model"]
+    bias: Float64[np.ndarray, " d_head"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A vector whose form is asked for."""
+
+    layer: int
+    role: Role
+    head: int
+    """Number among the heads of that role, of which keys and values may have fewer than queries."""
+    position: int
+
+
+def linear_forms(model: Model, trace: Trace, kind: Kind, wanted: Sequence[Wanted]) -> tuple[LinearForm, ...]:
+    """The forms of some vectors of self-attention, for the text of a trace.
+
+    Args:
+        trace: of the text without interventions.
+
+    Raises:
+        ModelFailedError, OutOfMemoryError: as `attnviz.model.forward.forward`.
+        SelectionError: a model in another dtype than float32, which rounds too much.
+        UnsupportedArchitectureError: what enters a layer is not all that its vectors are made of, or they are made of it in a
+            way that attnviz does not know, such as a norm without weights.
+    """
+    if model.network.dtype != torch.float32:
+        raise SelectionError(
+            f"What queries, keys and values are made of was asked for; {model.name} computes in {model.provenance.dtype}, which "
+            "rounds too much for a sum of them. Load it with dtype float32."
+        )
+    network = share_parameters(model.network)
+    calls = _layer_calls(model, network, trace, kind)
+    found: dict[Wanted, LinearForm] = {}
+    for layer in dict.fromkeys(one.layer for one in wanted):
+        module, args, named = calls[layer]
+        state = next(one for one in (*args, *named.values()) if _is_of(trace, kind, one))
+        with _FrozenNorms(module) as norms, enough_memory(), torch.enable_grad():
+            entering = state.detach().clone().requires_grad_()
+            made = _vectors(network, calls[layer], state, entering)
+            norms.replay()
+            with torch.no_grad():
+                of_zeros = _vectors(network, calls[layer], state, torch.zeros_like(entering))
+            for one in (one for one in wanted if one.layer == layer):
+                form = _form(one, entering, made[one.role], of_zeros[one.role])
+                if form is None:
+                    raise UnsupportedArchitectureError(
+                        "What queries, keys and values are made of was asked for; attnviz does not know how this family makes "
+                        f"the {ROLE_NAMES[one.role]} of layer {layer} of the residual stream. Select a model of another family, "
+                        "such as BERT, GPT-2 or Llama."
+                    )
+                found[one] = form
+    return tuple(found[one] for one in wanted)
+
+
+_LayerCall = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
+"""A layer's module and the arguments that it is called with."""
+
+
+def _vectors(
+    network: "PreTrainedModel", call: _LayerCall, state: Tensor, entering: Tensor
+) -> Mapping[Role, Tensor]:
+    """What a layer's attention gets, [batch, head, token, d_head], where other states enter the layer."""
+    module, args, named = call
+    recording = _UntilAttention(network, Changes())
+    try:
+        with recorded_in(recording):
+            module(
+                *(entering if one is state else one for one in args),
+                **{name: entering if one is state else one for name, one in named.items()},
+            )
+    except _StoppedError as stopped:
+        return stopped.vectors
+    raise CaptureError(
+        f"{type(module).__name__} did not call its attention when it ran alone. Report this model; its numbers are not shown."
+    )
+
+
+def _form(one: Wanted, entering: Tensor, made: Tensor, of_zeros: Tensor) -> LinearForm | None:
+    """The form of a vector [batch, head, token, d_head] of all; None where it is not linear in what enters at its token."""
+    vector = made[0, one.head, one.position]
+    unit = torch.eye(len(vector), dtype=vector.dtype, device=vector.device)
+    slopes = [
+        torch.autograd.grad(
+            vector, entering, rows, retain_graph=True, is_grads_batched=True, allow_unused=True
+        )[0]
+        for rows in torch.split(unit, max(1, _MOST_SLOPES // entering.numel()))
+    ]
+    if any(rows is None for rows in slopes):
+        return None
+    flat = torch.cat([rows.reshape(len(rows), -1, rows.shape[-1])[:, one.position] for rows in slopes])
+    weight, own = flat.double().cpu().numpy(), vector.detach().double().cpu().numpy()
+    state = entering.detach().reshape(-1, entering.shape[-1])[one.position].double().cpu().numpy()
+    bias = own - weight @ state
+    expected = of_zeros[0, one.head, one.position].double().cpu().numpy()
+    size = np.linalg.norm(np.abs(weight) @ np.abs(state)) + np.linalg.norm(own) + np.linalg.norm(expected)
+    is_linear = bool(np.linalg.norm(bias - expected) <= _ROUNDING * size)  # False for NaN
+    return LinearForm(weight=weight, bias=bias) if is_linear else None
+
+
+def _layer_calls(model: Model, network: "PreTrainedModel", trace: Trace, kind: Kind) -> dict[int, _LayerCall]:
+    """How a copy of the network calls each layer while it reads the text."""
+    inputs = model.inputs(trace.tokens, trace.target_tokens)
+    before = trace.n_layers("encoder") if kind == "decoder" and "encoder" in trace.kinds else 0
+    found: dict[int, _LayerCall] = {}
+    with enough_memory(), torch.no_grad(), recorded(network, keeps=False) as recording:
+
+        def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+            if any(_is_of(trace, kind, one) for one in (*args, *named.values())):
+                found.setdefault(recording.order.n_layers - before, (module, args, named))
+
+        layers = map(network.get_submodule, model.layers)
+        handles = [one.register_forward_pre_hook(enter, with_kwargs=True) for one in layers]
+        forward(network, **inputs)
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _is_of(trace: Trace, kind: Kind, given: Any) -> bool:
+    return is_state(given, len(trace.query_tokens(kind)))
+
+
+class _StoppedError(Exception):
+    """The layer has called its attention; what it called it with."""
+
+    def __init__(self, vectors: Mapping[Role, Tensor]) -> None:
+        super().__init__()
+        self.vectors = vectors
+
+
+class _UntilAttention(Recording):
+    """Ends the pass at its first attention call."""
+
+    def add(self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> None:
+        """Raises `_StoppedError`: nothing after these vectors is wanted."""
+        raise _StoppedError({"query": query, "key": key, "value": value})
+
+
+class _FrozenNorms:
+    """A context in which the norms of a layer keep the scales that they had when it ran first.
+
+    Args:
+        layer: of a copy of the network, which nobody else uses.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        self._kept: list[tuple[Tensor, Tensor | None, bool] | None] = []
+        """Of each call in turn: factor, bias and whether the mean is subtracted; None for what is no known norm."""
+        self._again: Iterator[tuple[Tensor, Tensor | None, bool] | None] | None = None
+        self._handles = [one.register_forward_hook(self._call) for one in filter(is_norm, layer.modules())]
+
+    def __enter__(self) -> "_FrozenNorms":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def replay(self) -> None:
+        """Lets the layer run once more, with the scales of its first run."""
+        self._again = iter(self._kept)
+
+    def _call(self, module: nn.Module, args: tuple[Any, ...], made: Tensor) -> Tensor | None:
+        given: Tensor = args[0]
+        if self._again is None:
+            self._kept.append(_frozen(module, given.detach(), made.detach()))
+        frozen = self._kept[-1] if self._again is None else next(self._again)
+        if frozen is None:
+            return None
+        factor, bias, is_centred = frozen
+        scaled = (given - given.mean(dim=-1, keepdim=True) if is_centred else given) * factor
+        return scaled if bias is None else scaled + bias
+
+
+def _frozen(module: nn.Module, given: Tensor, made: Tensor) -> tuple[Tensor, Tensor | None, bool] | None:
+    rows, results = (one.reshape(-1, one.shape[-1]).float().cpu().numpy() for one in (given, made))
+    norm = normalisation_of(module, rows, results)
+    if norm is None:
+        return None
+    centred = given - given.mean(dim=-1, keepdim=True) if norm.method == "layer" else given
+    scale = (centred.double().square().mean(dim=-1, keepdim=True) + norm.eps).sqrt().to(given.dtype)
+    bias = None if norm.bias is None else torch.tensor(norm.bias).to(given)
+    return torch.tensor(norm.weight).to(given) / scale, bias, norm.method == "layer"

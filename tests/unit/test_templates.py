@@ -1,0 +1,159 @@
+"""What is put around a text: all of it is tokens, the same as transformers' own, and special where it is."""
+
+import numpy as np
+import pytest
+import torch
+
+import attnviz
+from attnviz.model.loading import Model
+from tests.chatting import SPECIAL, chat_tokenizer, model_with
+
+TEXT = "the cat"
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory) -> Model:
+    return model_with(chat_tokenizer(bos_token=SPECIAL[1]), tmp_path_factory.mktemp("chat"))
+
+
+def special(model: Model, name: str) -> int:
+    return model.tokenizer.convert_tokens_to_ids(name)
+
+
+def test_a_chat_is_what_transformers_makes_of_it(chat):
+    tokens = chat.tokenize(TEXT, template="chat")
+    message = [{"role": "user", "content": TEXT}]
+    expected = chat.tokenizer.apply_chat_template(message, add_generation_prompt=True, return_dict=True)[
+        "input_ids"
+    ]
+    assert tokens.ids.tolist() == list(expected)
+    assert (tokens.text, tokens.template) == (TEXT, "chat")
+    marked = [label for label, is_special in zip(tokens.labels, tokens.is_special, strict=True) if is_special]
+    assert marked == ["<|begin|>", "<|said|>", "<|begin|>", "<|said|>", "<|begin|>"]
+    assert not tokens.is_added.any()  # they are the template's
+    assert (tokens.word[tokens.is_special] == -1).all()
+    assert "".join(tokens.pieces).endswith("<|begin|>user\nthe cat<|said|>\n<|begin|>assistant\n")
+
+
+def test_the_model_reads_those_tokens(chat):
+    trace = chat.trace(TEXT, template="chat")
+    expected = chat.tokenizer.apply_chat_template(
+        [{"role": "user", "content": TEXT}], add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )["input_ids"]
+    with torch.inference_mode():
+        states = chat.reference(input_ids=expected).last_hidden_state[0].numpy()
+    np.testing.assert_allclose(trace.last_hidden_state, states, rtol=1e-4, atol=1e-5)
+    assert attnviz.verify(chat, trace).passed
+
+
+def test_a_begin_of_text_token_stands_before_the_text(chat):
+    plain, begun = chat.tokenize(TEXT), chat.tokenize(TEXT, template="begin")
+    assert begun.ids.tolist() == [special(chat, "<|begin|>"), *plain.ids.tolist()]
+    assert begun.is_special.tolist() == [True] + [False] * len(plain)
+    assert begun.is_added.tolist() == begun.is_special.tolist()
+    assert begun.labels == ("<|begin|>", *plain.labels)
+    assert begun.word.tolist() == [-1, *plain.word.tolist()]
+    assert attnviz.verify(chat, chat.trace(TEXT, template="begin")).passed
+
+
+def test_nothing_is_added_unasked(chat):
+    assert chat.tokenize(TEXT).ids.tolist() == chat.tokenizer(TEXT)["input_ids"]
+    assert chat.tokenize(TEXT).template == "plain"
+
+
+def test_a_special_token_in_the_text_is_special(chat):
+    tokens = chat.tokenize("<|begin|>a<|said|><|end|>")
+    assert tokens.labels == ("<|begin|>", "a", "<|said|>", "<|end|>")
+    assert tokens.is_special.tolist() == [True, False, True, True]
+    assert tokens.in_text == (0, 2, 3)
+    assert not tokens.is_added.any()
+
+
+def test_masks_and_unknown_pieces_are_not_special(tiny_model):
+    bert = tiny_model("bert")
+    tokens = bert.tokenize("the [MASK] \N{SNOWMAN} [SEP] [UNK]")
+    assert tokens.labels == ("[CLS]", "the", "[MASK]", "[UNK]", "[SEP]", "[UNK]", "[SEP]")
+    assert tokens.is_special.tolist() == [True, False, False, False, True, True, True]
+    assert tokens.is_added.tolist() == [True, False, False, False, False, False, True]
+    with pytest.raises(
+        attnviz.SelectionError, match=r"Token 4, \[SEP\], was to be masked; it is a special token"
+    ):
+        bert.trace("the [MASK] \N{SNOWMAN} [SEP] [UNK]", masked=[4])
+
+
+def test_a_decoder_keeps_the_end_that_is_written_in_its_text(tiny_model):
+    """Only the end token that the tokenizer adds is left out of what a decoder has written."""
+    t5 = tiny_model("t5")
+    end = t5.tokenizer.eos_token
+    ids = t5.trace("a door", f"the cat {end}").target_tokens.ids.tolist()
+    assert ids[1:] == t5.tokenizer(text_target=f"the cat {end}")["input_ids"][:-1]
+    assert ids[-1] == t5.tokenizer.eos_token_id
+
+
+def test_a_cut_takes_the_reader_s_words_and_leaves_the_template(chat):
+    whole = chat.tokenize(TEXT, template="chat")
+    begin = "".join(whole.pieces).index("the cat")
+    tokens = chat.tokenize(TEXT, template="chat", cut=True, max_tokens=len(whole) - 3)
+    assert "".join(tokens.pieces) == "".join(whole.pieces)[: begin + 4] + "".join(whole.pieces)[begin + 7 :]
+    assert tokens.n_cut == (3,)
+    assert chat.token_ids(tokens) == tokens.ids.tolist()
+    with pytest.raises(attnviz.TextTooLongError, match="chat template alone is"):
+        chat.tokenize(TEXT, template="chat", cut=True, max_tokens=len(whole) - 8)
+    begun = chat.tokenize(TEXT, template="begin", cut=True, max_tokens=4)
+    assert (begun.labels, begun.n_cut) == (("<|begin|>", "t", "h", "e"), (4,))
+
+
+def test_what_there_is_to_choose_from(chat, tiny_model, tmp_path):
+    assert chat.templates == ("plain", "begin", "chat")
+    assert tiny_model("bert").templates == ("plain",)  # has no begin-of-text token
+    assert tiny_model("roberta").templates == ("plain",)  # adds it by itself
+    assert tiny_model("t5").templates == ("plain",)  # an encoder reads what its tokenizer makes
+    plain = model_with(chat_tokenizer(None), tmp_path / "plain")
+    assert plain.templates == ("plain",)
+
+
+@pytest.mark.parametrize(("template", "said"), [("begin", "bert has plain"), ("chat", "bert has plain")])
+def test_a_template_that_there_is_not(tiny_model, template, said):
+    with pytest.raises(attnviz.SelectionError, match=f"The template '{template}' was asked for; {said}"):
+        tiny_model("bert").trace(TEXT, template=template)
+
+
+def test_a_message_is_one_text(chat):
+    with pytest.raises(attnviz.SelectionError, match="a message is one text"):
+        chat.trace(TEXT, "a door", template="chat")
+    assert chat.tokenize(TEXT, "a", template="begin").segment.tolist() == [0] * 8 + [1]
+
+
+def test_a_text_without_a_token_is_empty_in_a_template_too(chat):
+    with pytest.raises(attnviz.EmptyTextError):
+        chat.tokenize("  ", template="chat")
+
+
+def test_a_template_that_fails_is_a_sentence(tmp_path):
+    broken = model_with(chat_tokenizer("{{ raise_exception('No user here') }}"), tmp_path / "broken")
+    with pytest.raises(attnviz.ModelFailedError, match="No user here"):
+        broken.tokenize(TEXT, template="chat")
+
+
+def test_a_bundle_keeps_what_was_put_around_the_text(chat):
+    from attnviz.bundle.reading import read_bundle
+    from attnviz.bundle.writing import write_bundle
+    from attnviz.records import Axis
+
+    for template in ("begin", "chat"):
+        trace = chat.trace(TEXT, template=template)
+        axis = Axis.of(trace.tokens)
+        bundle = attnviz.Bundle(
+            trace=trace,
+            report=attnviz.verify(chat, trace),
+            kind="decoder",
+            layer=1,
+            head=1,
+            queries=axis,
+            keys=axis,
+            query=1,
+            key=0,
+        )
+        read = read_bundle(write_bundle(bundle)).trace.tokens
+        assert (read.template, read.in_text) == (template, trace.tokens.in_text)
+        assert read.equal(trace.tokens)
