@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from attnviz.effects.outcome import TokenAnswer, measured
 from attnviz.effects.patching import patch
-from attnviz.effects.prompts import PromptPair, prepared
 from tests.app.screen import (
     assert_no_exception,
     captions,
@@ -44,8 +44,9 @@ def test_the_mean_over_the_pairs(folder, headed, carried):
     model, _ = headed("gpt2")
     found = []
     for row in ROWS[:2]:
-        pair = PromptPair(clean=row[0], corrupted=row[1], answer=row[2], wrong_answer=row[3])
-        found.append(patch(model, *prepared(model, pair), carried=carried))
+        receiver, donor = model.trace(row[0]), model.trace(row[1])
+        answer = TokenAnswer(position=len(receiver.tokens) - 1, token=row[2], against=row[3])
+        found.append(patch(model, receiver, donor, measured(model, receiver, answer), carried=carried))
     changes = np.mean([one.changes for one in found], axis=0)
     difference = np.mean([one.donor - one.base for one in found])
     drawn = numbers(figure(at, "patching_shares")["data"][0]["z"])
