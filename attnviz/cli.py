@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         "--ablation",
         choices=("zero", "mean"),
         default="zero",
-        help="what a head gives while it is off: zeros, or its mean output over the bundled sentences",
+        help="what a head gives while it is off: zeros, or its mean output at each position of the bundled sentences",
     )
     effects.add_argument("--kind", choices=KINDS, help="kind of attention; the model's first by default")
     effects.add_argument("--out", type=Path, required=True, metavar="FILE", help="a file called *.csv")
@@ -160,7 +160,8 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _effects(arguments: argparse.Namespace) -> int:
-    from attnviz.effects.ablation import ablate_heads, head_means
+    from attnviz.effects.ablation import ablate_heads, ablate_layers
+    from attnviz.effects.mean_outputs import mean_outputs
     from attnviz.effects.outcome import measured, outcome_from
     from attnviz.maps.collection import bundled
     from attnviz.model.loading import load_model
@@ -171,11 +172,12 @@ def _effects(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.model)
     trace = model.trace(arguments.text, arguments.second)
     measure = measured(model, trace, outcome)
-    means = head_means(model, bundled().splitlines()) if arguments.ablation == "mean" else None
+    means = mean_outputs(model, bundled().splitlines()) if arguments.ablation == "mean" else None
     found = ablate_heads(model, trace, measure, kind=arguments.kind, means=means)
+    layers = ablate_layers(model, trace, measure, kind=arguments.kind, means=means)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(found.csv())
+        out.write_bytes(found.csv(layers))
     except OSError as error:
         raise BundleError(f"{out} cannot be written: {error.strerror}. Give another path.") from None
     print(f"{outcome.words(trace.last_tokens)}: {found.base:.6g} ({measure.unit})")

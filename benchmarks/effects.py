@@ -9,11 +9,11 @@ from pathlib import Path
 
 from transformers.utils import logging
 
-from attnviz.model.catalogue import EMBEDDED
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from benchmarks.all_heads import save_large
 from benchmarks.measurement import Measurement
 
-CASES = ((EMBEDDED, 12, 2.0), ("large", 64, 15.0))
+CASES = ((EMBEDDED, 12, 2.0), (SMOLLM2, 14, 10.0), ("large", 64, 15.0))
 """Model, tokens and seconds; "large" has bert-base's sizes and random weights."""
 PROCESSES = 2
 

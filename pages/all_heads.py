@@ -7,6 +7,7 @@ import streamlit as st
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.page.head_names import find_probes
 from ui.sections.all_heads.copying import copying
 from ui.sections.all_heads.grid import finding, grid, notes
 from ui.sections.all_heads.likeness import head_map, nearest
@@ -38,6 +39,7 @@ with errors.explained():
     with left, errors.explained():
         head_map(screen)
     copying(view)
+    find_probes(view)
     terms("Layer", "Head", "Attention matrix", "Entropy", "Norm-based weight")
     take(
         view,

@@ -1,5 +1,7 @@
 """What if a head were not there? Every head switched off in turn, and what happens to an outcome."""
 
+from functools import partial
+
 import streamlit as st
 from plotly.graph_objects import Figure
 
@@ -7,11 +9,11 @@ from ui.export.recipe import effects_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.page.head_names import find_probes
 from ui.page.navigation import link_to
-from ui.page.waiting import is_there
 from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
-from ui.sections.effects.grid import controls, finding, grid, note, ranking
-from ui.sections.effects.screen import joined, look
+from ui.sections.effects.grid import ablated, controls, finding, grid, layers, note, ranking
+from ui.sections.effects.screen import look
 from ui.sections.effects.together import all_heads, greedy
 from ui.sections.outcome import outcome_of
 from ui.words.glossary import terms
@@ -22,20 +24,17 @@ found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     screen = look(view, outcome_of(view))
     controls(screen)
-    work = screen.ablation_job(screen.ablation)
-    n_variant = len(screen.heads) + screen.n_layers
-    if is_there(
-        work, screen.n_tokens(n_variant, screen.ablation), "Switching off every head", key="ablation_act"
-    ):
-        effects = joined(work)
+    effects = ablated(screen, screen.ablation, key="ablation")
+    if effects is not None:
         found.markdown(finding(screen, effects))
         left, right = st.columns([3, 1], gap="medium")
         with left:
             grid(screen, effects)
-            st.caption(literal(note(effects)))
+            st.caption(literal(note(screen, effects)))
         with right:
             ranking(screen, effects)
             link_to("Attention", label=f"See the attention of {view.selection.place.words}")
+            of_layers = layers(screen)
         drawn: dict[str, Figure | None] = {}
         left, right = st.columns(2, gap="medium")
         with left, errors.explained(key="cut_greedy"):
@@ -47,6 +46,7 @@ with errors.explained():
             drawn["All heads off one by one"] = all_heads(screen, effects)
         with right, errors.explained(key="cut_ablations"):
             drawn["Zeros and means"] = zeros_and_means(screen, effects)
+        find_probes(view)
         terms("Head", "Ablation", "Outcome", "Weight", "Norm-based weight")
         take(
             view,
@@ -57,7 +57,7 @@ with errors.explained():
                 "effects_removal": "All heads off one by one",
                 "effects_ablations": "Zeros and means",
             },
-            csv=effects.csv,
+            csv=partial(effects.csv, of_layers),
             numbers="Effects",
             python=effects_lines(view, screen.outcome),
             about=screen.measured,

@@ -14,9 +14,12 @@ from ui.components.token_strip import token_strip
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.page.head_names import known_probes
 from ui.sections.find_a_head.groups import pick_group, span_of
 from ui.sections.find_a_head.lists import as_csv, best_heads, best_pairs
+from ui.sections.find_a_head.random_tokens import random_tokens
 from ui.words.findings import group_name, pair_finding, strongest_key
+from ui.words.head_names import marks_note, marks_of, with_names
 from ui.words.literal import literal
 from ui.work import cache, head_cache
 
@@ -53,12 +56,17 @@ with errors.explained():
         st.markdown(f"**{literal(said)}**")
     grid, ranking, pairs = st.columns([23, 10, 10], gap="medium")
     with grid:
+        probes = known_probes(view)
         ranks = 1 + (weights > weights[..., None, None]).sum(axis=(2, 3))
         head_grid(
             [
                 [
-                    f"{head.title}: {number_text(float(weights[head]))} from {pair[0]} to {pair[1]}, "
-                    f"rank {ranks[head]} of {known(weights).size}"
+                    with_names(
+                        f"{head.title}: {number_text(float(weights[head]))} from {pair[0]} to {pair[1]}, "
+                        f"rank {ranks[head]} of {known(weights).size}",
+                        probes,
+                        head,
+                    )
                     for head in of_layer
                 ]
                 for of_layer in by_layer(trace.heads(kind))
@@ -68,6 +76,7 @@ with errors.explained():
             on_pick=lambda layer, head: state.change(layer=layer, head=head),
             theme=view.theme,
             numbers=weights,
+            marks=marks_of(probes, trace.heads(kind)),
         )
         notes = []
         if max(query_span[1] - query_span[0], key_span[1] - key_span[0]) > 1:
@@ -76,11 +85,14 @@ with errors.explained():
             notes.append("Rollout is of all heads together; here are the weights of each.")
         if kind == "decoder" and not np.nan_to_num(weights).any():
             notes.append("A decoder's token sees itself and those before it only.")
+        if probes is not None:
+            notes.append(literal(marks_note(probes)))
         if notes:
             st.caption(" ".join(notes))
     with ranking:
         best_heads(view, weights)
     with pairs:
         best_pairs(view, whole.arranged(view.queries, view.keys), (query_span, key_span))
+    random_tokens(view)
     take(view, {"head_grid": "All heads"}, csv=partial(as_csv, weights), numbers="All heads")
 verdict.show(view)

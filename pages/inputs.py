@@ -11,7 +11,7 @@ from ui.page.frame import frame
 from ui.page.waiting import is_there
 from ui.sections import outcome
 from ui.sections.inputs.deletion import curves, table
-from ui.sections.inputs.screen import look
+from ui.sections.inputs.screen import joined, look, so_far
 from ui.sections.inputs.sheet import as_csv, facts, finding, note, sheet
 from ui.words.glossary import terms
 from ui.words.literal import literal
@@ -23,22 +23,40 @@ with errors.explained():
     screen = look(view, chosen)  # before the model of an opened bundle is asked for
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
-    work = screen.attributions()
-    if is_there(work, screen.n_attributed, "Attributing the outcome to the tokens", key="inputs_act"):
-        attributions = work.results[0]
+    work, integral = screen.attributions(), screen.integral()
+
+    @errors.explained()  # a block is drawn apart from the page, also the first time
+    def result() -> None:
+        if there := so_far(work, integral):
+            sheet(screen, there, complete=False)
+
+    if is_there(
+        work, screen.n_attributed, "Attributing the outcome to the tokens", key="inputs_act", result=result
+    ) and is_there(
+        integral,
+        screen.n_integrated,
+        "Integrating gradients along the path",
+        key="integral_act",
+        result=result,
+    ):
+        attributions = so_far(work, integral)
         first = facts(screen, attributions)
         found.markdown(finding(first, screen.tokens))
         drawn = {"Attributions": sheet(screen, attributions)}
         st.caption(literal(note(screen, attributions, first)))
         st.subheader("Which method is right for this sentence?", anchor=False)
         with errors.explained(key="cut_deletion"):
-            taken = screen.deletion(attributions)
-            if is_there(taken, screen.n_deleted, "Taking tokens away", key="deletion_act"):
-                left, right = st.columns([3, 2], gap="medium")
-                with left:
-                    drawn["Deletion curves"] = curves(screen, taken.results[0])
-                with right:
-                    table(taken.results[0])
+            chance = screen.chance()
+            if is_there(chance, screen.n_deleted, "Taking tokens away in random orders", key="chance_act"):
+                taken = screen.deletion(attributions, joined(chance))
+                if is_there(
+                    taken, screen.n_deleted, "Taking tokens away in each method’s order", key="deletion_act"
+                ):
+                    left, right = st.columns([3, 2], gap="medium")
+                    with left:
+                        drawn["Deletion curves"] = curves(screen, taken.results[0])
+                    with right:
+                        table(taken.results[0])
         terms(
             "Attribution", "Integrated gradients", "Attention flow", "Rollout", "Norm-based weight", "Outcome"
         )

@@ -1,34 +1,52 @@
 """What would the model answer if it stopped after each layer? The logit lens, and what each head adds to the answer."""
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from ui.export.recipe import lens_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
+from ui.page.head_names import find_probes
 from ui.page.navigation import link_to
 from ui.page.waiting import is_there
+from ui.sections import outcome
 from ui.sections.lens.answers import finding, grid, note, of_token, terms_of
-from ui.sections.lens.heads import heads, parts
+from ui.sections.lens.followed import followed
+from ui.sections.lens.heads import heads, layers, parts, sources
 from ui.sections.lens.screen import look
 from ui.words.glossary import terms
+
+# isort: split
+from attnviz.figures.layer_grid import runs_across  # after ui, which sets how torch's threads wait
 
 view = frame("Lens")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
-    screen = look(view)
-    answer: str | None = None  # whose parts are shown; None for those of the last hidden state
+    chosen = outcome.outcome_of(view)
+    screen = look(view, chosen)
+    if screen.has_head:
+        with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
+            outcome.controls(view, chosen)
+    answer = None  # whose parts are shown; None for those of the last hidden state
     work = screen.lens()
-    n_tokens = len(screen.tokens) * view.trace.n_layers(view.kind)
+    n_tokens = screen.counted(len(screen.tokens))
     if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
         answers = work.results[0]
         found.markdown(finding(screen, answers))
         left, right = st.columns([3, 1], gap="medium")
+        drawn: dict[str, Figure] = {}
         with left:
-            drawn = grid(screen, answers)
+            with st.container(key="lens_grid_room" + "_across" * runs_across(view.trace.n_layers(view.kind))):
+                drawn["Answers after each layer"] = grid(screen, answers)
             st.caption(note(answers))
         with right:
             of_token(screen, answers)
+        if screen.has_head and screen.answer is not None:
+            with errors.explained(key="cut_followed"):
+                course = screen.followed(screen.answer)
+                if is_there(course, n_tokens, "Following the chosen tokens", key="followed_act"):
+                    drawn["Chosen answers"] = followed(screen, course.results[0])
         with errors.explained(key="cut_direct"):
             direct = screen.direct()
             if is_there(direct, n_tokens, "Taking the answer apart", key="direct_act"):
@@ -36,16 +54,24 @@ with errors.explained():
                 left, right = st.columns([3, 1], gap="medium")
                 with left:
                     heads(screen, answer, effects)
+                    drawn["What each layer adds"] = layers(screen, effects)
                 with right:
                     parts(screen, effects)
+                    sources(screen, effects)
                     link_to("Effects", label=f"What if {view.selection.place.words} were not there?")
+        find_probes(view)
         terms(*terms_of(answers), "Direct effect", "Residual stream", "Layer", "Head")
         take(
             view,
-            {"lens_grid": "Answers after each layer", "lens_heads": "What each head adds"},
+            {
+                "lens_grid": "Answers after each layer",
+                "lens_followed": "Chosen answers",
+                "lens_heads": "What each head adds",
+                "lens_layer_parts": "What each layer adds",
+            },
             csv=answers.csv,
             numbers="Answers",
             python=lens_lines(view, view.last_query, answer),
-            drawn=lambda: {"Answers after each layer": drawn},
+            drawn=lambda: drawn,
         )
 verdict.show(view)

@@ -18,6 +18,7 @@ from attnviz.effects.token_removal import TokenRemoval, outcomes_without
 from attnviz.errors import SelectionError
 from attnviz.maths import gradients
 from attnviz.maths.attention_flow import attention_flow
+from attnviz.maths.gradients import PathIntegral
 from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Kind, Progress, Record
 
@@ -37,16 +38,6 @@ AttributionMethod = Literal[
     "flow",
 ]
 METHODS: tuple[AttributionMethod, ...] = get_args(AttributionMethod)
-
-STEPS = (64, 128, 256, 512)
-"""Points of the integral of integrated gradients, one number after another until the gap is small: for the first screen's
-sentence it is 2e-7 with the first, the rounding of float32."""
-
-LARGEST_GAP = 0.01
-"""Share of the difference of outcomes that the gap of integrated gradients may have."""
-
-SMALLEST_GAP = 1e-6
-"""A gap that is not looked at: the rounding of float32."""
 
 SMALLEST_SHARE = 1e-4
 """Gradient x input is left out where its largest value is below this share of integrated gradients' largest: rounding."""
@@ -69,23 +60,19 @@ class InputAttribution(Record):
     rollout and flow shares of 1."""
     baseline: str | None = None
     """The token that stands for no token, such as "[PAD]", or "zeros"; None where a method needs none."""
-    steps: int | None = None
-    """Of integrated gradients: points of the integral."""
-    gap: float | None = None
-    """Of integrated gradients: sum of the values - (outcome of the text - outcome of the baseline), 0 for an exact
-    integral. A mixture of experts jumps where a token changes its expert, and keeps a gap for any number of steps."""
+    integral: PathIntegral | None = None
+    """Of integrated gradients: how well they sum to the difference of outcomes, of the text and of the baseline. A mixture of experts
+    jumps where a token changes its expert, and their sum stays apart from it with any number of points."""
 
     @property
-    def difference(self) -> float | None:
-        """Of integrated gradients: outcome of the text - outcome of the baseline."""
-        return None if self.gap is None else float(self.values.sum(dtype=np.float64)) - self.gap
+    def sum(self) -> float:
+        """The sum over all tokens."""
+        return float(self.values.sum(dtype=np.float64))
 
-    @property
-    def is_complete(self) -> bool:
-        """Of integrated gradients: whether they sum to the difference of outcomes, up to a hundredth of it or rounding."""
-        if self.gap is None or self.difference is None:
-            return False
-        return abs(self.gap) <= max(LARGEST_GAP * abs(self.difference), SMALLEST_GAP)
+    def joined(self, other: "InputAttribution") -> "InputAttribution":
+        """Integrated gradients over this part of the path and another."""
+        assert self.integral is not None and other.integral is not None  # only they have parts
+        return _of_integral(self.integral.joined(other.integral), self.baseline)
 
     @property
     def has_sign(self) -> bool:
@@ -116,7 +103,8 @@ def attribute_inputs(
     *,
     methods: Sequence[AttributionMethod] | None = None,
     baseline: Baseline | None = None,
-    steps: int | None = None,
+    most_points: int = gradients.MOST_POINTS,
+    part: tuple[int, int] = (0, 1),
     progress: Progress | None = None,
 ) -> tuple[InputAttribution, ...]:
     """An outcome attributed to each token of a text, by several methods.
@@ -129,8 +117,8 @@ def attribute_inputs(
         trace: of the text without interventions.
         methods: None for all that are available.
         baseline: what stands for no token; None for the model's own, see `attnviz.effects.token_embeddings.BASELINES`.
-        steps: points of the integral of integrated gradients; None for as many of `STEPS` as it takes until the gap is below
-            `LARGEST_GAP`.
+        most_points, part: of integrated gradients, as of `attnviz.maths.gradients.integrated_gradients`; parts are
+            `InputAttribution.joined`.
         progress: called with the share that is done, 0 to 1.
 
     Raises:
@@ -155,16 +143,17 @@ def attribute_inputs(
                 InputAttribution(method=one, values=_read(trace, _rows(trace, outcome, measure), one, tell))
             )
         else:
-            found.append(_by_gradients(text, measure, one, steps, tell))
+            found.append(_by_gradients(text, measure, one, most_points, part, tell))
         tell(1.0)
-    return tuple(found if methods is not None else _without_rounding(found))
+    return tuple(found if methods is not None else without_rounding(found))
 
 
 def _by_gradients(
     text: EmbeddedText,
     measure: OutcomeMeasure,
     method: AttributionMethod,
-    steps: int | None,
+    most_points: int,
+    part: tuple[int, int],
     progress: Progress,
 ) -> InputAttribution:
     def function(vectors: "Tensor") -> "Tensor":
@@ -172,22 +161,23 @@ def _by_gradients(
 
     if method == "gradient_times_input":
         return InputAttribution(method=method, values=gradients.gradient_times_input(function, text.vectors))
-    ends = (text.vectors, text.baseline)
-    numbers = STEPS if steps is None else (steps,)
-    for number, n_step in enumerate(numbers):
-        tell = _part(progress, number, len(numbers))
-        values = gradients.integrated_gradients(function, *ends, steps=n_step, progress=tell)
-        gap = gradients.completeness_gap(values, function, *ends)
-        found = InputAttribution(
-            method=method, values=values, baseline=text.baseline_label, steps=n_step, gap=gap
-        )
-        if found.is_complete:
-            break
-    return found
+    found = gradients.integrated_gradients(
+        function, text.vectors, text.baseline, most_points=most_points, part=part, progress=progress
+    )
+    return _of_integral(found, text.baseline_label)
 
 
-def _without_rounding(found: Sequence[InputAttribution]) -> list[InputAttribution]:
-    """All but a gradient x input that is rounding beside integrated gradients."""
+def _of_integral(found: PathIntegral, baseline: str | None) -> InputAttribution:
+    return InputAttribution(
+        method="integrated_gradients",
+        values=found.values.astype(np.float32),
+        baseline=baseline,
+        integral=found,
+    )
+
+
+def without_rounding(found: Sequence[InputAttribution]) -> list[InputAttribution]:
+    """All but a gradient x input that is rounding beside integrated gradients, once both are there."""
     largest = {one.method: float(np.abs(one.values).max()) for one in found}
     least = SMALLEST_SHARE * largest.get("integrated_gradients", 0.0)
     return [one for one in found if one.method != "gradient_times_input" or largest[one.method] >= least]

@@ -1,4 +1,4 @@
-"""What the model would answer if it stopped after each layer: the logit lens.
+"""What the model would answer if it stopped after each layer: the logit lens, of every token of a text or of chosen answers at one.
 
 One concept: the lens. The state that each layer leaves is sent through the family's final norm, where it has one, and the
 model's own language head. The model was trained to read its last layer so, and no other: an early layer's answer says what
@@ -8,6 +8,7 @@ is how similar each layer's state is to the last, which is attnviz's own (`Layer
 Source: nostalgebraist 2020, "interpreting GPT: the logit lens", for the lens.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from jaxtyping import Float, Int
 from torch.nn import functional
 
 from attnviz.errors import SelectionError, enough_memory
-from attnviz.model.answers import language_head, token_logits
+from attnviz.model.answers import language_head, token_id, token_logits
 from attnviz.model.loading import Model
 from attnviz.model.stream import record_stream
 from attnviz.model.token_labels import labels_of
@@ -88,6 +89,40 @@ class Lens(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FollowedTokens(Record):
+    """How likely chosen tokens are after each layer, at one token of a text."""
+
+    kind: Kind
+    position: int
+    labels: tuple[str, ...]
+    """Of the chosen tokens."""
+    logits: Float[np.ndarray, "layer chosen"]
+    probabilities: Float[np.ndarray, "layer chosen"]
+    """The softmax over the whole vocabulary."""
+    ranks: Int[np.ndarray, "layer chosen"]
+    """1 for the most likely token: 1 + the number of tokens with a larger logit."""
+
+    @property
+    def differences(self) -> Float[np.ndarray, " layer"] | None:
+        """The logit of the first token minus that of the second; None for one token."""
+        return None if len(self.labels) < 2 else np.asarray(self.logits[:, 0] - self.logits[:, 1])
+
+    def csv(self) -> bytes:
+        """A line for every layer and chosen token."""
+        rows = [
+            [
+                layer,
+                label,
+                *(float(one[layer, at]) for one in (self.logits, self.probabilities)),
+                self.ranks[layer, at],
+            ]
+            for layer in range(len(self.logits))
+            for at, label in enumerate(self.labels)
+        ]
+        return table_csv(["layer", "answer", "logit", "probability", "rank"], rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerSimilarities(Record):
     """How similar the state of each token is to its last hidden state, after each layer."""
 
@@ -143,6 +178,41 @@ def lens(model: Model, trace: Trace, *, top: int = 5) -> Lens:
         answers=tuple(row[0] for row in labels[0]),
         answer_probabilities=np.stack(answers[::-1]),
         answer_ranks=np.stack(ranks[::-1]),
+    )
+
+
+def follow_tokens(model: Model, trace: Trace, position: int, tokens: Sequence[str]) -> FollowedTokens:
+    """How likely some tokens are after each layer, predicted at a position of a trace.
+
+    Args:
+        trace: of the text without interventions.
+        tokens: as `attnviz.model.answers.token_id`, one or more.
+
+    Raises:
+        SelectionError: no such position or token, or no token at all; also as `lens`.
+        OutOfMemoryError, UnsupportedArchitectureError: as `lens`.
+    """
+    language_head(model, "how likely tokens are after each layer")
+    ids = [token_id(model, one) for one in tokens]
+    if not ids:
+        raise SelectionError(
+            "Tokens were to be followed through the layers; none is named. Name one or more."
+        )
+    stream = record_stream(model, trace, position)
+    with enough_memory(), torch.inference_mode():
+        given = torch.tensor(stream.states[:, position]).to(model.network.device, model.network.dtype)
+        last = stream.last_hidden(given[:, None])[:, 0]
+        logits = token_logits(model, last).float().cpu()  # [layer, vocabulary]
+        chosen = logits[:, ids]
+        probabilities = (chosen - logits.logsumexp(dim=-1, keepdim=True)).exp()
+        ranks = torch.stack([1 + (logits > one[:, None]).sum(dim=-1) for one in chosen.unbind(dim=1)], dim=1)
+    return FollowedTokens(
+        kind=stream.kind,
+        position=position,
+        labels=labels_of(model.tokenizer, ids),
+        logits=chosen.numpy(),
+        probabilities=probabilities.numpy(),
+        ranks=ranks.numpy(),
     )
 
 

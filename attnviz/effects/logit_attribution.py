@@ -7,7 +7,8 @@ norms are linear, and a logit that is a linear function of the last hidden state
     logit = u_0 · start + sum over layers l of (sum over heads h of u_l · (o_lh W_O^lh) + v_l · m_l + biases_l) + bias
 
 where o_lh is the output of head h at the token, m_l that of the MLP, and u_l and v_l are u carried backwards through the
-frozen norms between there and the end. *Direct* leaves out what an addition changes in later heads, MLPs and scales: switching
+frozen norms between there and the end. The output of a head is a sum over the tokens that it reads, o_lh = Σ_j A_j v_j, so what it
+adds is a sum over these sources too: Σ_j A_j (v_j W_O^lh · u_l). *Direct* leaves out what an addition changes in later heads, MLPs and scales: switching
 a head off (`attnviz.effects.ablation`) changes the logit by another number. In BERT, whose every layer normalises the stream,
 more is left out than in GPT-2, which has one norm on the way.
 
@@ -27,12 +28,14 @@ from jaxtyping import Float
 
 from attnviz.effects.outcome import TokenAnswer, measured
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.maths.attention import attention_weights
 from attnviz.model.answers import language_head, token_id, token_logits
 from attnviz.model.direct_path import FinalMap, FrozenNorm, final_steps, layer_paths
+from attnviz.model.head_attention import score_inputs
 from attnviz.model.loading import Model
 from attnviz.model.stream import record_stream
 from attnviz.model.trace import Trace
-from attnviz.records import Head, Kind, Record, head_table, heads_in, known
+from attnviz.records import Head, Kind, LayerAttention, Record, head_table, heads_in, known
 from attnviz.records.table import table_csv
 
 TOLERANCE = 1e-5
@@ -49,19 +52,26 @@ class DirectEffects(Record):
 
     kind: Kind
     position: int
-    unit: Literal["logit", "log-odds", "length"]
+    unit: Literal["logit", "difference of logits", "length"]
     total: float
     """The model's own number."""
     embedding: float
     """Of the vector that enters the first layer."""
     heads: Float[np.ndarray, "layer head"]
     """Of the output of each head, through W_O; NaN where a layer has no such head."""
+    sources: tuple[Float[np.ndarray, "_ key"], ...]
+    """Of what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's."""
     mlps: Float[np.ndarray, " layer"]
     """Of what the rest of each layer adds: its MLP, biases included."""
     biases: Float[np.ndarray, " layer"]
     """Of the bias of each layer's W_O and those of its norms."""
     bias: float
     """Of the biases after the last layer: of the final norm and of the language head."""
+
+    @property
+    def of_attention(self) -> Float[np.ndarray, " layer"]:
+        """Of all heads of each layer together."""
+        return np.asarray(np.nansum(self.heads, axis=1, dtype=np.float64), dtype=np.float32)
 
     @property
     def summed(self) -> float:
@@ -142,7 +152,7 @@ def attribute_token(
                     "its logits are no sum. Ask for the parts of the last hidden state (attribute_state), or select a model "
                     "with a linear head, such as gpt2."
                 )
-    unit: Literal["logit", "log-odds"] = "logit" if len(ids) == 1 else "log-odds"
+    unit: Literal["logit", "difference of logits"] = "logit" if len(ids) == 1 else "difference of logits"
     return _attributed(model, trace, position, gradient.double().cpu().numpy(), bias, total, unit)
 
 
@@ -169,7 +179,7 @@ def _attributed(
     direction: np.ndarray,
     bias: float,
     total: float,
-    unit: Literal["logit", "log-odds", "length"],
+    unit: Literal["logit", "difference of logits", "length"],
 ) -> DirectEffects:
     """The parts of ``direction · last hidden state + bias``, found from the last layer down to the embedding."""
     if model.network.dtype != torch.float32:
@@ -188,6 +198,7 @@ def _attributed(
     paths = layer_paths(stream)
     n_layer = len(paths)
     heads: list[np.ndarray] = [np.zeros(0)] * n_layer  # of each layer
+    sources: list[np.ndarray] = [np.zeros((0, 0))] * n_layer
     mlps, biases = np.zeros(n_layer), np.zeros(n_layer)
     for layer in reversed(range(n_layer)):
         path, output_map = paths[layer], model.output_maps[stream.kind][layer]
@@ -196,7 +207,9 @@ def _attributed(
         direction, biases[layer] = _carried(path.after_attention, direction, biases[layer])
         of_heads, biases[layer] = _carried(path.of_attention, direction, biases[layer])
         outputs = trace.outputs(layer, stream.kind)[:, position]  # [head, d_value]
-        heads[layer] = np.einsum("hv,hvd,d->h", outputs, output_map.weight, of_heads, optimize=True)
+        along = output_map.weight @ of_heads  # [head, d_value]
+        heads[layer] = np.einsum("hv,hv->h", outputs, along)
+        sources[layer] = _of_sources(trace.attention(layer, stream.kind), position, along)
         if output_map.bias is not None:
             biases[layer] += of_heads @ output_map.bias
     return DirectEffects(
@@ -206,6 +219,7 @@ def _attributed(
         total=total,
         embedding=float(direction @ stream.start),
         heads=head_table(heads),
+        sources=tuple(one.astype(np.float32) for one in sources),
         mlps=mlps.astype(np.float32),
         biases=biases.astype(np.float32),
         bias=bias,
@@ -219,3 +233,17 @@ def _carried(
     if step is None:
         return direction, bias
     return step.before(direction), bias + float(direction @ step.bias)
+
+
+def _of_sources(
+    call: LayerAttention, position: int, along: Float[np.ndarray, "head d_value"]
+) -> Float[np.ndarray, "head key"]:
+    """What each head of a layer reads at each token, along a direction of its values."""
+    given = score_inputs(call)
+    for name in ("query", "allowed", "bias"):
+        if given[name] is not None and given[name].shape[-2] > 1:
+            given[name] = given[name][..., position : position + 1, :]
+    weights = attention_weights(**given)[:, 0].numpy()  # [head, key]
+    shared = np.arange(len(along)) // (len(along) // len(call.value))
+    products = np.einsum("hkv,hv->hk", call.value[shared], along, optimize=True)
+    return np.asarray(weights * products)

@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
     THEMES,
@@ -14,7 +15,7 @@ from attnviz.figures.theme import (
 )
 from attnviz.records import heads_in, known
 
-_ROW = 26  # px a layer
+_ROW, _ACROSS = 26, 320  # px a layer, and the height of layers that run across
 _MARGIN = 0.02  # share of the axis, beyond its ends
 _SPREAD = 0.6  # share of a layer's row that its heads take
 
@@ -27,11 +28,11 @@ def draw_heads(
     span: tuple[float, float] = (0.0, 1.0),
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A point for each head: its number from left to right, its layer from the first at the bottom.
+    """A point for each head: layers down and numbers across, or layers across where there are many.
 
     Args:
         numbers: NaN for heads without a point.
-        what: name of the number, written under the axis.
+        what: name of the number, written at the axis.
         picked: layer and head of the selected head, which is marked.
         span: ends of the axis.
     """
@@ -40,12 +41,13 @@ def draw_heads(
     places = heads_in(numbers)
     layers, heads = np.array(places, dtype=np.int64).reshape(-1, 2).T
     is_picked = np.array([one == picked for one in places], dtype=bool)
+    is_across = runs_across(n_layer)
+    # Heads of a layer stand side by side, so that equal numbers do not hide each other.
+    stand = layers + (heads / max(n_head - 1, 1) - 0.5) * _SPREAD
     points = dict(
         type="scatter",
-        x=known(numbers),
-        y=layers
-        + (heads / max(n_head - 1, 1) - 0.5)
-        * _SPREAD,  # side by side, so that equal numbers do not hide each other
+        x=stand if is_across else known(numbers),
+        y=known(numbers) if is_across else stand,
         mode="markers",
         marker={
             "size": np.where(is_picked, 13, 9),
@@ -54,29 +56,29 @@ def draw_heads(
             "line": {"width": np.where(is_picked, 2.5, 0), "color": palette.picked},
         },
         customdata=np.column_stack([layers, heads]),
-        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: %{x:.3g}<extra></extra>",
+        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}: "
+        + ("%{y:.3g}" if is_across else "%{x:.3g}")
+        + "<extra></extra>",
         cliponaxis=False,
     )
     axis = {"showgrid": False, "zeroline": False, "fixedrange": True, "tickfont": {"size": SMALL_FONT_SIZE}}
+    of_layers = {**axis, "dtick": 1, "title": axis_title("layer", palette.quiet)}
+    beyond = _MARGIN * (span[1] - span[0])
+    of_numbers = {
+        **axis,
+        "range": [span[0] - beyond, span[1] + beyond],
+        "title": axis_title(what, palette.quiet),
+        "gridcolor": palette.edge,
+        "showgrid": True,
+    }
+    first, last = -0.6, n_layer - 0.4
     return figure_of(
         points,
         base_layout(
             palette,
-            height=70 + _ROW * n_layer,
+            height=_ACROSS if is_across else 70 + _ROW * n_layer,
             margin={"l": 44, "r": 16, "t": 8, "b": 44},
-            xaxis={
-                **axis,
-                "range": [span[0] - _MARGIN * (span[1] - span[0]), span[1] + _MARGIN * (span[1] - span[0])],
-                "title": axis_title(what, palette.quiet),
-                "gridcolor": palette.edge,
-                "showgrid": True,
-            },
-            yaxis={
-                **axis,
-                "range": [-0.6, n_layer - 0.4],
-                "tickmode": "array",
-                "tickvals": list(range(n_layer)),
-                "title": axis_title("layer", palette.quiet),
-            },
+            xaxis={**of_layers, "range": [first, last], "tickangle": 0} if is_across else of_numbers,
+            yaxis=of_numbers if is_across else {**of_layers, "range": [last, first]},
         ),
     )

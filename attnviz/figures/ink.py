@@ -35,16 +35,19 @@ def cell_letters(
     theme: ThemeName,
     *,
     font: str = FONT,
+    room: int | None = None,
 ) -> Marks:
     """A text in each cell of a heatmap, row by row; clicks go through it.
 
     Args:
         x, y: the columns and rows of the heatmap.
         fills: colours of the cells, row by row.
+        room: px that a column needs for its letters; in a page narrower columns are shown without. None to always show them.
     """
     return dict(
         type="scatter",
         mode="text",
+        meta=room,
         x=[column for _ in y for column in x],
         y=[row for row in y for _ in x],
         text=[one for row in texts for one in row],

@@ -131,7 +131,7 @@ def draw_deletion(
             type="scatter",
             mode="lines",
             name="chance (90%)",
-            x=np.concatenate([found.counts, found.counts[::-1]]),
+            x=np.concatenate([found.chance.counts, found.chance.counts[::-1]]),
             y=np.concatenate([found.chance.removed[0], found.chance.removed[1][::-1]]),
             fill="toself",
             fillcolor=palette.edge,

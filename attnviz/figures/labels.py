@@ -69,5 +69,6 @@ def aliases(values: list[str], written: list[str]) -> dict[str, str]:
 
 
 def shortened(text: str, most: int = LONGEST_LABEL) -> str:
-    """Text of at most ``most`` characters: longer text loses its middle, "antidises…logy"."""
-    return text if len(text) <= most else f"{text[: most - 5]}…{text[-4:]}"
+    """Text of at most ``most`` characters: longer text loses its middle, "antidises…logy", or its end where there is room for few."""
+    end = 4 if most > 8 else 0
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[len(text) - end :]}"

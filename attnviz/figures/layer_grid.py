@@ -1,6 +1,7 @@
 """A cell for each layer, or head, and token: the frame that figures of a whole run share.
 
-One concept: rows stand from the first at the bottom, as a text passes through them; tokens stand across.
+One concept: where layers stand in a figure. Layer 0 is on top, as in a matrix; where there are more than `MOST_DOWN` layers they
+run across, and layer 0 is on the left.
 """
 
 from collections.abc import Sequence
@@ -24,8 +25,13 @@ from attnviz.figures.theme import (
 )
 from attnviz.figures.thumbnails import colours_at
 
+MOST_DOWN = 12
+"""Layers that are drawn from top to bottom; of more, each would be a thin strip in an empty page, and they are drawn from left to
+right."""
 _ROW, _LABELS = 30, 170  # px
+_TOKEN, _NUMBERS = 24, 80  # px, the same of tokens down
 _LOWEST, _HIGHEST = 300, 620
+_LETTER = 7.2  # px of a letter of `TOKEN_FONT`
 _MOST_GAPS = 48  # tokens with gaps between their columns
 _MOST_LABELS = 40
 
@@ -52,30 +58,35 @@ def draw_layer_grid(
     picked: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A heatmap; custom data of a cell are row and token.
+    """A heatmap with rows down and tokens across, or tokens down where there are many rows; custom data of a cell are row and token.
 
     Args:
         row: what a row is, as in "layer".
-        names: of the tokens across, for hover texts; positions are added.
-        written: what stands below each column.
+        names: of the tokens, for hover texts; positions are added.
+        written: what stands beside the cells of each token.
         said: what is said of each cell, safe for plotly.
         letters: what stands in the cells, whose colours are those of weights from 0 to 1; None for nothing.
-        picked: position of the token whose column is outlined.
+        picked: position of the token whose cells are outlined.
     """
     palette = THEMES[theme]
     tokens = [f"{name}·{at}" for at, name in enumerate(names)]
     n_row, n_token = numbers.shape
+    is_across = runs_across(n_row)
     places = np.stack(np.meshgrid(np.arange(n_row), np.arange(n_token), indexing="ij"), axis=-1)
+    if is_across:
+        numbers, places = numbers.T, places.swapaxes(0, 1)
+        said, letters = _turned(said), None if letters is None else _turned(letters)
+    x, y = (range(n_row), tokens) if is_across else (tokens, range(n_row))
     cells: Marks = dict(
         type="heatmap",
-        x=tokens,
-        y=np.arange(n_row),
+        x=list(x),
+        y=list(y),
         z=numbers,
         zmin=colours.low,
         zmax=colours.high,
         colorscale=colours.scale,
-        xgap=int(n_token <= _MOST_GAPS),
-        ygap=1,
+        xgap=int(len(x) <= _MOST_GAPS),
+        ygap=int(len(y) <= _MOST_GAPS),
         hoverongaps=False,
         customdata=places.tolist(),
         colorbar={
@@ -87,39 +98,61 @@ def draw_layer_grid(
         hovertext=said,
         hovertemplate="%{hovertext}<extra></extra>",
     )
-    axis = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
+    axis = {
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "fixedrange": True,
+        "automargin": True,
+    }
     step = max(1, -(-n_token // _MOST_LABELS))
+    of_tokens = {
+        **axis,
+        "type": "category",
+        "tickmode": "array",
+        "tickvals": tokens[::step],
+        "ticktext": list(written)[::step],
+        "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
+    }
+    numbered = {
+        **axis,
+        "title": axis_title(row, palette.quiet),
+        "dtick": 1,
+        "tickfont": {"size": SMALL_FONT_SIZE},
+    }
     framed = []
     if picked is not None:
-        framed = [outline((picked - 0.5, picked + 0.5), (-0.5, n_row - 0.5), palette.picked, width=2)]
+        of_token, of_all = (picked - 0.5, picked + 0.5), (-0.5, n_row - 0.5)
+        wide, high = (of_all, of_token) if is_across else (of_token, of_all)
+        framed = [outline(wide, high, palette.picked, width=2)]
     marks = [cells]
     if letters is not None:
         fills = colours_at(numbers.ravel().astype(float), theme)
-        marks.append(cell_letters(tokens, range(n_row), letters, fills, theme, font=TOKEN_FONT))
+        room = int(_LETTER * float(np.median([len(one) for row in letters for one in row])))
+        marks.append(cell_letters(x, y, letters, fills, theme, font=TOKEN_FONT, room=room))
+    height = n_token * _TOKEN + _NUMBERS if is_across else n_row * _ROW + _LABELS
     return figure_of(
         marks,
         base_layout(
             palette,
-            height=int(np.clip(n_row * _ROW + _LABELS, _LOWEST, _HIGHEST)),
-            xaxis={
-                **axis,
-                "type": "category",
-                "range": [-0.5, n_token - 0.5],
-                "tickmode": "array",
-                "tickvals": tokens[::step],
-                "ticktext": list(written)[::step],
-                "tickangle": -60,
-                "automargin": True,
-                "tickfont": {"family": TOKEN_FONT, "size": SMALL_FONT_SIZE},
-            },
+            height=int(np.clip(height, _LOWEST, _HIGHEST)),
+            xaxis={**numbered, "side": "top", "range": [-0.5, n_row - 0.5], "tickangle": 0}
+            if is_across
+            else {**of_tokens, "range": [-0.5, n_token - 0.5], "tickangle": -60},
             yaxis={
-                **axis,
-                "title": axis_title(row, palette.quiet),
-                "range": [-0.5, n_row - 0.5],
-                "dtick": max(1, n_row // 12),
-                "automargin": True,
-                "tickfont": {"size": SMALL_FONT_SIZE},
-            },
+                **(of_tokens if is_across else numbered),
+                "range": [len(y) - 0.5, -0.5],
+            },  # the first on top
             shapes=framed,
         ),
     )
+
+
+def runs_across(n_layer: int) -> bool:
+    """Whether so many layers are drawn from left to right."""
+    return n_layer > MOST_DOWN
+
+
+def _turned(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Columns as rows."""
+    return [list(column) for column in zip(*rows, strict=True)]

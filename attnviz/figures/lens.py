@@ -6,9 +6,10 @@ import numpy as np
 from plotly import graph_objects as go
 
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, hover_labels, isolated, literal, shortened
-from attnviz.figures.layer_grid import Colours, draw_layer_grid
+from attnviz.figures.layer_grid import Colours, draw_layer_grid, runs_across
 from attnviz.figures.numbers import number_text
 from attnviz.figures.theme import THEMES, ThemeName, difference_scale, weight_scale
+from attnviz.records import SPACE
 from attnviz.records.tokens import Axis, Tokens
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 _MOST_WRITTEN = 16
 """Tokens of a text up to which the answers stand in the cells."""
-_LONGEST_IN_CELL = 9
+_LONGEST_IN_CELL, _LONGEST_ACROSS = 9, 4
+"""Letters that a cell has room for, of layers down and of layers across, where the space before a word is left out too."""
 
 
 def draw_lens(
@@ -28,17 +30,17 @@ def draw_lens(
         tokens: those that the answers are at.
         picked: position of the selected token, whose column is outlined.
     """
-    answers = [[literal(row[0]) for row in layer] for layer in found.labels]
+    answers = [[row[0] for row in layer] for layer in found.labels]
     names = hover_labels(Axis.of(tokens))
     said = [
         [
-            f"layer {layer}, {names[at]}<br>most likely {isolated(shortened(one, LONGEST_HOVER))}, "
+            f"layer {layer}, {names[at]}<br>most likely {isolated(literal(shortened(one, LONGEST_HOVER)))}, "
             f"{number_text(float(found.probabilities[layer, at, 0]))}"
             for at, one in enumerate(row)
         ]
         for layer, row in enumerate(answers)
     ]
-    written = [[isolated(shortened(one, _LONGEST_IN_CELL)) for one in row] for row in answers]
+    written = [[_in_cell(one, is_across=runs_across(len(answers))) for one in row] for row in answers]
     return draw_layer_grid(
         found.probabilities[..., 0],
         row="layer",
@@ -76,6 +78,11 @@ def draw_layer_similarities(
         picked=picked,
         theme=theme,
     )
+
+
+def _in_cell(answer: str, *, is_across: bool) -> str:
+    shown = shortened(answer.removeprefix(SPACE) or answer, _LONGEST_ACROSS) if is_across else answer
+    return isolated(literal(shortened(shown, _LONGEST_IN_CELL)))
 
 
 def _names(tokens: Tokens, longest: int) -> list[str]:

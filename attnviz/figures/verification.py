@@ -3,6 +3,7 @@
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.numbers import power_of_ten, power_text
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -29,9 +30,9 @@ def draw_errors(
     picked: tuple[int, int] | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Difference of every layer and head as a share of its tolerance, layers down and heads across.
+    """Difference of every layer and head as a share of its tolerance, layers down and heads across; many layers run across.
 
-    Where a layer has fewer heads than another its row is shorter.
+    Where a layer has fewer heads than another its row, or column, is shorter.
 
     The colour scale is logarithmic and ends where a difference equals its tolerance: a cell of the strongest colour has
     failed.
@@ -46,20 +47,24 @@ def draw_errors(
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.maximum(np.log10(errors / tolerances), _SMALLEST)
     exponents = np.arange(_SMALLEST, 1)
+    shown = np.where(  # NaN has failed
+        check.compared(of_kind), np.nan_to_num(shares, nan=0.0, posinf=0.0, neginf=_SMALLEST), np.nan
+    )
+    both, told = np.stack([errors, tolerances], axis=-1), _told(errors, tolerances)
+    if is_across := runs_across(len(errors)):
+        shown, both, told = shown.T, both.swapaxes(0, 1), told.T
     cells = dict(
         type="heatmap",
-        z=np.where(  # NaN has failed
-            check.compared(of_kind), np.nan_to_num(shares, nan=0.0, posinf=0.0, neginf=_SMALLEST), np.nan
-        ),
+        z=shown,
         hoverongaps=False,
         zmin=_SMALLEST,
         zmax=0,
-        customdata=np.stack([errors, tolerances], axis=-1),
-        text=_told(errors, tolerances),
+        customdata=both,
+        text=told,
         colorscale=weight_scale(palette),
         xgap=1,
         ygap=1,
-        hovertemplate="layer %{y}, head %{x}<br>%{text}<extra></extra>",
+        hovertemplate=f"{'layer %{x}, head %{y}' if is_across else 'layer %{y}, head %{x}'}<br>%{{text}}<extra></extra>",
         colorbar={
             "thickness": 10,
             "outlinewidth": 0,
@@ -80,12 +85,13 @@ def draw_errors(
     if picked is not None:
         layer, head = picked
         x, y = (head - 0.5, head + 0.5), (layer - 0.5, layer + 0.5)
-        frames = [outline(x, y, palette.picked, width=3)]
+        frames = [outline(*((y, x) if is_across else (x, y)), palette.picked, width=3)]
+    down, across = ("head", "layer") if is_across else ("layer", "head")
     layout = base_layout(
         palette,
-        height=_REST + _CELL * len(errors),
-        xaxis={**axis, "side": "top", "title": axis_title("head", palette.text)},
-        yaxis={**axis, "autorange": "reversed", "title": axis_title("layer", palette.text)},
+        height=_REST + _CELL * len(shown),
+        xaxis={**axis, "side": "top", "title": axis_title(across, palette.text), "tickangle": 0},
+        yaxis={**axis, "autorange": "reversed", "title": axis_title(down, palette.text)},
         shapes=frames,
     )
     return figure_of(cells, layout)

@@ -11,6 +11,9 @@ from .pairs import Pair as Pair
 from .pairs import pair_weights as pair_weights
 from .pairs import ranked as ranked
 from .pairs import strongest_pairs as strongest_pairs
+from .probes import PROBES as PROBES
+from .probes import HeadProbes as HeadProbes
+from .probes import probe_heads as probe_heads
 from .query_path import QueryPath as QueryPath
 from .query_path import query_path as query_path
 from .similarity import MOST_COMPARED as MOST_COMPARED

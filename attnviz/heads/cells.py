@@ -5,6 +5,7 @@ the weights of one layer are in memory.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,13 +41,20 @@ def allowed_cells(
     return seen
 
 
+def whole_axis(queries: Axis, keys: Axis) -> Axis:
+    """All entries of the text that two axes are of, hidden entries included; a token that neither shows is one of its own."""
+    begins = np.ones(len(queries.tokens), dtype=bool)
+    for first, stop in np.concatenate([queries.spans, keys.spans]):
+        begins[first + 1 : stop] = False
+    starts = np.flatnonzero(begins)
+    return replace(queries, spans=np.column_stack([starts, np.append(starts[1:], len(begins))]))
+
+
 def places(queries: Axis, keys: Axis) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:
     """Positions of the entries of two axes of one text, counted in entries, hidden entries included."""
-    begins = np.ones(len(queries.tokens), dtype=np.int64)
-    for first, stop in np.concatenate([queries.spans, keys.spans]):
-        begins[first + 1 : stop] = 0
-    stand = begins.cumsum() - 1
-    return stand[queries.positions], stand[keys.positions]
+    starts = whole_axis(queries, keys).positions
+    rows, columns = (np.searchsorted(starts, one.positions, side="right") - 1 for one in (queries, keys))
+    return rows, columns
 
 
 def distances(queries: Axis, keys: Axis) -> Float[np.ndarray, "query key"]:

@@ -4,7 +4,7 @@ One concept: from the patterns of all heads to a few numbers each.
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import xlogy
 
-from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, ratio
+from attnviz.heads.cells import allowed_cells, distances, layer_cells, on_both_axes, places, ratio, whole_axis
 from attnviz.records import Axis, Kind, Measure, bare, head_table
 
 if TYPE_CHECKING:
     from attnviz.model.trace import Trace
 
-_CLARK = "Clark et al. 2019 (arXiv:1906.04341)"
+CLARK = "Clark et al. 2019 (arXiv:1906.04341)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ STATISTICS: Mapping[str, Statistic] = {
             help="How evenly a query spreads its weight over the n keys it may see, as a share of ln n: 0 if all weight is "
             "on one key, 1 if all keys have the same weight; mean over the queries.",
             unit="share",
-            source=f"{_CLARK}, section 3.3; divided by ln n here",
+            source=f"{CLARK}, section 3.3; divided by ln n here",
         ),
         Statistic(
             name="distance",
@@ -57,7 +57,7 @@ STATISTICS: Mapping[str, Statistic] = {
             title="Weight on itself",
             help="The share of its weight that a query gives to its own token, mean over the queries.",
             unit="share",
-            source=f"{_CLARK}, section 3.1",
+            source=f"{CLARK}, section 3.1",
         ),
         Statistic(
             name="previous",
@@ -65,7 +65,7 @@ STATISTICS: Mapping[str, Statistic] = {
             help="The share of its weight that a query gives to the token before it, mean over the queries "
             "that have one.",
             unit="share",
-            source=f"{_CLARK}, section 3.1",
+            source=f"{CLARK}, section 3.1",
         ),
         Statistic(
             name="next",
@@ -73,7 +73,7 @@ STATISTICS: Mapping[str, Statistic] = {
             help="The share of its weight that a query gives to the token after it, mean over the queries that "
             "have one.",
             unit="share",
-            source=f"{_CLARK}, section 3.1",
+            source=f"{CLARK}, section 3.1",
         ),
         Statistic(
             name="cls",
@@ -81,7 +81,7 @@ STATISTICS: Mapping[str, Statistic] = {
             help="The share of the weight on the special token that the text begins with, [CLS] in BERT and "
             "<s> in RoBERTa.",
             unit="share",
-            source=f"{_CLARK}, section 3.2",
+            source=f"{CLARK}, section 3.2",
         ),
         Statistic(
             name="sep",
@@ -89,14 +89,14 @@ STATISTICS: Mapping[str, Statistic] = {
             help="The share of the weight on the special tokens that end the texts, [SEP] in BERT and </s> in "
             "RoBERTa.",
             unit="share",
-            source=f"{_CLARK}, section 3.2",
+            source=f"{CLARK}, section 3.2",
         ),
         Statistic(
             name="punctuation",
             title="Weight on punctuation",
             help="The share of the weight on tokens that are nothing but punctuation (Unicode category P).",
             unit="share",
-            source=f"{_CLARK}, section 3.2, for full stops and commas",
+            source=f"{CLARK}, section 3.2, for full stops and commas",
         ),
         Statistic(
             name="same_token",
@@ -105,6 +105,22 @@ STATISTICS: Mapping[str, Statistic] = {
             "over the queries whose token occurs more than once; a token with a space is another than one without.",
             unit="share",
             source="Wang et al. 2022 (arXiv:2211.00593), duplicate token heads",
+        ),
+        Statistic(
+            name="induction",
+            title="Weight on what followed the same token",
+            help="The share of its weight that a query gives to tokens right after an earlier occurrence of its own token, "
+            "mean over the queries whose token came before: what an induction head attends to.",
+            unit="share",
+            source="Olsson et al. 2022 (arXiv:2209.11895), prefix matching",
+        ),
+        Statistic(
+            name="first",
+            title="Weight on the first token",
+            help="The share of its weight that a query gives to the first token of the text, mean over the queries: where "
+            "heads rest in models without [CLS].",
+            unit="share",
+            source="Gu et al. 2024 (arXiv:2410.10781), the importance score of the first token",
         ),
         Statistic(
             name="asymmetry",
@@ -134,29 +150,36 @@ def statistics(
     keys: Axis,
     *,
     measure: Measure = "weights",
+    names: Collection[str] = STATISTICS,
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Every number of `STATISTICS` for every head, where it is defined; NaN for a head that has none or is not there.
+    """Numbers of `STATISTICS` for every head, where they are defined; NaN for a head that has none or is not there.
 
     Undefined numbers are left out: the weight on [CLS] for a model without special tokens, the weight on the same
-    token for a text that repeats no token, the distance for cross-attention, and the asymmetry for decoders, whose mask
-    allows one direction only. A query counts for a weight if it may see such a key. Weights on hidden keys count too,
+    token for a text that repeats no token, distance and induction for cross-attention, and the asymmetry for decoders, whose
+    mask allows one direction only. A query counts for a weight if it may see such a key. Weights on hidden keys count too,
     except for ``entropy``, ``distance``, ``asymmetry`` and ``top_tenth``, which take the shown cells only.
 
     Args:
         queries: rows, all or some tokens or words, which are the unit of distances and neighbours.
         measure: ``weights``, or ``norms``, whose rows are first divided by their sums to be shares.
+        names: the numbers that are asked for, all of them by default.
 
     Raises:
         SelectionError: no such kind or measure, or rollout, which has no number for a head.
     """
     found: dict[str, list[np.ndarray]] = {}  # by name, the numbers of each layer's heads
     one_text = trace.query_tokens(kind) is trace.key_tokens(kind)
-    targets = _targets(queries, keys, one_text)
-    apart = distances(queries, keys) if one_text else None
-    mutual = on_both_axes(queries, keys) if one_text and (kind or trace.kinds[0]) == "encoder" else None
+    targets = {name: of for name, of in _targets(queries, keys, one_text).items() if name in names}
+    apart = distances(queries, keys) if one_text and "distance" in names else None
+    is_mutual = one_text and (kind or trace.kinds[0]) == "encoder" and "asymmetry" in names
+    mutual = on_both_axes(queries, keys) if is_mutual else None
     for layer, cells in enumerate(layer_cells(trace, kind, queries, keys, measure, as_shares=True)):
         allowed = allowed_cells(trace, layer, kind, queries, keys)
-        of_layer = {"entropy": _entropy(cells, allowed), "top_tenth": _top_tenth(cells, allowed)}
+        of_layer: dict[str, np.ndarray] = {}
+        if "entropy" in names:
+            of_layer["entropy"] = _entropy(cells, allowed)
+        if "top_tenth" in names:
+            of_layer["top_tenth"] = _top_tenth(cells, allowed)
         for name, target in targets.items():
             counts = (allowed & target).any(axis=-1)  # [#head, query]
             of_layer[name] = _mean(np.einsum("hqk,qk->hq", cells, target.astype(np.float32)), counts)
@@ -182,19 +205,29 @@ def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.nda
         "cls": leads,
         "sep": keys.is_special & ~leads,
         "punctuation": punctuation,
+        "first": keys.positions == 0,
     }
     shape = (len(queries), len(keys))
     targets = {name: np.broadcast_to(marked, shape) for name, marked in columns.items()}
-    numbers = {entry: number for number, entry in enumerate({*queries.ids, *keys.ids})}
-    rows, columns_of_keys = (np.array([numbers[one] for one in axis.ids]) for axis in (queries, keys))
-    same = rows[:, None] == columns_of_keys
-    targets["same_token"] = same & ~queries.is_special[:, None] & ~keys.is_special
+    targets["same_token"] = _are_same(queries, keys)
     if one_text:
         rows, columns_of_keys = places(queries, keys)
         step = columns_of_keys - rows[:, None]
         targets |= {"self": step == 0, "previous": step == -1, "next": step == 1}
         targets["same_token"] &= step != 0
+        whole = whole_axis(queries, keys)
+        follows = np.zeros((len(whole), len(whole)), dtype=bool)
+        follows[:, 1:] = np.tril(_are_same(whole, whole), k=-1)[:, :-1]  # what is right after an earlier twin
+        targets["induction"] = follows[rows[:, None], columns_of_keys]
     return targets
+
+
+def _are_same(queries: Axis, keys: Axis) -> Bool[np.ndarray, "query key"]:
+    """True where a query's entry has the ids of a key's, so that "Mary" and "␣Mary" differ; special tokens are the same as none."""
+    numbers = {entry: number for number, entry in enumerate({*queries.ids, *keys.ids})}
+    rows, columns = (np.array([numbers[one] for one in axis.ids], dtype=np.int64) for axis in (queries, keys))
+    same = rows[:, None] == columns
+    return np.asarray(same & ~queries.is_special[:, None] & ~keys.is_special)
 
 
 def _is_punctuation(label: str) -> bool:

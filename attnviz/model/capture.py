@@ -259,9 +259,8 @@ def recorded(
     after_call: Callable[[int], None] | None = None,
 ) -> Iterator[Recording]:
     """A context whose attention calls are recorded, and changed by the interventions; arguments as for `Recording`."""
-    with recorded_in(
-        Recording(network, changes or Changes(), joins=joins, keeps=keeps, after_call=after_call)
-    ) as recording:
+    recording = Recording(network, changes or Changes(), joins=joins, keeps=keeps, after_call=after_call)
+    with recorded_in(recording):
         yield recording
 
 

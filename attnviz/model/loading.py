@@ -202,7 +202,7 @@ class Model:
         given: dict[str, Any] = {"cut": cut, "max_tokens": max_tokens}
         if self.network.config.is_encoder_decoder:
             tokens = self.tokenize(text, language=source_language, template=template, **given)
-            target = self._decoder_tokens(text_pair, language=target_language, **given)
+            target = self.decoder_tokens(text_pair, language=target_language, **given)
         else:
             tokens = self.tokenize(text, text_pair, language=source_language, template=template, **given)
         if masked:
@@ -243,7 +243,7 @@ class Model:
         with self._tokenizing():
             added = list(self.tokenizer("", verbose=False)["input_ids"])
             vocabulary, special = len(self.tokenizer), {*added, *self.tokenizer.all_special_ids}
-        known = min(vocabulary, _n_rows(self.network) or vocabulary)
+        known = min(vocabulary, n_rows(self.network) or vocabulary)
         downwards = chain(range(known // 2, -1, -1), range(known // 2 + 1, known))
         ids = [*added, *islice((one for one in downwards if one not in special), n_token)] or [0]
         return self.trace_tokens(
@@ -360,7 +360,7 @@ class Model:
 
     def _refuse_beyond(self, tokens: Tokens, reader: PreTrainedModel) -> None:
         """Refuses tokens that a network, or its decoder, has no embedding of; torch says only that an index is out of range."""
-        n_row = _n_rows(reader)
+        n_row = n_rows(reader)
         if n_row is None or (beyond := np.flatnonzero(tokens.ids >= n_row)).size == 0:
             return
         first = int(beyond[0])
@@ -394,10 +394,10 @@ class Model:
             language=told,
         )
 
-    def _decoder_tokens(
+    def decoder_tokens(
         self, text: str | None, *, cut: bool, max_tokens: int | None, language: str | None
     ) -> Tokens:
-        """The ids that the decoder reads: its start token, then the text without the last token after it."""
+        """What the decoder reads: its start token, then the text without the last token after it; arguments as `tokenize`."""
         start = self._decoder_start(language)
         if text is None:
             return start
@@ -492,7 +492,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         return replace(model, output_maps=maps, layers=layers)
 
 
-def _n_rows(reader: PreTrainedModel) -> int | None:
+def n_rows(reader: PreTrainedModel) -> int | None:
     """Number of token ids that a network, or its decoder, has embeddings of; None where its family does not say."""
     try:
         return len(reader.get_input_embeddings().get_parameter("weight"))

@@ -186,6 +186,10 @@ class Axis(Record):
         """The axis without special tokens such as [CLS] and [SEP]."""
         return self.where(~self.is_special)
 
+    def without_first(self) -> "Axis":
+        """The axis without the entry of the first token, where heads rest in models that add no special token there."""
+        return self.where(self.positions > 0)
+
     def of_segment(self, segment: int) -> "Axis":
         """The entries of the first text (0) or of the second (1) only."""
         return self.where(self.segment == segment)

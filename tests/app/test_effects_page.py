@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from attnviz.model.interventions import MaskedKeys, ScaledOutput
+from attnviz.maps.collection import bundled
+from attnviz.model.interventions import MaskedKeys, ReplacedOutput, ScaledOutput
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
@@ -20,6 +21,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.tiers import first_gates
+from ui.page import waiting
 
 PAGE = "pages/effects.py"
 OTHER = DOOR.replace("door", "window")
@@ -103,23 +105,76 @@ def test_heads_off_together(similarity):
         assert len(numbers(line["x"])) == 73 and numbers(line["y"])[-1] == pytest.approx(every, abs=TOLERANCE)
 
 
+def mean_by_position(embedded, texts, tokens):
+    """The mean output of layer 1, head 2 at each place of some tokens, by numpy: special tokens by their id, the positions that
+    fewer than 16 texts reach, and the one before, together.
+    """
+    rows = []
+    for text in texts:
+        trace = embedded.trace(text)
+        rows += [
+            (int(number) if special else None, at, output)
+            for at, (number, special, output) in enumerate(
+                zip(trace.tokens.ids, trace.tokens.is_special, trace.output(1, 2), strict=True)
+            )
+        ]
+    reached = [
+        at
+        for at in range(64)
+        if sum(special is None and at == where for special, where, _ in rows) >= min(16, len(texts))
+    ]
+    last = max(reached)
+    means = []
+    for at, (number, special) in enumerate(zip(tokens.ids, tokens.is_special, strict=True)):
+        if special:
+            chosen = [output for one, _, output in rows if one == number]
+        else:
+            chosen = [
+                output for one, where, output in rows if one is None and min(where, last) == min(at, last)
+            ]
+        means.append(np.mean(np.array(chosen, dtype=np.float64), axis=0))
+    return np.array(means, dtype=np.float32)
+
+
 @pytest.mark.nightly
-def test_the_mean_in_place_of_zeros(embedded):
-    """Against the mean that numpy takes over all tokens of all bundled sentences."""
-    from attnviz.maps.collection import bundled
-
-    at = until_drawn(open_page(PAGE, ablation="mean", outcome=f"similarity:{OTHER}"))
+@pytest.mark.parametrize("own", ["", "A mat.\n\nThe cat sat on the mat when it opened.\nIt was late."])
+def test_the_mean_in_place_of_zeros(embedded, door_trace, own):
+    """Against the means that numpy takes position by position over the bundled sentences, or the reader's own."""
+    at = until_drawn(open_page(PAGE, ablation="mean", references=own, outcome=f"similarity:{OTHER}"))
     assert_no_exception(at)
-    outputs = [embedded.trace(line).output(1, 2) for line in bundled().splitlines() if line.strip()]
-    mean = np.concatenate(outputs).mean(axis=0, keepdims=True)
-    from attnviz.model.interventions import ReplacedOutput
-
+    texts = [line for line in (own or bundled()).splitlines() if line.strip()]
+    mean = mean_by_position(embedded, texts, door_trace.tokens)
     other = embedded.trace(OTHER).last_hidden_state
     changed = embedded.trace(DOOR, interventions=[ReplacedOutput(output=mean, layer=1, head=2)])
-    effect = cosine(changed.last_hidden_state, other) - cosine(embedded.trace(DOOR).last_hidden_state, other)
+    effect = cosine(changed.last_hidden_state, other) - cosine(door_trace.last_hidden_state, other)
     assert float(labels(at)[1, 2].replace("−", "-")) == pytest.approx(effect, abs=0.00051)
     both = figure(at, "effects_ablations")["data"][0]
     assert numbers(both["y"])[14] == pytest.approx(effect, abs=1e-5)
+    said = f"{len(texts)} {'own' if own else 'bundled'} sentences"
+    assert said in captions(at)
+
+
+def test_what_takes_long_waits_until_it_is_asked_for(monkeypatch, embedded):
+    """Every head is switched off at once; nothing else begins before its button is clicked."""
+    monkeypatch.setattr(waiting, "QUICK", 0)
+    text = "Nobody has measured this sentence yet."
+    at = until_drawn(open_page(PAGE, text=text, outcome="length:3", layer=3, head=1))
+    assert "–" not in labels(at)
+    asked = {one.key: one for one in at.button if one.label.startswith(("Switch", "Remove", "Mask"))}
+    assert asked.keys() == {
+        "layers_act",
+        "greedy_act",
+        "cells_act",
+        "removal_act_0",
+        "other_ablation_means_act",
+    }
+    assert "effects_layers" not in [one.key for one in at.get("bidi_component")]
+    asked["layers_act"].click().run()
+    at = until_drawn(at)
+    off = embedded.trace(text, interventions=[ScaledOutput(factor=0.0, layer=2)]).last_hidden_state[3]
+    length = np.linalg.norm(off - embedded.trace(text).last_hidden_state[3])
+    assert float(component(at, "effects_layers")["rows"][2]["amount"]) == pytest.approx(length, rel=0.01)
+    assert {"greedy_act", "cells_act"} < {one.key for one in at.button}  # which still wait
 
 
 @pytest.mark.nightly

@@ -1,5 +1,7 @@
 """The page "Lens": cosines are those of transformers' own hidden states, answers those of its own models, worked out anew."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -84,3 +86,39 @@ def test_with_a_head_the_answers_of_transformers(name, tmp_path, offer_to_worker
     said = unescaped(headline(at))
     assert said.startswith("**At" if name == "bert" else "**After")  # in the token's place, or next
     assert f"{100 * float(probabilities[3].max()):.1f}%" in facts(said).numbers
+
+
+def test_a_difference_of_two_logits_is_followed_and_taken_apart(tmp_path, offer_to_workers):
+    """Of a decoder, whose outcome it is: by layer against transformers' own hidden states, and as a sum."""
+    folder = tiny.save_with_head("gpt2", tmp_path / "gpt2")
+    offer_to_workers(folder)
+    text = "the cat sat when it opened"
+    whole = tf.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    tokenizer = tf.AutoTokenizer.from_pretrained(folder)
+    first, second = tokenizer.convert_tokens_to_ids(["a", "b"])
+    with torch.inference_mode():
+        output = whole(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
+        states = [whole.transformer.ln_f(one[0, 3]) for one in output.hidden_states[1:-1]]
+        logits = whole.lm_head(torch.stack([*states, output.hidden_states[-1][0, 3]]))
+    differences = (logits[:, first] - logits[:, second]).numpy()
+    at = until_drawn(
+        open_page(PAGE, model="gpt2", text=text, outcome="answer:3:a:b", query=5, layer=1, head=1)
+    )
+    assert_no_exception(at)
+    assert errors(at) == []
+    curves = {one["name"]: numbers(one["y"]) for one in figure(at, "lens_followed")["data"] if "name" in one}
+    [of_both] = [curve for name, curve in curves.items() if "minus" in name]
+    np.testing.assert_allclose(of_both, differences, atol=1e-4)
+    [total] = [one.value for one in at.markdown if one.value.startswith("Sum of all parts")]
+    summed, own = (float(one.replace("−", "-")) for one in re.findall(r"\*\*([−\d.e-]+)\*\* ·", total))
+    assert own == pytest.approx(differences[-1], rel=1e-4) and summed == pytest.approx(own, rel=1e-4)
+    bars = {one["name"]: numbers(one["y"]) for one in figure(at, "lens_layer_parts")["data"]}
+    cells = component(at, "lens_heads")["cells"]
+    adds = [sum(float(cell["label"].replace("−", "-")) for cell in row) for row in cells]
+    np.testing.assert_allclose(bars["all heads"], adds, atol=0.002)
+    rows = component(at, "lens_sources")["rows"]
+    assert len(rows) == 4  # position 3 of a decoder reads tokens 0 to 3
+    amounts = [one["amount"].replace("−", "-") for one in rows]
+    assert sum(0 if "10⁻" in one else float(one) for one in amounts) == pytest.approx(
+        float(cells[1][1]["label"].replace("−", "-")), abs=0.005
+    )

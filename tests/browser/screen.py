@@ -38,7 +38,7 @@ CHARTS = {
     "query_key_map": ("space_map", "matrix"),
     "effects": ("effects_greedy", "effects_cells", "effects_removal", "effects_ablations"),
     "patching": ("patching_shares", "patching_gradient"),
-    "lens": ("lens_grid",),
+    "lens": ("lens_grid", "lens_layer_parts"),
     "generation": (),
     "inputs": ("inputs_sheet", "inputs_deletion"),
     "door_experiment": ("matrix", "ranking", "door_map", "door_map_other"),

@@ -13,13 +13,13 @@ pytestmark = pytest.mark.nightly
 @pytest.mark.parametrize(
     ("path", "chart", "walked", "link"),
     [
-        # layers stand from the first at the bottom: down is to the layer before
-        ("lens", "lens_grid", [r"layer 5, \[CLS\]·0", r"layer 4, \[CLS\]·0", "layer 4, i·1"], {"layer": 4}),
+        # layers stand from the first on top: down is to the layer after
+        ("lens", "lens_grid", [r"layer 0, \[CLS\]·0", r"layer 1, \[CLS\]·0", "layer 1, i·1"], {"layer": 1}),
         (
             "patching",
             "patching_shares",
-            [r"layer 5, \[CLS\]·0", r"layer 4, \[CLS\]·0", "layer 4, i·1"],
-            {"layer": 4},
+            [r"layer 0, \[CLS\]·0", r"layer 1, \[CLS\]·0", "layer 1, i·1"],
+            {"layer": 1},
         ),
         (
             "inputs",

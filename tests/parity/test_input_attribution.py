@@ -105,24 +105,17 @@ def test_all_words_replaced_by_the_mask_token_are_the_masked_text(family, tiny_m
 
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
-def test_gap_of_integrated_gradients(family, tiny_model):
-    """It is what the sum says, shrinks with the steps, and no token that is kept gets any."""
+def test_sum_of_integrated_gradients(family, tiny_model):
+    """It is the difference of two runs up to the error that is stated, and no token that is kept gets any."""
     model = tiny_model(family.name)
     trace = trace_of(model, family)
-    found = [
-        attribute_inputs(model, trace, OTHER, methods=["integrated_gradients"], steps=steps)[0]
-        for steps in (4, 256)
-    ]
+    (found,) = attribute_inputs(model, trace, OTHER, methods=["integrated_gradients"])
     ends = np.stack([np.zeros(len(trace.tokens), dtype=bool), ~trace.tokens.is_special])
     text, nothing = outcomes_without(model, trace, OTHER, ends)
-    for one in found:
-        assert one.gap == pytest.approx(one.values.sum() - (text - nothing), abs=1e-5)
-        assert not one.values[trace.tokens.is_special].any()
-    if family.name in NOT_INTEGRATED:
-        assert abs(found[1].gap) > 0.01  # and attnviz says so
-        return
-    assert abs(found[1].gap) < 1e-2
-    assert abs(found[1].gap) < abs(found[0].gap) or abs(found[0].gap) < 1e-5
+    assert found.integral.difference == pytest.approx(text - nothing, abs=1e-5)
+    assert abs(found.sum - (text - nothing)) <= found.integral.error + 1e-5
+    assert not found.values[trace.tokens.is_special].any()
+    assert found.integral.converged == (family.name not in NOT_INTEGRATED)
 
 
 @pytest.mark.parametrize("family", MASKED_ONLY, ids=by_name)
@@ -167,7 +160,7 @@ def test_every_method_that_is_there_gives_a_number_for_every_token(family, tiny_
     last = TokenState(position=len(trace.tokens if trace.target_tokens is None else trace.target_tokens) - 1)
     for outcome in (OTHER, last):
         methods = available_methods(trace, outcome)
-        found = attribute_inputs(model, trace, outcome, steps=4)
+        found = attribute_inputs(model, trace, outcome, most_points=1)
         left = [  # a product that is 0 but for rounding is left out
             one for one in methods if one != "gradient_times_input" or family.name not in _NO_LENGTH
         ]

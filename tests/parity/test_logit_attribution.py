@@ -143,7 +143,7 @@ def test_parts_of_a_logit_sum_to_it(name, headed):
         assert found.total == pytest.approx(float(logits[position, first]), abs=1e-4)
         assert found.passed
         odds = attribute_token(model, trace, position, TOKEN, against=AGAINST)
-        assert odds.unit == "log-odds"
+        assert odds.unit == "difference of logits"
         assert odds.total == pytest.approx(
             float(logits[position, first] - logits[position, second]), abs=1e-4
         )

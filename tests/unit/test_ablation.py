@@ -1,10 +1,13 @@
 """Heads switched off: each number against a trace of its own, with the head off in that pass."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import attnviz
-from attnviz.effects.ablation import ablate_heads, head_means, remove_greedily, remove_in_order
+from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily, remove_in_order
+from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.model.interventions import ReplacedOutput, ScaledOutput
 from attnviz.records import Head
 
@@ -38,42 +41,51 @@ def test_every_head_off_in_turn(model):
         off = model.trace(TEXT, interventions=[ScaledOutput(factor=0.0, layer=layer, head=head)])
         assert found.heads[layer, head] == pytest.approx(of_trace(off), abs=TOLERANCE)
         assert found.effects[layer, head] == pytest.approx(of_trace(off) - of_trace(trace), abs=2 * TOLERANCE)
-    for layer, number in enumerate(found.layers):
+    of_layers = ablate_layers(model, trace, outcome)
+    for layer, number in enumerate(of_layers.layers):
         off = model.trace(TEXT, interventions=[ScaledOutput(factor=0.0, layer=layer)])
         assert number == pytest.approx(of_trace(off), abs=TOLERANCE)
+        assert of_layers.effects[layer] == pytest.approx(of_trace(off) - of_trace(trace), abs=2 * TOLERANCE)
     sizes = [abs(found.effects[one]) for one in found.ranked()]
     assert sizes == sorted(sizes, reverse=True) and len(set(found.ranked())) == found.heads.size
     assert sizes[0] > 100 * TOLERANCE
 
 
-def test_the_mean_of_a_head_over_other_sentences(model):
-    means = head_means(model, OTHERS)
-    kind = model.trace(TEXT).kinds[0]
-    for layer, head in model.trace(TEXT).heads(kind):
-        rows = np.concatenate([model.trace(text).output(layer, head) for text in OTHERS if text])
-        np.testing.assert_allclose(means[kind][layer][head], rows.mean(axis=0), atol=1e-5)
-    found = ablate_heads(model, model.trace(TEXT), outcome, means=means)
-    off = ReplacedOutput(output=means[kind][1][1][None], layer=1, head=1)
-    assert found.heads[1, 1] == pytest.approx(of_trace(model.trace(TEXT, interventions=[off])), abs=TOLERANCE)
-    zero = ablate_heads(model, model.trace(TEXT), outcome)
+def test_the_mean_of_a_head_in_place_of_its_output(model):
+    """At each position its own mean; what these are is in test_mean_outputs.py."""
+    trace = model.trace(TEXT)
+    means, kind = mean_outputs(model, OTHERS), trace.kinds[0]
+    found = ablate_heads(model, trace, outcome, means=means)
+
+    def off(layer, head):
+        return ReplacedOutput(output=means.of(kind, layer, head, trace.tokens), layer=layer, head=head)
+
+    assert found.heads[1, 1] == pytest.approx(
+        of_trace(model.trace(TEXT, interventions=[off(1, 1)])), abs=TOLERANCE
+    )
+    zero = ablate_heads(model, trace, outcome)
     assert (found.ablation, zero.ablation) == ("mean", "zero")
     assert np.abs(found.heads - zero.heads).max() > 100 * TOLERANCE
-    every = [
-        ReplacedOutput(output=means[kind][2][head][None], layer=2, head=head)
-        for head in range(zero.heads.shape[1])
-    ]
-    assert found.layers[2] == pytest.approx(of_trace(model.trace(TEXT, interventions=every)), abs=TOLERANCE)
+    every = [off(2, head) for head in range(zero.heads.shape[1])]
+    of_layers = ablate_layers(model, trace, outcome, means=means)
+    assert of_layers.layers[2] == pytest.approx(
+        of_trace(model.trace(TEXT, interventions=every)), abs=TOLERANCE
+    )
+    order = [Head(0, 1), Head(2, 0)]
+    both = model.trace(TEXT, interventions=[off(0, 1), off(2, 0)])
+    assert remove_in_order(model, trace, outcome, order, means=means).outcomes[1] == pytest.approx(
+        of_trace(both), abs=TOLERANCE
+    )
 
 
 def test_some_layers_and_the_others_are_all_of_them(model):
     trace, told = model.trace(TEXT), []
     whole = ablate_heads(model, trace, outcome)
     first = ablate_heads(model, trace, outcome, layers=[0, 2], progress=told.append)
-    assert np.isnan(first.heads[1]).all() and np.isnan(first.layers[1])
+    assert np.isnan(first.heads[1]).all()
     assert len(first.ranked()) == 2 * whole.heads.shape[1] and told[-1] == 1
     both = first.joined(ablate_heads(model, trace, outcome, layers=[1]))
     np.testing.assert_allclose(both.heads, whole.heads, atol=TOLERANCE)
-    np.testing.assert_allclose(both.layers, whole.layers, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
@@ -84,7 +96,12 @@ def test_every_kind_of_attention(tiny_model, kind):
     off = ScaledOutput(factor=0.0, kind=kind, layer=1, head=1)
     changed = bart.trace("the cat sat", "a door opened", interventions=[off])
     assert found.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
-    assert [len(one) for one in head_means(bart, OTHERS)[kind]] == [found.heads.shape[1]] * len(found.heads)
+    tokens = trace.query_tokens(kind)
+    means = mean_outputs(bart, OTHERS)
+    replaced = ReplacedOutput(output=means.of(kind, 1, 1, tokens), kind=kind, layer=1, head=1)
+    changed = bart.trace("the cat sat", "a door opened", interventions=[replaced])
+    of_means = ablate_heads(bart, trace, outcome, kind=kind, means=means)
+    assert of_means.heads[1, 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
 
 
 def test_heads_off_one_after_another(model):
@@ -114,7 +131,14 @@ def test_the_greedy_order(model):
         assert number == pytest.approx(trials[best], abs=TOLERANCE)
         off.append(ScaledOutput(factor=0.0, layer=best.layer, head=best.head))
         left.remove(best)
-    assert told == pytest.approx([0.4, 0.7, 0.9, 1])
+    steps = np.array([0, 4, 7, 9, 10]) / 10  # variants that are done after each step
+    assert told == pytest.approx(
+        [
+            before + (after - before) * layer / 3
+            for before, after in itertools.pairwise(steps)
+            for layer in (1, 2, 3)
+        ]
+    )
     end = remove_in_order(model, trace, outcome, heads).outcomes[-1]
     assert found.outcomes[-1] == pytest.approx(end, abs=TOLERANCE)  # all are off, in whichever order
 
@@ -126,7 +150,7 @@ def test_the_greedy_order(model):
         (lambda *of: ablate_heads(*of, outcome, kind="cross"), attnviz.SelectionError, "'cross' was asked"),
         (lambda *of: remove_greedily(*of, outcome, [Head(0, 0)] * 2), attnviz.SelectionError, "named twice"),
         (lambda *of: remove_in_order(*of, outcome, [Head(0, 9)]), attnviz.SelectionError, "Head 9"),
-        (lambda model, _: head_means(model, [" "]), attnviz.EmptyTextError, "over no text"),
+        (lambda model, _: mean_outputs(model, [" "]), attnviz.EmptyTextError, "over no text"),
     ],
 )
 def test_what_is_not_there(tiny_model, call, error, said):

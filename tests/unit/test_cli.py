@@ -13,7 +13,8 @@ from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 import attnviz
 import attnviz.model.verification
 from attnviz.cli import main
-from attnviz.effects.ablation import ablate_heads, head_means
+from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import Similarity, measured
 from attnviz.maps.collection import bundled
 from tests.hub import LoopbackHub, save_tiny_bert
@@ -324,7 +325,7 @@ class TestEffects:
         model = attnviz.load_model(folder)
         trace = model.trace("the cat sat")
         outcome = measured(model, trace, Similarity(text="a door opened"))
-        means = head_means(model, bundled().splitlines()) if ablation == "mean" else None
+        means = mean_outputs(model, bundled().splitlines()) if ablation == "mean" else None
         found = ablate_heads(model, trace, outcome, means=means)
         assert float(lines[1].split(",")[2]) == pytest.approx(found.heads[0, 0], abs=1e-6)
         said = capsys.readouterr().out

@@ -1,6 +1,7 @@
 """Deletion curves: their ends, their areas written out, and how often chance is inside its own band."""
 
 from fractions import Fraction
+from functools import reduce
 from math import ceil
 from typing import get_args
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.effects.deletion import deletion_curves
+from attnviz.effects.deletion import Deletion, RandomOrders, deletion_curves, random_orders
 from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
 from attnviz.effects.outcome import Similarity, TokenState
 from attnviz.effects.token_removal import TokenRemoval, outcomes_without
@@ -20,6 +21,12 @@ TOLERANCE = 2e-5  # float32, rows of a batch summed in another order than one al
 def given(values):
     """An attribution with these numbers; they may be any."""
     return InputAttribution(method="integrated_gradients", values=np.asarray(values, dtype=np.float32))
+
+
+def deleted(model, trace, outcome, attributions, *, progress=None, **of_chance) -> Deletion:
+    """The curves of these attributions, beside random orders that run as a whole."""
+    chance = random_orders(model, trace, outcome, **of_chance)
+    return deletion_curves(model, trace, outcome, attributions, chance, progress=progress)
 
 
 def is_in(tokens, positions):
@@ -34,7 +41,7 @@ def test_every_point_is_a_run_of_its_own(tiny_model, name, outcome, removal):
     trace = model.trace(TEXT if name == "bert" else "a door")
     tokens = trace.tokens
     values = np.random.default_rng(0).normal(size=len(tokens))
-    found = deletion_curves(model, trace, outcome, [given(values)], removal=removal, n_orders=3)
+    found = deleted(model, trace, outcome, [given(values)], removal=removal, n_orders=3)
     (curve,) = found.curves
     words = np.flatnonzero(~tokens.is_special)
     assert curve.order.tolist() == sorted(words, key=lambda one: -values[one] * found.direction)
@@ -60,7 +67,7 @@ def test_areas_are_means_over_the_five_bins(tiny_model, outcome):
     """8 words: 1%, 5% and 10% are one word, 20% two and 50% four; each bin counts."""
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
-    found = deletion_curves(bert, trace, outcome, [given(np.arange(10.0))], n_orders=3)
+    found = deleted(bert, trace, outcome, [given(np.arange(10.0))], n_orders=3)
     assert found.bins.tolist() == [1, 1, 1, 2, 4]
     (curve,) = found.curves
     places = [found.counts.tolist().index(count) for count in (1, 1, 1, 2, 4)]
@@ -80,6 +87,59 @@ def test_bins_are_whole_tokens_rounded_up():
         assert _of_bins(n_word, (*BINS, 0.07)).tolist() == expected
 
 
+def test_parts_of_the_random_orders_are_the_whole(tiny_model):
+    bert = tiny_model("bert")
+    trace = bert.trace(TEXT)
+    whole = random_orders(bert, trace, OTHER, n_orders=7, seed=2)
+    parts = [random_orders(bert, trace, OTHER, n_orders=7, seed=2, part=(number, 3)) for number in range(3)]
+    joined = reduce(RandomOrders.joined, parts)
+    assert whole.orders.shape == joined.orders.shape == (7, 8)
+    assert sorted(map(tuple, joined.orders)) == sorted(map(tuple, whole.orders))
+    by_order = {tuple(order): removed for order, removed in zip(joined.orders, joined.removed, strict=True)}
+    for order, removed in zip(whole.orders, whole.removed, strict=True):
+        np.testing.assert_allclose(by_order[tuple(order)], removed, atol=TOLERANCE)
+
+
+def test_random_orders_run_only_where_their_areas_need_them(tiny_model):
+    """8 words: bins of 1, 2 and 4 tokens, all but as many, none and all."""
+    bert = tiny_model("bert")
+    found = random_orders(bert, bert.trace(TEXT), OTHER, n_orders=3)
+    assert found.counts.tolist() == [0, 1, 2, 4, 6, 7, 8] and found.bins.tolist() == [1, 1, 1, 2, 4]
+
+
+def test_an_order_is_as_good_as_itself_whatever_rounding_does(tiny_model, monkeypatch):
+    """Random orders of which each set of tokens has a number of its own, and once more as methods: each is as good as itself."""
+    from attnviz.effects import deletion
+
+    random = np.random.default_rng(0)
+    real = deletion.outcomes_without
+
+    def rounding(model, trace, outcome, removed, *rest, **named):
+        found = real(model, trace, outcome, removed, *rest, **named)
+        return (found + random.uniform(-1e-6, 1e-6, found.shape)).astype(np.float32)
+
+    monkeypatch.setattr(deletion, "outcomes_without", rounding)
+    bert = tiny_model("bert")
+    trace = bert.trace("the cat")  # two orders
+    chance = random_orders(bert, trace, OTHER, n_orders=40)
+    words = np.flatnonzero(~trace.tokens.is_special)
+    for first in words:
+        direction = 1 if chance.removed[0, 0] >= chance.removed[0, -1] else -1
+        values = direction * (np.arange(len(trace.tokens)) == first)
+        (curve,) = deletion_curves(bert, trace, OTHER, [given(values)], chance).curves
+        assert curve.n_as_good >= (chance.orders[:, 0] == first).sum() > 5
+
+
+def test_random_orders_of_another_text(tiny_model):
+    bert = tiny_model("bert")
+    chance = random_orders(bert, bert.trace("the cat"), OTHER, n_orders=3)
+    with pytest.raises(
+        attnviz.ShapeError,
+        match="A text of 8 tokens that may be taken away was to be compared with random orders of 2",
+    ):
+        deletion_curves(bert, bert.trace(TEXT), OTHER, [], chance)
+
+
 def test_random_orders_that_are_as_good_are_counted(tiny_model):
     """The same random orders once more as attributions, whose comprehensiveness is then known one by one."""
     bert = tiny_model("bert")
@@ -90,9 +150,9 @@ def test_random_orders_that_are_as_good_are_counted(tiny_model):
         ranks = np.zeros(len(trace.tokens))
         ranks[random.permutation(words)] = np.arange(len(words), 0, -1)
         drawn.append(given(ranks))
-    turned = deletion_curves(bert, trace, OTHER, [], n_orders=1).direction  # for -1 the least is first
+    turned = deleted(bert, trace, OTHER, [], n_orders=1).direction  # for -1 the least is first
     attributions = [given(one.values * turned) for one in drawn]
-    found = deletion_curves(bert, trace, OTHER, attributions, n_orders=30, seed=5)
+    found = deleted(bert, trace, OTHER, attributions, n_orders=30, seed=5)
     areas = [one.comprehensiveness for one in found.curves]
     assert len(set(areas)) > 5
     for one in found.curves:
@@ -108,7 +168,7 @@ def test_outcomes_that_are_no_numbers_are_no_better_than_chance(tiny_model, monk
         lambda model, trace, outcome, removed, *_, **__: np.full(len(removed), np.nan, dtype=np.float32),
     )
     bert = tiny_model("bert")
-    found = deletion_curves(bert, bert.trace(TEXT), OTHER, [given(np.arange(10.0))], n_orders=199)
+    found = deleted(bert, bert.trace(TEXT), OTHER, [given(np.arange(10.0))], n_orders=199)
     assert found.curves[0].n_as_good == 199 and found.better == ()
 
 
@@ -129,13 +189,14 @@ def test_chance_is_inside_its_band_nine_times_of_ten(tiny_model):
     trace = bert.trace("I was watching the door when it opened , the cat sat on a mat")
     random = np.random.default_rng(7)
     drawn = [given(random.permutation(len(trace.tokens))) for _ in range(200)]
-    found = deletion_curves(bert, trace, OTHER, drawn, n_orders=400, seed=1)
+    found = deleted(bert, trace, OTHER, drawn, n_orders=400, seed=1)
+    at_band = np.isin(found.counts, found.chance.counts)
     between = slice(
         2, -2
     )  # with all words but one there are only 14 sets, whose outcomes are the percentiles
     for name in ("removed", "kept"):
         low, high = getattr(found.chance, name)
-        curves = np.stack([getattr(one, name) for one in found.curves])
+        curves = np.stack([getattr(one, name) for one in found.curves])[:, at_band]
         inside = ((low - 1e-6 <= curves) & (curves <= high + 1e-6)).mean(axis=0)
         assert (inside[between] > 0.8).all() and (inside[between] < 0.98).all()
     for name in ("comprehensiveness", "sufficiency"):
@@ -148,7 +209,7 @@ def test_the_same_seed_is_the_same_band(tiny_model):
     bert = tiny_model("bert")
     trace = bert.trace(TEXT)
     one, same, other = (
-        deletion_curves(bert, trace, OTHER, [], n_orders=5, seed=seed).chance.removed for seed in (0, 0, 1)
+        deleted(bert, trace, OTHER, [], n_orders=5, seed=seed).chance.removed for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
@@ -159,14 +220,14 @@ def test_a_good_order_is_above_chance_and_its_reverse_below(embedded, door_trace
     outcome = Similarity(text="The door swung open while I looked on.")
     (good,) = attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"])
     told = []
-    found = deletion_curves(embedded, door_trace, outcome, [good, given(-good.values)], progress=told.append)
+    found = deleted(embedded, door_trace, outcome, [good, given(-good.values)], progress=told.append)
     best, worst = found.curves
     assert best.comprehensiveness > found.chance.comprehensiveness[1]
     assert best.sufficiency < found.chance.sufficiency[0]
     assert worst.comprehensiveness < found.chance.comprehensiveness[0]
     assert worst.sufficiency > found.chance.sufficiency[1]
     assert told == sorted(told) and told[-1] == 1
-    assert (found.removal, found.direction, found.chance.n_orders) == ("token_replaced", 1, 199)
+    assert (found.removal, found.direction, found.chance.n_orders) == ("token_replaced", 1, 139)
 
 
 def test_a_text_without_words(tiny_model):
@@ -176,4 +237,4 @@ def test_a_text_without_words(tiny_model):
     trace = bert.trace("a")
     tokens = replace(trace.tokens, is_special=np.ones(len(trace.tokens), dtype=bool))
     with pytest.raises(attnviz.SelectionError, match="special tokens and masks alone"):
-        deletion_curves(bert, replace(trace, tokens=tokens), OTHER, [])
+        deleted(bert, replace(trace, tokens=tokens), OTHER, [])

@@ -13,7 +13,7 @@ from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from ui.sections.effects.comparing import ablations_note, cells_note
 from ui.sections.effects.facts import CellOrder, cell_order
-from ui.sections.effects.grid import finding
+from ui.sections.effects.grid import finding, mean_words
 
 SCREEN: Any = SimpleNamespace(
     outcome=Similarity(text="A door."),
@@ -28,7 +28,6 @@ def effects(heads, base=0.5) -> HeadEffects:
         ablation="zero",
         base=base,
         heads=numbers,
-        layers=np.zeros(len(numbers), dtype=np.float32),
     )
 
 
@@ -91,5 +90,24 @@ def test_each_correlation_is_of_the_measure_that_it_is_named_for():
 
 
 def test_the_note_of_both_ways():
-    assert ablations_note(0.125).startswith("Rank correlation of the sizes: +0.12. Zeros take away")
-    assert ablations_note(None).startswith("Zeros take away")
+    means = "its mean output at the same position of 4 own sentences"
+    assert ablations_note(0.125, means).startswith("Rank correlation of the sizes: +0.12. Zeros take away")
+    assert ablations_note(None, means).startswith("Zeros take away")
+    assert f"in every sentence; {means} keeps that part" in ablations_note(None, means)
+
+
+@pytest.mark.parametrize(
+    ("n_text", "n_apart", "own", "words"),
+    [
+        (
+            206,
+            13,
+            False,
+            "its mean output at the same position of 206 bundled sentences (positions from 13 on share one mean, each special token has "
+            "its own)",
+        ),
+        (1, 0, True, "its mean output over all positions of 1 own sentence"),
+    ],
+)
+def test_which_means_these_are(n_text, n_apart, own, words):
+    assert mean_words(n_text, n_apart, own=own) == words

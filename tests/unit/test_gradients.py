@@ -1,11 +1,20 @@
 """Attributions from gradients, against answers worked out on paper."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 import torch
 
 from attnviz.maths import gradients
-from attnviz.maths.gradients import completeness_gap, gradient_times_input, integrated_gradients
+from attnviz.maths.gradients import (
+    FIRST_PANELS,
+    NODES,
+    TOLERANCE,
+    PathIntegral,
+    gradient_times_input,
+    integrated_gradients,
+)
 
 
 def linear(weight):
@@ -23,10 +32,11 @@ def test_of_a_linear_function_every_method_gives_its_terms(drawn):
     weight, inputs, baseline = drawn
     terms = gradient_times_input(linear(weight), inputs)
     np.testing.assert_allclose(terms, (weight * inputs).sum(dim=1), rtol=1e-5)
-    for steps in (1, 2, 7):
-        found = integrated_gradients(linear(weight), inputs, baseline, steps=steps)
-        np.testing.assert_allclose(found, (weight * (inputs - baseline)).sum(dim=1), rtol=1e-5)
-        assert abs(completeness_gap(found, linear(weight), inputs, baseline)) < 1e-5
+    found = integrated_gradients(linear(weight), inputs, baseline)
+    expected = (weight * (inputs - baseline)).sum(dim=1)
+    np.testing.assert_allclose(found.values, expected, rtol=1e-5)
+    assert found.difference == pytest.approx(float(expected.sum()), rel=1e-5)
+    assert found.converged and found.error < 1e-5 and found.n_points == FIRST_PANELS * NODES
 
 
 def test_of_a_product_each_factor_gets_half():
@@ -38,9 +48,9 @@ def test_of_a_product_each_factor_gets_half():
         return vectors[:, 0, 0] * vectors[:, 1, 0]
 
     ends = torch.tensor([[3.0], [4.0]]), torch.tensor([[0.0], [0.0]])
-    np.testing.assert_allclose(integrated_gradients(product, *ends, steps=1), [6, 6], rtol=1e-6)
+    np.testing.assert_allclose(integrated_gradients(product, *ends).values, [6, 6], rtol=1e-6)
     ends = ends[0], torch.tensor([[1.0], [0.0]])
-    np.testing.assert_allclose(integrated_gradients(product, *ends, steps=1), [4, 8], rtol=1e-6)
+    np.testing.assert_allclose(integrated_gradients(product, *ends).values, [4, 8], rtol=1e-6)
     np.testing.assert_allclose(gradient_times_input(product, ends[0]), [12, 12], rtol=1e-6)
 
 
@@ -52,26 +62,84 @@ def test_of_a_saturated_function_only_the_integral_says_what_it_depends_on():
 
     ends = torch.tensor([[2.0]]), torch.tensor([[0.0]])
     assert gradient_times_input(saturated, ends[0]) == [0]
-    np.testing.assert_allclose(integrated_gradients(saturated, *ends, steps=200), [1], atol=1e-2)
+    np.testing.assert_allclose(integrated_gradients(saturated, *ends).values, [1], atol=1e-2)
 
 
-def test_the_gap_is_the_error_of_the_integral_and_shrinks():
-    """f = x^4 from 0 to 1 has the gradient 4 x^3, which 2 points integrate exactly; 1 point, at 1/2, gives 1/2."""
-    ends = torch.ones(1, 1), torch.zeros(1, 1)
-    gaps = {}
-    for steps in (1, 2):
-        found = integrated_gradients(lambda vectors: vectors[:, 0, 0] ** 4, *ends, steps=steps)
-        gaps[steps] = completeness_gap(found, lambda vectors: vectors[:, 0, 0] ** 4, *ends)
-    assert gaps == pytest.approx({1: -0.5, 2: 0}, abs=1e-6)
+def step(width):
+    """f = 1 / (1 + exp(-(x + y - 0.345) / width)), which rises from 0 to 1 near one place, by 1 / (4 width) there."""
+    return lambda vectors: torch.sigmoid((vectors.double().sum(dim=(1, 2)) - 0.345) / width)
 
 
-def test_steps_in_several_batches_are_the_same_integral(drawn, monkeypatch):
+@pytest.mark.parametrize("width", [0.1, 0.01, 1e-3, 1e-4])
+def test_points_are_placed_where_the_function_rises(width):
+    """From (0, 0) to (0.25, 0.75) the gradients of both are equal, so x gets a quarter of the rise and y the rest."""
+    ends = torch.tensor([[0.25], [0.75]]), torch.zeros(2, 1)
+    rise = float(step(width)(ends[0][None]) - step(width)(ends[1][None]))
+    found = integrated_gradients(step(width), *ends)
+    assert found.converged and found.difference == pytest.approx(rise, abs=1e-6)
+    np.testing.assert_allclose(found.values, [0.25 * rise, 0.75 * rise], atol=TOLERANCE * rise)
+    assert found.n_points < 300
+
+
+def test_points_stay_below_the_most():
+    ends = torch.tensor([[0.25], [0.75]]), torch.zeros(2, 1)
+    told = []
+    found = integrated_gradients(
+        step(1e-3), *ends, most_points=(FIRST_PANELS + 3) * NODES - 1, progress=told.append
+    )
+    assert found.n_points == (FIRST_PANELS + 2) * NODES and not found.converged and found.error > TOLERANCE
+    assert told == pytest.approx([40 / 54, 50 / 54])
+
+
+def test_a_jump_is_not_integrated_and_that_is_said():
+    """f = x, and 10 more above 0.345: the gradient is 1 wherever there is one, and the sum 10 below the difference."""
+
+    def jumping(vectors):
+        return vectors[:, 0, 0] + 10 * (vectors[:, 0, 0] > 0.345)
+
+    found = integrated_gradients(jumping, torch.ones(1, 1), torch.zeros(1, 1), most_points=2000)
+    assert not found.converged and found.n_points < 1000
+    assert found.values == pytest.approx([1], abs=1e-4)
+    assert found.difference == pytest.approx(11) and found.error == pytest.approx(10, abs=1e-3)
+
+
+def test_errors_of_panels_do_not_cancel():
+    """f = sin 109 x + 3 x goes up and down 17 times: while panels are wrong to both sides, their sum may be right by chance."""
+
+    def wave(vectors):
+        return (109 * vectors[:, 0, 0]).sin() + 3 * vectors[:, 0, 0]
+
+    rise = np.sin(109) + 3
+    few = integrated_gradients(wave, torch.ones(1, 1), torch.zeros(1, 1), most_points=1)
+    found = integrated_gradients(wave, torch.ones(1, 1), torch.zeros(1, 1))
+    assert not few.converged and few.error > abs(float(few.values.sum()) - rise)
+    assert found.converged and abs(float(found.values.sum()) - rise) <= found.error + 1e-5
+    assert found.values == pytest.approx([rise], abs=rise * TOLERANCE)
+
+
+def test_points_in_several_batches_are_the_same_integral(drawn, monkeypatch):
     _, *ends = drawn
-    whole = integrated_gradients(lambda vectors: vectors.sin().prod(dim=2).sum(dim=1), *ends, steps=20)
-    monkeypatch.setattr(gradients, "MOST_VECTORS", 9)  # 3 of the 20 at a time
+    whole = integrated_gradients(lambda vectors: vectors.sin().prod(dim=2).sum(dim=1), *ends)
+    monkeypatch.setattr(gradients, "MOST_VECTORS", 9)  # 3 points at a time
     told = []
     parts = integrated_gradients(
-        lambda vectors: vectors.sin().prod(dim=2).sum(dim=1), *ends, steps=20, progress=told.append
+        lambda vectors: vectors.sin().prod(dim=2).sum(dim=1), *ends, progress=told.append
     )
-    np.testing.assert_allclose(parts, whole, atol=1e-6)
-    assert len(told) == 7 and told[-1] == 1 and told == sorted(told)
+    assert told[:2] == pytest.approx([3 / 480, 6 / 480]) and told == sorted(told)
+    np.testing.assert_allclose(parts.values, whole.values, atol=1e-6)
+    assert parts.n_points == whole.n_points
+
+
+@pytest.mark.parametrize("n_part", [2, 3])
+def test_parts_of_the_path_are_the_whole(n_part):
+    ends = torch.tensor([[0.25], [0.75]]), torch.zeros(2, 1)
+    parts = [integrated_gradients(step(0.01), *ends, part=(number, n_part)) for number in range(n_part)]
+    rise = parts[0].difference
+    for number, one in enumerate(parts):  # what f rises by within each
+        first, last = (float(step(0.01)(ends[0][None] * (number + side) / n_part)) for side in (0, 1))
+        assert one.values.sum() == pytest.approx(last - first, abs=TOLERANCE * rise / n_part)
+        assert one.difference == pytest.approx(rise) and one.converged
+    whole = reduce(PathIntegral.joined, parts)
+    np.testing.assert_allclose(whole.values, [0.25 * rise, 0.75 * rise], atol=TOLERANCE * rise)
+    assert whole.converged and whole.error == pytest.approx(sum(one.error for one in parts))
+    assert whole.n_points == sum(one.n_points for one in parts)

@@ -50,6 +50,9 @@ def on_paper() -> dict[str, list[list[float]]]:
         "sep": [[0.2, 0.2, 0], [0.4, 0.2, 0.1]],
         "punctuation": [[0.2, 0.2, 0.2], [0.2, 0.2, 0.1]],
         "same_token": [[0.2, 0, 0], [0, 1, 0]],
+        # the second "cat" at the comma, which followed the first: only "previous" looks there
+        "induction": [[0.2, 0, 1], [0, 0, 0]],
+        "first": [[0.2, 0.2, 0.4], [0, 0.2, 0.6]],
         # previous: 4 of 5 weights are not returned; half first: 4 halves of 5
         "asymmetry": [[0, 0, 0.8], [0.8, 0, 0.4]],
         # 3 of 25 cells; half first: 1 and two halves of 5
@@ -94,6 +97,19 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
         name: [] for name in heads.STATISTICS if name not in ("entropy", "distance", "asymmetry", "top_tenth")
     }
     entropies, spanned, cells = [], 0.0, []
+    ids = rows.tokens.ids
+
+    def entry(axis: Axis, at: int) -> list[int]:
+        return ids[slice(*axis.spans[at])].tolist()
+
+    def twins_before(i: int, j: int) -> bool:
+        """Whether the entry right before that of column j, shown or not, is an earlier one with the ids of row i."""
+        *before, stop = (at for at in range(int(columns.spans[j, 0]) + 1) if at not in inside)
+        if not before or rows.is_special[i] or rows.tokens.is_special[before[-1]]:
+            return False
+        earlier = before[-1] < rows.spans[i, 0]
+        return earlier and ids[before[-1] : stop].tolist() == entry(rows, i)
+
     for i in range(len(rows)):
         sums: dict[str, list[float]] = {name: [] for name in targets}
         for j in range(len(columns)):
@@ -116,6 +132,8 @@ def by_cell(pattern: AttentionPattern, whole: AttentionPattern) -> dict[str, flo
                 and step != 0
                 and not special
                 and not rows.is_special[i],
+                "induction": one_text and twins_before(i, j),
+                "first": at == 0,
             }
             for name, holds in held.items():
                 if holds:
@@ -195,11 +213,11 @@ class TestStatistics:
 
     def test_what_a_decoder_has_not(self, tiny_model):
         found = of_all(tiny_model("gpt2").trace("the cat, the door."))
-        assert set(heads.STATISTICS) - set(found) == {"next", "cls", "sep", "asymmetry"}
+        assert set(heads.STATISTICS) - set(found) == {"next", "cls", "sep", "asymmetry"}  # "the" comes twice
 
     def test_what_cross_attention_has_not(self, tiny_model):
         found = of_all(tiny_model("t5").trace("the cat sat.", "the mat."), "cross")
-        missing = {"distance", "self", "previous", "next", "cls", "asymmetry"}
+        missing = {"distance", "self", "previous", "next", "cls", "asymmetry", "induction"}
         assert set(heads.STATISTICS) - set(found) == missing
 
     def test_a_causal_row_that_is_even_is_as_even_as_it_can_be(self):
@@ -249,6 +267,7 @@ class TestStatistics:
     def test_a_text_of_one_token(self, tiny_model):
         found = of_all(tiny_model("gpt2").trace("a"))
         assert {name: numbers[0, 0] for name, numbers in found.items()} == {
+            "first": 1,
             "self": 1,
             "distance": 0,
             "top_tenth": 1,

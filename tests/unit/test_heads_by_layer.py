@@ -14,8 +14,9 @@ import attnviz
 from attnviz import heads
 from attnviz.bundle.writing import PROVENANCE, write_bundle
 from attnviz.cli import _by_layer
-from attnviz.effects.ablation import ablate_heads, head_means, remove_greedily
+from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily
 from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.patching import patch
 from attnviz.errors import BundleError, SelectionError, ShapeError
 from attnviz.figures.ablation import draw_ablations
@@ -262,16 +263,18 @@ class TestEffects:
 
         assert_a_number_of_each_head(found.heads, without)
         assert sorted(found.ranked()) == PLACES
-        rows = list(csv.DictReader(io.StringIO(found.csv().decode("utf-8-sig"))))
+        layers = ablate_layers(model, trace, outcome)
+        rows = list(csv.DictReader(io.StringIO(found.csv(layers).decode("utf-8-sig"))))
         assert [(row["layer"], row["head"]) for row in rows] == [
             (str(layer), head) for layer in range(3) for head in [*map(str, range(COUNTS[layer])), "all"]
         ]
 
     def test_means_of_heads_and_the_picture_of_both_ways(self, model, trace):
-        means = head_means(model, [TEXT, OTHER])
-        assert [len(one) for one in means["decoder"]] == list(COUNTS)
-        rows = np.concatenate([model.trace(text).output(1, 5) for text in (TEXT, OTHER)])
-        np.testing.assert_allclose(means["decoder"][1][5], rows.mean(axis=0), atol=1e-5)
+        means = mean_outputs(model, [TEXT, OTHER])
+        first = [model.trace(text).output(1, 5)[0] for text in (TEXT, OTHER)]
+        np.testing.assert_allclose(
+            means.of("decoder", 1, 5, trace.tokens)[0], np.mean(first, axis=0), atol=1e-5
+        )
         zero = ablate_heads(model, trace, outcome)
         mean = ablate_heads(model, trace, outcome, means=means, layers=[0]).joined(
             ablate_heads(model, trace, outcome, means=means, layers=[1, 2])
@@ -299,12 +302,14 @@ class TestEffects:
             total=3.5,
             embedding=1.0,
             heads=head_table([[0.5], [-2.0, 1.0]]),
+            sources=(np.array([[0.5]]), np.array([[-2.0], [1.0]])),
             mlps=np.array([1.0, 1.5], dtype=np.float32),
             biases=np.array([0.25, 0.0], dtype=np.float32),
             bias=0.25,
         )
         assert found.summed == 3.5 and found.size == 7.5 and found.passed
         assert found.ranked() == [(1, 0), (1, 1), (0, 0)]
+        np.testing.assert_allclose(found.of_attention, [0.5, -1.0])
         parts = [row["part"] for row in csv.DictReader(io.StringIO(found.csv().decode("utf-8-sig")))]
         assert parts[:8] == ["embedding", "head 0", "MLP", "biases", "head 0", "head 1", "MLP", "biases"]
 

@@ -1,20 +1,23 @@
 """Attributions of an outcome to tokens, each against its definition written out."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 import attnviz
-from attnviz.effects import input_attribution
 from attnviz.effects.input_attribution import (
     METHODS,
     InputAttribution,
     attribute_inputs,
     available_methods,
 )
-from attnviz.effects.outcome import Similarity, TokenState, measured
-from attnviz.effects.token_embeddings import EmbeddedText
+from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState, measured
 from attnviz.maths.attention_flow import attention_flow
+from attnviz.maths.gradients import MOST_POINTS, PathIntegral
+from attnviz.model.answers import token_id
 
 TEXT, OTHER, STATE = "the cat sat on a mat", Similarity(text="a door opened"), TokenState(position=3)
 TOLERANCE = 2e-5  # float32, rows of a batch summed in another order than one alone
@@ -66,17 +69,14 @@ def test_a_token_replaced_by_the_mask_token_is_a_masked_text(tiny_model):
         assert number == pytest.approx(expected, abs=TOLERANCE)
 
 
-def test_the_gap_of_the_bundled_model(embedded, door_trace):
-    outcomes = [Similarity(text="The door swung open while I looked on."), TokenState(position=7)]
-    for outcome in outcomes:
-        gaps = [
-            attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"], steps=steps)[
-                0
-            ].gap
-            for steps in (4, 16, 64)
-        ]
-        assert abs(gaps[0]) > abs(gaps[1]) > abs(gaps[2])
-        assert abs(gaps[0]) > 1e-3 and abs(gaps[2]) < 2e-6
+@pytest.mark.parametrize(
+    "outcome", [Similarity(text="The door swung open while I looked on."), TokenState(position=7)]
+)
+def test_of_the_bundled_model_few_points_are_enough(embedded, door_trace, outcome):
+    """Its outcomes bend little on the way, so that the sum is right before any panel is halved."""
+    (found,) = attribute_inputs(embedded, door_trace, outcome, methods=["integrated_gradients"])
+    assert found.integral.converged and found.integral.n_points == 40
+    assert found.sum == pytest.approx(found.integral.difference, abs=2e-3 * abs(found.integral.difference))
 
 
 def test_integrated_gradients_find_the_door(embedded, door_trace):
@@ -88,7 +88,7 @@ def test_integrated_gradients_find_the_door(embedded, door_trace):
     for method in ("integrated_gradients", "token_replaced", "keys_masked"):
         assert door_trace.tokens.labels[found[method].order(words)[0]] == "door"
     assert found["integrated_gradients"].baseline == found["token_replaced"].baseline == "[PAD]"
-    assert [one.method for one in found.values() if one.gap is not None] == ["integrated_gradients"]
+    assert [one.method for one in found.values() if one.integral is not None] == ["integrated_gradients"]
 
 
 def test_an_order_begins_with_the_most_important():
@@ -133,29 +133,100 @@ def test_flow_of_a_long_text_is_not_offered(embedded):
         attribute_inputs(embedded, trace, OTHER, methods=["flow"])
 
 
-class TestCompleteness:
-    def test_steps_are_added_until_the_integral_is_found(self, tiny_model, monkeypatch):
-        monkeypatch.setattr(input_attribution, "STEPS", (2, 4, 64, 128))
-        modernbert = tiny_model("modernbert")
-        trace = modernbert.trace("the cat", "sat on it")
-        (few,) = attribute_inputs(modernbert, trace, OTHER, methods=["integrated_gradients"], steps=2)
-        (found,) = attribute_inputs(modernbert, trace, OTHER, methods=["integrated_gradients"])
-        assert few.steps == 2 and not few.is_complete
-        assert found.is_complete and found.steps == 64
-        text, measure = EmbeddedText(modernbert, trace), measured(modernbert, trace, OTHER)
-        with torch.inference_mode():
-            whole, nothing = text.outcomes(measure, torch.stack([text.vectors, text.baseline])).tolist()
-        assert found.difference == pytest.approx(whole - nothing, abs=1e-6)
-        assert found.values.sum() == pytest.approx(whole - nothing, abs=0.01 * abs(whole - nothing) + 1e-6)
+class TestIntegratedGradients:
+    """Against transformers' own network in float64, differentiated by torch at 4,000 even points."""
+
+    @staticmethod
+    def in_float64(folder, ids, baseline, at, chosen):
+        """For each token the midpoint rule of gradient x way, of the logit of one token minus that of another."""
+        network = AutoModelForCausalLM.from_pretrained(folder).eval().double()
+        text = network.get_input_embeddings()(torch.tensor(ids)).detach()
+        nothing = network.get_input_embeddings()(torch.tensor([baseline])).detach()
+        way, total = text - nothing, torch.zeros(len(ids), dtype=torch.float64)
+
+        def number(vectors):
+            logits = network(inputs_embeds=vectors, use_cache=False).logits[:, at]
+            return logits[:, chosen[0]] - logits[:, chosen[1]]
+
+        for share in ((torch.arange(4000, dtype=torch.float64) + 0.5) / 4000).split(500):
+            vectors = (nothing + share[:, None, None] * way).requires_grad_()
+            (gradients,) = torch.autograd.grad(number(vectors).sum(), vectors)
+            total += (gradients * way).sum(dim=(0, 2)) / 4000
+        ends = number(torch.stack([text, nothing.expand_as(text)])).tolist()
+        return total.numpy(), ends[0] - ends[1]
+
+    @pytest.mark.parametrize("parts", [[(0, 1)], [(0, 2), (1, 2)]], ids=["whole", "in parts"])
+    def test_of_a_difference_of_logits(self, headed, parts):
+        llama, folder = headed("llama")
+        trace = llama.trace(TEXT)
+        at = len(trace.tokens) - 1
+        outcome = TokenAnswer(position=at, token="t", against="a")
+        found = reduce(
+            InputAttribution.joined,
+            [
+                attribute_inputs(llama, trace, outcome, methods=["integrated_gradients"], part=part)[0]
+                for part in parts
+            ],
+        )
+        chosen = [token_id(llama, one) for one in ("t", "a")]
+        expected, difference = self.in_float64(
+            folder, trace.tokens.ids, llama.tokenizer.convert_tokens_to_ids(found.baseline), at, chosen
+        )
+        assert expected.sum() == pytest.approx(difference, abs=1e-3 * abs(difference))  # of 4,000 points
+        assert found.integral.difference == pytest.approx(difference, rel=1e-4)
+        assert found.integral.converged
+        assert abs(found.sum - difference) <= found.integral.error + 1e-4 * abs(difference)
+        np.testing.assert_allclose(
+            found.values, expected, atol=0.02 * max(abs(difference), np.abs(expected).max())
+        )
 
     @pytest.mark.parametrize(
-        ("sum_of_values", "gap", "complete"),
-        [(1.0, 0.009, True), (1.0, 0.02, False), (1.0, -0.02, False), (1e-7, 1e-7, True)],
+        ("text", "answers", "most_points"),
+        [
+            ("The capital of France is", (" Paris", " London"), 60),
+            pytest.param(
+                "When Mary and John went to the store, John gave a drink to",
+                (" Mary", " John"),
+                MOST_POINTS,
+                marks=pytest.mark.nightly,
+            ),
+        ],
     )
-    def test_a_hundredth_of_the_difference_may_be_missing(self, sum_of_values, gap, complete):
-        values = np.array([sum_of_values, 0], dtype=np.float32)
-        found = InputAttribution(method="integrated_gradients", values=values, gap=gap)
-        assert found.is_complete is complete
+    def test_of_a_trained_decoder_the_error_is_stated(self, smollm2, text, answers, most_points):
+        """The difference is that of two runs of the family's own code, with the padding token's vector for every token in one."""
+        trace, own = smollm2.trace(text), smollm2.tokenizer
+        outcome = TokenAnswer(position=len(trace.tokens) - 1, token=answers[0], against=answers[1])
+        (found,) = attribute_inputs(
+            smollm2, trace, outcome, methods=["integrated_gradients"], most_points=most_points
+        )
+        assert found.baseline == own.pad_token
+        chosen = [own.encode(one)[0] for one in answers]
+        ids = [trace.tokens.ids.tolist(), [own.pad_token_id] * len(trace.tokens)]
+        with torch.inference_mode():
+            table = smollm2.reference.get_input_embeddings().weight  # which is the language head too
+            last = smollm2.reference(inputs_embeds=table[torch.tensor(ids)]).last_hidden_state[:, -1]
+            whole, nothing = (last @ (table[chosen[0]] - table[chosen[1]])).tolist()
+        assert found.integral.difference == pytest.approx(whole - nothing, abs=1e-3)  # of logits up to 20
+        assert abs(found.sum - (whole - nothing)) <= found.integral.error + 1e-3
+        assert found.integral.n_points <= most_points
+        if most_points == MOST_POINTS:
+            assert found.integral.converged
+            assert found.sum == pytest.approx(whole - nothing, rel=0.02)
+
+    @pytest.mark.parametrize(
+        ("values", "difference", "error", "converged"),
+        [
+            ([1.0, 0.0], 1.0, 0.019, True),
+            ([1.0, 0.0], 1.0, 0.021, False),
+            ([2.0, -1.99], 0.01, 0.039, True),  # of the largest value, where the sum is small
+            ([2.0, -1.99], 0.01, 0.041, False),
+            ([1e-7, 0.0], 0.0, 1e-6, True),  # rounding
+            ([1.0, 0.0], float("nan"), float("nan"), False),
+        ],
+    )
+    def test_a_fiftieth_may_be_missing(self, values, difference, error, converged):
+        found = PathIntegral(values=np.array(values), difference=difference, error=error, n_points=1)
+        assert found.converged is converged
 
 
 def test_rounding_is_left_out_unless_it_is_asked_for(tiny_model):

@@ -6,13 +6,15 @@ from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from attnviz.effects.outcome import TokenState
+from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.records import Head
 from ui.choice.selection import Selection
 from ui.sections import own_run
-from ui.sections.effects import comparing, together
+from ui.sections.effects import comparing, grid, together
 from ui.sections.effects import screen as effects
 from ui.sections.inputs import screen as inputs
 from ui.sections.lens import screen as lens
@@ -33,6 +35,7 @@ def text_of(name: str) -> Any:
     return SimpleNamespace(
         tokens=tokens,
         target_tokens=None,
+        last_tokens=tokens,
         query_tokens=lambda kind: tokens,
         key_tokens=lambda kind: tokens,
         shape=lambda kind: (3, 4),
@@ -60,6 +63,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
         {"carried": "heads", "path": "outcome"},
         {"carried": "heads", "path": "value"},
     ),
+    "references": ("A door.", "A mat."),
     "donor": ("other", "another"),
     "query": (0, 3),
 }
@@ -71,7 +75,7 @@ def view_of(chosen: dict[str, Any]) -> Any:
     )
     selection = replace(
         selection,
-        effects=replace(selection.effects, ablation=chosen["ablation"]),
+        effects=replace(selection.effects, ablation=chosen["ablation"], references=chosen["references"]),
         patching=replace(selection.patching, **chosen["patches"]),
     )
     return SimpleNamespace(
@@ -91,6 +95,8 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "ablation", lambda: of_heads.ablation_job(of_heads.ablation)
     yield "cells", lambda: comparing.weights_and_effects(of_heads)
     yield "removal", lambda: together.greedy(of_heads)
+    yield "layers", lambda: grid.layers(of_heads)
+    yield "means", of_heads.means_job
     of_inputs = inputs.Screen(view=view, outcome=outcome)
     yield "inputs", of_inputs.attributions
     yield "deletion", lambda: of_inputs.deletion(())
@@ -99,17 +105,27 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     )
     yield "patching", of_pair.patching_job
     yield "attribution_patching", of_pair.gradient_job
-    yield "lens", lens.Screen(view=view).lens
-    yield "direct", lens.Screen(view=view).direct
+    of_lens = lens.Screen(view=view, outcome=outcome)
+    yield "lens", of_lens.lens
+    yield "direct", of_lens.direct
+    answer = TokenAnswer(position=chosen["query"], token="a", against=chosen["text"])
+    of_answer = lens.Screen(view=view, outcome=answer)
+    yield "direct", of_answer.direct
+    yield "followed", lambda: of_answer.followed(answer)
 
 
 @pytest.fixture
 def jobs(monkeypatch) -> list[tuple[Any, Any]]:
     """Key and calls of each job that is asked for; none is ever there."""
     asked: list[tuple[Any, Any]] = []
-    monkeypatch.setattr(own_run, "job", lambda name, key, calls: asked.append(((name, *key), calls())))
+    for module in (own_run, effects):
+        monkeypatch.setattr(module, "job", lambda name, key, calls: asked.append(((name, *key), calls())))
     monkeypatch.setattr(own_run, "offer", lambda name: SimpleNamespace(name=name))
-    for module in (comparing, together):
+    monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
+    monkeypatch.setattr(
+        effects.Screen, "means", lambda screen, way: None if way == "zero" else screen.references
+    )
+    for module in (comparing, together, grid):
         monkeypatch.setattr(module, "is_there", lambda *_, **__: False)
         monkeypatch.setattr(module, "st", SimpleNamespace(markdown=lambda _: None))
     return asked
@@ -124,7 +140,7 @@ def test_jobs_of_one_key_make_the_same_calls(jobs):
             key, found = jobs.pop()
             assert key[0] == name
             assert calls.setdefault(key, found) == found, f"{name} of {chosen} has the key of another choice"
-    assert len({key[0] for key in calls}) == 9
+    assert len({key[0] for key in calls}) == 12
 
 
 def test_cells_are_those_of_the_selected_head(jobs):
@@ -136,3 +152,37 @@ def test_cells_are_those_of_the_selected_head(jobs):
         comparing.weights_and_effects(effects.Screen(view=view_of(chosen), outcome=chosen["outcome"]))
     (one, _), (other, _) = jobs
     assert one != other
+
+
+@pytest.mark.parametrize(("n_layer", "layers"), [(2, [(1,), (0,)]), (25, [(22, 23, 24), (0,)])])
+def test_the_last_layers_are_asked_for_first(jobs, n_layer, layers):
+    """They take least. Every layer is asked for once, in at most ten calls."""
+    chosen = {name: values[0] for name, values in CHOICES.items()}
+    view = view_of(chosen)
+    view.trace = SimpleNamespace(**vars(view.trace) | {"n_layers": lambda kind: n_layer})
+    effects.Screen(view=view, outcome=chosen["outcome"]).ablation_job("zero")
+    [(_, calls)] = jobs
+    asked = [named["layers"] for _, _, named in calls]
+    assert [asked[0], asked[-1]] == layers and len(asked) <= 10
+    assert sorted(one for part in asked for one in part) == list(range(n_layer))
+
+
+def test_the_layers_that_have_come_are_shown(monkeypatch):
+    """The grid has numbers of those, and dashes for the others."""
+    chosen = {name: values[0] for name, values in CHOICES.items()}
+    heads = np.full((3, 4), np.nan, dtype=np.float32)
+    heads[2] = 0.5
+    come = HeadEffects(kind="encoder", ablation="zero", base=0.25, heads=heads)
+    monkeypatch.setattr(effects.Screen, "ablation_job", lambda *_: SimpleNamespace(results=[come, None]))
+    monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
+    monkeypatch.setattr(grid, "is_there", lambda *_, result, **__: result())
+    drawn, said = [], []
+    monkeypatch.setattr(grid, "head_grid", lambda texts, **named: drawn.append((texts, named["numbers"])))
+    monkeypatch.setattr(grid, "st", SimpleNamespace(caption=said.append))
+    screen = effects.Screen(view=view_of(chosen), outcome=chosen["outcome"])
+    assert grid.ablated(screen, "zero", key="ablation") is None
+    [(texts, numbers)] = drawn
+    np.testing.assert_array_equal(numbers, come.effects)
+    assert texts[0][0] == "Layer 0, head 0: not computed yet"
+    assert texts[2][1] == "Layer 2, head 1: effect +0.250; outcome 0.500 without it"
+    assert said == ["4 of 12 heads so far."]

@@ -103,6 +103,18 @@ class TestErrors:
         assert done(Job([(calls.double, (3,), {})])).finished
 
 
+class TestSettling:
+    def test_ends_when_its_time_is_over_and_the_work_goes_on(self, tmp_path):
+        job = Job([(calls.until_untold, (tmp_path / "there",), {})])
+        began = time.monotonic()
+        assert job.settle(0.5) is None
+        assert 0.5 <= time.monotonic() - began < LONG
+        assert job.running and not job.finished  # whoever waited still looks
+        (tmp_path / "there").touch()
+        assert done(job).results == ["done"]
+        assert (tmp_path / "there.begun").read_text() == "."  # it was not begun again
+
+
 class TestElsewhere:
     """A call that a page waits for."""
 

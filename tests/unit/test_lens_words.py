@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.effects.lens import FollowedTokens, LayerSimilarities, Lens
 from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.effects.outcome import TokenAnswer
 from attnviz.records import Head
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
-from ui.sections.lens import heads
+from ui.sections.lens import facts, followed, heads
 from ui.sections.lens.answers import finding, note, terms_of
-from ui.sections.lens.facts import LargestPart
+from ui.sections.lens.facts import Course, LargestPart
 
 
 def screen(*, predicts_next=False) -> Any:
@@ -106,6 +107,7 @@ def parts(total) -> DirectEffects:
         total=total,
         embedding=1.0,
         heads=np.array([[2.0], [0.5]], dtype=np.float32),
+        sources=(np.array([[2.0, 0.0]]), np.array([[0.25, 0.25]])),
         mlps=none.copy(),
         biases=none.copy(),
         bias=0.5,
@@ -114,5 +116,91 @@ def parts(total) -> DirectEffects:
 
 def test_parts_sum_to_the_logit_only_where_they_do():
     at: Any = SimpleNamespace()
-    assert "sum to the logit, 4.00, within 0." in heads._note(at, "gate", parts(4.0))
-    assert "do not sum to the logit, 5.00: they are off by 1, which" in heads._note(at, "gate", parts(5.0))
+    gate = TokenAnswer(position=1, token="gate")
+    assert "sum to the logit, 4.00, within 0." in heads._note(at, gate, parts(4.0))
+    assert "do not sum to the logit, 5.00: they are off by 1, which" in heads._note(at, gate, parts(5.0))
+    of_two = TokenAnswer(position=1, token="gate", against="door")
+    assert "sum to the difference, 4.00, within 0." in heads._note(at, of_two, parts(4.0))
+
+
+def test_the_sum_beside_the_models_own_number():
+    assert heads.total(parts(4.0)) == "Sum of all parts **4** · the model’s own **4** · apart **0**"
+    assert heads.total(parts(-4.5)) == "Sum of all parts **4** · the model’s own **−4.5** · apart **8.5**"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (TokenAnswer(position=1, token="␣gate"), "the logit of “␣gate”"),
+        (
+            TokenAnswer(position=1, token=" gate", against="door"),
+            "the logit of “␣gate” minus that of “door”",
+        ),
+    ],
+)
+def test_what_is_taken_apart(answer, words):
+    assert unescaped(heads.answer_words(answer)).replace("\u2068", "").replace("\u2069", "") == words
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        ((2, 2), "Weight times the value of the token, "),
+        ((8, 1200), "The largest 8 of 1,200 tokens. Weight times "),
+    ],
+)
+def test_the_note_of_the_sources(shown, words):
+    said = heads.sources_note(*shown, 2.5)
+    assert said.startswith(words) and said.endswith("they sum to what the head adds, 2.50.")
+
+
+@pytest.mark.parametrize(
+    ("course", "names", "words"),
+    [
+        (
+            {"ahead_from": 2, "first_from": 3, "rank": 1},
+            ["A", "B"],
+            "A is ahead of B from layer 2 on; it is the most likely token only after the last layer, 3",
+        ),
+        (
+            {"ahead_from": 0, "first_from": None, "rank": 1200},
+            ["A", "B"],
+            "A is ahead of B after every layer; it ends at rank 1,200",
+        ),
+        (
+            {"ahead_from": None, "first_from": None, "rank": 2},
+            ["A", "B"],
+            "A is not ahead of B after the last layer; it ends at rank 2",
+        ),
+        (
+            {"ahead_from": None, "first_from": 1, "rank": 1},
+            ["A"],
+            "A is the most likely token from layer 1 on",
+        ),
+    ],
+    ids=str,
+)
+def test_since_when_a_chosen_token_is_ahead(course, names, words):
+    assert followed.finding(Course(last=3, **course), names) == words
+
+
+@pytest.mark.parametrize(
+    ("logits", "ranks", "ahead", "first"),
+    [
+        ([[1, 0], [0, 1], [2, 1], [2, 1]], [[1, 2], [2, 1], [2, 3], [1, 2]], 2, 3),
+        ([[1, 0], [1, 0]], [[1, 2], [1, 2]], 0, 0),
+        ([[1, 0], [1, 1]], [[1, 2], [3, 3]], None, None),
+    ],
+)
+def test_the_course_of_two_tokens(logits, ranks, ahead, first):
+    """In a tie neither is ahead."""
+    found = FollowedTokens(
+        kind="decoder",
+        position=1,
+        labels=("a", "b"),
+        logits=np.array(logits, dtype=np.float32),
+        probabilities=np.zeros(np.shape(logits), dtype=np.float32),
+        ranks=np.array(ranks),
+    )
+    said = facts.course(found)
+    assert (said.ahead_from, said.first_from, said.rank) == (ahead, first, ranks[-1][0])

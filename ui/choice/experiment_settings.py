@@ -47,9 +47,17 @@ class EffectsSettings:
         Word(
             names={"zero": "Zeros", "mean": "Mean"},
             title="Replace head output with",
-            help="Puts zeros in place of a head's output, or its mean output over the bundled sentences.",
+            help="Puts zeros in place of a head's output, or its mean output at the same position of the reference sentences.",
         ),
     ] = "zero"
+    references: Annotated[
+        str,
+        Text(
+            title="Reference sentences, one per line",
+            help="Takes the mean output of each head, position by position, over these sentences; over the bundled ones if empty.",
+        ),
+    ] = ""
+    """Empty for the bundled sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

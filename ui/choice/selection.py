@@ -150,6 +150,13 @@ class Selection:
             help="Hides the rows and columns of [CLS], [SEP] and their like; renormalised rows sum to 1 again.",
         ),
     ] = "shown"
+    without_first: Annotated[
+        bool,
+        Switch(
+            title="Hide the first token",
+            help="Hides the row and column of the first token, where heads rest in models without [CLS].",
+        ),
+    ] = False
     unit: Annotated[
         Unit,
         Word(

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 from attnviz.effects.masks import MaskName
 from attnviz.effects.scaling import LARGEST_D_K, SCALES
-from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, STATISTICS
+from attnviz.heads import BROAD, DELIMITER, LABELS, NEAR, PROBES, STATISTICS
 from attnviz.records import AllHeads, Head
 from ui.choice.fields import Cell, Cells, Heads, Number, Positions, Switch, Text, Word
 from ui.words.findings import MARKS
@@ -142,13 +142,14 @@ class GridSettings:
     grid: Annotated[
         str,
         Word(
-            ("pictures", *STATISTICS),
-            names=lambda name: STATISTICS[name].title if name in STATISTICS else "Pictures",
+            ("pictures", *STATISTICS, *PROBES),
+            names={"pictures": "Pictures"}
+            | {name: one.title for name, one in {**STATISTICS, **PROBES}.items()},
             title="Show",
             help="Shows each head's matrix as a small picture, or one number of each head as a colour.",
         ),
     ] = "pictures"
-    """Pictures, or one of `attnviz.heads.STATISTICS`."""
+    """Pictures, or one of `attnviz.heads.STATISTICS` or `attnviz.heads.PROBES`."""
     copying: Annotated[
         bool,
         Switch(

@@ -6,6 +6,7 @@ One concept: from a view to Python. Typed text stands in the lines as a literal,
 from collections.abc import Mapping
 from typing import Any
 
+from attnviz.effects.outcome import TokenAnswer
 from attnviz.effects.prompts import PromptSet
 from attnviz.records import Axis
 from ui.choice.selection import LANGUAGES
@@ -92,7 +93,7 @@ def _unit(view: View) -> str:
 
 def _left(view: View, side: str) -> str:
     """What is taken away from an axis."""
-    taken = ".without_special()" * view.hides_special
+    taken = ".without_special()" * view.hides_special + ".without_first()" * view.hides_first
     if view.selection.sentences != "all":
         of_query, of_key = view.selection.sentences.split(" → ")
         taken += f".of_segment({'AB'.index(of_query if side == 'queries' else of_key)})"
@@ -119,12 +120,15 @@ def effects_lines(view: View, outcome: object) -> str:
     selection = view.selection
     kind = f"kind={view.kind!r}" if selection.kind else ""
     is_mean = selection.effects.ablation == "mean"
-    lines = ["import attnviz", "from attnviz.effects.ablation import ablate_heads" + ", head_means" * is_mean]
+    own = selection.effects.references.strip()
+    lines = ["import attnviz", "from attnviz.effects.ablation import ablate_heads"]
+    lines += ["from attnviz.effects.mean_outputs import mean_outputs"] * is_mean
     lines += ["from attnviz.effects.outcome import measured, outcome_from"]
-    lines += ["from attnviz.maps.collection import bundled"] * is_mean
+    lines += ["from attnviz.maps.collection import bundled"] * (is_mean and not own)
     lines += _trace_lines(view)
     lines.append(f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))")
-    lines += ["means = head_means(model, bundled().splitlines())"] * is_mean
+    texts = repr(own.splitlines()) if own else "bundled().splitlines()"
+    lines += [f"means = mean_outputs(model, {texts})"] * is_mean
     given = ", ".join(filter(None, ["model, trace, outcome", kind, "means=means" * is_mean]))
     lines += [f"found = ablate_heads({given})", "for head in found.ranked()[:8]:"]
     return "\n".join([*lines, "    print(head.words, found.effects[head])", ""])
@@ -194,11 +198,14 @@ def _path_end(patches: Patches) -> str:
     return f"PathEnd({'' if head is None else f'head=Head{tuple(head)}, role={patches.end.role!r}'})"
 
 
-def lens_lines(view: View, position: int, answer: str | None) -> str:
+def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:
     """Python that looks through the layers, as on the page Lens, and takes the answer at a token apart, or its last state."""
     source = view.selection.source
     has_head = cache.model(source.model).head is not None
-    apart, asked = ("attribute_state", "") if answer is None else ("attribute_token", f", {answer!r}")
+    apart, asked = "attribute_state", f"{position}"
+    if answer is not None:
+        at = answer.place(len(view.trace.last_tokens))
+        apart, asked = "attribute_token", _call(at, answer.token, against=answer.against)
     compute, draw = ("lens", "draw_lens") if has_head else ("layer_similarities", "draw_layer_similarities")
     return "\n".join(
         [
@@ -208,7 +215,7 @@ def lens_lines(view: View, position: int, answer: str | None) -> str:
             f"from attnviz.figures.lens import {draw}",
             *_trace_lines(view),
             f"{draw}({compute}(model, trace), trace.last_tokens).show()",
-            f"found = {apart}(model, trace, {position}{asked})",
+            f"found = {apart}(model, trace, {asked})",
             "for head in found.ranked()[:8]:",
             "    print(head.words, found.heads[head])",
             "",
@@ -221,7 +228,7 @@ def inputs_lines(view: View, outcome: object) -> str:
     return "\n".join(
         [
             "import attnviz",
-            "from attnviz.effects.deletion import deletion_curves",
+            "from attnviz.effects.deletion import deletion_curves, random_orders",
             "from attnviz.effects.input_attribution import attribute_inputs",
             "from attnviz.effects.outcome import outcome_from",
             *_trace_lines(view),
@@ -229,7 +236,8 @@ def inputs_lines(view: View, outcome: object) -> str:
             "found = attribute_inputs(model, trace, outcome)",
             "for one in found:",
             "    print(one.method, one.values)",
-            f"deletion = deletion_curves(model, trace, outcome, found, seed={view.selection.seed})",
+            f"chance = random_orders(model, trace, outcome, seed={view.selection.seed})",
+            "deletion = deletion_curves(model, trace, outcome, found, chance)",
             "for one in deletion.curves:",
             "    print(one.method, one.comprehensiveness, one.sufficiency, one.n_as_good)",
             "",

@@ -11,7 +11,9 @@ from attnviz.model.words import has_words
 from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
+from ui.page.head_names import known_probes
 from ui.page.view import View
+from ui.words.head_names import called_words
 from ui.work import cache
 
 
@@ -63,7 +65,7 @@ def model() -> None:
             + "; ".join(f"{name}: {descriptions[name]}" for name in names if descriptions[name])
             + ". “Your own model”, below the menu, says how to add one.",
             options=names,
-            width=265,
+            width=255,
         )
     )
 
@@ -96,8 +98,8 @@ def place(view: View) -> None:
         st.selectbox(**widgets.field("template", options=templates, width=170))
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
-    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
-    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=210))
+    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=190))
+    st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=195))
     for step, label, icon in (
         (-1, "Previous", ":material/chevron_left:"),
         (1, "Next", ":material/chevron_right:"),
@@ -110,6 +112,12 @@ def place(view: View) -> None:
             on_click=_walk,
             args=(step, heads),
         )
+
+
+def names(view: View) -> None:
+    """What the selected head is called, once that is known."""
+    if (probes := known_probes(view)) and (called := called_words(probes, view.selection.place)):
+        st.caption(called, width="content")
 
 
 def rows_and_columns(view: View) -> None:
@@ -127,6 +135,7 @@ def rows_and_columns(view: View) -> None:
             disabled=not has,
         )
         st.segmented_control(**widgets.field("special", required=True))
+        st.toggle(**widgets.field("without_first"))
         if view.trace.tokens.text_pair is not None:
             st.segmented_control(**widgets.field("sentences", required=True))
 

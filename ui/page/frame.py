@@ -94,7 +94,7 @@ def frame_around(name: str) -> Iterator[View]:
         st.stop()
     with st.container(key="controls", gap="small"):
         examples_place = controls.sentence()
-        head_place = st.container(key="place", horizontal=True, gap="small")
+        head_place = st.container(key="place", horizontal=True, vertical_alignment="center", gap="small")
         with head_place:
             controls.model()
     menu = st.sidebar.container(key="menu", gap=None)
@@ -119,6 +119,7 @@ def frame_around(name: str) -> Iterator[View]:
             with head_place:
                 controls.place(view)
                 controls.rows_and_columns(view)
+                controls.names(view)
         with places.next:
             navigation.next_page(page)
         with menu:

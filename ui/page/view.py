@@ -55,21 +55,33 @@ class View:
         tokens = self.trace.query_tokens(self.kind), self.trace.key_tokens(self.kind)
         return self.selection.special != "shown" and not any(one.is_special.all() for one in tokens)
 
+    @property
+    def hides_first(self) -> bool:
+        """Whether the first token is left out; it is not where nothing would be left."""
+        return self.selection.without_first and all(
+            len(one.without_first()) for one in self._entries(self.trace)
+        )
+
     def axes_of(self, trace: Trace) -> tuple[Axis, Axis]:
         """Rows and columns of a trace, chosen as on this screen."""
-        queries = Axis.of(trace.query_tokens(self.kind), self.selection.unit)
-        keys = Axis.of(trace.key_tokens(self.kind), self.selection.unit)
-        if self.hides_special:
-            queries, keys = queries.without_special(), keys.without_special()
+        queries, keys = self._entries(trace)
+        if self.hides_first:
+            queries, keys = queries.without_first(), keys.without_first()
         if self.selection.sentences != "all" and trace.tokens.text_pair is not None:
             of_query, of_key = ("AB".index(one) for one in self.selection.sentences.split(" → "))
             queries, keys = queries.of_segment(of_query), keys.of_segment(of_key)
         return queries, keys
 
+    def _entries(self, trace: Trace) -> tuple[Axis, Axis]:
+        """Tokens or words of a trace, perhaps without special ones."""
+        sides = trace.query_tokens(self.kind), trace.key_tokens(self.kind)
+        queries, keys = (Axis.of(one, self.selection.unit) for one in sides)
+        return (queries.without_special(), keys.without_special()) if self.hides_special else (queries, keys)
+
     @property
     def is_renormalised(self) -> bool:
-        """Whether rows sum to 1 again after special tokens are hidden."""
-        return self.selection.special == "renormalised" and self.hides_special
+        """Whether rows sum to 1 again after tokens are hidden."""
+        return self.selection.special == "renormalised" and (self.hides_special or self.hides_first)
 
     def pattern(
         self, layer: int | None = None, head: int | None = None, *, together: bool = False
@@ -90,6 +102,7 @@ class View:
 
 
 SPECIAL_HIDDEN = "Special tokens are hidden."
+FIRST_HIDDEN = "The first token is hidden."
 RENORMALISED = "Each row is divided by what remains, so that it sums to 1."
 PIECES_MERGED = "Word pieces are merged: columns are summed, rows averaged."
 
@@ -103,6 +116,10 @@ def hidden_note(view: View) -> str:
         notes.append(SPECIAL_HIDDEN)
     elif selection.special != "shown":
         notes.append("Special tokens are shown: without them nothing would be left.")
+    if view.hides_first:
+        notes.append(FIRST_HIDDEN)
+    elif selection.without_first:
+        notes.append("The first token is shown: without it nothing would be left.")
     if selection.sentences != "all":
         of_query, of_key = ({"A": "first", "B": "second"}[one] for one in selection.sentences.split(" → "))
         notes.append(f"Only queries of the {of_query} sentence and keys of the {of_key} are shown.")

@@ -1,7 +1,8 @@
 """Work that takes a while, on the screen: how far it is with a way to stop it, and a way to go on."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import streamlit as st
@@ -18,12 +19,15 @@ from attnviz.errors import (
 )
 from ui.choice import state
 from ui.page import errors
+from ui.session import of_session
 from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.work.jobs import Job
 
 QUICK = 20_000
-"""Tokens of all variants up to which a page waits for its numbers, which takes about a second, instead of showing how far they
-are."""
+"""Tokens of all variants up to which a page waits for its numbers, which takes about a second on the bundled model, instead of
+showing how far they are."""
+LONGEST_WAIT = 1.0
+"""Seconds that a page waits at most: a larger model takes longer for as many tokens."""
 REFUSALS = (
     EmptyTextError,
     InvalidTextError,
@@ -36,6 +40,23 @@ REFUSALS = (
 """What is said of a text, a choice or a model that a job cannot be made of; trying again would not help."""
 PULSE = 0.5
 """Seconds between two looks at a job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a large job, or several in turn, wait for."""
+
+    label: str
+    """Of the button."""
+    key: Hashable
+    """Of what is asked for."""
+
+
+@dataclass(slots=True)
+class Requested:
+    """What a visitor has asked for."""
+
+    keys: set[Hashable] = field(default_factory=set)
 
 
 def whole_page() -> NoReturn:
@@ -55,30 +76,56 @@ def is_there(
     key: str,
     stopped: str = "",
     resume: str = "Go on",
+    request: Request | None = None,
     result: Callable[[], None] | None = None,
 ) -> bool:
     """Whether a job has finished: a small one is waited for, and how far a large one is is shown.
 
     Args:
-        n_tokens: tokens of all variants; None for what a page never waits for.
+        n_tokens: tokens of all variants, of the bundled model; None for what a page never waits for.
         said: what is being done, for the line beside the bar.
         stopped: what is shown after this visitor has cancelled; empty for the words of `said`.
         resume: label of the button that goes on after that.
-        result: draws what has come so far.
+        request: what a large job waits for; None for one that begins by itself.
+        result: draws what has come so far, while it has not finished.
 
     Raises:
         AttnvizError: one of `REFUSALS`.
     """
-    if n_tokens is not None and n_tokens <= QUICK and work.is_awaited:
+    is_small = n_tokens is not None and n_tokens <= QUICK
+    if request and not is_small and not work.finished and request.key not in of_session(Requested).keys:
+        st.button(
+            request.label,
+            icon=":material/play_arrow:",
+            on_click=_ask,
+            args=(request,),
+            key=key,
+            help="Takes a while; how far it is is shown, and it can be cancelled.",
+        )
+        return False
+    if is_small and work.is_awaited:
         with st.spinner(f"{said} …", show_time=True):
-            work.settle()
+            work.settle(LONGEST_WAIT)
     if isinstance(work.error, REFUSALS):
         raise work.error
     if work.finished:
         return True
     stopped = stopped or f"Cancelled: {said.lower()}."
-    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key, result=result)
+    chosen = state.chosen()
+
+    def so_far() -> None:
+        if state.chosen() != chosen:  # a click on what has come
+            whole_page()
+        if result is not None:
+            result()
+
+    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key, result=so_far)
     return False
+
+
+def _ask(request: Request) -> None:
+    of_session(Requested).keys.add(request.key)
+    state.hold()
 
 
 def show_jobs(

@@ -1,6 +1,6 @@
 """A text that is run again, with something changed or read on the way: what its jobs are of. An opened bundle cannot be."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,13 @@ from attnviz.effects.outcome import Outcome
 from attnviz.errors import SelectionError
 from attnviz.model.catalogue import offer
 from ui.page.view import View
+from ui.page.waiting import Request
 from ui.sections import outcome
+from ui.work import cache
 from ui.work.jobs import Call, Job, job
+
+_PARAMETERS = 10_800_000
+"""Of all-MiniLM-L6-v2 but for its embeddings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,19 @@ class OwnRun:
     def job(self, name: str, key: tuple[Any, ...], calls: Callable[[], Sequence[Call]]) -> Job:
         """A job on this text and outcome."""
         return job(name, (self.view.selection.source, *self._measures, *key), calls)
+
+    def request(self, label: str, *key: Hashable) -> Request:
+        """A request for something of this text and outcome.
+
+        Args:
+            label: of its button.
+        """
+        return Request(label=label, key=(self.view.selection.source, *self._measures, *key))
+
+    def counted(self, n_tokens: int) -> int:
+        """As many tokens of the bundled model as take as long as so many of this one, by the parameters that a token passes."""
+        network = cache.model(self.view.selection.source.model).network
+        return round(n_tokens * network.num_parameters(exclude_embeddings=True) / _PARAMETERS)
 
     @property
     def _measures(self) -> tuple[str, ...]:

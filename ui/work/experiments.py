@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from cachetools import LRUCache, cached
 
 from attnviz.effects import ablation, cell_effects, patching
 from attnviz.effects import lens as logit_lens
-from attnviz.effects.ablation import Ablation, HeadEffects, Means, Removal
+from attnviz.effects.ablation import HeadEffects, LayerEffects, Removal
 from attnviz.effects.attribution_patching import attribute_patches as by_gradient
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.copying import copying_scores
-from attnviz.effects.deletion import Deletion, deletion_curves
-from attnviz.effects.input_attribution import InputAttribution, attribute_inputs
+from attnviz.effects.deletion import Deletion, RandomOrders, deletion_curves, random_orders
+from attnviz.effects.input_attribution import AttributionMethod, InputAttribution, attribute_inputs
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
-from attnviz.effects.outcome import measured, outcome_from
+from attnviz.effects.mean_outputs import MeanOutputs, mean_outputs
+from attnviz.effects.outcome import TokenAnswer, measured, outcome_from, own_answer
 from attnviz.effects.patching import Carried, PatchEffects, PathEnd
 from attnviz.effects.path_patching import patch_paths
 from attnviz.effects.prompts import PromptPair, prepared
@@ -31,22 +31,15 @@ from attnviz.errors import (
     TextTooLongError,
     UnsupportedArchitectureError,
 )
-from attnviz.maps.collection import bundled
 from attnviz.model.continuation import Continuation, continue_text
-from attnviz.model.predictions import predict
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Progress, Tokens
 from ui.work import with_model
 
 
-@cached(LRUCache(8), key=lambda name: name)
-def _means_of(name: str) -> Means:
-    """Mean output of every head over the bundled sentences."""
-    return ablation.head_means(with_model.own(name), bundled().splitlines())
-
-
-def _means(name: str, kind: Ablation) -> Means | None:
-    return _means_of(name) if kind == "mean" else None
+def means(name: str, texts: Sequence[str], *, progress: Progress) -> MeanOutputs:
+    """The mean outputs of every head over some texts, as `attnviz.effects.mean_outputs.mean_outputs`."""
+    return mean_outputs(with_model.own(name), texts, progress=progress)
 
 
 def ablate(
@@ -55,7 +48,7 @@ def ablate(
     outcome: str,
     *,
     kind: Kind,
-    ablation_kind: Ablation,
+    means: MeanOutputs | None,
     layers: Sequence[int],
     progress: Progress,
 ) -> HeadEffects:
@@ -66,10 +59,25 @@ def ablate(
         trace,
         measured(model, trace, outcome_from(outcome)),
         kind=kind,
-        means=_means(name, ablation_kind),
+        means=means,
         layers=layers,
         progress=progress,
     )
+
+
+def ablate_layers(
+    name: str,
+    trace: Trace,
+    outcome: str,
+    *,
+    kind: Kind,
+    means: MeanOutputs | None,
+    progress: Progress,
+) -> LayerEffects:
+    """The outcome without all heads of each layer, as `attnviz.effects.ablation.ablate_layers`."""
+    model = with_model.own(name)
+    measure = measured(model, trace, outcome_from(outcome))
+    return ablation.ablate_layers(model, trace, measure, kind=kind, means=means, progress=progress)
 
 
 def remove(
@@ -79,7 +87,7 @@ def remove(
     heads: Sequence[Head],
     *,
     kind: Kind,
-    ablation_kind: Ablation,
+    means: MeanOutputs | None,
     greedily: bool,
     progress: Progress,
 ) -> Removal:
@@ -92,7 +100,7 @@ def remove(
         measured(model, trace, outcome_from(outcome)),
         heads,
         kind=kind,
-        means=_means(name, ablation_kind),
+        means=means,
         progress=progress,
     )
 
@@ -202,19 +210,31 @@ def lens(name: str, trace: Trace) -> logit_lens.Lens | logit_lens.LayerSimilarit
     return look(model, trace)
 
 
-def direct_effects(name: str, trace: Trace, position: int) -> tuple[str | None, DirectEffects]:
-    """What each part of the model adds to the logit of its own answer at a token, with that answer.
+def follow(name: str, trace: Trace, position: int, tokens: Sequence[str]) -> logit_lens.FollowedTokens:
+    """How likely some tokens are after each layer, as `attnviz.effects.lens.follow_tokens`."""
+    return logit_lens.follow_tokens(with_model.own(name), trace, position, tokens)
 
-    Where there is no language head, one that is not linear (BERT's), or an answer that the vocabulary has no entry for, to the
-    length of the last hidden state, with None.
+
+def direct_effects(
+    name: str, trace: Trace, position: int, outcome: str
+) -> tuple[TokenAnswer | None, DirectEffects]:
+    """What each part of the model adds to the outcome where that is an answer, and otherwise to its own answer at a token.
+
+    Where there is no language head, one that is not linear (BERT's), or an own answer that the vocabulary has no entry for, to
+    the length of the last hidden state, with None.
     """
     model = with_model.own(name)
     if model.head is not None:
-        answer = model.name_of(int(predict(model, trace, position, top=1).ids[0]))
+        asked = outcome_from(outcome) if outcome else None
+        answer = asked if isinstance(asked, TokenAnswer) else own_answer(model, trace, position)
+        assert answer is not None  # there is a language head, and a position
+        position = answer.place(len(trace.last_tokens))
         try:
-            return answer, attribute_token(model, trace, position, answer)
-        except (SelectionError, UnsupportedArchitectureError):
-            pass  # the state's parts say why where they are not known either
+            return answer, attribute_token(model, trace, position, answer.token, against=answer.against)
+        except (SelectionError, UnsupportedArchitectureError) as error:
+            if answer is asked and isinstance(error, SelectionError):
+                raise
+            # the state's parts say why where they are not known either
     return None, attribute_state(model, trace, position)
 
 
@@ -228,9 +248,30 @@ def copy_scores(name: str, *, progress: Progress) -> np.ndarray:
     return copying_scores(with_model.own(name), progress=progress)
 
 
-def attribute(name: str, trace: Trace, outcome: str, *, progress: Progress) -> tuple[InputAttribution, ...]:
-    """How much each token counts, as `attnviz.effects.input_attribution.attribute_inputs`."""
-    return attribute_inputs(with_model.own(name), trace, outcome_from(outcome), progress=progress)
+def attribute(
+    name: str,
+    trace: Trace,
+    outcome: str,
+    method: AttributionMethod,
+    *,
+    part: tuple[int, int] = (0, 1),
+    progress: Progress,
+) -> InputAttribution:
+    """How much each token counts by one method, as `attnviz.effects.input_attribution.attribute_inputs`."""
+    model = with_model.own(name)
+    (found,) = attribute_inputs(
+        model, trace, outcome_from(outcome), methods=[method], part=part, progress=progress
+    )
+    return found
+
+
+def delete_at_random(
+    name: str, trace: Trace, outcome: str, *, seed: int, part: tuple[int, int], progress: Progress
+) -> RandomOrders:
+    """The outcome while tokens are taken away in a part of the random orders, as `attnviz.effects.deletion.random_orders`."""
+    return random_orders(
+        with_model.own(name), trace, outcome_from(outcome), seed=seed, part=part, progress=progress
+    )
 
 
 def delete(
@@ -238,13 +279,13 @@ def delete(
     trace: Trace,
     outcome: str,
     attributions: Sequence[InputAttribution],
+    chance: RandomOrders,
     *,
-    seed: int,
     progress: Progress,
 ) -> Deletion:
-    """The outcome while tokens are taken away, as `attnviz.effects.deletion.deletion_curves`."""
+    """The outcome while tokens are taken away in each method's order, as `attnviz.effects.deletion.deletion_curves`."""
     return deletion_curves(
-        with_model.own(name), trace, outcome_from(outcome), attributions, seed=seed, progress=progress
+        with_model.own(name), trace, outcome_from(outcome), attributions, chance, progress=progress
     )
 
 

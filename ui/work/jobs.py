@@ -6,6 +6,7 @@ cancelling it, is asked before it goes on for them. Which process makes which ca
 """
 
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -114,9 +115,14 @@ class Job:
             raise error
         return self.results
 
-    def settle(self) -> Exception | None:
-        """What a call raised, once one has failed or all results are there; other visitors' pages have the turn until then."""
+    def settle(self, seconds: float = float("inf")) -> Exception | None:
+        """What a call raised, once one has failed or all results are there; other visitors' pages have the turn until then.
+
+        Args:
+            seconds: how long to wait at most; after that this session still looks, and the work goes on.
+        """
         look = get_run_yield_check() or (lambda: None)
+        end, goes_on = time.monotonic() + seconds, False
         try:
             with line.stepped_aside(look):
                 while True:
@@ -126,10 +132,13 @@ class Job:
                             _changed.wait(LOOK_SECONDS)
                         if self.error is not None or not (self._waiting or self._under_way):
                             return self.error
+                    if goes_on := time.monotonic() > end:
+                        return None
                     look()
         finally:  # where this visitor has gone, or asked for something newer, nobody may be left
-            with lock:
-                self._watchers.look_away()
+            if not goes_on:
+                with lock:
+                    self._watchers.look_away()
 
     @property
     def _is_running(self) -> bool:

@@ -99,6 +99,12 @@ BOUNDED = (
             "ui/work/experiments.py:_means_of",
         ),
     ),
+    Bounded(
+        holds="in each worker process, the trace of 100 random tokens of the model whose heads were looked at last",
+        most="3 MB for all-MiniLM-L6-v2, 12 MB for SmolLM2-135M-Instruct",
+        by="one model",
+        where=("ui/work/probes.py:_first_text",),
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""All heads on one screen: layers down, heads across, each a picture or a coloured square with its number."""
+"""All heads on one screen, each a picture or a coloured square with its number: layers down, or across where there are many."""
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -8,6 +8,7 @@ import streamlit as st
 from jaxtyping import Bool, Float
 
 from attnviz.figures.ink import inks
+from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.numbers import cell_text
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from attnviz.figures.thumbnails import colours_at
@@ -56,8 +57,10 @@ def head_grid(
         ]
         for layer, of_layer in enumerate(texts)
     ]
+    is_across = runs_across(len(texts))
     data: dict[str, object] = {
         "grid": key,
+        "isAcross": is_across,
         "hasPictures": pictures is not None,
         "name": name,
         "cells": cells,
@@ -66,7 +69,7 @@ def head_grid(
         "fontSize": SMALL_FONT_SIZE,
         "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
     }
-    with st.container(gap=None, key=f"{key}_room"):
+    with st.container(gap=None, key=f"{key}_room{'_across' * is_across}"):
         if pictures is not None:
             # In a message of their own: Streamlit sends a message that the browser has already only by its
             # hash, so that a selection does not send them again.

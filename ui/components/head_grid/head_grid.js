@@ -1,32 +1,35 @@
-// All heads as one SVG: layers down, heads across, each a picture or a coloured square. Rests on svg, html, grid and renew.
+// All heads as one SVG, each a picture or a coloured square: layers down and heads across, or the other way round where there
+// are many layers. Rests on svg, html, grid and renew.
 //
 // Streamlit calls the function below for every message. Pictures come in messages of their own.
 
-const GAP = 3, LEGEND = 34; // px
+const GAP = 2, LEGEND = 34; // px
 const SCALE = 180, LETTER = 7; // px that the legend's colours are long, and a letter of its numbers wide
 const ROOMY = 46; // px a cell needs for a mark above its number in the middle
-const SMALLEST = 32, LARGEST = 76; // px a cell is wide and high
+const SMALLEST = 30, LARGEST = 76; // px a cell is wide and high
 const FAINT = 0.2; // opacity
 const MOST_HEIGHT = 660; // px that the grid takes at most, while its cells stay large enough to be hit
 const SHARE_OF_WINDOW = 0.76; // what the grid takes of the window's height at most
 
 const pictures = (window.attnvizPictures ??= new Map()); // grid -> its newest pictures
 
-/** Heads of the layer that has the most. */
-function columnsOf({ cells }) {
-  return Math.max(...cells.map((row) => row.length));
+/** The heads in the rows that they are drawn in; null where a layer has no such head. */
+function rowsOf({ cells, isAcross }) {
+  const nHeads = Math.max(...cells.map((ofLayer) => ofLayer.length));
+  const headOf = (layer, head) => (head < cells[layer].length ? { place: [layer, head], ...cells[layer][head] } : null);
+  const layers = [...cells.keys()], heads = [...Array(nHeads).keys()];
+  if (isAcross) return heads.map((head) => layers.map((layer) => headOf(layer, head)));
+  return layers.map((layer) => heads.map((head) => headOf(layer, head)));
 }
 
-function sideOfCell(data, width) {
-  const [nLayers, nHeads] = [data.cells.length, columnsOf(data)];
+function sideOfCell(data, rows, width) {
   const height = Math.min(MOST_HEIGHT, SHARE_OF_WINDOW * window.innerHeight) - TOP - (data.legend ? LEGEND : 0);
-  const side = Math.min((width - LEFT - RIGHT) / nHeads, height / nLayers) - GAP;
+  const side = Math.min((width - LEFT - RIGHT) / rows[0].length, height / rows.length) - GAP;
   return Math.floor(Math.max(SMALLEST, Math.min(LARGEST, side)));
 }
 
-function drawHead(data, layer, head, side, picture) {
-  const cell = data.cells[layer][head];
-  const [x, y] = [LEFT + head * (side + GAP), TOP + layer * (side + GAP)];
+function drawHead(data, cell, [row, column], at, side, picture) {
+  const [x, y] = [LEFT + column * (side + GAP), TOP + row * (side + GAP)];
   const { colours } = data;
   const parts = [draw("rect", { x, y, width: side, height: side, fill: cell.fill ?? colours.background })];
   if (picture) {
@@ -45,9 +48,7 @@ function drawHead(data, layer, head, side, picture) {
     const place = { x: x + side - width / 2, y: y + 12, "text-anchor": "middle", fill: colours.text };
     parts.push(draw("rect", corner), draw("text", { ...place, "font-weight": 600 }, cell.mark));
   }
-  const shown = { place: [layer, head], text: cell.text };
-  const at = layer * columnsOf(data) + head;
-  return drawCell(data, at, shown, { x, y, side }, draw("g", { opacity: cell.dimmed ? FAINT : 1 }, ...parts));
+  return drawCell(data, at, cell, { x, y, side }, draw("g", { opacity: cell.dimmed ? FAINT : 1 }, ...parts));
 }
 
 /** px that a number beside the legend's colours takes. */
@@ -80,17 +81,23 @@ function drawLegend(data, top) {
 }
 
 function drawGrid(data, width, sent) {
-  const side = sideOfCell(data, width);
-  const [nLayers, nHeads] = [data.cells.length, columnsOf(data)];
-  const rows = data.cells.map((row, layer) =>
-    draw("g", { role: "row" }, ...row.map((_, head) => drawHead(data, layer, head, side, sent[layer]?.[head])))
-  );
+  const rows = rowsOf(data), nColumns = rows[0].length;
+  const side = sideOfCell(data, rows, width);
+  const drawn = rows.map((cells, row) => {
+    const there = [...cells.entries()].filter(([, cell]) => cell);
+    const heads = there.map(([column, cell]) => {
+      const [layer, head] = cell.place;
+      return drawHead(data, cell, [row, column], row * nColumns + column, side, sent[layer]?.[head]);
+    });
+    return draw("g", { role: "row" }, ...heads);
+  });
   const size = {
-    width: Math.max(LEFT + nHeads * (side + GAP) - GAP + RIGHT, data.legend ? widthOfLegend(data.legend) : 0),
-    height: TOP + nLayers * (side + GAP) + (data.legend ? LEGEND : 0),
+    width: Math.max(LEFT + nColumns * (side + GAP) - GAP + RIGHT, data.legend ? widthOfLegend(data.legend) : 0),
+    height: TOP + rows.length * (side + GAP) + (data.legend ? LEGEND : 0),
   };
   const legend = data.legend ? [drawLegend(data, size.height - LEGEND)] : [];
-  return drawSheet(data, size, drawAxes(data.colours, [nLayers, nHeads], { side, gap: GAP }), ...rows, ...legend);
+  const axes = drawAxes(data, [rows.length, nColumns], { side, gap: GAP });
+  return drawSheet(data, size, axes, ...drawn, ...legend);
 }
 
 function size(encoded) {
@@ -121,11 +128,8 @@ function show(component) {
   const root = parentElement.querySelector(".head_grid");
   if (data.pictures) return keep(data);
 
-  const columns = columnsOf(data);
-  const cells = data.cells.flatMap((row, layer) =>
-    Array.from({ length: columns }, (_, head) => (head < row.length ? { place: [layer, head], text: row[head].text } : null))
-  );
-  const end = showGrid(component, root, { columns, cells }, (scroller) => {
+  const rows = rowsOf(data);
+  const end = showGrid(component, root, { columns: rows[0].length, cells: rows.flat() }, (scroller) => {
     const sent = data.hasPictures ? (pictures.get(data.grid) ?? []) : [];
     renew(scroller, [drawGrid(data, scroller.clientWidth - 2 * PADDING, sent)]);
   });

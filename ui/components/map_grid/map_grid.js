@@ -75,7 +75,7 @@ function drawGround(data, nRows, side, rows) {
   const [right, bottom] = cornerOf(data, nRows * data.columns - 1, side);
   const size = { width: right + side + RIGHT, height: bottom + NAME + side + GAP };
   const axes = data.axes
-    ? drawAxes(data.colours, [nRows, data.columns], { side, gap: GAP, name: NAME })
+    ? drawAxes(data, [nRows, data.columns], { side, gap: GAP, name: NAME })
     : draw("g", {});
   return drawSheet(data, size, axes, ...rows);
 }

@@ -2,6 +2,7 @@
 // Rests on chart and chart_insides.
 
 const NARROWEST = 150; // px
+const NUMBER = 17; // px that the number of a column takes, with a gap
 const CONFIG = { displayModeBar: false, showAxisRangeEntryBoxes: false }; // a click beside an axis is no wish to type its range
 
 let loading = null;
@@ -25,9 +26,27 @@ function drawFigure(place, chart) {
   } else if (chart.layout.width !== width || chart.layout.height !== height) {
     Plotly.relayout(chart, { width, height });
   }
+  leaveOutWhatHasNoRoom(chart, figure);
   if (!isFirst) return;
   keepQuickClicks(chart);
   tellChart(place.key, chart);
+}
+
+/** Numbers every column, or every second and so on where the columns are narrow; shows letters in cells, whose trace says in
+ * `meta` how many px they take, where they have room. */
+function leaveOutWhatHasNoRoom(chart, { data, layout }) {
+  const area = plotArea(chart);
+  const wide = area ? area.x(1) - area.x(0) : 0;
+  if (!wide) return;
+  if (layout.xaxis?.dtick === 1) {
+    const dtick = Math.ceil(NUMBER / wide);
+    if (chart.layout.xaxis.dtick !== dtick) Plotly.relayout(chart, { "xaxis.dtick": dtick });
+  }
+  for (const [at, { mode, meta }] of data.entries()) {
+    if (mode !== "text" || !meta) continue;
+    const visible = wide >= meta;
+    if ((chart.data[at].visible ?? true) !== visible) Plotly.restyle(chart, { visible }, [at]);
+  }
 }
 
 /** Plotly takes two presses within 300 ms for a double click wherever they are, and loses the second point. */

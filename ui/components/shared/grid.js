@@ -25,22 +25,25 @@ function drawSheet(data, { width, height }, ...children) {
   return draw("svg", attributes, ...children);
 }
 
-/** Numbers of layers and heads, for cells of this side, with a gap between them and a name's height over each. */
-function drawAxes({ text, quiet }, [nLayers, nHeads], { side, gap, name = 0 }) {
+/** Numbers of rows and columns, for cells of this side, with a gap between them and a name's height over each: layers down and
+ * heads across, or the other way round. */
+function drawAxes({ isAcross, colours }, [nRows, nColumns], { side, gap, name = 0 }) {
+  const { text, quiet } = colours;
   const [wide, high] = [side + gap, name + side + gap];
-  const [across, down] = [LEFT + (nHeads * wide - gap) / 2, TOP + (nLayers * high - gap) / 2];
+  const [across, down] = [LEFT + (nColumns * wide - gap) / 2, TOP + (nRows * high - gap) / 2];
   const title = { "text-anchor": "middle", fill: quiet };
+  const [ofRows, ofColumns] = isAcross ? ["head", "layer"] : ["layer", "head"];
   const titles = [
-    draw("text", { x: across, y: 14, ...title }, "head"),
-    draw("text", { x: 14, y: down, ...title, transform: `rotate(-90 14 ${down})` }, "layer"),
+    draw("text", { x: across, y: 14, ...title }, ofColumns),
+    draw("text", { x: 14, y: down, ...title, transform: `rotate(-90 14 ${down})` }, ofRows),
   ];
-  for (let head = 0; head < nHeads; head++) {
-    const x = LEFT + head * wide + side / 2;
-    titles.push(draw("text", { x, y: TOP - 8, "text-anchor": "middle", fill: text }, String(head)));
+  for (let column = 0; column < nColumns; column++) {
+    const x = LEFT + column * wide + side / 2;
+    titles.push(draw("text", { x, y: TOP - 8, "text-anchor": "middle", fill: text }, String(column)));
   }
-  for (let layer = 0; layer < nLayers; layer++) {
-    const y = TOP + layer * high + name + side / 2 + 4;
-    titles.push(draw("text", { x: LEFT - 8, y, "text-anchor": "end", fill: text }, String(layer)));
+  for (let row = 0; row < nRows; row++) {
+    const y = TOP + row * high + name + side / 2 + 4;
+    titles.push(draw("text", { x: LEFT - 8, y, "text-anchor": "end", fill: text }, String(row)));
   }
   return draw("g", { "aria-hidden": true }, ...titles);
 }
@@ -70,7 +73,7 @@ function drawCell(data, at, { place, text }, { x, y, side }, ...parts) {
   );
 }
 
-/** Shows a grid and listens to it. `cells`, row by row, have a place and a text, or are null at the end of a row with fewer;
+/** Shows a grid and listens to it. `cells`, row by row, have a place and a text, or are null where a layer has no such head;
  * `drawIn` draws them in what scrolls.
  * Streamlit calls a component again with every message, so what listened before ends here. */
 function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cells }, drawIn) {
@@ -95,7 +98,8 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     said.textContent = cells[at ?? pickedAt]?.text ?? "";
   };
 
-  const lastIn = (first) => first + cells.slice(first, first + columns).filter(Boolean).length - 1;
+  const inRow = (at) => [...cells.keys()].slice(at - (at % columns), at - (at % columns) + columns).filter((one) => cells[one]);
+  const nearest = (at) => inRow(at).reduce((best, one) => (Math.abs(one - at) < Math.abs(best - at) ? one : best));
 
   // One cell is in the order of the Tab key; the arrow keys take that place along.
   const stop = (at) => {
@@ -118,18 +122,17 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
   const press = (event) => {
     let at = atOf(event.target);
     if (at === null) return;
-    const first = at - (at % columns);
-    const last = lastIn(first);
+    const row = inRow(at);
     if (event.key === "Enter" || event.key === " ") setTriggerValue("pick", cells[at].place);
     else if (event.key === "ArrowUp") at -= at >= columns ? columns : 0;
     else if (event.key === "ArrowDown") at += at + columns < cells.length ? columns : 0;
-    else if (event.key === "ArrowLeft") at = Math.max(first, at - 1);
-    else if (event.key === "ArrowRight") at = Math.min(last, at + 1);
-    else if (event.key === "Home") at = first;
-    else if (event.key === "End") at = last;
+    else if (event.key === "ArrowLeft") at = row.findLast((one) => one < at) ?? at;
+    else if (event.key === "ArrowRight") at = row.find((one) => one > at) ?? at;
+    else if (event.key === "Home") at = row[0];
+    else if (event.key === "End") at = row.at(-1);
     else return;
     event.preventDefault();
-    at = Math.min(at, lastIn(at - (at % columns))); // from a longer row into a shorter one
+    at = nearest(at); // from a longer row into a shorter one
     stop(at);
     cellAt(at).focus();
   };

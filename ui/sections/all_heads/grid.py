@@ -7,14 +7,15 @@ import streamlit as st
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.numbers import number_text
 from attnviz.figures.thumbnails import MOST_PIXELS
-from attnviz.heads import STATISTICS
+from attnviz.heads import PROBES
 from attnviz.heads.facts import extremes
 from attnviz.heads.head_labels import Matched, matched
-from attnviz.records import by_layer
+from attnviz.records import Head, by_layer
 from ui.components.head_grid import head_grid
 from ui.page.view import RENORMALISED, hidden_note
-from ui.sections.all_heads.screen import PICTURES, Screen, pick, within
+from ui.sections.all_heads.screen import NUMBERS, PICTURES, Screen, pick, within
 from ui.words.findings import ATTENDS, MARKS, extremes_words
+from ui.words.head_names import mark_of, marks_note, with_names
 from ui.words.literal import literal
 from ui.work import head_cache
 
@@ -24,7 +25,7 @@ def finding(screen: Screen) -> str:
     if screen.shown == PICTURES:
         return matched_words(matched(screen.labels), len(screen.heads))
     numbers = extremes(screen.numbers[screen.shown])
-    return extremes_words(STATISTICS[screen.shown].title, numbers, partial(screen.amount_text, screen.shown))
+    return extremes_words(NUMBERS[screen.shown].title, numbers, partial(screen.amount_text, screen.shown))
 
 
 def matched_words(found: Matched, n_heads: int) -> str:
@@ -37,7 +38,7 @@ def matched_words(found: Matched, n_heads: int) -> str:
 
 
 def grid(screen: Screen) -> None:
-    """All heads, layers down and heads across."""
+    """All heads, each with its marks."""
     view, selection = screen.view, screen.view.selection
     pictures, largest = None, None
     if screen.shown == PICTURES:
@@ -57,16 +58,21 @@ def grid(screen: Screen) -> None:
 
     def text(layer: int, head: int) -> str:
         if largest is None:
-            said = f"{within(STATISTICS[screen.shown].title)} {screen.reading(screen.shown, layer, head)}"
+            said = f"{within(NUMBERS[screen.shown].title)} {screen.reading(screen.shown, layer, head)}"
         else:
             said = f"largest {MEASURE_NAMES[screen.cells.measure]} {number_text(float(largest[layer][head]))}"
-        return "; ".join([f"Layer {layer}, head {head}: {said}", *screen.borne(layer, head)])
+        of_text = "; ".join([f"Layer {layer}, head {head}: {said}", *screen.borne(layer, head)])
+        return with_names(of_text, screen.probes, Head(layer, head))
+
+    def mark(head: Head) -> str:
+        of_text = [MARKS[one] for one in screen.borne(*head)]
+        return "".join(dict.fromkeys([*of_text, *mark_of(screen.probes, head)]))
 
     layers = by_layer(screen.heads)
-    marks = [["".join(MARKS[one] for one in screen.borne(*head)) for head in of_layer] for of_layer in layers]
+    marks = [[mark(head) for head in of_layer] for of_layer in layers]
     head_grid(
         [[text(*head) for head in of_layer] for of_layer in layers],
-        name="All heads, layers down and heads across; select one",
+        name="All heads; select one",
         picked=selection.place,
         on_pick=pick,
         theme=view.theme,
@@ -89,16 +95,18 @@ def notes(screen: Screen) -> None:
         if view.is_renormalised:
             said.append(RENORMALISED)
     else:
-        one = STATISTICS[screen.shown]
+        one = NUMBERS[screen.shown]
         said.append(f"{one.help} Source: {one.source}.")
     if screen.shown != selection.all_heads.grid:
-        said.append(
-            f"{STATISTICS[selection.all_heads.grid].title}: there is none for this text, so pictures are shown."
-        )
+        asked = selection.all_heads.grid
+        why = "not known yet" if asked in PROBES else "there is none for this text"
+        said.append(f"{NUMBERS[asked].title}: {why}, so pictures are shown.")
     if view.measure == "rollout":
         said.append("Rollout is of all heads together; weights are shown.")
     marks = " · ".join(f"{MARKS[label]} {label}" for label in screen.labels or MARKS)
     said.append(
         f"Marks: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."
     )
+    if note := marks_note(screen.probes):
+        said.append(note)
     st.caption(literal(" ".join([*said, hidden_note(view)])))

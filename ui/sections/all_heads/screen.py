@@ -8,14 +8,18 @@ import streamlit as st
 
 from attnviz import heads
 from attnviz.figures.numbers import number_text, share_text
-from attnviz.heads import LABELS, STATISTICS
+from attnviz.heads import LABELS, PROBES, STATISTICS, Statistic
+from attnviz.heads.probes import HeadProbes
 from attnviz.records import Head
 from ui.choice import state
+from ui.page.head_names import known_probes
 from ui.page.view import View
 from ui.session import of_session
 from ui.work import head_cache
 
 PICTURES = "pictures"
+NUMBERS: Mapping[str, Statistic] = {**STATISTICS, **PROBES}
+"""The numbers of a head by name: those of this text, and those on random tokens."""
 
 
 OfHeads = Mapping[str, np.ndarray]  # by name, something of every head [layer, head]
@@ -29,6 +33,8 @@ class Screen:
     cells: head_cache.Cells
     numbers: OfHeads
     labels: OfHeads
+    probes: HeadProbes | None
+    """What the heads are called; None until that is known."""
 
     @property
     def shown(self) -> str:
@@ -46,13 +52,13 @@ class Screen:
 
     def amount_text(self, name: str, number: float) -> str:
         """A number of this name in a sentence."""
-        is_distance = STATISTICS[name].unit == "distance"
+        is_distance = NUMBERS[name].unit == "distance"
         return f"{number_text(number)} {self.view.selection.unit}" if is_distance else share_text(number)
 
     def reading(self, name: str, layer: int, head: int) -> str:
         """A number of a head as its cell shows it, to three digits."""
         number = float(self.numbers[name][layer, head])
-        unit = f" {self.view.selection.unit}" * (STATISTICS[name].unit == "distance")
+        unit = f" {self.view.selection.unit}" * (NUMBERS[name].unit == "distance")
         return f"{number_text(number)}{unit}" if np.isfinite(number) else "none"
 
     def borne(self, layer: int, head: int) -> list[str]:
@@ -109,8 +115,9 @@ def look(view: View) -> Screen:
         rows=head_cache.spans(view.queries),
         columns=head_cache.spans(view.keys),
     )
+    probes = known_probes(view)
     if selection.all_heads.grid == PICTURES and not is_read(cells):
-        return Screen(view=view, cells=cells, numbers={}, labels={})
+        return Screen(view=view, cells=cells, numbers={}, labels={}, probes=probes)
     numbers = read(cells)
     labels = heads.labels(
         numbers,
@@ -118,7 +125,8 @@ def look(view: View) -> Screen:
         delimiter=selection.all_heads.delimiter,
         broad=selection.all_heads.broad,
     )
-    return Screen(view=view, cells=cells, numbers=numbers, labels=labels)
+    on_random = {} if probes is None else probes.means
+    return Screen(view=view, cells=cells, numbers={**numbers, **on_random}, labels=labels, probes=probes)
 
 
 def is_read(cells: head_cache.Cells) -> bool:

@@ -3,10 +3,11 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.heads import STATISTICS
+from attnviz.records import Head
 from attnviz.records.table import table_csv
 from ui.choice import widgets
-from ui.sections.all_heads.screen import Screen, pick
+from ui.sections.all_heads.screen import NUMBERS, Screen, pick
+from ui.words.head_names import names_said
 
 TABLE_HEIGHT = 460  # px
 
@@ -19,11 +20,12 @@ def table(screen: Screen) -> None:
     columns = {
         "Layer": places[:, 0],
         "Head": places[:, 1],
+        "On random tokens": [names_said(screen.probes, Head(layer, head)) for layer, head in places.tolist()],
         "Labels": [", ".join(screen.borne(layer, head)) for layer, head in places],
     }
-    columns |= {STATISTICS[name].title: numbers[screen.is_kept] for name, numbers in screen.numbers.items()}
+    columns |= {NUMBERS[name].title: numbers[screen.is_kept] for name, numbers in screen.numbers.items()}
     formats = {
-        STATISTICS[name].title: st.column_config.NumberColumn(format="%.3f", help=STATISTICS[name].help)
+        NUMBERS[name].title: st.column_config.NumberColumn(format="%.3f", help=NUMBERS[name].help)
         for name in screen.numbers
     }
     rows = [(int(layer), int(head)) for layer, head in places]

@@ -13,8 +13,8 @@ from ui.choice import state
 from ui.page.chart import chart
 from ui.page.waiting import is_there
 from ui.sections.effects.facts import CellOrder, ablation_agreement, cell_order
-from ui.sections.effects.grid import pick
-from ui.sections.effects.screen import Screen, joined
+from ui.sections.effects.grid import ablated, means_words, pick
+from ui.sections.effects.screen import Screen
 from ui.words.findings import correlation_text
 from ui.work import experiments
 from ui.work.jobs import TELLS_PROGRESS
@@ -37,7 +37,13 @@ def weights_and_effects(screen: Screen) -> Figure | None:
         ],
     )
     n_variant = min(MOST_CELLS, len(queries) * len(keys))
-    if not is_there(work, screen.n_tokens(n_variant), "Masking single cells", key="cells_act"):
+    if not is_there(
+        work,
+        screen.n_tokens(n_variant),
+        "Masking single cells",
+        key="cells_act",
+        request=screen.request(f"Mask {n_variant} cells one by one", "cells", place, view.kind),
+    ):
         return None
     found: CellEffects = work.results[0]
     measure: Measure = "norms" if view.measure == "norms" and found.norms is not None else "weights"
@@ -60,17 +66,22 @@ def weights_and_effects(screen: Screen) -> Figure | None:
     return drawn
 
 
+_ASK: dict[Ablation, str] = {
+    "zero": "Switch all heads off with zeros",
+    "mean": "Switch all heads off with their means",
+}
+
+
 def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
     """A point for each head: its effect while it gives zeros, and while it gives its mean; None until known."""
     st.markdown("**Zeros or its mean: do both ways to switch a head off agree?**")
     other: Ablation = "mean" if found.ablation == "zero" else "zero"
-    work = screen.ablation_job(other)
-    n_variant = len(screen.heads) + screen.n_layers
-    if not is_there(
-        work, screen.n_tokens(n_variant, other), "Switching heads off the other way", key="other_ablation_act"
-    ):
+    effects = ablated(
+        screen, other, key="other_ablation", request=screen.request(_ASK[other], "other", other)
+    )
+    if effects is None:
         return None
-    zero, mean = sorted((found, joined(work)), key=lambda one: one.ablation, reverse=True)
+    zero, mean = sorted((found, effects), key=lambda one: one.ablation, reverse=True)
     drawn = draw_ablations(zero, mean, picked=screen.view.selection.place, theme=screen.view.theme)
     chart(
         drawn,
@@ -79,7 +90,7 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
         on_pick=_pick_head,
         name="Heads; select one",
     )
-    st.caption(ablations_note(ablation_agreement(zero, mean)))
+    st.caption(ablations_note(ablation_agreement(zero, mean), means_words(screen)))
     return drawn
 
 
@@ -106,12 +117,16 @@ def cells_note(order: CellOrder) -> str:
     return " ".join(said)
 
 
-def ablations_note(agreement: float | None) -> str:
-    """Whether zeros and means order the heads alike, and how they differ."""
+def ablations_note(agreement: float | None, means: str) -> str:
+    """Whether zeros and means order the heads alike, and how they differ.
+
+    Args:
+        means: which means these are.
+    """
     spoken = "" if agreement is None else f"Rank correlation of the sizes: {correlation_text(agreement)}. "
     return (
-        f"{spoken}Zeros take away all of a head's output, even the part that is the same in every sentence; its mean over "
-        "the bundled sentences keeps that part (Wang et al. 2022, arXiv:2211.00593, section 3.1)."
+        f"{spoken}Zeros take away all of a head's output, even the part that is the same in every sentence; {means} keeps that part "
+        "(Wang et al. 2022, arXiv:2211.00593, section 3.1)."
     )
 
 

@@ -1,21 +1,28 @@
-"""The effect of every head as a grid and a ranking, and that of all heads of a layer."""
+"""The effect of every head as a grid and a ranking, layer by layer as they come, and that of all heads of a layer."""
 
 import numpy as np
 import streamlit as st
 
-from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.ablation import Ablation, HeadEffects, LayerEffects
 from attnviz.figures.numbers import number_text, signed_text
-from attnviz.records import Head, by_layer
+from attnviz.records import Head, by_layer, known
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
+from ui.page.head_names import known_probes
+from ui.page.waiting import Request, is_there
 from ui.sections import outcome
 from ui.sections.effects.facts import largest_effect
-from ui.sections.effects.screen import Screen
+from ui.sections.effects.screen import Screen, joined
 from ui.words.extremes import equals
+from ui.words.head_names import marks_note, marks_of, with_names
+from ui.words.literal import literal
+from ui.work import experiments
+from ui.work.jobs import TELLS_PROGRESS, Call
 
 N_RANKED = 8
-GIVES = {"zero": "zeros", "mean": "its mean output over the bundled sentences"}
+_TALLEST = 12
+"""Layers up to which the list of their effects is as tall as the column beside it."""
 
 
 def pick(layer: int, head: int) -> None:
@@ -28,6 +35,35 @@ def controls(screen: Screen) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="effects_controls"):
         outcome.controls(screen.view, screen.outcome)
         st.segmented_control(**widgets.field("ablation", required=True))
+    if screen.ablation == "mean":
+        st.text_area(**widgets.field("references", height=68, placeholder="The bundled sentences"))
+
+
+def ablated(
+    screen: Screen, ablation: Ablation, *, key: str, request: Request | None = None
+) -> HeadEffects | None:
+    """The effect of every head; None until known, with those of the layers that have come.
+
+    Args:
+        key: of its buttons.
+        request: what it waits for where it takes long; None for what begins by itself.
+    """
+    reads = "Reading the reference sentences"
+    if ablation == "mean" and not is_there(
+        screen.means_job(), screen.n_means(), reads, key=f"{key}_means_act", request=request
+    ):
+        return None
+    work = screen.ablation_job(ablation)
+
+    def so_far() -> None:
+        if request is None and (found := joined(work)) is not None:
+            grid(screen, found)
+            st.caption(f"{len(known(found.heads))} of {len(screen.heads)} heads so far.")
+
+    n_tokens, said = screen.n_tokens(len(screen.heads)), "Switching off every head"
+    if not is_there(work, n_tokens, said, key=f"{key}_act", request=request, result=so_far):
+        return None
+    return joined(work)
 
 
 def finding(screen: Screen, found: HeadEffects) -> str:
@@ -40,22 +76,29 @@ def finding(screen: Screen, found: HeadEffects) -> str:
 
 
 def grid(screen: Screen, found: HeadEffects) -> None:
-    """All heads, layers down and heads across, each with its effect."""
+    """All heads, each with its effect."""
+    probes = known_probes(screen.view)
 
     def text(place: Head) -> str:
+        if np.isnan(found.heads[place]):
+            return f"{place.title}: not computed yet"
         after = number_text(float(found.heads[place]))
-        return f"{place.title}: effect {signed_text(float(found.effects[place]))}; outcome {after} without it"
+        said = f"{place.title}: effect {signed_text(float(found.effects[place]))}; outcome {after} without it"
+        return with_names(said, probes, place)
 
     head_grid(
         [[text(place) for place in of_layer] for of_layer in by_layer(screen.heads)],
-        name="Effect of switching off each head, layers down and heads across; select one",
+        name="Effect of switching off each head; select one",
         picked=screen.view.selection.place,
         on_pick=pick,
         theme=screen.view.theme,
         numbers=found.effects,
         signed=True,
+        marks=marks_of(probes, screen.heads),
         key="effects_grid",
     )
+    if probes is not None:
+        st.caption(literal(marks_note(probes)))
 
 
 def ranking(screen: Screen, found: HeadEffects) -> None:
@@ -78,8 +121,27 @@ def ranking(screen: Screen, found: HeadEffects) -> None:
         theme=screen.view.theme,
         key="effects_ranking",
     )
+
+
+def layers(screen: Screen) -> LayerEffects | None:
+    """The effect of all heads of each layer; None until known."""
     st.markdown("**All heads of a layer off**")
-    largest = max(float(np.abs(found.layer_effects).max()), 1e-12)
+
+    def calls() -> list[Call]:
+        named = {"kind": screen.view.kind, "means": screen.means(screen.ablation), **TELLS_PROGRESS}
+        return [(experiments.ablate_layers, screen.given, named)]
+
+    work = screen.job("layers", screen.of_ablation(screen.ablation), calls)
+    if not is_there(
+        work,
+        screen.n_tokens(screen.n_layers),
+        "Switching off all heads of each layer",
+        key="layers_act",
+        request=screen.request(f"Switch off {screen.n_layers} layers", "layers", screen.ablation),
+    ):
+        return None
+    found: LayerEffects = work.results[0]
+    largest = max(float(np.abs(found.effects).max()), 1e-12)
     ranked_list(
         [
             Row(
@@ -88,21 +150,45 @@ def ranking(screen: Screen, found: HeadEffects) -> None:
                 length=abs(float(effect)) / largest,
                 picked=layer == screen.view.selection.layer,
             )
-            for layer, effect in enumerate(found.layer_effects)
+            for layer, effect in enumerate(found.effects)
         ],
         name="Effect of all heads of each layer; select a layer",
         on_pick=lambda row: state.change(layer=row),
         theme=screen.view.theme,
         key="effects_layers",
         is_ranked=False,
+        scrolls=len(found.effects) > _TALLEST,
     )
+    return found
 
 
-def note(found: HeadEffects) -> str:
+def means_words(screen: Screen) -> str:
+    """Which means these are, as in a sentence."""
+    means = screen.means("mean")
+    assert means is not None
+    own = bool(screen.view.selection.effects.references.strip())
+    return mean_words(means.n_text, means.n_apart(screen.view.kind), own=own)
+
+
+def mean_words(n_text: int, n_apart: int, *, own: bool) -> str:
+    """What the mean outputs are taken over.
+
+    Args:
+        n_apart: number of positions with a mean of their own.
+    """
+    which = f"{n_text:,} {'own' if own else 'bundled'} sentence{'s' * (n_text != 1)}"
+    where = f"the same position of {which}"
+    if n_apart < 1:
+        return f"its mean output over all positions of {which}"
+    return f"its mean output at {where} (positions from {n_apart} on share one mean, each special token has its own)"
+
+
+def note(screen: Screen, found: HeadEffects) -> str:
     """What the numbers are relative to, and what they do not mean."""
+    gives = "zeros" if found.ablation == "zero" else means_words(screen)
     return (
         f"Each number is the outcome without the head minus the outcome of the unchanged run, {number_text(found.base)}; "
-        f"while it is off, a head gives {GIVES[found.ablation]}, and every later layer reads the changed hidden states. "
+        f"while it is off, a head gives {gives}, and every later layer reads the changed hidden states. "
         "An effect near 0 does not mean that the head does nothing: another head may do the same, and another sentence or "
         "outcome may need it (Michel et al. 2019, arXiv:1905.10650)."
     )

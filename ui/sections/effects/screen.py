@@ -4,18 +4,21 @@ from dataclasses import dataclass
 from functools import reduce
 
 from attnviz.effects.ablation import Ablation, HeadEffects
+from attnviz.effects.mean_outputs import MeanOutputs
 from attnviz.effects.outcome import Outcome
+from attnviz.maps.collection import bundled
 from attnviz.records import Head
 from ui.page.view import View
-from ui.page.waiting import QUICK
 from ui.sections.own_run import MeasuredRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import TELLS_PROGRESS, Call, Job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job, job
 
-MEAN_TOKENS = QUICK
-"""What reading the bundled sentences for the means of the heads counts for: one after another they take seconds."""
-SHARES = 2
-"""Calls that the layers of a text are shared out among, so that as many processes work on them."""
+PARTS = 10
+"""Calls that the layers of a text are shared out among; what each finds is shown when it comes."""
+MEAN_PARTS = 4
+"""Calls that the reference sentences are shared out among."""
+_TOKEN = 4
+"""Characters of a token, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,29 +37,55 @@ class Screen(MeasuredRun):
 
     @property
     def n_layers(self) -> int:
-        """Number of layers, of which each is also switched off as a whole."""
+        """Number of layers."""
         return self.view.trace.n_layers(self.view.kind)
 
-    def ablation_job(self, ablation: Ablation) -> Job:
-        """The job that switches off every head."""
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The sentences over which the mean output of a head is taken: the reader's own, or the bundled ones."""
+        written = self.view.selection.effects.references
+        return tuple(one for one in (written.strip() or bundled()).splitlines() if one.strip())
+
+    def means_job(self) -> Job:
+        """The job that takes the mean outputs of all heads over the reference sentences."""
+        texts = self.references
 
         def calls() -> list[Call]:
-            named = {"kind": self.view.kind, "ablation_kind": ablation, **TELLS_PROGRESS}
-            return [
-                (
-                    experiments.ablate,
-                    self.given,
-                    named | {"layers": tuple(range(first, self.n_layers, SHARES))},
-                )
-                for first in range(min(SHARES, self.n_layers))
-            ]
+            parts = [texts[first::MEAN_PARTS] for first in range(min(MEAN_PARTS, len(texts)))]
+            return [(experiments.means, (self.model, part), dict(TELLS_PROGRESS)) for part in parts]
 
-        return self.job("ablation", (self.view.kind, ablation), calls)
+        return job("means", (self.view.selection.source.model, texts), calls)
 
-    def n_tokens(self, n_variants: int, ablation: Ablation = "zero") -> int:
-        """Tokens that so many variants of the text have, and those that means are taken over."""
+    def means(self, ablation: Ablation) -> MeanOutputs | None:
+        """What a head gives while it is off, once that job has finished; None for zeros."""
+        if ablation == "zero":
+            return None
+        parts: list[MeanOutputs] = self.means_job().results
+        return reduce(MeanOutputs.joined, parts)
+
+    def of_ablation(self, ablation: Ablation) -> tuple[object, ...]:
+        """What the numbers of a way to switch heads off depend on, for the keys of jobs."""
+        return (self.view.kind, ablation, self.references if ablation == "mean" else None)
+
+    def ablation_job(self, ablation: Ablation) -> Job:
+        """The job that switches off every head: the last layers first, which take least."""
+
+        def calls() -> list[Call]:
+            named = {"kind": self.view.kind, "means": self.means(ablation), **TELLS_PROGRESS}
+            step = -(-self.n_layers // PARTS)
+            parts = [range(max(0, stop - step), stop) for stop in range(self.n_layers, 0, -step)]
+            return [(experiments.ablate, self.given, named | {"layers": tuple(part)}) for part in parts]
+
+        return self.job("ablation", self.of_ablation(ablation), calls)
+
+    def n_means(self) -> int:
+        """Tokens of the bundled model that reading the reference sentences counts for."""
+        return self.counted(sum(map(len, self.references)) // _TOKEN)
+
+    def n_tokens(self, n_variants: int) -> int:
+        """Tokens of the bundled model that so many variants of the text count for."""
         of_text = len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ())
-        return n_variants * of_text + MEAN_TOKENS * (ablation == "mean")
+        return self.counted(n_variants * of_text)
 
 
 def look(view: View, chosen: Outcome) -> Screen:
@@ -69,7 +98,7 @@ def look(view: View, chosen: Outcome) -> Screen:
     return Screen(view=view, outcome=chosen)
 
 
-def joined(work: Job) -> HeadEffects:
-    """What the calls of a finished ablation have found, as one."""
-    parts: list[HeadEffects] = work.results
-    return reduce(HeadEffects.joined, parts)
+def joined(work: Job) -> HeadEffects | None:
+    """What the calls of an ablation have found so far, as one; None before the first has come back."""
+    parts: list[HeadEffects] = [one for one in work.results if one is not None]
+    return reduce(HeadEffects.joined, parts) if parts else None

@@ -39,7 +39,13 @@ def greedy(screen: Screen) -> Figure | None:
     st.markdown(f"**How long does the outcome hold without {name}?**")
     work = _job(screen, heads, greedily=True)
     n_variant = len(heads) * (len(heads) + 1) // 2
-    if not is_there(work, screen.n_tokens(n_variant), "Removing heads one by one", key="greedy_act"):
+    if not is_there(
+        work,
+        screen.n_tokens(n_variant),
+        "Removing heads one by one",
+        key="greedy_act",
+        request=screen.request(f"Remove {len(heads)} heads one by one", "greedy", *heads),
+    ):
         return None
     found: Removal = work.results[0]
     drawn = draw_removal([(name, found)], outcome="outcome", theme=screen.view.theme)
@@ -66,7 +72,11 @@ def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
     found: dict[str, Removal] = {}
     for number, (name, work) in enumerate(works.items()):
         if not is_there(
-            work, screen.n_tokens(len(ranked)), f"Removing all heads, {name}", key=f"removal_act_{number}"
+            work,
+            screen.n_tokens(len(ranked)),
+            f"Removing all heads, {name}",
+            key=f"removal_act_{number}",
+            request=screen.request(f"Remove all {len(ranked)} heads in two orders", "removal"),
         ):
             return None
         found[name] = work.results[0]
@@ -86,12 +96,12 @@ def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
 def _job(screen: Screen, heads: list[Head], *, greedily: bool) -> Job:
     named: Mapping[str, Any] = {
         "kind": screen.view.kind,
-        "ablation_kind": screen.ablation,
+        "means": screen.means(screen.ablation),
         "greedily": greedily,
         **TELLS_PROGRESS,
     }
     return screen.job(
         "removal",
-        (screen.view.kind, screen.ablation, tuple(heads), greedily),
+        (*screen.of_ablation(screen.ablation), tuple(heads), greedily),
         lambda: [(experiments.remove, (*screen.given, tuple(heads)), dict(named))],
     )

@@ -24,6 +24,8 @@ class FirstTokens:
     """Tokens that may be taken away."""
     n_method: int
     """Methods that use the outcome."""
+    n_left_out: int
+    """Integrated gradients that did not converge: their numbers are not counted."""
     n_undecided: int
     """Of these, methods that put no token first alone: their largest number is that of several tokens, or of none."""
     tokens: tuple[int, ...]
@@ -38,21 +40,24 @@ class FirstTokens:
 
 
 def first_tokens(found: Sequence[InputAttribution], among: Bool[np.ndarray, " token"]) -> FirstTokens:
-    """What the methods agree on; the outcome's direction is that of integrated gradients' difference.
+    """What the methods agree on; the outcome's direction is that of integrated gradients' difference, which is known whether or not they converge.
 
     Args:
         among: true for tokens that may be taken away.
     """
     positions = np.flatnonzero(among)
-    whole = next((one.difference for one in found if one.difference is not None), 0.0)
+    whole = next((one.integral.difference for one in found if one.integral is not None), 0.0)
     direction = int(np.nan_to_num(np.sign(whole)))
-    values = [one.values[positions].astype(np.float64) * (direction or 1) for one in found if one.has_sign]
+    left_out = [one for one in found if one.integral is not None and not one.integral.converged]
+    counted = [one for one in found if one.has_sign and one not in left_out]
+    values = [one.values[positions].astype(np.float64) * (direction or 1) for one in counted]
     places = [places_of_largest(one) for one in values]
     named = [int(positions[one[0]]) for one in places if len(one) == 1]
     n_same = max((named.count(one) for one in named), default=0)
     return FirstTokens(
         n_token=len(positions),
         n_method=len(values),
+        n_left_out=len(left_out),
         n_undecided=len(values) - len(named),
         tokens=tuple(one for one in sorted(set(named)) if named.count(one) == n_same),
         n_same=n_same,

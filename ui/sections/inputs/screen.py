@@ -2,14 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from attnviz.effects.input_attribution import STEPS, AttributionMethod, InputAttribution
+from attnviz.effects.deletion import RandomOrders
+from attnviz.effects.input_attribution import (
+    METHODS,
+    AttributionMethod,
+    InputAttribution,
+    available_methods,
+    without_rounding,
+)
 from attnviz.effects.outcome import Outcome
+from attnviz.maths.gradients import FIRST_PANELS, NODES
 from attnviz.records import Tokens
 from ui.page.view import View
 from ui.sections.own_run import MeasuredRun, check_can_run
 from ui.work import experiments
-from ui.work.jobs import TELLS_PROGRESS, Job
+from ui.work.jobs import TELLS_PROGRESS, Call, Job
 
 NAMES: dict[AttributionMethod, str] = {
     "gradient_times_input": "Gradient × input",
@@ -21,7 +30,9 @@ NAMES: dict[AttributionMethod, str] = {
     "flow": "Attention flow",
 }
 """The methods as they are written on screen."""
-_RUNS = 2400
+PARTS = 2
+"""Parts of integrated gradients' path, and of the random orders, so that as many processes as there usually are work on them."""
+_RUNS = 700
 """Runs of a text that its deletion curves take, most of them for chance."""
 
 
@@ -37,7 +48,12 @@ class Screen(MeasuredRun):
     @property
     def n_attributed(self) -> int:
         """Tokens of all runs that the attributions take."""
-        return len(self.tokens) * (2 * STEPS[0] + 2 * len(self.tokens))
+        return len(self.tokens) * 2 * len(self.tokens)
+
+    @property
+    def n_integrated(self) -> int:
+        """Tokens of all runs that integrated gradients take at least; one with its gradient counts for two."""
+        return len(self.tokens) * 2 * FIRST_PANELS * NODES
 
     @property
     def n_deleted(self) -> int:
@@ -45,16 +61,68 @@ class Screen(MeasuredRun):
         return len(self.tokens) * _RUNS
 
     def attributions(self) -> Job:
-        """The job that attributes the outcome by every method."""
-        return self.job("inputs", (), lambda: [(experiments.attribute, self.given, TELLS_PROGRESS)])
+        """The job that attributes the outcome by all methods but integrated gradients, a call for each."""
 
-    def deletion(self, found: Sequence[InputAttribution]) -> Job:
-        """The job that takes tokens away in the order of each method."""
-        seed = self.view.selection.seed
-        named = {"seed": seed, **TELLS_PROGRESS}
+        def calls() -> list[Call]:
+            there = available_methods(self.view.trace, self.outcome)
+            return [
+                (experiments.attribute, (*self.given, one), TELLS_PROGRESS)
+                for one in there
+                if one != "integrated_gradients"
+            ]
+
+        return self.job("inputs", (), calls)
+
+    def integral(self) -> Job:
+        """The job that attributes it by integrated gradients, which takes longest, in parts."""
+        given = (*self.given, "integrated_gradients")
         return self.job(
-            "deletion", (seed,), lambda: [(experiments.delete, (*self.given, tuple(found)), named)]
+            "integrated_gradients",
+            (),
+            lambda: [
+                (experiments.attribute, given, {"part": (number, PARTS), **TELLS_PROGRESS})
+                for number in range(PARTS)
+            ],
         )
+
+    def chance(self) -> Job:
+        """The job that takes tokens away in random orders, in parts."""
+        seed = self.view.selection.seed
+        return self.job(
+            "random_orders",
+            (seed,),
+            lambda: [
+                (
+                    experiments.delete_at_random,
+                    self.given,
+                    {"seed": seed, "part": (number, PARTS), **TELLS_PROGRESS},
+                )
+                for number in range(PARTS)
+            ],
+        )
+
+    def deletion(self, found: Sequence[InputAttribution], chance: RandomOrders) -> Job:
+        """The job that takes tokens away in the order of each method."""
+        return self.job(
+            "deletion",
+            (chance.seed,),
+            lambda: [(experiments.delete, (*self.given, tuple(found), chance), TELLS_PROGRESS)],
+        )
+
+
+def so_far(work: Job, integral: Job) -> list[InputAttribution]:
+    """The attributions that have come, in the order of the methods."""
+    there = {one.method: one for one in work.results if one is not None}
+    if integral.finished:
+        parts: list[InputAttribution] = integral.results
+        there["integrated_gradients"] = reduce(InputAttribution.joined, parts)
+    return without_rounding([there[one] for one in METHODS if one in there])
+
+
+def joined(work: Job) -> RandomOrders:
+    """What the parts of a finished job of random orders have found, as one."""
+    parts: list[RandomOrders] = work.results
+    return reduce(RandomOrders.joined, parts)
 
 
 def look(view: View, chosen: Outcome) -> Screen:

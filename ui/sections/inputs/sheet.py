@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+import streamlit as st
 from plotly.graph_objects import Figure
 
-from attnviz.effects.input_attribution import SMALLEST_GAP, InputAttribution
+from attnviz.effects.input_attribution import InputAttribution
 from attnviz.effects.outcome import TokenState
 from attnviz.effects.token_embeddings import removable
 from attnviz.figures.inputs import draw_attributions
-from attnviz.figures.numbers import number_text, power_text
+from attnviz.figures.numbers import number_text, percent_text, power_text
+from attnviz.maths.gradients import ROUNDING
 from attnviz.records import Axis, Tokens
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state
@@ -47,17 +49,49 @@ def finding(first: FirstTokens, tokens: Tokens) -> str:
     return f"**{said}**"
 
 
-def sheet(screen: Screen, found: Sequence[InputAttribution]) -> Figure:
-    """Tokens down, methods across; the figure."""
-    drawn = draw_attributions(found, screen.tokens, NAMES, picked=screen.view.query, theme=screen.view.theme)
+def sheet(screen: Screen, found: Sequence[InputAttribution], *, complete: bool = True) -> Figure:
+    """Tokens down, methods across, and the methods in numbers; the figure.
+
+    Args:
+        complete: whether every method is there; until then no cell can be selected.
+    """
+    names = NAMES | {one.method: f"{NAMES[one.method]} (not converged)" for one in found if _is_off(one)}
+    drawn = draw_attributions(found, screen.tokens, names, picked=screen.view.query, theme=screen.view.theme)
     chart(
         drawn,
         key="inputs_sheet",
         alt="How much each token counts by each method, tokens down and methods across",
-        on_pick=_pick,
+        on_pick=_pick if complete else None,
         name="Tokens and methods; select one",
     )
+    sums(found)
     return drawn
+
+
+def sums(found: Sequence[InputAttribution]) -> None:
+    """A row for each method: what its numbers sum to, and what integrated gradients have to sum to."""
+    rows = [sum_row(one) for one in found]
+    st.table({title: [row[title] for row in rows] for title in rows[0]}, hide_index=True)
+
+
+def sum_row(found: InputAttribution) -> dict[str, str]:
+    """What a method's numbers sum to, beside the difference that integrated gradients have to sum to."""
+    integral, signed = found.integral, number_text(found.sum) if found.has_sign else "–"
+    row = {"method": NAMES[found.method], "sum over the tokens": signed}
+    if integral is None:
+        return row | {"has to be": "–", "apart": "–", "integral": "–"}
+    apart = abs(found.sum - integral.difference)
+    share = f" ({percent_text(apart / abs(integral.difference))})" if integral.difference else ""
+    points = f"{integral.n_points} points"
+    return row | {
+        "has to be": number_text(integral.difference),
+        "apart": f"{number_text(apart)}{share}",
+        "integral": f"converged, {points}" if integral.converged else f"did not converge, {points}",
+    }
+
+
+def _is_off(found: InputAttribution) -> bool:
+    return found.integral is not None and not found.integral.converged
 
 
 def note(screen: Screen, found: Sequence[InputAttribution], first: FirstTokens) -> str:
@@ -110,12 +144,16 @@ def agreement(first: FirstTokens) -> list[str]:
 
 def _sum(found: InputAttribution) -> str:
     """Whether integrated gradients sum to the difference of outcomes."""
+    assert found.integral is not None  # which integrated gradients have
     title = "Integrated gradients (Sundararajan et al. 2017, arXiv:1703.01365)"
-    gap, difference = power_text(abs(found.gap or 0.0)), number_text(found.difference or 0.0)
-    if found.is_complete:
-        within = "up to the rounding of float32" if abs(found.gap or 0.0) <= SMALLEST_GAP else f"within {gap}"
+    difference, error = number_text(found.integral.difference), found.integral.error
+    if found.integral.converged:
+        within = "up to the rounding of float32" if error <= ROUNDING else f"within {power_text(error)}"
         return f"{title} sum to the difference of outcomes, {difference}, {within}."
-    return f"{title} do not sum to the difference of outcomes, {difference}: with {found.steps} steps the integral is off by {gap}."
+    return (
+        f"{title} did not converge: on the way from the baseline the outcome changes faster than {found.integral.n_points} points follow. "
+        f"They sum to {number_text(found.sum)}, and the difference of outcomes is {difference}; the finding leaves them out."
+    )
 
 
 def as_csv(screen: Screen, found: Sequence[InputAttribution]) -> bytes:

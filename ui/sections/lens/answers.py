@@ -6,6 +6,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.lens import draw_layer_similarities, draw_lens
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.records import Axis
@@ -16,6 +17,9 @@ from ui.sections.lens.facts import HALF, Rise, rise, settled
 from ui.sections.lens.screen import Screen
 from ui.words.findings import name
 from ui.words.literal import literal, quoted
+
+MOST_LISTED = 12
+"""Layers that are listed one below the other beside the grid; a longer list is scrolled on its own."""
 
 
 def finding(screen: Screen, found: Lens | LayerSimilarities) -> str:
@@ -44,17 +48,17 @@ def similar_to_last(found: Rise, token: str) -> str:
 
 
 def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
-    """Layers up, tokens across; the figure."""
+    """Each layer at each token; the figure."""
     if isinstance(found, Lens):
         drawn: Figure = draw_lens(
             found, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
         )
-        said = "Most likely token after each layer, layers up and tokens across"
+        said = "Most likely token after each layer, at each token"
     else:
         drawn = draw_layer_similarities(
             found, screen.tokens, picked=screen.view.last_query, theme=screen.view.theme
         )
-        said = "Similarity of each layer's vector with the last, layers up and tokens across"
+        said = "Similarity of each layer's vector with the last, at each token"
     chart(drawn, key="lens_grid", alt=said, on_pick=_pick, name=f"{said}; select one")
     return drawn
 
@@ -81,6 +85,7 @@ def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
         theme=screen.view.theme,
         key="lens_layers",
         is_ranked=False,
+        scrolls=len(layers) > MOST_LISTED,
     )
 
 
@@ -91,6 +96,8 @@ def note(found: Lens | LayerSimilarities) -> str:
             "The vector after each layer, sent through the model's last norm where it has one, and through its language head "
             "(the logit lens, nostalgebraist 2020). The head was trained to read the last layer alone: what an early layer "
             "answers tells what its vector has in common with the last one, not what the layer “thinks”."
+            + " Cells leave out the space before a word, and the end of a long one; hover over a cell or tap it for both."
+            * runs_across(len(found.labels))
         )
     return (
         "This model has no language head, so there is no answer to look at, and this is not the logit lens: cells hold the cosine of "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.effects.lens import FollowedTokens, LayerSimilarities, Lens
 from attnviz.effects.logit_attribution import DirectEffects
 from attnviz.records import Head
 from ui.words.extremes import places_of_largest
@@ -72,3 +72,30 @@ def largest_part(found: DirectEffects) -> LargestPart | None:
         return None
     head = Head(*places[0])
     return LargestPart(head=head, n_equal=len(places) - 1, adds=float(found.heads[head]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """Since when a chosen token is ahead."""
+
+    ahead_from: int | None
+    """The first of the layers from which on its logit is larger than the other's; None where it is not in the end, or alone."""
+    first_from: int | None
+    """The first of the layers from which on no token is likelier; None where one is in the end."""
+    rank: int
+    """After the last layer, 1 for the most likely token."""
+    last: int
+
+
+def course(found: FollowedTokens) -> Course:
+    """Since when the first of the chosen tokens is ahead of the second, and of all."""
+    ahead = None if found.differences is None else _since(found.differences > 0)
+    ranks = found.ranks[:, 0]
+    return Course(ahead_from=ahead, first_from=_since(ranks == 1), rank=int(ranks[-1]), last=len(ranks) - 1)
+
+
+def _since(holds: np.ndarray) -> int | None:
+    """The first layer from which on it holds in every layer; None where it does not in the last."""
+    fails = np.flatnonzero(~holds)
+    first = int(fails[-1]) + 1 if fails.size else 0
+    return first if first < len(holds) else None

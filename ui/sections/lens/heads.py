@@ -1,48 +1,69 @@
 """What each head, MLP and the embedding add to the answer at the selected token, as a grid and a ranking."""
 
+from typing import Any
+
+import numpy as np
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.effects.outcome import TokenAnswer
+from attnviz.figures.direct_effects import draw_layer_parts
 from attnviz.figures.numbers import number_text, power_text
-from attnviz.records import Axis, Head, by_layer, heads_in, known
+from attnviz.records import Axis, Head, as_label, by_layer, heads_in, known
 from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
+from ui.page.chart import chart
+from ui.page.head_names import known_probes
 from ui.sections.lens.facts import LargestPart, largest_part
 from ui.sections.lens.screen import Screen
 from ui.words.extremes import equals
 from ui.words.findings import name
+from ui.words.head_names import marks_note, marks_of, with_names
 from ui.words.literal import literal, quoted
-from ui.work import cache
 
 _MOST_PARTS = 8
 
 
-def heads(screen: Screen, answer: str | None, found: DirectEffects) -> None:
+def heads(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> None:
     """The finding, and all heads with what each adds."""
     token = literal(name(Axis.of(screen.tokens), found.position))
-    what = (
-        f"the logit of {quoted(answer)} at {token}"
-        if answer is not None
-        else f"the last hidden state of {token}"
+    what = f"the last hidden state of {token}" if answer is None else f"{answer_words(answer)} at {token}"
+    whole = (
+        f"that vector’s length is {number_text(found.total)}"
+        if answer is None
+        else f"{_short(answer)} is {number_text(found.total)}"
     )
-    whole = f"{'the logit' if answer is not None else 'that vector’s length'} is {number_text(found.total)}"
     st.markdown(f"**{finding(largest_part(found), what, whole)}**")
 
+    probes = known_probes(screen.view)
+
     def text(head: Head) -> str:
-        return f"{head.title}: {number_text(float(found.heads[head]))}"
+        return with_names(f"{head.title}: {number_text(float(found.heads[head]))}", probes, head)
 
     head_grid(
         [[text(head) for head in of_layer] for of_layer in by_layer(heads_in(found.heads))],
-        name="What each head adds, layers down and heads across; select one",
+        name="What each head adds; select one",
         picked=screen.view.selection.place,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=screen.view.theme,
         numbers=found.heads,
         signed=True,
+        marks=marks_of(probes, heads_in(found.heads)),
         key="lens_heads",
     )
-    st.caption(literal(_note(screen, answer, found)))
+    st.caption(literal(" ".join(filter(None, [_note(screen, answer, found), marks_note(probes)]))))
+
+
+def answer_words(answer: TokenAnswer) -> str:
+    """The number that is taken apart, as Markdown: a probability is no sum, so of a token alone it is the logit."""
+    said = f"the logit of {quoted(as_label(answer.token))}"
+    return said if answer.against is None else f"{said} minus that of {quoted(as_label(answer.against))}"
+
+
+def _short(answer: TokenAnswer) -> str:
+    return "the logit" if answer.against is None else "the difference"
 
 
 def finding(largest: LargestPart | None, what: str, whole: str) -> str:
@@ -95,16 +116,79 @@ def parts(screen: Screen, found: DirectEffects) -> None:
         theme=screen.view.theme,
         key="lens_parts",
     )
+    st.markdown(total(found))
 
 
-def _note(screen: Screen, answer: str | None, found: DirectEffects) -> str:
+def sources(screen: Screen, found: DirectEffects) -> None:
+    """What the selected head adds, by the tokens that it reads."""
+    place = screen.view.selection.place
+    of_keys = found.sources[place.layer][place.head]
+    largest = float(np.abs(of_keys).max(initial=0.0)) or 1.0
+    n_read = int(np.count_nonzero(of_keys))  # a decoder's head reads no later token
+    keys = np.argsort(-np.abs(of_keys), kind="stable")[: min(n_read, _MOST_PARTS)].tolist()
+    labels = Axis.of(screen.view.trace.key_tokens(found.kind))
+    st.markdown(f"**{place.title}, by the token that it reads**")
+    ranked_list(
+        [
+            Row(
+                text=f"{labels.labels[at]} ({at})",
+                amount=number_text(float(of_keys[at])),
+                length=abs(float(of_keys[at])) / largest,
+                picked=at == screen.view.selection.key,
+            )
+            for at in keys
+        ],
+        name="Tokens by what the head adds because it reads them; select a key",
+        on_pick=lambda row: state.change(key=keys[row]),
+        theme=screen.view.theme,
+        key="lens_sources",
+    )
+    st.caption(sources_note(len(keys), n_read, float(found.heads[place])))
+
+
+def sources_note(n_shown: int, n_token: int, adds: float) -> str:
+    """What the numbers are, and that they sum to what the head adds."""
+    which = f"The largest {n_shown} of {n_token:,} tokens. " if n_shown < n_token else ""
+    return (
+        f"{which}Weight times the value of the token, through W_O and the frozen norms; over all tokens they sum to what the head "
+        f"adds, {number_text(adds)}."
+    )
+
+
+def layers(screen: Screen, found: DirectEffects) -> Figure:
+    """What each layer adds, its heads together and its MLP; the figure."""
+    st.markdown("**Layer by layer**")
+    drawn: Figure = draw_layer_parts(found, picked=screen.view.selection.layer, theme=screen.view.theme)
+    chart(
+        drawn,
+        key="lens_layer_parts",
+        alt="What the heads and the MLP of each layer, and the embedding, add directly",
+        on_pick=_pick_layer,
+        name="Layers; select one",
+    )
+    return drawn
+
+
+def total(found: DirectEffects) -> str:
+    """The sum of all parts beside the model's own number, as Markdown."""
+    return (
+        f"Sum of all parts **{found.summed:.6g}** · the model’s own **{found.total:.6g}** · apart **{power_text(abs(found.gap))}**"
+    ).replace("-", "−")
+
+
+def _pick_layer(clicked: Any) -> None:
+    if isinstance(clicked, int) and clicked >= 0:
+        state.change(layer=clicked)
+
+
+def _note(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> str:
     instead = ""
-    if answer is None and cache.model(screen.view.selection.source.model).head is not None:
+    if answer is None and screen.has_head:
         instead = (
             "The answer itself is no sum of parts here: the language head is not linear, as BERT's, or its vocabulary has no entry "
             "that is written so. "
         )
-    what = "logit" if answer is not None else "length of the last hidden state"
+    what = "length of the last hidden state" if answer is None else _short(answer).removeprefix("the ")
     gap = power_text(abs(found.gap))
     sums = (
         f"sum to the {what}, {number_text(found.total)}, within {gap}"

@@ -2,16 +2,29 @@
 
 from dataclasses import dataclass
 
+from attnviz.effects.outcome import Outcome, TokenAnswer
 from attnviz.records import Tokens
 from ui.page.view import View
 from ui.sections.own_run import OwnRun, check_can_run
-from ui.work import experiments
+from ui.work import cache, experiments
 from ui.work.jobs import Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen(OwnRun):
     """A text whose hidden states are looked through."""
+
+    outcome: Outcome
+
+    @property
+    def answer(self) -> TokenAnswer | None:
+        """The answer that is the outcome of the experiments; None where that is something else."""
+        return self.outcome if isinstance(self.outcome, TokenAnswer) else None
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the model has a language head, which answers."""
+        return cache.model(self.view.selection.source.model).head is not None
 
     @property
     def tokens(self) -> Tokens:
@@ -27,17 +40,26 @@ class Screen(OwnRun):
         """The job that sends every layer's states through the head."""
         return self.job("lens", (), lambda: [(experiments.lens, self.given, {})])
 
+    def followed(self, answer: TokenAnswer) -> Job:
+        """The job that follows the tokens of an answer through the layers."""
+        tokens = tuple(one for one in (answer.token, answer.against) if one is not None)
+        at = answer.place(len(self.tokens))
+        return self.job(
+            "followed", (at, tokens), lambda: [(experiments.follow, (*self.given, at, tokens), {})]
+        )
+
     def direct(self) -> Job:
-        """The job that takes the answer at the selected token apart."""
-        at = self.view.last_query
-        return self.job("direct", (at,), lambda: [(experiments.direct_effects, (*self.given, at), {})])
+        """The job that takes the answer apart: the outcome, or what the model itself answers at the selected token."""
+        at, chosen = self.view.last_query, "" if self.answer is None else str(self.answer)
+        key = (chosen or at,)
+        return self.job("direct", key, lambda: [(experiments.direct_effects, (*self.given, at, chosen), {})])
 
 
-def look(view: View) -> Screen:
+def look(view: View, chosen: Outcome) -> Screen:
     """The text on screen.
 
     Raises:
         SelectionError: an opened bundle, which holds no hidden states.
     """
     check_can_run(view, "The hidden states after each layer were asked for")
-    return Screen(view=view)
+    return Screen(view=view, outcome=chosen)

@@ -37,9 +37,11 @@ def draw(view: View, screen: Screen, found: np.ndarray | None, token: int | None
     """The map, with the selected point and its lines laid over it."""
     collection, points = screen.collection, screen.map.points
     vectors = collection.vectors(screen.head)
-    shown = None
+    shown = np.ones(collection.n_tokens, dtype=bool)
     if view.selection.special != "shown":
-        shown = ~np.concatenate([one.is_special for one in collection.tokens])
+        shown &= ~np.concatenate([one.is_special for one in collection.tokens])
+    if view.selection.without_first:
+        shown &= np.concatenate([np.arange(len(one)) > 0 for one in collection.tokens])
     chart(
         draw_collection(
             points,
@@ -92,6 +94,7 @@ def notes(view: View, screen: Screen) -> str:
         "Each sentence was read by itself: between two sentences there is no attention, only likeness of vectors. That "
         "is why there is no attention map here.",
         "Special tokens are not drawn." if view.selection.special != "shown" else "",
+        "The first token of each sentence is not drawn." if view.selection.without_first else "",
         "Circles are queries, diamonds keys. Drag over a part to enlarge it; double-click or double-tap to show all.",
     ]
     return " ".join(filter(None, said))

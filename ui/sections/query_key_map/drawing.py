@@ -99,7 +99,7 @@ def map_note(view: View, projection: Projection, side: Side) -> str:
             f"On the dashed circles a key has {', '.join(shares[:-1])} or {shares[-1]} of the weight that the map gives "
             "to the nearest key of the selected query."
         )
-    if selection.unit == "words" or view.hides_special or selection.sentences != "all":
+    if selection.unit == "words" or view.hides_special or view.hides_first or selection.sentences != "all":
         said.append(EVERY_TOKEN)
     return " ".join(said)
 

@@ -83,7 +83,7 @@ def note(flow: Flow, view: View, largest: float) -> str:
     selection, measure = view.selection, MEASURE_NAMES[view.measure]
     of_what = " of the largest" * (view.measure == "norms")
     held = f"{share_text(flow.share)} of the {'sum of all norm-based weights' if view.measure == 'norms' else measure}"
-    if view.hides_special or selection.sentences != "all":
+    if view.hides_special or view.hides_first or selection.sentences != "all":
         held += " between these tokens"
     is_shown = view.queries.index(view.query) is not None
     said = drawn_words(flow, held, name(view.queries, view.query) if is_shown else None)

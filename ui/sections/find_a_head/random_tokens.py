@@ -1,0 +1,87 @@
+"""Which heads repeat what came before: the probes on random tokens that come twice, and the selected head on such a text."""
+
+import streamlit as st
+
+from attnviz.figures import draw_pattern
+from attnviz.figures.numbers import number_text, share_text
+from attnviz.heads.probes import PROBES, HeadProbes
+from attnviz.model.catalogue import offer
+from attnviz.records import AttentionPattern, Head
+from ui.choice import state
+from ui.components.ranked_list import Row, ranked_list
+from ui.page.chart import chart
+from ui.page.head_names import find_probes, known_probes
+from ui.page.view import View
+from ui.page.waiting import is_there
+from ui.words.literal import literal
+from ui.work import probes as of_model
+from ui.work.jobs import job
+
+N_RANKED = 6
+
+
+def random_tokens(view: View) -> None:
+    """The heads with the largest number of each probe, and the matrix of the selected head; how far they are until then."""
+    if not find_probes(view) or (found := known_probes(view)) is None:
+        return
+    st.markdown(f"**{finding(found, view.selection.place)}**")
+    for column, name in zip(st.columns(len(PROBES), gap="medium"), PROBES, strict=True):
+        with column:
+            _ranking(view, found, name)
+    _matrix(view, found)
+
+
+def finding(found: HeadProbes, head: Head) -> str:
+    """What the selected head does with random tokens that come twice."""
+    largest = max(PROBES, key=lambda name: float(found.means[name][head]))
+    share = share_text(float(found.means[largest][head]))
+    return f"On random tokens that come twice, {head.words} gives {share} {_GIVEN[largest]}"
+
+
+_GIVEN = {
+    "probe_induction": "of a repeated token’s weight to what followed it the first time",
+    "probe_duplicate": "of a repeated token’s weight to its other occurrence",
+    "probe_previous": "of its weight to the previous token",
+    "probe_first": "of its weight to the first token",
+}
+
+
+def _ranking(view: View, found: HeadProbes, name: str) -> None:
+    heads = found.ranked(name)[:N_RANKED]
+    st.markdown(f"**{PROBES[name].called.capitalize()}**")
+    ranked_list(
+        [
+            Row(
+                text=one.title,
+                amount=f"{number_text(float(found.means[name][one]))} ± {found.spreads[name][one]:.2f}",
+                length=float(found.means[name][one]),
+                picked=one == view.selection.place,
+            )
+            for one in heads
+        ],
+        name=f"Heads with the largest share, {PROBES[name].called}; select one",
+        on_pick=lambda row: state.change(layer=heads[row].layer, head=heads[row].head),
+        theme=view.theme,
+        key=name,
+    )
+    st.caption(literal(PROBES[name].help))
+
+
+def _matrix(view: View, found: HeadProbes) -> None:
+    """The weights of the selected head on one of the texts."""
+    model, place, kind = offer(view.selection.model).name, view.selection.place, view.kind
+    work = job("probe_pattern", (model, place, kind), lambda: [(of_model.pattern, (model, place, kind), {})])
+    if not is_there(work, 2 * found.n_token, "Reading random tokens", key="pattern_act"):
+        return
+    pattern: AttentionPattern = work.results[0]
+    chart(
+        draw_pattern(pattern, theme=view.theme),
+        key="random_tokens",
+        alt=f"Attention matrix of {place.words} on {found.n_token} random tokens that come twice",
+    )
+    st.caption(
+        f"{place.title} on {found.n_token} random tokens that come twice, the first of {found.n_text} such texts that the numbers "
+        "above are means of; behind ± is the standard deviation over the texts. An induction head draws a line that starts where "
+        "the tokens come again, one cell to the right of their first occurrence; a duplicate token head draws it on that "
+        "occurrence (Olsson et al. 2022, arXiv:2209.11895)."
+    )
