@@ -3,16 +3,18 @@
 from functools import partial
 
 import streamlit as st
+from plotly.graph_objects import Figure
 
-from ui.export.recipe import patching_lines
+from ui.export.recipe import patching_lines, prompt_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.page.waiting import is_there
 from ui.sections.outcome import outcome_of
 from ui.sections.own_run import check_can_run
-from ui.sections.patching.heatmap import as_csv, finding, heatmap, note
-from ui.sections.patching.screen import controls, joined, look, text_of_donor
+from ui.sections.patching import prompts
+from ui.sections.patching.heatmap import as_csv, estimate, finding, gradient, heatmap, note, sofar
+from ui.sections.patching.screen import controls, joined, look, patches_of, text_of_donor
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
@@ -20,24 +22,62 @@ view = frame("Patching")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     check_can_run(view, "States were to be carried into another run")
-    outcome = outcome_of(view)
-    controls(view, outcome)
-    screen = look(view, outcome)
-    work = screen.patching_job()
-    n_tokens = screen.n_rows * len(screen.tokens[0]) * len(view.trace.tokens)
-    if is_there(work, n_tokens, "Carrying states over", key="patching_act"):
-        shares = joined(work)
-        found.markdown(f"**{literal(finding(screen, shares))}**")
-        drawn = heatmap(screen, shares)
-        st.caption(note(screen, shares))
-        terms("Activation patching", "Residual stream", "Outcome", "Layer", "Head")
-        take(
-            view,
-            {"patching_shares": "Shares of the difference"},
-            csv=partial(as_csv, screen, shares),
-            numbers="Shares",
-            python=patching_lines(view, outcome, text_of_donor(view)),
-            about=f"states carried over from: {text_of_donor(view)}; outcome: {screen.measured}",
-            drawn=lambda: {"Shares of the difference": drawn},
-        )
+    prompts.choice()
+    if view.selection.patching.prompts == "set":
+        pairs = prompts.look(view)
+        if prompts.is_patched(pairs):
+            if pairs.found:
+                mean = pairs.mean
+                found.markdown(f"**{literal(prompts.finding_of_set(pairs, mean))}**")
+                whole = prompts.heatmap(pairs, mean, key="patching_shares")
+                st.caption(prompts.note(pairs, mean))
+                terms("Activation patching", "Path patching", "Residual stream", "Outcome", "Head")
+                take(
+                    view,
+                    {"patching_shares": "Shares of the mean difference"},
+                    csv=partial(prompts.csv, pairs),
+                    numbers="Outcomes of all pairs",
+                    python=prompt_lines(view, pairs.prompts, patches_of(view)),
+                    about=f"mean over {mean.n_pair} pairs of prompts",
+                    drawn=lambda: {"Shares of the mean difference": whole},
+                )
+            else:
+                st.error(
+                    literal("No pair can be patched. " + " ".join(pairs.refused)), icon=":material/error:"
+                )
+    else:
+        outcome = outcome_of(view)
+        controls(view, outcome)
+        screen = look(view, outcome)
+        work = screen.patching_job()
+        so_far = partial(sofar, screen, work)
+        if is_there(work, screen.n_tokens, "Carrying states over", key="patching_act", result=so_far):
+            shares = joined(work)
+            assert shares is not None  # all of it is there
+            found.markdown(f"**{literal(finding(screen.tokens[0], shares))}**")
+            drawn: dict[str, Figure | None] = {}
+            left, right = st.columns(2, gap="medium")
+            with left:
+                drawn["Shares of the difference"] = heatmap(screen, shares, key="patching_shares")
+                st.caption(note(screen, shares))
+            with right, errors.explained(key="cut_gradient"):
+                if shares.end is None:
+                    drawn["By gradient"] = gradient(screen, shares)
+            terms(
+                "Activation patching",
+                "Path patching",
+                "Attribution patching",
+                "Residual stream",
+                "Outcome",
+                "Head",
+            )
+            take(
+                view,
+                {"patching_shares": "Shares of the difference", "patching_gradient": "By gradient"},
+                csv=partial(as_csv, screen, shares, estimate(screen)),
+                numbers="Shares",
+                python=patching_lines(view, outcome, text_of_donor(view), screen.patches),
+                about=f"states carried over from: {text_of_donor(view)}; outcome: {screen.measured}",
+                drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
+            )
 verdict.show(view)

@@ -1,36 +1,48 @@
-"""Where does the difference between two texts lie? Hidden states carried from one run into the other.
+"""Where does the difference between two texts lie? States carried from one run into the other.
 
-One concept: activation patching. A state of the donor's run takes the place of the same state in the receiver's run,
-at one layer and token at a time; the share is how far the outcome has gone from the receiver's to the donor's.
+One concept: activation patching. A state of the donor's run takes the place of the same state in the receiver's run, one at a
+time; the share is how far the outcome has gone from the receiver's to the donor's. States are hidden states at a layer and token,
+or what a head is made of: its output, queries, keys, values or attention pattern.
 
 Source: Meng et al. 2022, "Locating and Editing Factual Associations in GPT" (arXiv:2202.05262), section 2.1 (causal
-tracing); Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1 (heads).
+tracing); Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 3.1 (heads); Heimersheim and Nanda 2024,
+"How to use and interpret activation patching" (arXiv:2404.15255), sections 2 and 4, on what shares mean.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Literal, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from attnviz.effects.ablation import unchanged
 from attnviz.effects.outcome import MeasuredOutcome
-from attnviz.errors import SelectionError, ShapeError
-from attnviz.model.interventions import Intervention, Place, ReplacedOutput, ReplacedState
+from attnviz.errors import SelectionError, ShapeError, UnsupportedArchitectureError
+from attnviz.model.interventions import (
+    Intervention,
+    Place,
+    ReplacedOutput,
+    ReplacedState,
+    ReplacedVectors,
+    ReplacedWeights,
+)
 from attnviz.model.states import hidden_states
 from attnviz.model.variants import OutcomeMeasure, measured_variants
-from attnviz.records import Kind, Progress, Record, Tokens, check_index
+from attnviz.records import ROLE_NAMES, Head, Kind, Progress, Record, Role, Tokens, check_index
 
 if TYPE_CHECKING:
     from attnviz.model.loading import Model
     from attnviz.model.trace import Trace
 
-Carried = Literal["layer", "attention", "heads"]
-"""What is carried: the residual stream after each layer, the output of each layer's W_O, or the output of each head of
-one layer."""
+Carried = Literal["before", "layer", "attention", "mlp", "heads", "query", "key", "value", "pattern"]
+"""What is carried: a hidden state, as `attnviz.model.interventions.Place` names it, or of one head its output (``heads``), its
+queries, keys, values or attention pattern."""
 CARRIED: tuple[Carried, ...] = get_args(Carried)
+OF_HEADS: tuple[Carried, ...] = CARRIED[CARRIED.index("heads") :]
+"""What a head has, and a layer as a whole has not."""
 
 SMALLEST_DIFFERENCE = 1e-5
 """Outcomes of the two texts that are closer than this have no difference to be shared: float32 sums of a few hundred
@@ -50,22 +62,56 @@ are refused, in which the largest share is at least 1.9 and up to 34; in the oth
 """
 
 
+_BIASED_BY_DISTANCE = frozenset({"deberta", "deberta-v2"})
+"""Families whose queries and keys also make a bias of the scores (He et al. 2021, arXiv:2006.03654, equation 4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathEnd(Record):
+    """Where a path from a sender ends: at the queries, keys or values of one head, or at the outcome itself."""
+
+    head: Head | None = None
+    """None for the outcome."""
+    role: Role = "query"
+    """What of the head reads it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PatchEffects(Record):
-    """The outcome of the receiver's run with one state of the donor's, and the share of the difference that it brings."""
+    """The outcome of the receiver's run with one state of the donor's, and the share of the difference that it brings.
+
+    Rows are layers, or heads where `layer` is a number; columns are heads where `columns` says so, and tokens otherwise. Where
+    several heads share keys and values, those have a column, or row, once for all heads that read them.
+    """
 
     kind: Kind
     carried: Carried
-    layer: int | None
+    layer: int | None = None
     """The layer whose heads are the rows; None where the rows are layers."""
+    position: int | None = None
+    """The token whose state is carried; None for every token in turn, or, where columns are heads, for all tokens at once."""
+    end: PathEnd | None = None
+    """Where the state goes directly, while all other heads stay as they are (`attnviz.effects.path_patching`); None where it
+    goes wherever the model takes it."""
     unit: str = ""
     """Of the outcomes, as `attnviz.effects.outcome.MeasuredOutcome` names it; "" for a measure without one."""
     base: float
     """The receiver's outcome."""
     donor: float
     """The donor's outcome."""
-    outcomes: Float[np.ndarray, "row token"]
-    """The receiver's outcome with the donor's state of a layer or head at a token; NaN for rows that were not asked for."""
+    outcomes: Float[np.ndarray, "row column"]
+    """The receiver's outcome with the donor's state of a layer or head; NaN for rows that were not asked for, and where a layer
+    has no such head."""
+
+    @property
+    def rows(self) -> Literal["layer", "head"]:
+        """What a row is."""
+        return "layer" if self.layer is None else "head"
+
+    @property
+    def columns(self) -> Literal["head", "token"]:
+        """What a column is."""
+        return "head" if self.carried in OF_HEADS and self.layer is None else "token"
 
     @property
     def has_difference(self) -> bool:
@@ -104,15 +150,7 @@ class PatchEffects(Record):
 
     def joined(self, other: "PatchEffects") -> "PatchEffects":
         """These and other rows of the same two texts."""
-        return PatchEffects(
-            kind=self.kind,
-            carried=self.carried,
-            layer=self.layer,
-            unit=self.unit,
-            base=self.base,
-            donor=self.donor,
-            outcomes=np.where(np.isnan(self.outcomes), other.outcomes, self.outcomes),
-        )
+        return replace(self, outcomes=np.where(np.isnan(self.outcomes), other.outcomes, self.outcomes))
 
 
 def differing(receiver: Tokens, donor: Tokens) -> tuple[int, ...]:
@@ -143,7 +181,8 @@ def patch(
     *,
     carried: Carried = "layer",
     kind: Kind | None = None,
-    layer: int = 0,
+    layer: int | None = None,
+    position: int | None = None,
     rows: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> PatchEffects:
@@ -153,60 +192,182 @@ def patch(
         receiver: trace of the text whose run is changed, without interventions.
         donor: trace of the text whose states are carried over.
         measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
-        carried: "heads" for the heads of one layer, otherwise of every layer.
-        layer: the layer whose heads are carried.
-        rows: layers, or heads, that are carried; None for all.
+        carried: hidden states of every layer and token, or what heads are made of (`OF_HEADS`).
+        layer: of what heads are made of, the layer whose heads are carried at one token at a time; None for every head of every
+            layer, at all tokens at once or at ``position``.
+        position: the token where heads of every layer are carried; of keys and values that of the key, otherwise that of the query.
+        rows: layers, or heads of ``layer``, that are carried; None for all.
 
     Raises:
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
-        SelectionError: no such kind, layer, head or place.
+        SelectionError: no such kind, layer, head, token or place.
         ShapeError: the texts have other numbers of tokens.
+        UnsupportedArchitectureError: queries or keys of a family that makes scores of more than these.
     """
-    kind = receiver.attention(0, kind).kind
-    differing(receiver.tokens, donor.tokens)
-    if receiver.target_tokens is not None and donor.target_tokens is not None:
-        differing(receiver.target_tokens, donor.target_tokens)
-    n_row = receiver.n_heads(layer, kind) if carried == "heads" else receiver.n_layers(kind)
-    chosen = range(n_row) if rows is None else rows
-    for row in chosen:
-        check_index("head" if carried == "heads" else "layer", row, n_row, receiver.provenance.model)
-    of_row = _carrier(model, donor, carried, kind, layer)
-    n_token = len(receiver.query_tokens(kind))
-    variants = [[of_row(row, token)] for row in chosen for token in range(n_token)]
-    found = measured_variants(model, receiver, variants, measure, progress=progress)
-    outcomes = np.full((n_row, n_token), np.nan, dtype=np.float32)
-    outcomes[list(chosen)] = found.reshape(len(chosen), n_token)
-    return PatchEffects(
-        kind=kind,
-        carried=carried,
-        layer=layer if carried == "heads" else None,
-        unit=measure.unit if isinstance(measure, MeasuredOutcome) else "",
-        base=unchanged(receiver, measure),
-        donor=unchanged(donor, measure),
-        outcomes=outcomes,
+    grid = PatchGrid(receiver, donor, carried=carried, kind=kind, layer=layer, position=position)
+    cells = grid.cells(rows)
+    grid.check_family(model)
+    carry = (
+        _carrier(receiver, donor, grid) if grid.carried in OF_HEADS else _state_carrier(model, donor, grid)
     )
+    variants = [carry(*cell) for cell in cells]
+    found = measured_variants(model, receiver, variants, measure, progress=progress)
+    return grid.effects(receiver, donor, measure, cells, found)
 
 
-def _carrier(
-    model: "Model", donor: "Trace", carried: Carried, kind: Kind, layer: int
-) -> Callable[[int, int], Intervention]:
-    """A function of row and token that gives the intervention which carries the donor's state there."""
-    if carried == "heads":
-        outputs = donor.outputs(layer, kind)
-        return lambda head, token: ReplacedOutput(
-            kind=kind, layer=layer, head=head, output=outputs[head], positions=(token,)
+class PatchGrid:
+    """The cells of a map of patches: which states of two texts there are to carry.
+
+    Raises:
+        SelectionError, ShapeError: as `patch`.
+    """
+
+    def __init__(
+        self,
+        receiver: "Trace",
+        donor: "Trace",
+        *,
+        carried: Carried = "heads",
+        kind: Kind | None = None,
+        layer: int | None = None,
+        position: int | None = None,
+    ) -> None:
+        self.kind: Kind = receiver.attention(0, kind).kind
+        self.carried: Carried = carried
+        self.layer = layer if carried in OF_HEADS else None
+        self.is_of_heads = carried in OF_HEADS and self.layer is None
+        self.position = position if self.is_of_heads else None
+        self._trace = receiver
+        differing(receiver.tokens, donor.tokens)
+        if receiver.target_tokens is not None and donor.target_tokens is not None:
+            differing(receiver.target_tokens, donor.target_tokens)
+        reads_keys = carried in ("key", "value")
+        tokens = receiver.key_tokens(self.kind) if reads_keys else receiver.query_tokens(self.kind)
+        self.n_token = len(tokens)
+        if self.position is not None:
+            check_index("token", self.position, self.n_token, "this text")
+
+    def check_family(self, model: "Model") -> None:
+        """Raises UnsupportedArchitectureError where scores are made of more than the queries and keys that are carried."""
+        if self.carried in ("query", "key") and model.network.config.model_type in _BIASED_BY_DISTANCE:
+            raise UnsupportedArchitectureError(
+                f"The {ROLE_NAMES[self.carried]} of {model.name} were to be carried over; with them its scores also hold a bias "
+                "of the distance of tokens, which would stay. Carry the patterns."
+            )
+
+    def n_heads(self, layer: int) -> int:
+        """Heads of a layer, or its keys and values that heads may share."""
+        call = self._trace.attention(layer, self.kind)
+        return len(call.key if self.carried in ("key", "value") else call.query)
+
+    @property
+    def n_rows(self) -> int:
+        """Layers, or heads of the layer."""
+        return self._trace.n_layers(self.kind) if self.layer is None else self.n_heads(self.layer)
+
+    def cells(self, rows: Iterable[int] | None = None) -> list[tuple[int, int]]:
+        """Row and column of every cell of some rows; None for all."""
+        found = []
+        for row in range(self.n_rows) if rows is None else rows:
+            check_index(
+                "head" if self.layer is not None else "layer", row, self.n_rows, self._trace.provenance.model
+            )
+            found += [(row, at) for at in range(self.n_heads(row) if self.is_of_heads else self.n_token)]
+        return found
+
+    def effects(
+        self,
+        receiver: "Trace",
+        donor: "Trace",
+        measure: OutcomeMeasure,
+        cells: Sequence[tuple[int, int]],
+        outcomes: Float[np.ndarray, " cell"],
+        *,
+        end: PathEnd | None = None,
+    ) -> PatchEffects:
+        """The outcomes of some cells on the grid."""
+        n_column = max(map(self.n_heads, range(self.n_rows))) if self.is_of_heads else self.n_token
+        grid = np.full((self.n_rows, n_column), np.nan, dtype=np.float32)
+        for cell, outcome in zip(cells, outcomes, strict=True):
+            grid[cell] = outcome
+        return PatchEffects(
+            kind=self.kind,
+            carried=self.carried,
+            layer=self.layer,
+            position=self.position,
+            end=end,
+            unit=measure.unit if isinstance(measure, MeasuredOutcome) else "",
+            base=unchanged(receiver, measure),
+            donor=unchanged(donor, measure),
+            outcomes=grid,
         )
-    where: Place = carried
-    stream: Kind = "decoder" if where == "layer" and kind == "cross" else kind
-    states = hidden_states(model, donor).of(where)
-    if (stream, 0) not in states:
+
+
+def _state_carrier(
+    model: "Model", donor: "Trace", grid: PatchGrid
+) -> Callable[[int, int], list[Intervention]]:
+    """A function of layer and token that gives the interventions which carry the donor's hidden state there."""
+    where: Place = grid.carried  # type: ignore[assignment]  # one of those that no head has
+    states, stream = states_of(model, donor, where, grid.kind)
+    return lambda row, token: [
+        ReplacedState(kind=stream, layer=row, where=where, states=states[row], positions=(token,))
+    ]
+
+
+def states_of(
+    model: "Model", trace: "Trace", where: Place, kind: Kind
+) -> tuple[list[Float[np.ndarray, "token d_model"]], Kind]:
+    """The hidden states of one place in every layer, and the kind that they are of: a decoder's have no kind "cross".
+
+    Raises:
+        SelectionError: attnviz does not know the place in this family.
+    """
+    stream: Kind = "decoder" if where != "attention" and kind == "cross" else kind
+    found = hidden_states(model, trace).of(where)
+    if (stream, 0) not in found:
+        what, part = ("attention", "W_O") if where == "attention" else ("MLP", "MLP")
         raise SelectionError(
-            f"The attention outputs of {donor.provenance.model} were to be carried over; attnviz does not know its W_O. "
+            f"The {what} outputs of {trace.provenance.model} were to be carried over; attnviz does not know its {part}. "
             "Carry the residual stream or the heads' outputs."
         )
-    return lambda row, token: ReplacedState(
-        kind=stream, layer=row, where=where, states=states[stream, row], positions=(token,)
-    )
+    return [found[stream, layer] for layer in range(trace.n_layers(kind))], stream
+
+
+def _carrier(receiver: "Trace", donor: "Trace", grid: PatchGrid) -> Callable[[int, int], list[Intervention]]:
+    """A function of row and column that gives the interventions which carry the donor's part of a head there."""
+    carried, kind = grid.carried, grid.kind
+    outputs = cache(lambda layer: donor.outputs(layer, kind))
+    weights = cache(lambda layer, is_donor: (donor if is_donor else receiver).layer_weights(layer, kind))
+
+    def carry(row: int, column: int) -> list[Intervention]:
+        head, positions = Head(row, column), None if grid.position is None else (grid.position,)
+        if grid.layer is not None:
+            head, positions = Head(grid.layer, row), (column,)
+        place: dict[str, Any] = {"kind": kind, "layer": head.layer, "head": head.head}
+        match carried:
+            case "query" | "key" | "value":
+                call = donor.attention(head.layer, kind)
+                vectors = {"query": call.query, "key": call.key, "value": call.value}[carried][head.head]
+                n_reading = 1 if carried == "query" else len(call.query) // len(call.key)
+                return [
+                    ReplacedVectors(
+                        **place | {"head": head.head * n_reading + reading},
+                        role=carried,
+                        vectors=vectors,
+                        positions=positions,
+                    )
+                    for reading in range(n_reading)
+                ]
+            case "pattern":
+                made = weights(head.layer, True)[head.head]
+                if positions is not None:  # other queries keep their own, which no change has reached
+                    own = weights(head.layer, False)[head.head].copy()
+                    own[list(positions)] = made[list(positions)]
+                    made = own
+                return [ReplacedWeights(**place, weights=made)]
+        return [ReplacedOutput(**place, output=outputs(head.layer)[head.head], positions=positions)]
+
+    return carry
 
 
 def _matcher(receiver: Tokens, donor: Tokens) -> SequenceMatcher[int]:

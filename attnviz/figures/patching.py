@@ -1,9 +1,10 @@
-"""Where the difference between two texts lies: the share that each state accounts for, layer by layer and token by token."""
+"""Where the difference between two texts lies: the share that each state accounts for, layer by layer and token or head by head."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float
 from plotly import graph_objects as go
 
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
@@ -23,50 +24,67 @@ def draw_patching(
     receiver: Tokens,
     donor: Tokens,
     *,
+    spread: Float[np.ndarray, "row column"] | None = None,
+    scale_of: "PatchEffects | None" = None,
     picked: int | None = None,
     differing: Sequence[int] = (),
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """A cell for each layer, or head, and token: the share of the difference; custom data are row and token.
+    """A cell for each layer, or head, and token or head: the share of the difference; custom data are row and column.
 
     Where the difference cannot be shared out, a cell has the change of the outcome instead. The colours go from -1 to 1, or
     further where a share is larger; those of changes as far as the largest.
 
     Args:
         receiver, donor: the tokens of the two texts; a token that differs is written "cat → door".
-        picked: position of the selected token, whose column is outlined.
-        differing: positions at which the texts differ, which are marked below the axis.
+        spread: of a mean over several pairs of texts, the standard deviation of each cell's change, which hover texts give.
+        scale_of: a map whose colours this one has too, and whose difference it shares out or not; None for its own.
+        picked: position of the selected token, whose cells are outlined; not where columns are heads.
+        differing: positions at which the texts differ, which are marked beside the axis.
     """
-    numbers, what = (found.shares, "share") if found.can_be_shared else (found.changes, "change")
-    row = "head" if found.carried == "heads" else "layer"
-    names = [_name(receiver, donor, at, LONGEST_HOVER) for at in range(numbers.shape[1])]
-    largest = float(np.nanmax(np.abs(numbers), initial=0.0))
-    largest = max(1.0, largest) if found.can_be_shared else largest or 1.0
+    reference = found if scale_of is None else scale_of
+    is_shared = reference.can_be_shared
+    unit = found.donor - found.base if is_shared else 1.0
+    numbers, what = found.changes / np.float32(unit), "share" if is_shared else "change"
+    row, is_of_heads = found.rows, found.columns == "head"
+    columns = range(numbers.shape[1])
+    if is_of_heads:
+        names = [f"{_part(found)} {at}" for at in columns]
+        written = [f"{'KV' if found.carried in ('key', 'value') else 'H'}{at}" for at in columns]
+    else:
+        names = [f"{_name(receiver, donor, at, LONGEST_HOVER)}·{at}" for at in columns]
+        written = [f"{'▲ ' * (at in differing)}{_name(receiver, donor, at, LONGEST_LABEL)}" for at in columns]
+    largest = float(np.nanmax(np.abs(reference.changes), initial=0.0)) / abs(unit)
+    largest = max(1.0, largest) if is_shared else largest or 1.0
+
+    def said(number: int, at: int) -> str:
+        share, outcome = (
+            number_text(float(numbers[number, at])),
+            number_text(float(found.outcomes[number, at])),
+        )
+        over = "" if spread is None else f" ± {number_text(float(spread[number, at]) / abs(unit))}"
+        return f"{row} {number}, {names[at]}<br>{what} {share}{over}, outcome {outcome}"
+
     return draw_layer_grid(
         numbers,
         row=row,
         names=names,
-        written=[
-            f"{'▲ ' * (at in differing)}{_name(receiver, donor, at, LONGEST_LABEL)}"
-            for at in range(len(names))
-        ],
+        written=written,
         colours=Colours(
             scale=difference_scale(THEMES[theme]),
             low=-largest,
             high=largest,
             title=_TITLES[what],
         ),
-        said=[
-            [
-                f"{row} {number}, {names[at]}·{at}<br>{what} {number_text(float(cell))}, outcome "
-                f"{number_text(float(found.outcomes[number, at]))}"
-                for at, cell in enumerate(of_row)
-            ]
-            for number, of_row in enumerate(numbers)
-        ],
-        picked=picked,
+        said=[[said(number, at) for at in columns] for number in range(len(numbers))],
+        picked=None if is_of_heads else picked,
         theme=theme,
     )
+
+
+def _part(found: "PatchEffects") -> str:
+    """What a column of heads is: keys and values are shared by heads in many models."""
+    return "key-value head" if found.carried in ("key", "value") else "head"
 
 
 def _name(receiver: Tokens, donor: Tokens, at: int, longest: int) -> str:

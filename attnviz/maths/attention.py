@@ -35,7 +35,9 @@ def attention_scores(
     tensor([[1.8103, 0.0000]])
     """
     scores = torch.matmul(query * scale, key.mT, out=out)  # [query, d_head] x [d_head, key] -> [query, key]
-    if softcap is not None:
+    if softcap is not None and scores.requires_grad:  # which needs the tanh again
+        scores = scores.div(softcap).tanh().mul(softcap)  # [query, key]
+    elif softcap is not None:
         scores.div_(softcap).tanh_().mul_(softcap)  # [query, key]
     if bias is not None:
         scores.add_(bias)  # [query, key]
@@ -59,6 +61,8 @@ def softmax(
     if not is_empty.any():  # every row has its first key: no further pass over the matrix
         return torch.softmax(scores, dim=-1, out=out)  # [query, key]
     is_empty = scores.amax(dim=-1, keepdim=True) == -torch.inf  # [query, 1]
+    if scores.requires_grad:
+        return torch.softmax(scores, dim=-1).masked_fill(is_empty, 0.0)  # [query, key]
     return torch.softmax(scores, dim=-1, out=out).masked_fill_(is_empty, 0.0)  # [query, key]
 
 
@@ -73,7 +77,7 @@ def attention_weights(
 ) -> Float[Tensor, "*batch query key"]:
     """Softmax of the scores: how each query spreads its attention over the keys."""
     scores = attention_scores(query, key, scale, softcap=softcap, allowed=allowed, bias=bias)  # [query, key]
-    return softmax(scores, out=scores)  # [query, key]
+    return softmax(scores, out=None if scores.requires_grad else scores)  # [query, key]
 
 
 def attention_output(

@@ -47,6 +47,15 @@ class CallOrder:
         """Layers that have begun so far; a decoder's come after all of its encoder's."""
         return self._n_calls["encoder"] + self._n_calls["decoder"]
 
+    def entering(self, layer: nn.Module) -> tuple[Kind, int]:
+        """Kind and number of a layer that is about to run, by its module."""
+        if self._encoder_modules is not None:
+            kind: Kind = "encoder" if id(layer) in self._encoder_modules else "decoder"
+        else:
+            is_causal = any(getattr(one, "is_causal", False) for one in layer.modules())
+            kind = "decoder" if is_causal else "encoder"
+        return kind, self._n_calls[kind]
+
     def _kind_of(self, module: nn.Module) -> Kind:
         is_causal = bool(getattr(module, "is_causal", False))
         if self._encoder_modules is None:

@@ -21,7 +21,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from attnviz.errors import CaptureError, ModelFailedError, UnsupportedArchitectureError
-from attnviz.maths.attention import expand_heads
+from attnviz.maths.attention import attention_output, expand_heads
 from attnviz.maths.blocks import attention_output_in_blocks
 from attnviz.model.call_order import CallOrder
 from attnviz.model.changes import Changes
@@ -208,11 +208,16 @@ def attnviz_attention(
             bias = rest if bias is None else bias + rest
     if recording is not None:
         if recording.changes:
+            query, key, value = recording.changes.changed_vectors(
+                *recording.order.upcoming(module), query, key, value
+            )
             allowed = recording.changed(module, query, key, allowed)
         recording.add(module, query, key, value, scale, softcap, allowed, bias)
     n_head = query.shape[1]
     value = expand_heads(value, n_head)
-    output = attention_output_in_blocks(
+    is_differentiated = torch.is_grad_enabled() and query.requires_grad
+    attend = attention_output if is_differentiated else attention_output_in_blocks
+    output = attend(
         query,
         expand_heads(key, n_head),
         value,

@@ -13,18 +13,20 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnviz.errors import CaptureError, SelectionError
+from attnviz.maths.attention import expand_heads
 from attnviz.model.interventions import (
     Intervention,
     MaskedKeys,
     Place,
     ReplacedOutput,
     ReplacedState,
+    ReplacedVectors,
     ReplacedWeights,
     ScaledOutput,
     check_mask,
     check_shape,
 )
-from attnviz.records import Kind, check_index
+from attnviz.records import Kind, Role, check_index
 
 OneKind = TypeVar("OneKind", bound=Intervention)
 
@@ -70,6 +72,42 @@ class Changes:
         for row, mask in masks.items():
             left[row] &= torch.tensor(mask)
         return left
+
+    def changed_vectors(
+        self,
+        kind: Kind,
+        layer: int,
+        query: Float[Tensor, "row head query d_head"],
+        key: Float[Tensor, "row kv_head key d_head"],
+        value: Float[Tensor, "row kv_head key d_value"],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of a layer after the interventions; the same tensors where there are none.
+
+        Where keys or values change, both have an entry for each head that reads them, though heads share the model's own.
+
+        Raises:
+            CaptureError, SelectionError, ShapeError: as `change_outputs`.
+        """
+        vectors: dict[Role, Tensor] = {"query": query, "key": key, "value": value}
+        wanted = list(self._of(ReplacedVectors, kind, layer))
+        if any(one.role != "query" for _, one in wanted):
+            vectors["key"], vectors["value"] = (expand_heads(one, query.shape[1]) for one in (key, value))
+        for role in {one.role for _, one in wanted}:
+            vectors[role] = vectors[role].clone()
+        for row, one in wanted:
+            made = vectors[one.role]
+            n_row, n_head, n_token, d_head = made.shape
+            heads = self._heads(one, row, n_row, n_head, layer)
+            check_shape(
+                f"array of {one.role} vectors",
+                one.vectors.shape,
+                (n_token, d_head),
+                f"a head of layer {layer}",
+            )
+            given = torch.tensor(one.vectors).to(made).expand(n_token, d_head)
+            at = _positions(one.positions, n_token)
+            made[row, heads][:, at] = given[at]
+        return vectors["query"], vectors["key"], vectors["value"]
 
     def change_outputs(
         self,

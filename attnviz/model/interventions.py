@@ -3,8 +3,8 @@
 One concept: the Intervention, and its kinds. It is passed to one forward pass and applied during that pass
 (`attnviz.model.changes`); the model itself is not changed, so that passes do not affect each other.
 
-Of one attention, the keys that may be seen are changed first, then weights, then outputs; several of one kind are
-applied in the order in which they are given. numpy only.
+Of one attention, queries, keys and values are changed first, then the keys that may be seen, then weights, then outputs;
+several of one kind are applied in the order in which they are given. numpy only.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,18 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz.errors import SelectionError, ShapeError
-from attnviz.records import Head, Kind, Record, check_index
+from attnviz.records import ROLE_NAMES, Head, Kind, Record, Role, check_index
 
-Place = Literal["layer", "attention"]
-"""Where a hidden state is replaced: ``layer``, the output of the whole layer, which is the residual stream after it;
-``attention``, the output of its W_O, before it is added to the residual stream."""
+Place = Literal["before", "layer", "attention", "mlp"]
+"""Where a hidden state is replaced: ``before``, what enters the layer, which is the residual stream before it; ``layer``, the
+output of the whole layer, which is the residual stream after it; ``attention``, the output of its W_O, and ``mlp``, what its
+MLP adds to the residual stream, each before it is added."""
+_PLACE_NAMES: Mapping[Place, str] = {
+    "before": "residual stream before it",
+    "layer": "residual stream",
+    "attention": "attention output",
+    "mlp": "MLP output",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,6 +105,23 @@ class ReplacedOutput(Intervention):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReplacedVectors(Intervention):
+    """Queries, keys or values in place of the head's own, as the scores and the weighted mean read them.
+
+    The head is one of those that have queries: where several share keys and values, the others read their own.
+    """
+
+    role: Role
+    vectors: Float[np.ndarray, "#token d_head"]
+    """One row for each query or key, or one row for all of them."""
+    positions: tuple[int, ...] | None = None
+    """Tokens whose vector is replaced; None for all."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {ROLE_NAMES[self.role]} replaced{_at(self.positions)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReplacedState(Intervention):
     """Hidden states of a layer in place of its own, such as those of another text. It has no head.
 
@@ -110,10 +134,9 @@ class ReplacedState(Intervention):
     """Tokens whose state is replaced; None for all."""
 
     def __str__(self) -> str:
-        what = "residual stream" if self.where == "layer" else "attention output"
         layer = "every layer" if self.layer is None else f"layer {self.layer}"
         kind = "" if self.kind is None else f"{self.kind} "
-        return f"{kind}{layer}: {what} replaced{_at(self.positions)}"
+        return f"{kind}{layer}: {_PLACE_NAMES[self.where]} replaced{_at(self.positions)}"
 
 
 def replaced_weights(

@@ -1,4 +1,4 @@
-"""Where the hidden states of a network pass: the module of each layer, and that of its W_O.
+"""Where the hidden states of a network pass: the module of each layer, and those of its W_O and its MLP.
 
 One concept: hooks that let the interventions of the current pass change hidden states. They stay on the network, which
 several threads share; a pass gets only what its own context asks for (`attnviz.model.capture.current_recording`).
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from attnviz.model.capture import Recording, current_recording, recorded
 from attnviz.model.forward import forward
 from attnviz.model.interventions import Place
+from attnviz.model.mlp_modules import find_mlps
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -41,14 +42,24 @@ def find_layers(network: "PreTrainedModel", **inputs: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def let_states_change(layers: Iterable[nn.Module], output_maps: Iterable[nn.Module]) -> None:
+def let_states_change(
+    network: "PreTrainedModel", layers: Sequence[str], output_maps: Sequence[str], **inputs: Any
+) -> None:
     """Adds hooks by which the interventions of a pass reach the hidden states.
 
+    The inputs of layers get a row for each variant that begins to differ there. What enters and leaves a layer, and what leaves its
+    W_O and its MLP, are the places of `attnviz.model.interventions.Place`.
+
     Args:
-        layers: their inputs get a row for each variant that begins to differ there, and their outputs are what ``layer`` of
-            `attnviz.model.interventions.Place` means.
-        output_maps: W_O of each layer, once even where several layers share it; their outputs are what ``attention`` means.
+        network: runs on attnviz's attention; it is run to find its MLPs.
+        layers: names of their modules, as `find_layers`.
+        output_maps: the same of W_O of each layer.
+        inputs: arguments of its forward; a batch of one.
     """
+    of_layers, joining = (
+        tuple(dict.fromkeys(map(network.get_submodule, names))) for names in (layers, output_maps)
+    )
+    mlps = find_mlps(network, of_layers, joining, **inputs)
 
     def begin(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
@@ -57,32 +68,44 @@ def let_states_change(layers: Iterable[nn.Module], output_maps: Iterable[nn.Modu
         join = _rows_joined(counts)
         return tuple(map(join, args)), {name: join(one) for name, one in named.items()}
 
-    def end(_: nn.Module, __: Any, output: Any) -> Any:
+    def enter(module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
         recording = current_recording()
         if recording is None or not recording.changes:
             return None
-        if isinstance(output, tuple):
-            return (_changed(recording, "layer", output[0]), *output[1:])
-        return _changed(recording, "layer", output)
-
-    def joined(_: nn.Module, __: Any, output: Tensor) -> Tensor | None:
-        recording = current_recording()
-        if recording is None or not recording.changes:
+        given = (*args, *named.values())
+        at = next((at for at, one in enumerate(given) if _is_state(one)), None)
+        if at is None:
             return None
-        return _changed(recording, "attention", output)
+        kind, layer = recording.order.entering(module)
+        state = recording.changes.changed_states("before", kind, layer, given[at])
+        changed = (*given[:at], state, *given[at + 1 :])
+        return changed[: len(args)], dict(zip(named, changed[len(args) :], strict=True))
 
-    for layer in layers:
+    def leave(where: Place) -> Callable[[nn.Module, Any, Any], Any]:
+        def end(_: nn.Module, __: Any, output: Any) -> Any:
+            recording = current_recording()
+            if recording is None or not recording.changes:
+                return None
+            if isinstance(output, tuple):
+                return (_changed(recording, where, output[0]), *output[1:])
+            return _changed(recording, where, output)
+
+        return end
+
+    for layer in of_layers:
         layer.register_forward_pre_hook(begin, with_kwargs=True)
-        layer.register_forward_hook(end)
-    for one in dict.fromkeys(output_maps):
-        one.register_forward_hook(joined)
+        layer.register_forward_pre_hook(enter, with_kwargs=True)
+    modules: dict[Place, Iterable[nn.Module]] = {"attention": joining, "mlp": mlps, "layer": of_layers}
+    for where, of_place in modules.items():
+        for one in dict.fromkeys(of_place):
+            one.register_forward_hook(leave(where))
 
 
 def _changed(recording: Recording, where: Place, states: Tensor) -> Tensor:
     if recording.order.last is None or recording.output is None:
         return states
     kind, layer = recording.order.last
-    if where == "layer" and kind == "cross":  # the last attention of a decoder's layer
+    if where != "attention" and kind == "cross":  # the last attention of a decoder's layer
         kind = "decoder"
     rows = states.reshape(len(recording.output), -1, states.shape[-1])  # some families join rows and tokens
     return recording.changes.changed_states(where, kind, layer, rows).reshape(states.shape)
@@ -96,11 +119,15 @@ def _rows_joined(counts: Sequence[int]) -> Callable[[Any], Any]:
     """
 
     def join(given: Any) -> Any:
-        is_state = isinstance(given, Tensor) and given.ndim == 3 and given.is_floating_point()
-        if not is_state or len(given) not in (1, *counts[:-1]) or len(given) == counts[-1]:
+        if not _is_state(given) or len(given) not in (1, *counts[:-1]) or len(given) == counts[-1]:
             return given
         if len(given) == 1:
             return given.expand(counts[-1], -1, -1)
         return torch.cat([given, given[:1].expand(counts[-1] - len(given), -1, -1)])
 
     return join
+
+
+def _is_state(given: Any) -> bool:
+    """Whether an argument of a layer is a vector for each row and token."""
+    return isinstance(given, Tensor) and given.ndim == 3 and given.is_floating_point()

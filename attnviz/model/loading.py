@@ -68,8 +68,7 @@ class Model:
     output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
     """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
     layers: tuple[str, ...] = field(default=(), repr=False)
-    """Names of the modules of its layers in the network, in the order in which they first run; ALBERT's, which runs for every
-    layer, is there once."""
+    """Names of the modules of its layers, in the order in which they first run; ALBERT has one for all layers."""
     languages: Languages | None = None
     """The languages of its tokenizer; None where its texts have none."""
     _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -482,7 +481,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         names = [one.name for of_kind in maps.values() for one in of_kind]
         listen_to_outputs(model.reference, names)
         layers = find_layers(network, **inputs)
-        let_states_change(map(network.get_submodule, layers), map(network.get_submodule, names))
+        let_states_change(network, layers, names, **inputs)
         return replace(model, output_maps=maps, layers=layers)
 
 

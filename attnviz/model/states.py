@@ -1,11 +1,11 @@
-"""The hidden states of one text after every layer, and the outputs of every W_O.
+"""The hidden states of one text before and after every layer, and the outputs of every W_O and MLP.
 
 One concept: a pass in which the network's hidden states are kept, as interventions of another pass can replace them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import torch
@@ -26,14 +26,22 @@ if TYPE_CHECKING:
 class HiddenStates(Record):
     """What `attnviz.model.interventions.ReplacedState` can replace, of one text."""
 
-    layers: Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]
-    """The residual stream after each layer, by kind and layer; the last one is before the family's final norm."""
-    attentions: Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]
-    """The output of W_O of each layer; layers whose W_O attnviz does not know are missing."""
+    places: Mapping[Place, Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]]
+    """By place, then by kind and layer; layers whose W_O or MLP attnviz does not know are missing there."""
 
     def of(self, where: Place) -> Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]:
         """The states of one place, by kind and layer."""
-        return self.layers if where == "layer" else self.attentions
+        return self.places[where]
+
+    @property
+    def layers(self) -> Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]:
+        """The residual stream after each layer; the last one is before the family's final norm."""
+        return self.of("layer")
+
+    @property
+    def attentions(self) -> Mapping[tuple[Kind, int], Float[np.ndarray, "token d_model"]]:
+        """The output of W_O of each layer."""
+        return self.of("attention")
 
 
 class NotedStates(Changes):
@@ -41,7 +49,7 @@ class NotedStates(Changes):
 
     def __init__(self) -> None:
         super().__init__()
-        self.states: dict[Place, dict[tuple[Kind, int], np.ndarray]] = {"layer": {}, "attention": {}}
+        self.states: dict[Place, dict[tuple[Kind, int], np.ndarray]] = {one: {} for one in get_args(Place)}
 
     def __bool__(self) -> bool:
         return True
@@ -66,4 +74,4 @@ def hidden_states(model: "Model", trace: "Trace") -> HiddenStates:
     noted = NotedStates()
     with recorded(model.network, noted, keeps=False), torch.inference_mode():
         forward(model.network, **model.inputs(trace.tokens, trace.target_tokens))
-    return HiddenStates(layers=noted.states["layer"], attentions=noted.states["attention"])
+    return HiddenStates(places=noted.states)

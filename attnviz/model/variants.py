@@ -106,13 +106,15 @@ def states_of_variants(
             if progress is not None:
                 progress((before + n_row * n_called / n_call) / len(variants))
 
-        yield batch.variants, _last_states(model, inputs, some, batch.joins, tell)
+        states = run_rows(model, inputs, Changes(some), batch.joins, tell)
+        assert states is not None  # these changes stop nothing
+        yield batch.variants, states
         n_done += len(some)
 
 
 def batches(trace: "Trace", variants: Sequence[Variant]) -> list[Batch]:
     """The variants in batches, as many as fit, those whose first change comes first before the others."""
-    most = _most_rows(trace)
+    most = most_rows(trace)
     begins = [first_layer(trace, variant) for variant in variants]
     order = sorted(range(len(variants)), key=begins.__getitem__)
     found = []
@@ -132,25 +134,41 @@ def first_layer(trace: "Trace", variant: Variant) -> int:
     return min(firsts, default=0)
 
 
-def _last_states(
+class Stopped(BaseException):
+    """Raised by changes that have seen what they are for, to end the pass; no error, so that nobody puts it into words."""
+
+
+def run_rows(
     model: "Model",
     inputs: dict[str, Any],
-    variants: Sequence[Variant],
+    changes: Changes,
     joins: Sequence[int] | None,
-    after_call: Callable[[int], None],
-) -> Float[Tensor, "variant token d_model"]:
-    changes = Changes(variants)
+    after_call: Callable[[int], None] | None = None,
+) -> Float[Tensor, "row token d_model"] | None:
+    """The last hidden states of the rows of some changes; None where the changes stop the pass.
+
+    Args:
+        inputs: of the network, a batch of one.
+        joins, after_call: as `attnviz.model.capture.Recording`.
+
+    Raises:
+        CaptureError, ModelFailedError, OutOfMemoryError, SelectionError, ShapeError: as `states_of_variants`.
+    """
+    n_row = len(changes.rows)
     if model.network.config.model_type in _ALL_ROWS:
-        joins, inputs = None, {name: _repeated(one, len(variants)) for name, one in inputs.items()}
-    with (
-        recorded(model.network, changes, joins=joins, keeps=False, after_call=after_call),
-        torch.inference_mode(),
-    ):
-        states: Tensor = forward(model.network, **inputs).last_hidden_state
+        joins, inputs = None, {name: _repeated(one, n_row) for name, one in inputs.items()}
+    try:
+        with (
+            recorded(model.network, changes, joins=joins, keeps=False, after_call=after_call),
+            torch.inference_mode(),
+        ):
+            states: Tensor = forward(model.network, **inputs).last_hidden_state
+    except Stopped:
+        return None
     changes.check_applied()
-    if len(states) != len(variants):
+    if len(states) != n_row:
         raise CaptureError(
-            f"{len(variants)} variants of a text were to run together; {type(model.network).__name__} gave the states of "
+            f"{n_row} variants of a text were to run together; {type(model.network).__name__} gave the states of "
             f"{len(states)}. Report this model; its numbers are not shown."
         )
     return states
@@ -160,7 +178,7 @@ def _repeated(given: Any, n_rows: int) -> Any:
     return given.expand(n_rows, *given.shape[1:]) if isinstance(given, Tensor) else given
 
 
-def _most_rows(trace: "Trace") -> int:
+def most_rows(trace: "Trace") -> int:
     """Variants that run at once."""
     n_token = max(len(trace.query_tokens(kind)) for kind in trace.kinds)
     n_score = max(

@@ -61,6 +61,11 @@ class LayerAttention(Record):
                     fits, f"{name} is {matrix.shape}, head query key are {(n_head, n_query, n_key)}"
                 )
 
+    @property
+    def shares_keys(self) -> bool:
+        """Whether several heads read the same keys and values."""
+        return len(self.key) < len(self.query)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttentionPattern(Record):

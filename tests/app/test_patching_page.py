@@ -49,7 +49,7 @@ def test_every_layer_and_token(embedded):
 
 
 def test_heads_of_the_layer():
-    at = until_drawn(open_page(PAGE, patch_carried="heads", layer=3))
+    at = until_drawn(open_page(PAGE, patch_carried="heads", patch_at="each", layer=3))
     assert_no_exception(at)
     assert shares(at).shape == (12, 11)
     row = int(np.nanargmax(shares(at))) // 11

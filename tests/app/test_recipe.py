@@ -145,9 +145,21 @@ def test_switch_off_the_heads_on_the_screen(params, capsys):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("carried", ["layer", "attention", "heads"])
-def test_carry_over_the_states_on_the_screen(carried, monkeypatch):
-    at = until_drawn(open_page("pages/patching.py", patch_carried=carried))
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"patch_carried": "attention"},
+        {"patch_carried": "heads"},
+        {"patch_carried": "key", "patch_at": "each", "layer": 0},
+        {"patch_carried": "pattern", "patch_at": "selected", "query": 0},
+        {"patch_carried": "heads", "patch_path": "value", "layer": 3, "head": 1},
+        {"patch_carried": "heads", "patch_path": "outcome", "patch_at": "selected"},
+    ],
+    ids=str,
+)
+def test_carry_over_the_states_on_the_screen(chosen, monkeypatch):
+    at = until_drawn(open_page("pages/patching.py", **chosen))
     shown = []
     monkeypatch.setattr(go.Figure, "show", lambda self: shown.append(self))
     exec(lines_of(at), {})

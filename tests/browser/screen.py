@@ -37,7 +37,7 @@ CHARTS = {
     "compare": ("compare_first", "compare_second", "compare_difference"),
     "query_key_map": ("space_map", "matrix"),
     "effects": ("effects_greedy", "effects_cells", "effects_removal", "effects_ablations"),
-    "patching": ("patching_shares",),
+    "patching": ("patching_shares", "patching_gradient"),
     "lens": ("lens_grid", "lens_layer_parts"),
     "generation": (),
     "inputs": ("inputs_sheet", "inputs_deletion"),

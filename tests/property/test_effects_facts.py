@@ -281,10 +281,10 @@ def test_the_state_with_the_largest_share(data, n_row, n_token, carried):
     assert isinstance(found, LargestShare)
     assert donor != base and abs(donor - base) >= 2 * spread * (1 - 1e-5)
     shares = {at: (one - base) / (donor - base) for at, one in asked.items()}
-    assert found.share == pytest.approx(shares[found.row, found.token])
+    assert found.share == pytest.approx(shares[found.row, found.column])
     sizes = [abs(one) for one in shares.values()]
     assert abs(found.share) == pytest.approx(max(sizes))
-    assert found.n_equal == sizes.count(abs(shares[found.row, found.token])) - 1
+    assert found.n_equal == sizes.count(abs(shares[found.row, found.column])) - 1
 
 
 @given(

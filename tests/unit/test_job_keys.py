@@ -25,6 +25,7 @@ class Words(list[int]):
     """Tokens of a text."""
 
     text = ""
+    ids = (1, 2, 3, 4, 5)
 
 
 def text_of(name: str) -> Any:
@@ -43,6 +44,7 @@ def text_of(name: str) -> Any:
         n_heads=lambda layer, kind: 4,
         heads=lambda kind: [Head(*place) for place in product(range(3), range(4))],
         n_layers=lambda kind: 3,
+        attention=lambda layer, kind: SimpleNamespace(kind=kind, query=range(4), key=range(2)),
     )
 
 
@@ -55,8 +57,15 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "head": (0, 1),
     "seed": (0, 1),
     "ablation": ("zero", "mean"),
+    "patches": (
+        {"carried": "layer"},
+        {"carried": "heads"},
+        {"carried": "key", "at": "each"},
+        {"carried": "heads", "at": "selected"},
+        {"carried": "heads", "path": "outcome"},
+        {"carried": "heads", "path": "value"},
+    ),
     "references": ("A door.", "A mat."),
-    "carried": ("layer", "attention", "heads"),
     "donor": ("other", "another"),
     "query": (0, 3),
 }
@@ -69,7 +78,7 @@ def view_of(chosen: dict[str, Any]) -> Any:
     selection = replace(
         selection,
         effects=replace(selection.effects, ablation=chosen["ablation"], references=chosen["references"]),
-        patching=replace(selection.patching, carried=chosen["carried"]),
+        patching=replace(selection.patching, **chosen["patches"]),
     )
     return SimpleNamespace(
         selection=selection,
@@ -96,12 +105,11 @@ def made(chosen: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "random_orders", of_inputs.chance
     of_chance = SimpleNamespace(seed=chosen["seed"])
     yield "deletion", lambda: of_inputs.deletion((), of_chance)
-    yield (
-        "patching",
-        patching.Screen(
-            view=view, outcome=outcome, donor=TEXTS[chosen["donor"]], differing=(), differing_in_encoder=()
-        ).patching_job,
+    of_pair = patching.Screen(
+        view=view, outcome=outcome, donor=TEXTS[chosen["donor"]], differing=(), differing_in_encoder=()
     )
+    yield "patching", of_pair.patching_job
+    yield "attribution_patching", of_pair.gradient_job
     of_lens = lens.Screen(view=view, outcome=outcome)
     yield "lens", of_lens.lens
     yield "direct", of_lens.direct
@@ -137,7 +145,7 @@ def test_jobs_of_one_key_make_the_same_calls(jobs):
             key, found = jobs.pop()
             assert key[0] == name
             assert calls.setdefault(key, found) == found, f"{name} of {chosen} has the key of another choice"
-    assert len({key[0] for key in calls}) == 13
+    assert len({key[0] for key in calls}) == 14
 
 
 def test_cells_are_those_of_the_selected_head(jobs):

@@ -5,7 +5,14 @@ import pytest
 
 import attnviz
 from attnviz.effects.outcome import Similarity, measured
-from attnviz.effects.patching import CARRIED, PatchEffects, differing, is_shifted, patch
+from attnviz.effects.patching import (
+    CARRIED,
+    OF_HEADS,
+    PatchEffects,
+    differing,
+    is_shifted,
+    patch,
+)
 from attnviz.model.interventions import ReplacedOutput, ReplacedState
 from attnviz.model.states import hidden_states
 
@@ -26,7 +33,7 @@ def bert(tiny_model):
     return tiny_model("bert")
 
 
-@pytest.mark.parametrize("carried", CARRIED)
+@pytest.mark.parametrize("carried", ["layer", "attention", "mlp", "heads"])
 def test_every_layer_or_head_and_token(bert, carried):
     receiver, donor = bert.trace(TEXT), bert.trace(OTHER)
     found = patch(bert, receiver, donor, outcome, carried=carried, layer=1)
@@ -70,8 +77,16 @@ def test_encoder_and_decoder(tiny_model, kind, carried):
     found = patch(
         bart, receiver, donor, lambda states: states[:, -1, :4].sum(dim=1), carried=carried, kind=kind
     )
-    n_row = {"encoder": 2, "decoder": 5, "cross": 5}[kind] if carried == "heads" else receiver.n_layers(kind)
-    assert found.outcomes.shape == (n_row, len(receiver.query_tokens(kind)))
+    n_head = {"encoder": 2, "decoder": 5, "cross": 5}[kind]
+    n_column = n_head if carried in OF_HEADS else len(receiver.query_tokens(kind))
+    assert found.outcomes.shape == (receiver.n_layers(kind), n_column)
+    given = {"carried": carried, "kind": kind, "layer": 1}
+    by_token = patch(bart, receiver, donor, lambda states: states[:, -1, :4].sum(dim=1), **given)
+    tokens = receiver.key_tokens(kind) if carried in ("key", "value") else receiver.query_tokens(kind)
+    assert by_token.outcomes.shape == (
+        n_head if carried in OF_HEADS else receiver.n_layers(kind),
+        len(tokens),
+    )
     assert np.abs(found.outcomes - found.base).max() > 1e-3
 
 
@@ -136,8 +151,30 @@ def test_places_that_are_not_there(bert, tiny_model):
     with pytest.raises(attnviz.SelectionError, match="Layer 3 was asked for"):
         patch(bert, bert.trace(TEXT), bert.trace(OTHER), outcome, rows=[3])
     bitnet = tiny_model("bitnet")
-    with pytest.raises(attnviz.SelectionError, match="does not know its W_O"):
-        patch(bitnet, bitnet.trace("the cat"), bitnet.trace("the mat"), outcome, carried="attention")
+    for carried, said in (("attention", "its W_O"), ("mlp", "its MLP")):
+        with pytest.raises(attnviz.SelectionError, match=f"does not know {said}"):
+            patch(bitnet, bitnet.trace("the cat"), bitnet.trace("the mat"), outcome, carried=carried)
+    with pytest.raises(attnviz.SelectionError, match="Token 8 was asked for"):
+        patch(bert, bert.trace(TEXT), bert.trace(OTHER), outcome, carried="value", position=8)
+
+
+@pytest.mark.parametrize("family", ["deberta", "deberta-v2"])
+def test_queries_and_keys_that_also_make_a_bias_are_refused(tiny_model, family):
+    model = tiny_model(family)
+    given = model, model.trace(TEXT), model.trace(OTHER), outcome
+    for carried, what in (("query", "queries"), ("key", "keys")):
+        with pytest.raises(
+            attnviz.UnsupportedArchitectureError, match=f"The {what} of .* a bias of the distance"
+        ):
+            patch(*given, carried=carried)
+    found = patch(*given, carried="pattern")
+    assert np.isfinite(found.outcomes).all()
+
+
+def test_of_shared_keys_there_are_as_many_as_the_model_has(tiny_model):
+    llama = tiny_model("llama")
+    found = patch(llama, llama.trace("the cat sat"), llama.trace("the mat sat"), outcome, carried="key")
+    assert found.outcomes.shape == (3, 2)  # six heads read them
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.effects.patching import PatchEffects
+from attnviz.effects.attribution_patching import compared
+from attnviz.effects.patching import PatchEffects, PathEnd
+from attnviz.records import Head
 from tests.hand_made import tokens
-from ui.sections.patching.heatmap import as_csv, finding, note
+from ui.sections.patching.heatmap import as_csv, error_words, finding, note, picked_place
 
 SCREEN: Any = SimpleNamespace(
     tokens=(tokens(["[CLS]", "door", "it"]), tokens(["[CLS]", "box", "it"])),
@@ -16,6 +18,9 @@ SCREEN: Any = SimpleNamespace(
     differing=(1,),
     differing_in_encoder=(),
     is_shifted=False,
+    view=SimpleNamespace(
+        trace=SimpleNamespace(attention=lambda layer, kind: SimpleNamespace(shares_keys=layer == 0))
+    ),
 )
 
 
@@ -52,6 +57,38 @@ def outcomes(*rows) -> np.ndarray:
             "Swapping in the output of layer 3, head 1 at “door” accounts for 100% of the difference",
         ),
         (
+            {"carried": "before"},
+            "Swapping in the residual stream before layer 1 at “door” accounts for 100% of the difference",
+        ),
+        (
+            {"carried": "mlp"},
+            "Swapping in the MLP output of layer 1 at “door” accounts for 100% of the difference",
+        ),
+        (
+            {"carried": "heads"},
+            "Swapping in the output of layer 1, head 1 accounts for 100% of the difference",
+        ),
+        (
+            {"carried": "pattern", "position": 2},
+            "Swapping in the attention pattern of layer 1, head 1 at “it” accounts for 100% of the difference",
+        ),
+        (
+            {"carried": "key"},
+            "Swapping in the keys of layer 1, key-value head 1 accounts for 100% of the difference",
+        ),
+        (
+            {"carried": "value", "layer": 3},
+            "Swapping in the values of layer 3, key-value head 1 at “door” accounts for 100% of the difference",
+        ),
+        (
+            {"carried": "heads", "end": PathEnd()},
+            "Swapping in the path from layer 1, head 1 directly to the outcome accounts for 100% of the difference",
+        ),
+        (
+            {"carried": "heads", "position": 0, "end": PathEnd(head=Head(4, 2), role="key")},
+            "Swapping in the path from layer 1, head 1 at “[CLS]” to the keys of layer 4, head 2 accounts for 100% of the difference",
+        ),
+        (
             {"outcomes": outcomes([0.2, 0.3, 0.8], [0.2, 0.3, 0.4])},
             "Swapping in the residual stream after layer 0 at “it” moves the outcome beyond the other sentence’s, by 120% of the "
             "difference in all",
@@ -83,7 +120,7 @@ def outcomes(*rows) -> np.ndarray:
     ids=str,
 )
 def test_the_finding(changes, words):
-    assert finding(SCREEN, effects(**changes)) == words
+    assert finding(SCREEN.tokens[0], effects(**changes)) == words
 
 
 def test_what_is_said_of_shares_is_said_where_there_are_shares():
@@ -104,3 +141,52 @@ def test_the_csv_has_the_tokens_of_both_sentences():
     layer, position, _, _, outcome, share = rows[1].split(",")
     assert (layer, position) == ("0", "1")
     assert (float(outcome), float(share)) == (pytest.approx(0.69), pytest.approx(0.98))
+
+
+def test_the_csv_of_heads_has_no_tokens():
+    """The layers that were not asked for are left out; what the gradient gives stands beside."""
+    known = outcomes([0.2, 0.69, 0.3], [np.nan, np.nan, np.nan])
+    found = effects(carried="heads", outcomes=known)
+    header, *rows = as_csv(SCREEN, found, effects(carried="heads")).decode("utf-8-sig").splitlines()
+    assert header == "layer,head,outcome,share,outcome by gradient"
+    assert [row.split(",")[:2] for row in rows] == [["0", "0"], ["0", "1"], ["0", "2"]]
+    assert float(rows[1].split(",")[2]) == float(rows[1].split(",")[4]) == pytest.approx(0.69)
+    assert as_csv(SCREEN, effects(carried="value")).decode("utf-8-sig").startswith("layer,key-value head,")
+
+
+def test_what_a_path_and_shared_keys_are_is_said_where_they_are():
+    assert "One path at a time" in note(SCREEN, effects(carried="heads", end=PathEnd()))
+    assert "Several heads read the same keys" in note(SCREEN, effects(carried="key"))
+    said = note(SCREEN, effects(carried="query"))
+    assert "path" not in said and "Several heads" not in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({}, {"layer": 1, "query": 2}),
+        ({"carried": "heads"}, {"layer": 1, "head": 2}),
+        ({"carried": "heads", "layer": 3}, {"head": 1, "query": 2}),
+        ({"carried": "key"}, {"layer": 1}),
+        ({"carried": "key", "layer": 3}, {"query": 2}),
+    ],
+)
+def test_what_a_click_selects(changes, place):
+    assert picked_place(effects(**changes), 1, 2) == place
+
+
+def test_the_error_of_the_gradient_in_words():
+    """Off by 0, 0.02 and 0.1 in the first row, the second was not patched; changes 0, .5, .1 and 0, .48, .2."""
+    exact = effects(carried="heads", outcomes=outcomes([0.2, 0.7, 0.3], [np.nan] * 3))
+    estimate = effects(carried="heads", outcomes=outcomes([0.2, 0.68, 0.4], [9, 9, 9]))
+    error = compared(exact, estimate)
+    assert error is not None and (error.n_cell, error.worst) == (3, (0, 2))
+    assert (error.mean, error.largest) == (pytest.approx(0.04), pytest.approx(0.1))
+    assert error.correlation == pytest.approx(np.corrcoef([0, 0.5, 0.1], [0, 0.48, 0.2])[0, 1])
+    said = error_words(exact, error)
+    assert (
+        "On the 3 cells that were patched, it is off by 0.0400 of the outcome on average and by 0.100 at most (layer 0, head 2)"
+        in said
+    )
+    assert f"correlation of both maps is {error.correlation:.2f}" in said
+    assert compared(effects(outcomes=outcomes([np.nan] * 3, [np.nan] * 3)), estimate) is None

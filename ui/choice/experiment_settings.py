@@ -4,11 +4,18 @@ Names in a link are the names of the fields, after the record's ``PREFIX`` where
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from attnviz.effects.ablation import Ablation
 from attnviz.effects.patching import Carried
 from ui.choice.fields import Branch, Branches, Number, Text, Word
+
+PatchedPrompts = Literal["pair", "set"]
+"""What is patched."""
+PatchedAt = Literal["all", "selected", "each"]
+"""Where what heads are made of is carried over."""
+PatchedPath = Literal["any", "outcome", "query", "key", "value"]
+"""Where a head's output goes from where it is carried."""
 
 MOST_WRITTEN = 50
 """Tokens that a page lets a model write."""
@@ -70,19 +77,61 @@ class PatchingSettings:
         ),
     ] = ""
     """Empty for the sentence with one word exchanged."""
+    prompts: Annotated[
+        PatchedPrompts,
+        Word(
+            names={"pair": "Two sentences", "set": "A set of pairs"},
+            title="Prompts",
+            help="Patches the sentence above with another one, or every pair of a table, whose mean and spread are shown.",
+        ),
+    ] = "pair"
     carried: Annotated[
         Carried,
         Word(
             names={
-                "layer": "Residual stream",
+                "before": "Residual stream before",
+                "layer": "Residual stream after",
                 "attention": "Attention output",
-                "heads": "Heads",
+                "mlp": "MLP output",
+                "heads": "Head outputs",
+                "query": "Queries",
+                "key": "Keys",
+                "value": "Values",
+                "pattern": "Attention patterns",
             },
             title="Carried over",
-            help="Carries the hidden state after each layer, the output of each layer's attention, or that of each head of the "
-            "selected layer.",
+            help="Carries this part of the other run: a hidden state of each layer and token, or what each head is made of.",
         ),
     ] = "layer"
+    at: Annotated[
+        PatchedAt,
+        Word(
+            names={
+                "all": "All tokens",
+                "selected": "Selected token",
+                "each": "Each token, one layer",
+            },
+            title="At",
+            help="Carries it for every head at all tokens at once, for every head at the selected token, or for the heads of the "
+            "selected layer at each token in turn.",
+        ),
+    ] = "all"
+    """Of what heads are made of."""
+    path: Annotated[
+        PatchedPath,
+        Word(
+            names={
+                "any": "Any",
+                "outcome": "Directly to the outcome",
+                "query": "To the selected head’s queries",
+                "key": "To its keys",
+                "value": "To its values",
+            },
+            title="Path",
+            help="Lets a head's output from the other run go everywhere, or along one path only, while all other heads keep theirs.",
+        ),
+    ] = "any"
+    """Of head outputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,7 @@ def meaning(view: View, key: str) -> str:
         "branches_second": _WEIGHT,
         "branches_difference": f"{_WEIGHT} of B minus that of A",
         "patching_shares": "cell colour: share of the difference in outcome, or its change where no difference can be shared; ▲: the sentences differ",
+        "patching_gradient": "cell colour: the same to first order, gradient × difference of the states; ▲: the sentences differ",
         "shuffled_with": "bar height: change of each token's last hidden state by another order, 1 − cosine",
     }.get(key, "")
 

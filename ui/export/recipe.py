@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from attnviz.effects.outcome import TokenAnswer
+from attnviz.effects.prompts import PromptSet
 from attnviz.records import Axis
 from ui.choice.selection import LANGUAGES
 from ui.page.view import View
 from ui.work import cache
+from ui.work.experiments import Patches
 
 
 def python_lines(view: View, key: int) -> str:
@@ -132,30 +134,68 @@ def effects_lines(view: View, outcome: object) -> str:
     return "\n".join([*lines, "    print(head.words, found.effects[head])", ""])
 
 
-def patching_lines(view: View, outcome: object, text: str) -> str:
+def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> str:
     """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
-    selection = view.selection
-    named = _call(
-        kind=selection.kind and view.kind,
-        carried=_unless("layer", selection.patching.carried),
-        layer=selection.layer if selection.patching.carried == "heads" else 0,
-    )
-    given = ", ".join(filter(None, ["model, trace, donor, outcome", named]))
+    function, module, end = "patch", "patching", list[str]()
+    places = {"layer": patches.layer, "position": patches.position}
+    at = _named({name: place for name, place in places.items() if place is not None})
+    carried = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
+    if patches.end is not None:
+        function, module = "patch_paths", "path_patching"
+        end, carried = [_path_end(patches)], ""
+    given = ", ".join(filter(None, ["model, trace, donor, outcome", *end, carried, at]))
     return "\n".join(
         [
             "import attnviz",
             "from attnviz.effects.outcome import measured, outcome_from",
-            "from attnviz.effects.patching import patch",
+            *(["from attnviz.effects.patching import PathEnd"] if end else []),
+            f"from attnviz.effects.{module} import {function}",
             "from attnviz.figures.patching import draw_patching",
+            *(["from attnviz.records import Head"] if end else []),
             *_trace_lines(view),
             f"donor = model.trace({_read(view, text)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
-            f"found = patch({given})",
+            f"found = {function}({given})",
             f"tokens = trace.query_tokens({view.kind!r}), donor.query_tokens({view.kind!r})",
             "draw_patching(found, *tokens).show()",
             "",
         ]
     )
+
+
+def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
+    """Python that patches every pair of a set, as on the page Patching, and draws the mean."""
+    places = {"layer": patches.layer, "position": patches.position}
+    at = _named({name: place for name, place in places.items() if place is not None})
+    end = _path_end(patches)
+    named = ", ".join(filter(None, [end or _call(carried=_unless("layer", patches.carried)), at]))
+    function, module = ("patch_paths", "path_patching") if end else ("patch", "patching")
+    return "\n".join(
+        [
+            "import attnviz",
+            *(["from attnviz.effects.patching import PathEnd"] if end else []),
+            f"from attnviz.effects.{module} import {function}",
+            "from attnviz.effects.prompts import checked_prompts, over_prompts, prepared, read_prompts",
+            "from attnviz.figures.patching import draw_patching",
+            *(["from attnviz.records import Head"] if end else []),
+            f"model = attnviz.load_model({view.selection.model!r})",
+            f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
+            'print(*prompts.refused, sep="\\n")',
+            f"found = [{function}(model, *prepared(model, pair){', ' * bool(named)}{named}) for pair in prompts.pairs]",
+            "mean = over_prompts(found)",
+            "tokens = model.tokenize(prompts.pairs[0].clean)",
+            "draw_patching(mean.mean, tokens, tokens, spread=mean.spread).show()",
+            "",
+        ]
+    )
+
+
+def _path_end(patches: Patches) -> str:
+    """The end of a path; empty for none."""
+    if patches.end is None:
+        return ""
+    head = patches.end.head
+    return f"PathEnd({'' if head is None else f'head=Head{tuple(head)}, role={patches.end.role!r}'})"
 
 
 def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:

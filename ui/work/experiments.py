@@ -4,12 +4,14 @@ Outcomes are given as `attnviz.effects.outcome.outcome_from` reads them.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from attnviz.effects import ablation, cell_effects, patching
 from attnviz.effects import lens as logit_lens
 from attnviz.effects.ablation import HeadEffects, LayerEffects, Removal
+from attnviz.effects.attribution_patching import attribute_patches as by_gradient
 from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.copying import copying_scores
 from attnviz.effects.deletion import Deletion, RandomOrders, deletion_curves, random_orders
@@ -17,9 +19,18 @@ from attnviz.effects.input_attribution import AttributionMethod, InputAttributio
 from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
 from attnviz.effects.mean_outputs import MeanOutputs, mean_outputs
 from attnviz.effects.outcome import TokenAnswer, measured, outcome_from, own_answer
-from attnviz.effects.patching import Carried, PatchEffects
+from attnviz.effects.patching import Carried, PatchEffects, PathEnd
+from attnviz.effects.path_patching import patch_paths
+from attnviz.effects.prompts import PromptPair, prepared
 from attnviz.effects.score_sources import ScoreSources, score_sources
-from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.errors import (
+    EmptyTextError,
+    InvalidTextError,
+    SelectionError,
+    ShapeError,
+    TextTooLongError,
+    UnsupportedArchitectureError,
+)
 from attnviz.model.continuation import Continuation, Told, continue_text
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Progress, Tokens
@@ -110,31 +121,85 @@ def mask_cells(
     return cell_effects.mask_cells(model, trace, measure, *head, kind=kind, seed=seed, progress=progress)
 
 
+Read = tuple[Tokens, Tokens | None]
+"""What a model reads, and what its decoder reads where it has an encoder too. A trace would bring W_O of every layer along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patches:
+    """Which states are carried over, as arguments of `attnviz.effects.patching.patch`.
+
+    Where there is an end, as those of `attnviz.effects.path_patching.patch_paths`.
+    """
+
+    kind: Kind
+    carried: Carried
+    layer: int | None = None
+    position: int | None = None
+    end: PathEnd | None = None
+
+
 def patch(
     name: str,
-    receiver: Trace,
-    donor: Trace,
+    receiver: Read,
+    donor: Read,
     outcome: str,
+    patches: Patches,
     *,
-    carried: Carried,
-    kind: Kind,
-    layer: int,
-    rows: Sequence[int],
-    progress: Progress,
+    rows: Sequence[int] | None = None,
+    progress: Progress | None = None,
 ) -> PatchEffects:
-    """The outcome with one state of another text at a time, as `attnviz.effects.patching.patch`."""
+    """The outcome with one state of another text at a time."""
     model = with_model.own(name)
-    measure = measured(model, receiver, outcome_from(outcome))
+    first, second = (model.trace_tokens(*one) for one in (receiver, donor))
+    given = model, first, second, measured(model, first, outcome_from(outcome))
+    if patches.end is not None:
+        return patch_paths(*given, patches.end, position=patches.position, layers=rows, progress=progress)
     return patching.patch(
-        model,
-        receiver,
-        donor,
-        measure,
-        carried=carried,
-        kind=kind,
-        layer=layer,
+        *given,
+        carried=patches.carried,
+        kind=patches.kind,
+        layer=patches.layer,
+        position=patches.position,
         rows=rows,
         progress=progress,
+    )
+
+
+def patch_pair(
+    name: str, pair: PromptPair, line: int, patches: Patches, *, progress: Progress
+) -> PatchEffects | str:
+    """The same for a pair of a set of prompts; a sentence where the model cannot be patched with it."""
+    model = with_model.own(name)
+    try:
+        given = model, *prepared(model, pair)
+        if patches.end is not None:
+            return patch_paths(*given, patches.end, position=patches.position, progress=progress)
+        return patching.patch(
+            *given,
+            carried=patches.carried,
+            kind=patches.kind,
+            layer=patches.layer,
+            position=patches.position,
+            progress=progress,
+        )
+    except (EmptyTextError, InvalidTextError, SelectionError, ShapeError, TextTooLongError) as error:
+        return f"Line {line}: {error}"
+
+
+def attribute_patches(name: str, receiver: Read, donor: Read, outcome: str, patches: Patches) -> PatchEffects:
+    """The same to first order, as `attnviz.effects.attribution_patching.attribute_patches`."""
+    model = with_model.own(name)
+    first, second = (model.trace_tokens(*one) for one in (receiver, donor))
+    return by_gradient(
+        model,
+        first,
+        second,
+        measured(model, first, outcome_from(outcome)),
+        carried=patches.carried,
+        kind=patches.kind,
+        layer=patches.layer,
+        position=patches.position,
     )
 
 

@@ -26,7 +26,8 @@ class LargestShare:
     """The state that moves the outcome most, towards the other sentence's or away from it."""
 
     row: int
-    token: int
+    column: int
+    """A head where the map has heads across, otherwise a token."""
     share: float
     n_equal: int
     """Other states that move it as far."""
@@ -47,5 +48,6 @@ def largest_share(found: PatchEffects) -> LargestShare | NoShares:
         return NoShares(
             reason=different if known else "unknown", base=found.base, donor=found.donor, spread=found.spread
         )
-    row, token = places[0]
-    return LargestShare(row=row, token=token, share=float(found.shares[row, token]), n_equal=len(places) - 1)
+    row, column = places[0]
+    share = float(found.shares[row, column])
+    return LargestShare(row=row, column=column, share=share, n_equal=len(places) - 1)

@@ -4,47 +4,88 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import streamlit as st
 from plotly.graph_objects import Figure
 
-from attnviz.effects.patching import PatchEffects
+from attnviz.effects.attribution_patching import Comparison, compared
+from attnviz.effects.patching import Carried, PatchEffects, PathEnd
 from attnviz.figures.numbers import number_text, percent_text
 from attnviz.figures.patching import draw_patching
-from attnviz.records import Axis, Head, Tokens
+from attnviz.records import ROLE_NAMES, Axis, Head, Tokens
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state
 from ui.page.chart import chart
-from ui.sections.patching.facts import NoShares, largest_share, reads_last
-from ui.sections.patching.screen import Screen
+from ui.page.waiting import QUICK, REFUSALS, is_there
+from ui.sections.patching.facts import LargestShare, NoShares, largest_share, reads_last
+from ui.sections.patching.screen import Screen, joined
 from ui.words.extremes import equals
 from ui.words.findings import name
 from ui.words.literal import literal
+from ui.work.jobs import Job
 
+GRADIENT_TOKENS = QUICK
+"""What the gradient counts for: it is one pass, and waited for."""
 _MOST_NAMED = 4
 """Differing tokens that are named."""
-CARRIED = {
+CARRIED: dict[Carried, str] = {
+    "before": "the residual stream before",
     "layer": "the residual stream after",
     "attention": "the attention output of",
+    "mlp": "the MLP output of",
     "heads": "the output of",
+    "query": "the queries of",
+    "key": "the keys of",
+    "value": "the values of",
+    "pattern": "the attention pattern of",
 }
 
 
-def finding(screen: Screen, found: PatchEffects) -> str:
-    """Which state moves the outcome most, and where to, in words."""
+def finding(tokens: Tokens, found: PatchEffects) -> str:
+    """Which state moves the outcome most, and where to, in words.
+
+    Args:
+        tokens: of the first text, at whose positions states are carried.
+    """
     largest = largest_share(found)
     if isinstance(largest, NoShares):
         return _no_shares(largest)
     percent = percent_text(abs(largest.share))
     if percent == "0%":
         return "No single state accounts for even 1% of the difference"
-    at = name(Axis.of(screen.tokens[0]), largest.token)
-    state = (
-        f"Swapping in {CARRIED[found.carried]} {_row(found, largest.row)} at {at}{equals(largest.n_equal)}"
-    )
+    state = _state(Axis.of(tokens), found, largest)
     if largest.share < 0:
         return f"{state} moves the outcome away from the other sentence’s, by {percent} of the difference"
     if round(100 * largest.share) > 100:
         return f"{state} moves the outcome beyond the other sentence’s, by {percent} of the difference in all"
     return f"{state} accounts for {percent} of the difference"
+
+
+def _state(tokens: Axis, found: PatchEffects, largest: LargestShare) -> str:
+    """What moves the outcome most, as the subject of a sentence."""
+    carried = CARRIED[found.carried]
+    if found.columns == "token":
+        place = f"layer {largest.row}" if found.layer is None else _head(found, found.layer, largest.row)
+        at = f" at {name(tokens, largest.column)}"
+    else:
+        place = _head(found, largest.row, largest.column)
+        at = "" if found.position is None else f" at {name(tokens, found.position)}"
+    others = equals(largest.n_equal)
+    if found.end is not None:
+        return f"Swapping in the path from {place}{at}{others} {_to(found.end)}"
+    return f"Swapping in {carried} {place}{at}{others}"
+
+
+def _head(found: PatchEffects, layer: int, head: int) -> str:
+    if found.carried in ("key", "value"):
+        return f"layer {layer}, key-value head {head}"
+    return Head(layer, head).words
+
+
+def _to(end: PathEnd) -> str:
+    """Where a path ends, in words."""
+    if end.head is None:
+        return "directly to the outcome"
+    return f"to the {ROLE_NAMES[end.role]} of {end.head.words}"
 
 
 def _no_shares(found: NoShares) -> str:
@@ -61,27 +102,96 @@ def _no_shares(found: NoShares) -> str:
             )
 
 
-def heatmap(screen: Screen, found: PatchEffects) -> Figure:
-    """Each layer, or head, at each token; the figure."""
+def heatmap(screen: Screen, found: PatchEffects, *, key: str, scale_of: PatchEffects | None = None) -> Figure:
+    """A cell for each state; the figure.
+
+    Args:
+        key: of the chart.
+        scale_of: as `draw_patching`.
+    """
     view = screen.view
 
     def pick(clicked: Any) -> None:
         match clicked:
-            case [int(row), int(token)]:
-                place = {"head": row} if found.carried == "heads" else {"layer": row}
-                state.change(query=token, **place)
+            case [int(row), int(column)]:
+                state.change(**picked_place(found, row, column))
 
     drawn = draw_patching(
-        found, *screen.tokens, picked=view.query, differing=screen.differing, theme=view.theme
+        found,
+        *screen.tokens,
+        scale_of=scale_of,
+        picked=view.query,
+        differing=screen.differing,
+        theme=view.theme,
     )
+    shown = scale_of or found
     chart(
         drawn,
-        key="patching_shares",
-        alt=f"{'Share of the difference' if found.can_be_shared else 'Change of the outcome'} with each state carried over",
+        key=key,
+        alt=f"{'Share of the difference' if shown.can_be_shared else 'Change of the outcome'} with each state carried over, a cell "
+        f"for each {found.rows} and {found.columns}",
         on_pick=pick,
         name="States; select one",
     )
     return drawn
+
+
+def picked_place(found: PatchEffects, row: int, column: int) -> dict[str, int]:
+    """What is selected by a click on a cell: keys and values that heads share are of no single head."""
+    if found.columns == "token":
+        return {"query": column} | ({"layer": row} if found.layer is None else _of_head(found, {"head": row}))
+    return {"layer": row} | _of_head(found, {"head": column})
+
+
+def _of_head(found: PatchEffects, head: dict[str, int]) -> dict[str, int]:
+    return {} if found.carried in ("key", "value") else head
+
+
+def gradient(screen: Screen, found: PatchEffects) -> Figure | None:
+    """The map that the gradient gives, and its error on the cells that were patched; None until known, or where there is none."""
+    work = screen.gradient_job()
+    try:
+        if not is_there(work, GRADIENT_TOKENS, "Following the gradient", key="gradient_act"):
+            return None
+    except REFUSALS as refusal:
+        st.caption(literal(str(refusal)))
+        return None
+    by_gradient: PatchEffects = work.results[0]
+    drawn = heatmap(screen, by_gradient, key="patching_gradient", scale_of=found)
+    if (error := compared(found, by_gradient)) is not None:
+        st.caption(literal(error_words(found, error)))
+    return drawn
+
+
+def estimate(screen: Screen) -> PatchEffects | None:
+    """What the gradient gives, where it is known."""
+    if screen.patches.end is not None:
+        return None
+    found: PatchEffects | None = screen.gradient_job().results[0]
+    return found
+
+
+def sofar(screen: Screen, work: Job) -> None:
+    """The states that have been carried so far."""
+    if (found := joined(work)) is not None:
+        heatmap(screen, found, key="patching_so_far")
+
+
+def error_words(found: PatchEffects, error: Comparison) -> str:
+    """How far the gradient is off, on the cells that were patched."""
+    row, column = error.worst
+    if found.columns == "head":
+        worst = _head(found, row, column)
+    elif found.layer is None:
+        worst = f"layer {row}, token {column}"
+    else:
+        worst = f"{_head(found, found.layer, row)}, token {column}"
+    same = "" if np.isnan(error.correlation) else f" The correlation of both maps is {error.correlation:.2f}."
+    return (
+        f"Gradient × difference of the states, one pass for all cells (attribution patching; Nanda 2023; Syed et al. 2023, "
+        f"arXiv:2310.10348). On the {error.n_cell:,} cells that were patched, it is off by {number_text(error.mean)} of the outcome on "
+        f"average and by {number_text(error.largest)} at most ({worst}).{same}"
+    )
 
 
 def note(screen: Screen, found: PatchEffects) -> str:
@@ -98,6 +208,15 @@ def note(screen: Screen, found: PatchEffects) -> str:
     else:
         said.append(
             "Cells have the change of the outcome with their state, for there is no difference to share out."
+        )
+    if found.end is not None:
+        said.append(
+            "One path at a time: the head gives what it gives for the other sentence, every other head what it gives for the first; "
+            "MLPs and norms follow (path patching; Wang et al. 2022, arXiv:2211.00593)."
+        )
+    if found.carried in ("key", "value") and screen.view.trace.attention(0, found.kind).shares_keys:
+        said.append(
+            "Several heads read the same keys and values (grouped-query attention): a key-value head is one of these groups."
         )
     if screen.differing:
         said.append(f"The sentences differ at ▲: {_exchanged(*screen.tokens, screen.differing)}.")
@@ -117,15 +236,23 @@ def note(screen: Screen, found: PatchEffects) -> str:
     return literal(" ".join(said))
 
 
-def as_csv(screen: Screen, found: PatchEffects) -> bytes:
-    """A line for every state that was carried over."""
-    tokens = [entry_names(Axis.of(one)) for one in screen.tokens]
-    row = "head" if found.carried == "heads" else "layer"
-    lines = [
-        [number, at, tokens[0][at], tokens[1][at], found.outcomes[number, at], found.shares[number, at]]
-        for number, at in np.ndindex(*found.outcomes.shape)
-    ]
-    return table_csv([row, "position", "token", "other token", "outcome", "share"], lines)
+def as_csv(screen: Screen, found: PatchEffects, estimate: PatchEffects | None = None) -> bytes:
+    """A line for every state that was carried over, with what the gradient gives where that is known."""
+    header: list[object] = [found.rows]
+    if found.columns == "token":
+        header += ["position", "token", "other token"]
+        names = [entry_names(Axis.of(one)) for one in screen.tokens]
+    else:
+        header.append("key-value head" if found.carried in ("key", "value") else "head")
+    header += ["outcome", "share"] + ["outcome by gradient"] * (estimate is not None)
+    lines: list[list[object]] = []
+    for place in np.ndindex(*found.outcomes.shape):
+        if np.isnan(found.outcomes[place]):
+            continue
+        tokens = [one[place[1]] for one in names] if found.columns == "token" else []
+        numbers = [found.outcomes[place], found.shares[place]]
+        lines.append([*place, *tokens, *numbers, *([] if estimate is None else [estimate.outcomes[place]])])
+    return table_csv(header, lines)
 
 
 def _exchanged(tokens: Tokens, others: Tokens, differing: Sequence[int]) -> str:
@@ -133,9 +260,3 @@ def _exchanged(tokens: Tokens, others: Tokens, differing: Sequence[int]) -> str:
     where = ", ".join(f"“{tokens.labels[at]}” → “{others.labels[at]}”" for at in differing[:_MOST_NAMED])
     n_more = len(differing) - _MOST_NAMED
     return f"{where} and {n_more} more" if n_more > 0 else where
-
-
-def _row(found: PatchEffects, row: int) -> str:
-    if found.layer is None:
-        return f"layer {row}"
-    return Head(found.layer, row).words

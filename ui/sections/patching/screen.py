@@ -1,12 +1,13 @@
-"""The two sentences of the page, and the job that carries states from one to the other."""
+"""The two sentences of the page, and the jobs that carry states from one to the other."""
 
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import streamlit as st
 
 from attnviz.effects.outcome import Outcome
-from attnviz.effects.patching import PatchEffects, differing, is_shifted
+from attnviz.effects.patching import OF_HEADS, PatchEffects, PatchGrid, PathEnd, differing, is_shifted
 from attnviz.model.trace import Trace
 from attnviz.records import Tokens
 from ui.choice import widgets
@@ -15,10 +16,11 @@ from ui.page.view import View
 from ui.sections import outcome
 from ui.sections.own_run import MeasuredRun
 from ui.work import cache, experiments
+from ui.work.experiments import Patches, Read
 from ui.work.jobs import TELLS_PROGRESS, Call, Job
 
-SHARES = 2
-"""Calls that the rows are shared out among, so that as many processes work on them."""
+SHARES = 8
+"""Calls that the rows are shared out among, so that some of the map is there before all of it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +37,39 @@ class Screen(MeasuredRun):
     def tokens(self) -> tuple[Tokens, Tokens]:
         """The tokens at whose positions states are carried, of both texts."""
         kind = self.view.kind
+        if self.view.selection.patching.carried in ("key", "value"):
+            return self.view.trace.key_tokens(kind), self.donor.key_tokens(kind)
         return self.view.trace.query_tokens(kind), self.donor.query_tokens(kind)
 
     @property
-    def n_rows(self) -> int:
+    def patches(self) -> Patches:
+        """Which states are carried over."""
+        return patches_of(self.view)
+
+    @property
+    def _rows(self) -> tuple[int, ...]:
         """Layers, or heads of a layer."""
-        trace, kind = self.view.trace, self.view.kind
-        is_heads = self.view.selection.patching.carried == "heads"
-        return trace.n_heads(self.view.selection.layer, kind) if is_heads else trace.n_layers(kind)
+        end = self.patches.end
+        n_row = self._grid.n_rows if end is None or end.head is None else end.head.layer
+        return tuple(range(n_row))
+
+    @property
+    def _grid(self) -> PatchGrid:
+        patches = self.patches
+        return PatchGrid(
+            self.view.trace,
+            self.donor,
+            carried=patches.carried,
+            kind=patches.kind,
+            layer=patches.layer,
+            position=patches.position,
+        )
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all runs."""
+        n_run = len(self._grid.cells(self._rows)) * (1 if self.patches.end is None else 2)
+        return n_run * len(self.view.trace.tokens)
 
     @property
     def is_shifted(self) -> bool:
@@ -51,22 +78,32 @@ class Screen(MeasuredRun):
 
     def patching_job(self) -> Job:
         """The job that carries every state."""
-        view, carried = self.view, self.view.selection.patching.carried
-        layer = view.selection.layer if carried == "heads" else 0
-        name, trace, chosen = self.given
 
         def calls() -> list[Call]:
-            named = {"carried": carried, "kind": view.kind, "layer": layer, **TELLS_PROGRESS}
-            return [
-                (
-                    experiments.patch,
-                    (name, trace, self.donor, chosen),
-                    named | {"rows": tuple(range(first, self.n_rows, SHARES))},
-                )
-                for first in range(min(SHARES, self.n_rows))
-            ]
+            shares = max(1, min(SHARES, len(self._rows)))
+            rows = [self._rows[first::shares] for first in range(shares)]
+            return [(experiments.patch, self._texts, {"rows": some, **TELLS_PROGRESS}) for some in rows]
 
-        return self.job("patching", (self.donor.tokens.text, view.kind, carried, layer), calls)
+        return self.job("patching", (self.donor.tokens.text, self.patches), calls)
+
+    def gradient_job(self) -> Job:
+        """The job that estimates the effect of every state by the gradient of the outcome."""
+        return self.job(
+            "attribution_patching",
+            (self.donor.tokens.text, self.patches),
+            lambda: [(experiments.attribute_patches, self._texts, {})],
+        )
+
+    @property
+    def _texts(self) -> tuple[Any, ...]:
+        """What a call begins with."""
+        first, second = (read(one) for one in (self.view.trace, self.donor))
+        return self.model, first, second, str(self.outcome), self.patches
+
+
+def read(trace: Trace) -> Read:
+    """What the model reads of a text."""
+    return trace.tokens, trace.target_tokens
 
 
 def text_of_donor(view: View) -> str:
@@ -74,16 +111,42 @@ def text_of_donor(view: View) -> str:
     return view.selection.patching.text or exchanged(view.selection.text)
 
 
+def patches_of(view: View) -> Patches:
+    """Which states are carried over."""
+    chosen, kind = view.selection.patching, view.kind
+    if chosen.carried not in OF_HEADS:
+        return Patches(kind=kind, carried=chosen.carried)
+    if chosen.at == "each":
+        return Patches(kind=kind, carried=chosen.carried, layer=view.selection.layer)
+    position = view.query if chosen.at == "selected" else None
+    end = None
+    if chosen.carried == "heads" and chosen.path != "any":
+        end = PathEnd()
+        if chosen.path != "outcome":
+            end = PathEnd(head=view.selection.place, role=chosen.path)
+    return Patches(kind=kind, carried=chosen.carried, position=position, end=end)
+
+
 def controls(view: View, chosen: Outcome) -> None:
-    """The other sentence, what is carried over, and what is measured."""
+    """The other sentence, what is carried over and where, and what is measured."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
         title = f"Other sentence (must also have {len(view.trace.tokens)} tokens)"
         st.text_input(
             **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
         )
-        st.segmented_control(**widgets.field("patch_carried", required=True))
+        carried_controls(view)
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
+
+
+def carried_controls(view: View) -> None:
+    """What is carried over, and where."""
+    chosen = view.selection.patching
+    st.selectbox(**widgets.field("patch_carried"), width=220)
+    if chosen.carried in OF_HEADS:
+        st.segmented_control(**widgets.field("patch_at", required=True))
+    if chosen.carried == "heads" and chosen.at != "each" and len(view.trace.kinds) == 1:
+        st.selectbox(**widgets.field("patch_path"), width=260)
 
 
 def look(view: View, chosen: Outcome) -> Screen:
@@ -99,7 +162,7 @@ def look(view: View, chosen: Outcome) -> Screen:
     return Screen(view=view, outcome=chosen, donor=donor, differing=found, differing_in_encoder=in_encoder)
 
 
-def joined(work: Job) -> PatchEffects:
-    """What the calls of a finished job have found, as one."""
-    parts: list[PatchEffects] = work.results
-    return reduce(PatchEffects.joined, parts)
+def joined(work: Job) -> PatchEffects | None:
+    """What the calls of a job have found so far, as one; None before the first has come back."""
+    parts: list[PatchEffects] = [one for one in work.results if one is not None]
+    return reduce(PatchEffects.joined, parts) if parts else None

@@ -1,0 +1,221 @@
+"""Sets of prompts: what holds for one sentence may not hold for another, so an experiment is made on several and averaged.
+
+One concept: a table with a row for each pair of prompts, clean and corrupted, and the answers that belong to them. The outcome of a
+pair is the logit of the answer minus that of the wrong answer, at the mask token of the clean prompt where it has one, and otherwise
+at the last token.
+
+Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, whose averages are of logit differences
+over a set of such pairs; Heimersheim and Nanda 2024 (arXiv:2404.15255), section 4, on the choice of pairs.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, measured
+from attnviz.effects.patching import PatchEffects, differing
+from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, ShapeError
+from attnviz.records import Record
+from attnviz.records.table import table_csv
+
+if TYPE_CHECKING:
+    from attnviz.model.loading import Model
+    from attnviz.model.trace import Trace
+
+COLUMNS = ("clean", "corrupted", "answer", "wrong_answer")
+"""The columns of the table, in this order where it has no line of names."""
+MOST_PROMPTS = 200
+"""Rows of a set; each takes as long as one pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptPair(Record):
+    """Two prompts of the same number of tokens, which differ in what decides between two answers."""
+
+    clean: str
+    corrupted: str
+    answer: str
+    """The token that the clean prompt is continued with, spelled with its space: " Mary"."""
+    wrong_answer: str
+    """The token that belongs to the corrupted one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSet(Record):
+    """The pairs of a table, and a sentence for each line that holds none."""
+
+    pairs: tuple[PromptPair, ...]
+    lines: tuple[int, ...]
+    """The line of each pair, counted from 1."""
+    refused: tuple[str, ...] = ()
+
+    def csv(self) -> bytes:
+        """The table, as `read_prompts` reads it."""
+        return table_csv(COLUMNS, [[getattr(one, name) for name in COLUMNS] for one in self.pairs])
+
+
+def read_prompts(text: str) -> PromptSet:
+    """The pairs of a table: comma-separated, or by tabs as spreadsheets paste them, with or without a line of names.
+
+    Spaces around answers count, those around prompts do not.
+
+    Raises:
+        EmptyTextError: there is no row.
+        InvalidTextError: a line of names lacks a column, or the quotes of a CSV file do not fit.
+    """
+    text = text.removeprefix("\ufeff")
+    delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise InvalidTextError(
+            f"The table of prompts cannot be read as CSV: {error}. Put a text with commas or quotes between double quotes."
+        ) from error
+    numbered = [(number, row) for number, row in enumerate(rows, 1) if any(map(str.strip, row))]
+    if numbered and (names := [one.strip().lower() for one in numbered[0][1]]) and set(names) & set(COLUMNS):
+        if missing := [name for name in COLUMNS if name not in names]:
+            raise InvalidTextError(
+                f"The first line names the columns {', '.join(names)}; {' and '.join(missing)} is missing. Name the columns "
+                f"{', '.join(COLUMNS)}, or leave that line out."
+            )
+        order = [names.index(name) for name in COLUMNS]
+        numbered = [
+            (number, [row[at] if at < len(row) else "" for at in order]) for number, row in numbered[1:]
+        ]
+    return prompts_of(numbered)
+
+
+def prompts_of(rows: Iterable[tuple[int, Sequence[str]]]) -> PromptSet:
+    """The pairs of rows with their line numbers.
+
+    Raises:
+        EmptyTextError: there is no row.
+    """
+    pairs: list[PromptPair] = []
+    lines: list[int] = []
+    refused: list[str] = []
+    n_row = 0
+    for number, row in rows:
+        n_row += 1
+        if len(row) != len(COLUMNS):
+            refused.append(
+                f"Line {number} has {len(row)} columns; a pair has {len(COLUMNS)}: {', '.join(COLUMNS)}."
+            )
+        elif missing := [name for name, one in zip(COLUMNS, row, strict=True) if not one.strip()]:
+            refused.append(f"Line {number} has no {' and no '.join(missing)}.")
+        elif len(pairs) == MOST_PROMPTS:
+            refused.append(f"Line {number} is left out; a set has at most {MOST_PROMPTS} pairs.")
+        else:
+            clean, corrupted, answer, wrong = row
+            pairs.append(
+                PromptPair(
+                    clean=clean.strip(), corrupted=corrupted.strip(), answer=answer, wrong_answer=wrong
+                )
+            )
+            lines.append(number)
+    if n_row == 0:
+        raise EmptyTextError(
+            "The table of prompts has no row. Give a clean and a corrupted prompt with both answers."
+        )
+    return PromptSet(pairs=tuple(pairs), lines=tuple(lines), refused=tuple(refused))
+
+
+def checked_prompts(model: "Model", prompts: PromptSet) -> PromptSet:
+    """The pairs that this model can be patched with, and a sentence for each other line.
+
+    Both prompts need the same number of tokens, and both answers are one token each.
+    """
+    kept, lines, refused = [], [], list(prompts.refused)
+    for pair, line in zip(prompts.pairs, prompts.lines, strict=True):
+        try:
+            prepared(model, pair)
+        except AttnvizError as error:
+            refused.append(f"Line {line}: {error}")
+        else:
+            kept.append(pair)
+            lines.append(line)
+    return replace(prompts, pairs=tuple(kept), lines=tuple(lines), refused=tuple(refused))
+
+
+def prepared(model: "Model", pair: PromptPair) -> "tuple[Trace, Trace, MeasuredOutcome]":
+    """What `attnviz.effects.patching.patch` takes: the traces of the clean and the corrupted prompt, and the outcome.
+
+    Raises:
+        EmptyTextError, TextTooLongError, InvalidTextError: as `Model.trace`.
+        SelectionError: an answer is no token of the vocabulary, or both are the same.
+        ShapeError: the prompts have other numbers of tokens.
+        UnsupportedArchitectureError: no language head.
+    """
+    receiver, donor = model.trace(pair.clean), model.trace(pair.corrupted)
+    differing(receiver.tokens, donor.tokens)
+    return receiver, donor, measured(model, receiver, outcome_of_pair(model, receiver, pair))
+
+
+def outcome_of_pair(model: "Model", clean: "Trace", pair: PromptPair) -> TokenAnswer:
+    """The logit of the answer minus that of the wrong answer, at the mask token of the clean prompt or its last token."""
+    tokens = clean.last_tokens
+    masks = np.flatnonzero(tokens.ids == model.tokenizer.mask_token_id).tolist()
+    at = masks[0] if masks else len(tokens) - 1
+    return TokenAnswer(position=at, token=pair.answer, against=pair.wrong_answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeanEffects(Record):
+    """The effects of patches, averaged over pairs of prompts."""
+
+    mean: PatchEffects
+    """Means of the outcomes, of both texts' too: its shares are of the mean difference, not means of shares, which a pair with a
+    small difference would dominate."""
+    spread: Float[np.ndarray, "row column"]
+    """Standard deviation of each cell's change over the pairs, with n - 1 below; NaN for one pair."""
+    n_pair: int
+
+
+def over_prompts(effects: Sequence[PatchEffects]) -> MeanEffects:
+    """The mean of the same map over several pairs.
+
+    Raises:
+        ShapeError: columns are tokens, and pairs have different numbers of them.
+    """
+    shapes = {one.outcomes.shape for one in effects}
+    if len(shapes) != 1:
+        counts = " and ".join(str(n_column) for n_column in sorted({shape[1] for shape in shapes}))
+        raise ShapeError(
+            f"The mean over pairs was asked for token by token; the pairs have {counts} tokens. Carry what heads are made of at all "
+            "tokens, or give prompts of one length."
+        )
+    changes = np.stack([one.changes for one in effects]).astype(np.float64)
+    mean = replace(
+        effects[0],
+        base=float(np.mean([one.base for one in effects])),
+        donor=float(np.mean([one.donor for one in effects])),
+        outcomes=np.mean([one.outcomes.astype(np.float64) for one in effects], axis=0).astype(np.float32),
+    )
+    spread = changes.std(axis=0, ddof=1) if len(effects) > 1 else np.full(changes.shape[1:], np.nan)
+    return MeanEffects(mean=mean, spread=spread.astype(np.float32), n_pair=len(effects))
+
+
+def set_csv(prompts: Mapping[int, PromptPair], effects: Mapping[int, PatchEffects]) -> bytes:
+    """A line for each pair and cell: the prompts, and the outcome with the state carried over.
+
+    Args:
+        prompts, effects: by the line of the pair.
+    """
+    rows: list[list[object]] = []
+    first = next(iter(effects.values()))
+    for line, found in effects.items():
+        pair = prompts[line]
+        told = [line, *(getattr(pair, name) for name in COLUMNS), found.base, found.donor]
+        rows += [
+            [*told, *place, found.outcomes[place]]
+            for place in np.ndindex(*found.outcomes.shape)
+            if not np.isnan(found.outcomes[place])
+        ]
+    return table_csv(
+        ["line", *COLUMNS, "clean outcome", "corrupted outcome", first.rows, first.columns, "outcome"], rows
+    )

@@ -1,0 +1,75 @@
+"""Sets of prompts on the page "Patching": the mean is that of runs worked out anew here, and bad lines are said."""
+
+import numpy as np
+import pytest
+
+from attnviz.effects.outcome import TokenAnswer, measured
+from attnviz.effects.patching import patch
+from tests.app.screen import (
+    assert_no_exception,
+    captions,
+    errors,
+    figure,
+    headline,
+    numbers,
+    open_page,
+    unescaped,
+    until_drawn,
+)
+from ui.sections.patching import prompts as section
+
+PAGE = "pages/patching.py"
+ROWS = (
+    ("the cat sat on", "the dog sat on", "a", "b"),
+    ("a mat when it", "a mat when he", "b", "a"),
+    ("the cat", "the cats", "a", "b"),
+)
+
+
+@pytest.fixture
+def folder(headed, monkeypatch):
+    """A tiny GPT-2 with a language head, on offer, and a table of two good pairs and one that is not."""
+    _, folder = headed("gpt2")
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    monkeypatch.setattr(section, "OF_DECODERS", ROWS)
+    return folder.name
+
+
+@pytest.mark.parametrize("carried", ["heads", pytest.param("value", marks=pytest.mark.nightly)])
+def test_the_mean_over_the_pairs(folder, headed, carried):
+    at = until_drawn(
+        open_page(PAGE, model=folder, text="the cat sat", patch_prompts="set", patch_carried=carried)
+    )
+    assert_no_exception(at)
+    model, _ = headed("gpt2")
+    found = []
+    for row in ROWS[:2]:
+        receiver, donor = model.trace(row[0]), model.trace(row[1])
+        answer = TokenAnswer(position=len(receiver.tokens) - 1, token=row[2], against=row[3])
+        found.append(patch(model, receiver, donor, measured(model, receiver, answer), carried=carried))
+    changes = np.mean([one.changes for one in found], axis=0)
+    difference = np.mean([one.donor - one.base for one in found])
+    drawn = numbers(figure(at, "patching_shares")["data"][0]["z"])
+    shared = "Shares are of the mean difference" in unescaped(captions(at))
+    assert shared
+    is_share = figure(at, "patching_shares")["data"][0]["colorbar"]["title"]["text"].startswith("share")
+    np.testing.assert_allclose(drawn, changes / difference if is_share else changes, atol=2e-4)
+    assert "2 pairs" in headline(at)
+    assert "Line 3: " in unescaped(captions(at)) and "tokens, and differ in" in unescaped(captions(at))
+
+
+def test_a_model_without_an_answer_is_refused():
+    at = open_page(PAGE, patch_prompts="set")
+    assert_no_exception(at)
+    assert "no language head" in errors(at)[0]
+
+
+def test_a_file_replaces_the_table(folder):
+    at = until_drawn(
+        open_page(PAGE, model=folder, text="the cat sat", patch_prompts="set", patch_carried="heads")
+    )
+    [uploader] = [one for one in at.file_uploader if one.key.startswith("prompts_file")]
+    data = b"clean,corrupted,answer,wrong_answer\nthe cat sat,the dog sat,a,b\nthe cat,,a,b\n"
+    at = until_drawn(uploader.set_value(("pairs.csv", data, "text/csv")).run())
+    assert "1 pair" in headline(at) and "2 pairs" not in headline(at)
+    assert any("Line 3 has no corrupted" in one for one in errors(at))
