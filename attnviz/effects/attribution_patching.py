@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.effects.outcome import MeasuredOutcome, TokenState
+from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, TokenState
 from attnviz.effects.patching import OF_HEADS, Carried, PatchEffects, PatchGrid, states_of
 from attnviz.errors import SelectionError, enough_memory
 from attnviz.maths.attention import expand_heads
@@ -90,12 +90,21 @@ def attribute_patches(
     Raises:
         OutOfMemoryError: the text is too long for the memory that is left.
         SelectionError, ShapeError, UnsupportedArchitectureError: as `patch`; also for an outcome that is the change of a token's
-            state, whose gradient is 0 where nothing has changed.
+            state, whose gradient is 0 where nothing has changed, or a rank, which has none.
     """
     if isinstance(measure, MeasuredOutcome) and isinstance(measure.outcome, TokenState):
         raise SelectionError(
             "The gradient of a change of a token's state was asked for; the change is smallest in the unchanged run, where its "
             "gradient is 0. Measure another outcome."
+        )
+    if (
+        isinstance(measure, MeasuredOutcome)
+        and isinstance(measure.outcome, TokenAnswer)
+        and measure.outcome.by == "rank"
+    ):
+        raise SelectionError(
+            "The gradient of a rank was asked for; a rank changes in steps, and has no gradient. Measure a difference of logits "
+            "or a probability."
         )
     grid = PatchGrid(receiver, donor, carried=carried, kind=kind, layer=layer, position=position)
     grid.check_family(model)
