@@ -1,5 +1,6 @@
 """What all tests of pages have in common."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
+from attnviz.model.catalogue import MODELS_VARIABLE
 from ui.export import take
 from ui.page import downloads, errors
 from ui.work import cache, head_cache, jobs, with_model
+from ui.work.process import Process, Processes
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +25,29 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (cache, head_cache):
         monkeypatch.setattr(module, "elsewhere", lambda function, *args, **named: function(*args, **named))
     monkeypatch.setattr(with_model, "own", lambda name: cache.model(name))
+
+
+OFFERED: dict[int, str | None] = {}
+"""What the operator listed when a worker process was started, by its number."""
+
+
+@pytest.fixture(autouse=True)
+def _workers_know_the_models_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process keeps the environment that it was started in: one that was offered other models is ended, and another started."""
+    start, take = Processes.start, Processes.take
+
+    def started(self: Processes) -> Process:
+        process = start(self)
+        OFFERED[process.id] = os.environ.get(MODELS_VARIABLE)
+        return process
+
+    def taken(self: Processes) -> Process | None:
+        while (process := take(self)) and OFFERED.get(process.id) != os.environ.get(MODELS_VARIABLE):
+            self.forget(process)
+        return process
+
+    monkeypatch.setattr(Processes, "start", started)
+    monkeypatch.setattr(Processes, "take", taken)
 
 
 @pytest.fixture(autouse=True)
