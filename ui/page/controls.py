@@ -87,7 +87,7 @@ def own_model() -> None:
 
 
 def place(view: View) -> None:
-    """Kind of attention, languages and templates where there are several, layer and head, with buttons that walk through the heads."""
+    """Kind of attention and languages where there are several, layer and head, with buttons that walk through the heads."""
     kind, trace = view.kind, view.trace
     if len(trace.kinds) > 1:
         st.segmented_control(
@@ -99,11 +99,9 @@ def place(view: View) -> None:
             if tokens is not None:
                 told = view.selection.but(**{name: tokens.language})
                 st.selectbox(**widgets.field(name, told, options=languages.codes, width=170))
-    if len(templates := cache.templates(view.selection.source)) > 1:
-        st.selectbox(**widgets.field("template", options=templates, width=170))
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
-    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=190))
+    st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
     st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=195))
     for step, label, icon in (
         (-1, "Previous", ":material/chevron_left:"),
@@ -126,9 +124,11 @@ def names(view: View) -> None:
 
 
 def rows_and_columns(view: View) -> None:
-    """What rows and columns stand for and which are left out, on every page alike."""
+    """What is put around the text, what rows and columns stand for and which are left out, on every page alike."""
     has = has_words(view.trace.tokens, view.trace.target_tokens)
     with st.popover("Rows and columns", icon=":material/table_rows:", key="rows_and_columns"):
+        if len(templates := cache.templates(view.selection.source)) > 1:
+            st.selectbox(**widgets.field("template", options=templates))
         st.segmented_control(
             **widgets.field(
                 "unit",

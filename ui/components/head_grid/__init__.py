@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 
 from attnviz.figures.ink import inks
 from attnviz.figures.layer_grid import runs_across
-from attnviz.figures.numbers import cell_text
+from attnviz.figures.numbers import cell_text, sum_text
 from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from attnviz.figures.thumbnails import colours_at
 from ui.components import colours, register
@@ -99,7 +99,7 @@ def _colour(
     for layer, of_layer in enumerate(cells):
         for head, cell in enumerate(of_layer):
             cell |= {
-                "label": _label(float(numbers[layer, head])),
+                "label": _label(float(numbers[layer, head]), is_narrow=runs_across(len(cells))),
                 "fill": _hex(fills[layer, head]),
                 "ink": str(letters[layer, head]),
             }
@@ -108,11 +108,11 @@ def _colour(
     return ends | {"steps": [_hex(one) for one in steps]}
 
 
-def _label(number: float) -> str:
-    """A number as its cell has room for it; a dash where there is none."""
+def _label(number: float, *, is_narrow: bool = False) -> str:
+    """A number as its cell has room for it, to two decimals where 30 stand beside each other; a dash where there is none."""
     if not np.isfinite(number):
         return "–"
-    return cell_text(number)
+    return sum_text(number) if is_narrow else cell_text(number)
 
 
 def _hex(colour: np.ndarray) -> str:
