@@ -253,7 +253,7 @@ def test_a_text_of_special_tokens_alone_has_none_to_take_away(text, embedded):
 
 
 def test_special_tokens_that_are_typed_are_kept(embedded):
-    """As those that a template writes: no method takes them away."""
+    """As those that a template writes: they are neither replaced nor in the order in which tokens are taken away."""
     assert embedded.tokenize("the [SEP] door").is_special.tolist() == [True, False, True, False, True]
     at = until_drawn(open_page(PAGE, text="the [SEP] door", outcome=f"similarity:{OTHER}"))
     assert_no_exception(at)
