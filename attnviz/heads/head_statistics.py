@@ -86,8 +86,8 @@ STATISTICS: Mapping[str, Statistic] = {
         Statistic(
             name="sep",
             title="Weight on [SEP]",
-            help="The share of the weight on the special tokens that end the texts, [SEP] in BERT and </s> in "
-            "RoBERTa.",
+            help="The share of the weight on the special tokens after that, such as those that end the texts, [SEP] in BERT "
+            "and </s> in RoBERTa.",
             unit="share",
             source=f"{CLARK}, section 3.2",
         ),

@@ -38,7 +38,7 @@ def trace_repeated(model: Model, *, n_token: int, seed: int) -> Trace:
     ordinary = _ordinary_ids(model)
     drawn = np.random.default_rng(seed).permutation(ordinary)[:n_token]
     read = model.tokenize(model.decode(drawn.tolist()), cut=True)
-    of_text = np.flatnonzero(~read.is_special)
+    of_text = np.flatnonzero(~read.is_added)
     before, after = read.ids[: of_text[0]], read.ids[of_text[-1] + 1 :]
     target = model.probe().target_tokens if model.network.config.is_encoder_decoder else None
     start = np.zeros(0, dtype=np.int64) if target is None else target.ids

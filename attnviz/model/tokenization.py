@@ -194,7 +194,7 @@ def remarks(tokens: Tokens) -> tuple[str, ...]:
     found = []
     if n_unknown := int(tokens.is_unknown.sum()):
         label = tokens.labels[int(np.flatnonzero(tokens.is_unknown)[0])]
-        if n_unknown == (~tokens.is_special).sum():
+        if n_unknown == (~tokens.is_added).sum():
             which = "Every token of this text is"
         else:
             which = "One token is" if n_unknown == 1 else f"{n_unknown:,} tokens are"

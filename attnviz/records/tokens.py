@@ -160,7 +160,7 @@ class Axis(Record):
 
     @property
     def is_special(self) -> Bool[np.ndarray, " entry"]:
-        """True for entries that the tokenizer added, such as [CLS] and [SEP]."""
+        """True for special tokens, such as [CLS] and [SEP]; see `Tokens.is_special`."""
         return np.asarray(self.tokens.is_special[self.positions])
 
     @property

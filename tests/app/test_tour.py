@@ -53,6 +53,11 @@ def test_a_decoder_has_an_empty_half_and_no_token_is_added(tmp_path, monkeypatch
     assert "upper right is empty" in of_decoder[1] and "upper right" not in of_encoder[1]
 
 
+def test_only_what_the_tokenizer_adds_is_called_added():
+    texts = [tour(open_page(tour=1, text=text))["stops"][0]["text"] for text in ("the cat", "the [PAD] cat")]
+    assert all("[CLS] and [SEP] are added by the model" in one for one in texts)
+
+
 @pytest.mark.parametrize("stop", ["6", "-1", "x"])
 def test_a_stop_that_is_not_there_is_named(stop):
     at = open_page(tour=stop)

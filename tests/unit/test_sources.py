@@ -1,4 +1,4 @@
-"""Works that a page cites can be looked up: each has its year and its arXiv number, DOI or journal."""
+"""Works that a page cites can be looked up: each has its year and its arXiv number, DOI, or address of its journal."""
 
 import ast
 import re
@@ -14,8 +14,8 @@ FILES = [
     *sorted((ROOT / "pages").glob("*.py")),
     *sorted((ROOT / "ui").rglob("*.py")),
 ]
-CITATION = re.compile(r"(?:et al\.|and [A-Z]\w+) \d{4}(?P<rest>.{0,24})")
-IDENTIFIER = re.compile(r"^, (?:arXiv:\d{4}\.\d{4,5}|doi:10\.|jmlr\.org)")
+CITATION = re.compile(r"(?:et al\.|and [A-Z]\w+) \d{4}(?=(?P<rest>.{0,40}))")
+IDENTIFIER = re.compile(r"^, (?:arXiv:\d{4}\.\d{4,5}|doi:10\.|jmlr\.org|transformer-circuits\.pub/\d{4}/\w)")
 
 
 def shown_texts(node: ast.AST) -> Iterator[tuple[int, str]]:
@@ -39,7 +39,7 @@ def citations(source: str) -> Iterator[tuple[int, re.Match[str]]]:
 def without_identifier(source: str) -> list[str]:
     """ "line: citation" of every work that nobody could look up."""
     return [
-        f"{line}: {citation.string[max(citation.start() - 20, 0) : citation.end()]!r} has no arXiv number, DOI or journal"
+        f"{line}: {citation.string[max(citation.start() - 20, 0) : citation.end('rest')]!r} has no arXiv number, DOI or journal"
         for line, citation in citations(source)
         if not IDENTIFIER.match(citation["rest"])
     ]
@@ -59,12 +59,15 @@ def test_check_can_fail():
         "another number": '"Abnar and Zuidema 2020, section 3"',
         "after a value": 'f"{share} as in Vig and Belinkov 2019; more"',
         "in parts": '("Kobayashi et al. " "2020, EMNLP")',
+        "a title": '"Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"',
+        "a journal alone": '"Elhage et al. 2021, transformer-circuits.pub"',
         "an arXiv number too short": '"Vaswani et al. 2017, arXiv:1706.037"',
     }
     right = {
         "arXiv": '"Vaswani et al. 2017, arXiv:1706.03762"',
         "DOI": '"Okabe and Ito 2008, doi:10.1000/1"',
         "journal": 'f"{n} as in van der Maaten and Hinton 2008, jmlr.org/papers/v9"',
+        "journal of a year": '"Elhage et al. 2021, transformer-circuits.pub/2021/framework; more"',
         "no citation": '"query and Key 12"',
     }
     assert_none(f"not noticed: {case}" for case, source in wrong.items() if not without_identifier(source))

@@ -1,4 +1,4 @@
-"""A space that belongs to a token is shown, and does not make it another word."""
+"""A space that belongs to a token is shown: it makes it another token for the model, and the same word for readers."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -21,10 +21,13 @@ def spoken(*labels: str, **changes) -> Tokens:
     return tokens(n, **given | changes)
 
 
-def test_words_are_the_same_with_and_without_it():
-    axis = Axis.of(spoken("the", "␣cat", "␣the", "␣."))
-    assert np.argwhere(_targets(axis, axis, True)["same_token"]).tolist() == [[0, 2], [2, 0]]
-    assert _is_punctuation("␣.")
+def test_the_same_token_is_one_of_the_same_id():
+    axis = Axis.of(spoken("the", "␣cat", "␣the", "the", ids=np.array([5, 6, 7, 5])))
+    assert np.argwhere(_targets(axis, axis, True)["same_token"]).tolist() == [[0, 3], [3, 0]]
+
+
+def test_punctuation_is_the_same_with_and_without_it():
+    assert _is_punctuation("␣.") and _is_punctuation(".")
     assert not _is_punctuation("␣a")
 
 

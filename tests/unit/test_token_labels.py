@@ -18,7 +18,7 @@ def read(text: str, name: str):
 
 def labels(text: str, name: str) -> list[str]:
     tokens = read(text, name)
-    return [label for label, is_added in zip(tokens.labels, tokens.is_special, strict=True) if not is_added]
+    return [label for label, is_added in zip(tokens.labels, tokens.is_added, strict=True) if not is_added]
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,10 @@ class TestSpecialTokensThatAreTyped:
         assert tokens.unknown == (3,)
         assert any(one.startswith("One token is [UNK]") for one in remarks(tokens))
 
+    def test_a_typed_separator_is_a_token_of_the_text_that_is_known(self):
+        said = remarks(read("[SEP] \N{GRINNING FACE}"))
+        assert any(one.startswith("One token is [UNK]") for one in said), said
+
     def test_an_end_token_that_is_also_the_unknown_one_is_known(self):
         """As GPT-2's, whose vocabulary has an entry for every byte."""
         tokenizer = tiny_tokenizers.tokenizer("byte pairs")

@@ -74,7 +74,7 @@ def _cut_mark(tokens: Tokens, position: int) -> str:
     """What stands behind the last token of a text that was cut."""
     segment = int(tokens.segment[position])
     n_cut = tokens.n_cut[segment] if segment < len(tokens.n_cut) else 0
-    if not n_cut or tokens.is_special[position]:
+    if not n_cut or tokens.is_added[position]:
         return ""
-    of_segment = np.flatnonzero((tokens.segment == segment) & ~tokens.is_special)
+    of_segment = np.flatnonzero((tokens.segment == segment) & ~tokens.is_added)
     return f"cut here: {n_cut:,} more tokens not read" if position == of_segment[-1] else ""

@@ -42,17 +42,20 @@ def stops_of(screen: Screen) -> list[Stop]:
         if pattern.head is None
         else f"One of {n_heads} heads{of_kind}, each of which attends in its own way."
     )
-    special = [label for label, one in zip(trace.tokens.labels, trace.tokens.is_special, strict=True) if one]
+    is_added = trace.tokens.is_added
+    added = dict.fromkeys(label for label, one in zip(trace.tokens.labels, is_added, strict=True) if one)
     is_decoder = screen.view.kind == "decoder" and len(trace.kinds) == 1
-    added = f" {' and '.join(dict.fromkeys(special))} are added by the model." if special else ""
-    if is_decoder and not special:
-        added = " No special token is added; many heads rest on the first token instead."
+    of_special = (
+        f" {' and '.join(added)} {'are' if len(added) > 1 else 'is'} added by the model." if added else ""
+    )
+    if is_decoder and not trace.tokens.is_special.any():
+        of_special = " No special token is added; many heads rest on the first token instead."
     earlier = " A token sees only itself and earlier ones, so the upper right is empty." if is_decoder else ""
     return [
         Stop(
             title="Sentence",
             text="Type a sentence of your own, or keep this one. The model reads it as "
-            f"{n_token} tokens, the chips below the field.{added}",
+            f"{n_token} tokens, the chips below the field.{of_special}",
             target="sentence",
         ),
         Stop(

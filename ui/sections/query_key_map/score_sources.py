@@ -185,6 +185,6 @@ def note(found: ScoreSources) -> str:
         said.append("The query may not see this key, so that the product does not count.")
     said.append(
         "A softmax compares the scores of one row: a part that is as large for every key moves no weight. Elhage et al. 2021, "
-        "“A Mathematical Framework for Transformer Circuits”; frozen norms: Wang et al. 2022, arXiv:2211.00593."
+        "transformer-circuits.pub/2021/framework; frozen norms: Wang et al. 2022, arXiv:2211.00593."
     )
     return " ".join(said)
