@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from attnviz.bundle.writing import Bundle, write_bundle
-from attnviz.model.interventions import ReplacedOutput, ReplacedState, ReplacedWeights, ScaledOutput
+from attnviz.model.interventions import (
+    ReplacedOutput,
+    ReplacedState,
+    ReplacedVectors,
+    ReplacedWeights,
+    ScaledOutput,
+)
 from attnviz.model.tolerances import UNITS
 from attnviz.model.trace import Trace
 from attnviz.records import (
@@ -215,7 +221,11 @@ def changed(of: Trace) -> bytes:
         ReplacedOutput(
             output=np.zeros((1, d_value), dtype=np.float32), layer=1, head=1, positions=(0, n - 1)
         ),
+        ReplacedVectors(
+            role="value", vectors=np.zeros((1, d_value), dtype=np.float32), layer=0, positions=(1,)
+        ),
         ReplacedState(states=states, layer=0),
+        ReplacedState(states=states, where="mlp", layer=1),
     )
     return bundle(replace(of, interventions=interventions))
 

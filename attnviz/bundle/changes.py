@@ -23,11 +23,12 @@ from attnviz.model.interventions import (
     Place,
     ReplacedOutput,
     ReplacedState,
+    ReplacedVectors,
     ReplacedWeights,
     ScaledOutput,
 )
 from attnviz.model.trace import Trace
-from attnviz.records import Kind
+from attnviz.records import Kind, Role
 
 Count = Annotated[int, Meta(ge=0, le=np.iinfo(np.int64).max)]
 Positions = Annotated[tuple[Count, ...], Meta(max_length=MOST_TOKENS)]
@@ -65,6 +66,13 @@ class ReplacedOutputPart(_Part, frozen=True, tag="ReplacedOutput"):
     positions: Positions | None
 
 
+class ReplacedVectorsPart(_Part, frozen=True, tag="ReplacedVectors"):
+    """The array is ``vectors``."""
+
+    role: Role
+    positions: Positions | None
+
+
 class ReplacedStatePart(_Part, frozen=True, tag="ReplacedState"):
     """The array is ``states``."""
 
@@ -72,7 +80,14 @@ class ReplacedStatePart(_Part, frozen=True, tag="ReplacedState"):
     positions: Positions | None
 
 
-Change = MaskedKeysPart | ReplacedWeightsPart | ScaledOutputPart | ReplacedOutputPart | ReplacedStatePart
+Change = (
+    MaskedKeysPart
+    | ReplacedWeightsPart
+    | ScaledOutputPart
+    | ReplacedOutputPart
+    | ReplacedVectorsPart
+    | ReplacedStatePart
+)
 Changes = Annotated[tuple[Change, ...], Meta(max_length=MOST_CHANGES)]
 
 _TYPES: dict[type[Intervention], tuple[type[Change], str | None]] = {
@@ -80,6 +95,7 @@ _TYPES: dict[type[Intervention], tuple[type[Change], str | None]] = {
     ReplacedWeights: (ReplacedWeightsPart, "weights"),
     ScaledOutput: (ScaledOutputPart, None),
     ReplacedOutput: (ReplacedOutputPart, "output"),
+    ReplacedVectors: (ReplacedVectorsPart, "vectors"),
     ReplacedState: (ReplacedStatePart, "states"),
 }
 """By intervention, its form in JSON and the field that is its array."""
@@ -193,9 +209,10 @@ def _form(one: Intervention) -> tuple[type[Change], str | None]:
 def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind: Kind) -> None:
     """Raises BundleError where an intervention does not fit the attention of a kind that it changes."""
     n_query, n_key = len(trace.query_tokens(kind)), len(trace.key_tokens(kind))
-    positions = one.positions if isinstance(one, ReplacedOutput | ReplacedState) else None
-    if any(not 0 <= at < n_query for at in positions or ()):
-        raise _unfit(one, f"is at a token that is not one of the {n_query} of the text")
+    n_token = n_key if isinstance(one, ReplacedVectors) and one.role != "query" else n_query
+    positions = one.positions if isinstance(one, ReplacedOutput | ReplacedVectors | ReplacedState) else None
+    if any(not 0 <= at < n_token for at in positions or ()):
+        raise _unfit(one, f"is at a token that is not one of the {n_token} of the text")
     match one:
         case MaskedKeys() | ReplacedWeights():
             fits = _is(array, (n_query,), (n_key,))
@@ -204,6 +221,11 @@ def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind:
             d_value = trace.attention(0, kind).value.shape[2]
             fits = _is(array, (1, n_query), (1, d_value))
             wanted = f"{n_query} x {d_value}"
+        case ReplacedVectors():
+            call = trace.attention(0, kind)
+            vectors = {"query": call.query, "key": call.key, "value": call.value}[one.role]
+            fits = _is(array, (1, n_token), (1, vectors.shape[2]))
+            wanted = f"{n_token} x {vectors.shape[2]}"
         case ReplacedState():  # a stream may be wider than the last hidden state, as OPT's is
             fits = _is(array, (1, n_query))
             wanted = f"{n_query} rows"

@@ -157,8 +157,8 @@ def test_the_mean_in_place_of_zeros(embedded, door_trace, own):
 def test_what_takes_long_waits_until_it_is_asked_for(monkeypatch, embedded):
     """Every head is switched off at once; nothing else begins before its button is clicked."""
     monkeypatch.setattr(waiting, "QUICK", 0)
-    text = "Nobody has measured this sentence yet."
-    at = until_drawn(open_page(PAGE, text=text, outcome="length:3", layer=3, head=1))
+    text, own = "Nobody has measured this sentence yet.", "Nobody has taken a mean over this one."
+    at = until_drawn(open_page(PAGE, text=text, outcome="length:3", layer=3, head=1, references=own))
     assert "–" not in labels(at)
     asked = {one.key: one for one in at.button if one.label.startswith(("Switch", "Remove", "Mask"))}
     assert asked.keys() == {

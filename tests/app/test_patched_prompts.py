@@ -27,10 +27,10 @@ ROWS = (
 
 
 @pytest.fixture
-def folder(headed, monkeypatch):
+def folder(headed, monkeypatch, offer_to_workers):
     """A tiny GPT-2 with a language head, on offer, and a table of two good pairs and one that is not."""
     _, folder = headed("gpt2")
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    offer_to_workers(folder)
     monkeypatch.setattr(section, "OF_DECODERS", ROWS)
     return folder.name
 

@@ -19,6 +19,7 @@ from attnviz.model.interventions import (
     MaskedKeys,
     ReplacedOutput,
     ReplacedState,
+    ReplacedVectors,
     ReplacedWeights,
     ScaledOutput,
 )
@@ -47,6 +48,7 @@ def each(trace):
     """An intervention of every kind and form, by name, for a tiny BERT."""
     n = len(trace.tokens)
     d_value, d_model = trace.attention(0).value.shape[2], trace.last_hidden_state.shape[1]
+    d_head = trace.attention(0).query.shape[2]
     return {
         "a mask": MaskedKeys(allowed=np.tril(np.ones((n, n), dtype=bool)), kind="encoder"),
         "a mask of one head": MaskedKeys(allowed=np.eye(n, dtype=bool), layer=1, head=1),
@@ -60,12 +62,18 @@ def each(trace):
         "the stream": ReplacedState(states=numbers(n, d_model), layer=0),
         "a state": ReplacedState(states=numbers(n, d_model), layer=2, positions=(3,)),
         "attention outputs": ReplacedState(states=numbers(1, d_model), where="attention", layer=1),
+        "what enters": ReplacedState(states=numbers(n, d_model), where="before", layer=1, positions=(2,)),
+        "MLP outputs": ReplacedState(states=numbers(n, d_model), where="mlp", layer=0),
+        "queries": ReplacedVectors(role="query", vectors=numbers(n, d_head), layer=1, head=0),
+        "one key for some": ReplacedVectors(role="key", vectors=numbers(1, d_head), positions=(1, 3)),
+        "values": ReplacedVectors(role="value", vectors=numbers(n, d_value), kind="encoder", layer=2),
     }
 
 
 NAMES = [
     *("a mask", "a mask of one head", "weights", "weights of every head", "off", "scaled", "outputs"),
     *("one output for some", "one output for none", "the stream", "a state", "attention outputs"),
+    *("what enters", "MLP outputs", "queries", "one key for some", "values"),
 ]
 
 
@@ -144,6 +152,16 @@ def test_of_each_kind_of_attention(kind, tiny_model):
         MaskedKeys(allowed=np.arange(n_key)[None].repeat(n_query, 0) < 2, kind=kind, layer=0),
         ReplacedOutput(output=numbers(1, of.attention(0, kind).value.shape[2]), kind=kind, layer=2),
         ScaledOutput(factor=0.5),
+        *(
+            ReplacedVectors(
+                role=role, vectors=numbers(length, width), kind=kind, layer=1, positions=(length - 1,)
+            )
+            for role, length, width in (
+                ("query", n_query, of.attention(0, kind).query.shape[2]),
+                ("key", n_key, of.attention(0, kind).key.shape[2]),
+                ("value", n_key, of.attention(0, kind).value.shape[2]),
+            )
+        ),
     ]
     read = read_bundle(written(bart, TEXT, TARGET, given)).trace
     assert_same_changes(read.interventions, given)
@@ -225,12 +243,16 @@ class TestRefused:
             (7, {"positions": [99]}, "is at a token that is not one of the"),
             (7, {"positions": [0.5]}, "$.interventions[7].positions[0]"),
             (7, {"positions": [0] * 1025}, "$.interventions[7].positions"),
-            (9, {"where": "mlp"}, "$.interventions[9].where"),
+            (9, {"where": "head"}, "$.interventions[9].where"),
             (
                 9,
                 {"type": "ScaledOutput", "factor": 1.0},
                 "the arrays of its numbers.npz are not those of a bundle",
             ),
+            (14, {"role": "output"}, "$.interventions[14].role"),
+            (14, {"positions": [99]}, "is at a token that is not one of the"),
+            (14, {"head": 99}, "is at a head that layer 1 of encoder attention does not have"),
+            (14, {"type": "ReplacedState", "where": None}, "$.interventions[14].where"),
         ],
     )
     def test_a_document(self, number, changed, words, packed):
@@ -247,7 +269,10 @@ class TestRefused:
             ("intervention.6", np.full((1, 1), np.nan, dtype=np.float32), "not finite"),
             ("intervention.9", np.ones((3, 1), dtype=np.float32), "has an array of 3 x 1 numbers where"),
             ("intervention.4", np.ones((2, 2), dtype=np.float32), "the arrays of its numbers.npz"),
-            ("intervention.12", np.ones((2, 2), dtype=np.float32), "the arrays of its numbers.npz"),
+            ("intervention.14", np.ones((3, 1), dtype=np.float32), "has an array of 3 x 1 numbers where"),
+            ("intervention.16", np.ones((1, 99), dtype=np.float32), "has an array of 1 x 99 numbers where"),
+            ("intervention.16", np.full((1, 1), np.inf, dtype=np.float32), "not finite"),
+            ("intervention.17", np.ones((2, 2), dtype=np.float32), "the arrays of its numbers.npz"),
             ("intervention.00", np.ones((2, 2), dtype=np.float32), "the arrays of its numbers.npz"),
             ("intervention.99999", np.ones((2, 2), dtype=np.float32), "the arrays of its numbers.npz"),
         ],
@@ -357,3 +382,48 @@ def test_a_stream_may_be_wider_than_the_last_hidden_state(tiny_model):
     one = ReplacedState(layer=0, states=numbers(len(plain.tokens), d_model))
     (read,) = read_bundle(written(opt, TEXT, None, [one])).trace.interventions
     np.testing.assert_array_equal(read.states, one.states)
+
+
+@pytest.mark.parametrize("role", ["query", "key", "value"])
+def test_a_head_reads_vectors_of_its_own_where_others_share_theirs(role, tiny_model):
+    """A layer whose keys or values are replaced has an entry for each head, and the others one for each group."""
+    llama = tiny_model("llama")
+    plain = llama.trace(TEXT)
+    assert plain.attention(0).shares_keys
+    own = numbers(len(plain.tokens), plain.attention(1).query.shape[2])
+    given = [ReplacedVectors(role=role, vectors=own, layer=1, head=1)]
+    changed, read = (
+        llama.trace(TEXT, interventions=given),
+        read_bundle(written(llama, TEXT, None, given)).trace,
+    )
+    assert_same_changes(read.interventions, given)
+    assert_same_numbers(read, changed)
+    np.testing.assert_array_equal(getattr(read, role)(1, 1), own)
+    np.testing.assert_array_equal(getattr(read, role)(1, 0), getattr(plain, role)(1, 0))
+    assert [read.attention(layer).shares_keys for layer in range(2)] == [True, role == "query"]
+
+
+@pytest.mark.parametrize("role", ["query", "key", "value"])
+def test_vectors_are_as_many_as_the_queries_or_the_keys(role, tiny_model, types_unchecked):
+    """Of cross-attention, whose queries and keys are of two texts."""
+    bart = tiny_model("bart")
+    plain = bart.trace(TEXT, TARGET)
+    lengths = {"query": len(plain.query_tokens("cross")), "key": len(plain.key_tokens("cross"))}
+    assert lengths["query"] != lengths["key"]
+    n_token, n_other = lengths["query"], lengths["key"]
+    if role != "query":
+        n_token, n_other = n_other, n_token
+    width = plain.attention(0, "cross").query.shape[2]
+    given = ReplacedVectors(role=role, vectors=numbers(n_other, width), kind="cross")
+    changed = replace(plain, interventions=(given,))
+    with pytest.raises(
+        BundleError, match=f"{n_other} x {width} numbers where cross .* has {n_token} x {width}"
+    ):
+        write_bundle(replace(bundle_of(bart, plain), trace=changed))
+    at = replace(given, vectors=numbers(1, width), positions=(max(n_token, n_other) - 1,))
+    beyond = replace(plain, interventions=(at,))
+    if n_token < n_other:
+        with pytest.raises(BundleError, match=f"not one of the {n_token} of the text"):
+            write_bundle(replace(bundle_of(bart, plain), trace=beyond))
+    else:
+        write_bundle(replace(bundle_of(bart, plain), trace=beyond))
