@@ -70,14 +70,24 @@ def ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def offer_to_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
-    """Offers the model in a folder, to the processes that compute too: the next ones know of it, and those after the test do not."""
+    """Offers the model in a folder, to the processes that compute too: the next ones know of it, and those after the test do not.
+
+    What is kept is known by the model's name. Other tests may offer another model of that name: nothing of theirs is met here, and
+    nothing of this one later.
+    """
+
+    def forget() -> None:
+        jobs.end()
+        jobs._kept.clear()
+        cache.MODELS.clear()
+        cache.NUMBERS.clear()
 
     def offer(folder: Path) -> None:
         monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
-        jobs.end()
+        forget()
 
     yield offer
-    jobs.end()
+    forget()
 
 
 @pytest.fixture

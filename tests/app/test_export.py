@@ -238,7 +238,7 @@ class TestBundlesOfPages:
 
     @pytest.mark.parametrize(
         ("page", "n_figures"),
-        [("Effects", 4), ("Patching", 2), ("Lens", 1), ("Inputs", 2)],
+        [("Effects", 4), ("Patching", 2), ("Lens", 2), ("Inputs", 2)],
     )
     def test_experiments(self, bundled, page, n_figures):
         bundle, files = bundled(f"pages/{page.lower()}.py")

@@ -25,7 +25,8 @@ ALL = list(tiny.TEXT_FAMILIES.values())
 # ESM and DeBERTa multiply the vectors of padding by 0 as well, in their own code
 _ZEROED = ("esm", "deberta", "deberta-v2")
 MASKED_ONLY = [one for one in ALL if "decoder" not in one.n_layers and one.name not in _ZEROED]
-_NO_LENGTH = ("deberta", "deberta-v2")
+NO_LENGTH = frozenset({"modernbert", "deberta", "deberta-v2"})
+"""Families whose norm right after the lookup makes the product of gradient and input 0 up to rounding."""
 NOT_INTEGRATED = frozenset({"mixtral", "qwen3-moe", "t5", "mt5", "umt5"})
 """A mixture of experts jumps where a token changes its expert; scores of T5 have no scale, and random weights make them steps."""
 
@@ -66,11 +67,7 @@ def test_gradient_times_input_is_that_of_transformers(family, tiny_model, checkp
     (found,) = attribute_inputs(model, trace, OTHER, methods=["gradient_times_input"])
     expected = own_gradient(checkpoint(family.name), family, trace, other)
     np.testing.assert_allclose(found.values, expected, atol=TOLERANCE, rtol=1e-3)
-    reads_lengths = family.name not in (
-        "modernbert",
-        *_NO_LENGTH,
-    )  # whose norm right after the lookup makes the product 0
-    assert (np.abs(found.values).max() > 10 * TOLERANCE) == reads_lengths
+    assert (np.abs(found.values).max() > 10 * TOLERANCE) == (family.name not in NO_LENGTH)
 
 
 @pytest.mark.parametrize("family", ALL, ids=by_name)
@@ -162,7 +159,7 @@ def test_every_method_that_is_there_gives_a_number_for_every_token(family, tiny_
         methods = available_methods(trace, outcome)
         found = attribute_inputs(model, trace, outcome, most_points=1)
         left = [  # a product that is 0 but for rounding is left out
-            one for one in methods if one != "gradient_times_input" or family.name not in _NO_LENGTH
+            one for one in methods if one != "gradient_times_input" or family.name not in NO_LENGTH
         ]
         assert [one.method for one in found] == left
         assert ("flow" in methods) == ("rollout" in methods) == (not family.is_encoder_decoder)

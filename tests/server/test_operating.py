@@ -122,7 +122,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             NO_PROXY="127.0.0.1,localhost",
         ) as address,
     ):
-        yield Server(address, folder / "log.txt", port)
+        started = Server(address, folder / "log.txt", port)
+        # Where it is ended while processes are made ready, what becomes of them is told after its end.
+        wait_until(lambda: started.events("ready"))
+        yield started
     log = folder / "log.txt"
     assert errors(log) == []
     assert [one["event"] for one in lines(log)][-1] == "stop"
@@ -357,7 +360,6 @@ def listening_at(port: int) -> list[str]:
 
 
 def test_metrics_are_for_this_machine_alone(server):
-    wait_until(lambda: listening_at(server.metrics_port))  # they are told a moment after the pages are
     assert listening_at(server.metrics_port) == ["0100007F"]
     for path in ("metrics", "_stcore/metrics"):
         assert "attnviz_" not in get(f"{server.address}/{path}")[1]
