@@ -13,7 +13,7 @@ from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from attnviz.model.catalogue import MODELS_VARIABLE
 from ui.export import take
-from ui.page import downloads, errors
+from ui.page import downloads, errors, waiting
 from ui.work import cache, head_cache, jobs, with_model
 from ui.work.process import Process, Processes
 
@@ -25,6 +25,12 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (cache, head_cache):
         monkeypatch.setattr(module, "elsewhere", lambda function, *args, **named: function(*args, **named))
     monkeypatch.setattr(with_model, "own", lambda name: cache.model(name))
+
+
+@pytest.fixture(autouse=True)
+def _a_small_job_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AppTest redraws no block by itself, so that a page waits for a small job as long as it takes, a process's start included."""
+    monkeypatch.setattr(waiting, "LONGEST_WAIT", 300.0)
 
 
 OFFERED: dict[int, str | None] = {}
