@@ -71,7 +71,7 @@ def test_what_the_browser_has_been_told_is_no_longer_doubted(one_further):
 
 def test_what_was_selected_while_its_list_was_filled_in_stays():
     """The browser takes the filling, which comes after what was selected, and sends that with the next click."""
-    at = open_page("pages/find_a_head.py", query=7, key=5)
+    at = open_page(query=7, key=5)
     at.button(key="head_next").click().run()  # fills the list in for the second time
     at.selectbox(key="field_key").set_value(3).run()
     assert at.selectbox(key="field_key").proto.set_value  # told again, so that the browser shows it
