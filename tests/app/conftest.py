@@ -29,8 +29,8 @@ def _made_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _a_small_job_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AppTest redraws no block by itself, so that a page waits for a small job as long as it takes, a process's start included."""
-    monkeypatch.setattr(waiting, "LONGEST_WAIT", 300.0)
+    """AppTest redraws no block by itself, so that a page waits for a small job, a process's start included."""
+    monkeypatch.setattr(waiting, "LONGEST_WAIT", 30.0)
 
 
 OFFERED: dict[int, str | None] = {}
