@@ -82,7 +82,7 @@ def dequantised(name: str, file: Path) -> Dequantised:
             f"{name} is dequantised into a folder once, which failed ({error.strerror or error}). Make room in HF_HOME, the "
             "folder of models, or let attnviz's user write there."
         ) from None
-    assert found is not None  # nobody else writes there
+    assert found is not None  # it was made just now, or by a process that had the lock
     return found
 
 

@@ -187,7 +187,7 @@ class _FrozenNorms:
     """A context in which the norms of a layer keep the scales that they had when it ran first.
 
     Args:
-        layer: of a copy of the network, which nobody else uses.
+        layer: of a copy of the network, which nothing else uses.
     """
 
     def __init__(self, layer: nn.Module) -> None:

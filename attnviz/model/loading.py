@@ -442,7 +442,7 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
     folder, gguf, repair = location.folder, location.gguf, location.repair
     is_mapped |= (
         location.is_packaged or gguf is not None
-    )  # nobody truncates these; what was dequantised is attnviz's own
+    )  # these files are never truncated; what was dequantised is attnviz's own
     with failures_of(f"{name} cannot be shown", "Select another model."):
         refuse_files(name, gguf or folder)
         with _loading, quiet():

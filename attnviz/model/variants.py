@@ -135,7 +135,7 @@ def first_layer(trace: "Trace", variant: Variant) -> int:
 
 
 class Stopped(BaseException):
-    """Raised by changes that have seen what they are for, to end the pass; no error, so that nobody puts it into words."""
+    """Raised by changes that have seen what they are for, to end the pass; no error, so that it is not put into words."""
 
 
 def run_rows(
