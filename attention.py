@@ -6,32 +6,52 @@ from ui.export.take import take
 from ui.page import verdict
 from ui.page.frame import frame_around
 from ui.page.navigation import link_to
-from ui.sections.attention.matrix import matrix, notes, ranking
-from ui.sections.attention.query_key_map import query_key_map
-from ui.sections.attention.screen import Screen, tokens
-from ui.sections.attention.tour import guide
-from ui.sections.pair import pick_key
+from ui.stage.arcs import arcs
+from ui.stage.band import band, previews
+from ui.stage.matrix import matrix, notes, ranking
+from ui.stage.options import options
+from ui.stage.query_key_map import query_key_map
+from ui.stage.rail import heads
+from ui.stage.screen import Screen
+from ui.stage.tour import guide
 from ui.words.findings import place
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
 with frame_around("Attention") as view:
     screen = Screen.of(view)
-    guide(screen)
-    tokens(screen)
-    with st.container(key="finding"):
-        st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
-    with st.container(key="about_finding", horizontal=True, vertical_alignment="center"):
-        st.caption(literal(screen.special_note), width="stretch")
-        pick_key(view, screen.key)
-    matrix_column, map_column = st.columns(2, gap="medium")
-    with matrix_column:
-        matrix(screen)
-with matrix_column:
-    notes(screen)
-    ranking(screen)
-with map_column:
-    map_note = query_key_map(screen)
+    filled = view.selection.filled
+    with st.container(key="stage_parts"):
+        band(screen)
+        with st.container(key="finding_line", horizontal=True, vertical_alignment="center"):
+            with st.container(key="finding"):
+                st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
+            stage_options = st.container(key="stage_controls", horizontal=True, width="content")
+        parts = {"matrix": None, "map": None, "arcs": None}
+        if filled == "all":
+            parts["matrix"], parts["map"] = st.columns(2, gap="medium")
+        else:
+            parts[filled] = st.container()
+        if parts["matrix"]:
+            with parts["matrix"]:
+                matrix(screen)
+        if parts["arcs"]:
+            with parts["arcs"]:
+                arcs(screen)
+    with view.rail_place:
+        heads(screen)
+    previews(screen)
+    with stage_options:
+        options(screen)
+    with view.rail_place:
+        ranking(screen)
+    st.caption(literal(screen.special_note))
+map_note = ""
+if parts["map"]:
+    with parts["map"]:
+        map_note = query_key_map(screen)
+notes(screen)
+guide(screen)
 verdict.show(view)
 
 terms(

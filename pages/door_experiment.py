@@ -5,12 +5,12 @@ import streamlit as st
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.sections.attention.matrix import matrix, notes, ranking
-from ui.sections.attention.screen import Screen, tokens
 from ui.sections.door_experiment.answer import answer
 from ui.sections.door_experiment.experiment import Experiment, introduction
 from ui.sections.door_experiment.near import near_and_far
 from ui.sections.door_experiment.variation import variation
+from ui.stage.matrix import cells, matrix, notes, ranking
+from ui.stage.screen import Screen, tokens
 from ui.words.findings import place
 from ui.words.literal import literal
 from ui.work import cache
@@ -27,6 +27,8 @@ with errors.explained():
             st.caption(literal(screen.special_note))
     left, right = st.columns(2, gap="medium")
     with left:
+        with st.container(horizontal=True, key="matrix_controls"):
+            cells(view)
         matrix(screen)
     with right:
         ranking(screen)

@@ -343,7 +343,7 @@ def test_a_matrix_that_cannot_be_drawn_leaves_the_menu_and_the_link(monkeypatch)
     def failing(*_, **__):
         raise RuntimeError("no matrix today")
 
-    monkeypatch.setattr("ui.sections.attention.matrix.draw_pattern", failing)
+    monkeypatch.setattr("ui.stage.matrix.draw_pattern", failing)
     at = open_page(text="A door that is not drawn.")
     assert len(at.exception) == 1
     assert len(at.sidebar.get("page_link")) == len(PAGES)

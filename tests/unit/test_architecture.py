@@ -43,6 +43,7 @@ FLOORS = (
     ("ui.page",),
     ("ui.export",),
     ("ui.sections",),
+    ("ui.stage",),
     ("pages", "attention", "app"),
 )
 # Part -> libraries that it does without; for type checkers alone they do not count.

@@ -36,6 +36,9 @@ from ui.work.source import Source
 
 LANGUAGES = ("source_language", "target_language")
 
+Filled = Literal["all", "arcs", "matrix", "map"]
+"""Which part fills the stage of the first screen; all of them share it."""
+
 Sentences = Literal["all", "A → A", "A → B", "B → A", "B → B"]
 """Which of a pair's sentences the queries come from, and which the keys."""
 
@@ -165,6 +168,14 @@ class Selection:
             help="Merges word pieces: their columns are summed and their rows averaged.",
         ),
     ] = "tokens"
+    filled: Annotated[
+        Filled,
+        Word(
+            names={"all": "Together", "arcs": "Arcs", "matrix": "Matrix", "map": "Map"},
+            title="On the stage",
+            help="Shows matrix and map side by side, or one part as large as the window allows.",
+        ),
+    ] = "all"
     sentences: Annotated[
         Sentences,
         Word(

@@ -87,7 +87,7 @@ def own_model() -> None:
 
 
 def place(view: View) -> None:
-    """Kind of attention and languages where there are several, layer and head, with buttons that walk through the heads."""
+    """Kind of attention and languages where there are several, layer and head."""
     kind, trace = view.kind, view.trace
     if len(trace.kinds) > 1:
         st.segmented_control(
@@ -103,6 +103,11 @@ def place(view: View) -> None:
     last_head = trace.n_heads(view.selection.layer, kind) - 1
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
     st.number_input(**widgets.field("head", view.selection, label=f"Head (0–{last_head})", width=195))
+
+
+def walk(view: View) -> None:
+    """Buttons that lead to the head before and the next one."""
+    heads = view.trace.heads(view.kind)
     for step, label, icon in (
         (-1, "Previous", ":material/chevron_left:"),
         (1, "Next", ":material/chevron_right:"),
@@ -124,25 +129,30 @@ def names(view: View) -> None:
 
 
 def rows_and_columns(view: View) -> None:
-    """What is put around the text, what rows and columns stand for and which are left out, on every page alike."""
-    has = has_words(view.trace.tokens, view.trace.target_tokens)
+    """The popover of `entries`, which every page but the first has above it."""
     with st.popover("Rows and columns", icon=":material/table_rows:", key="rows_and_columns"):
-        if len(templates := cache.templates(view.selection.source)) > 1:
-            st.selectbox(**widgets.field("template", options=templates))
-        st.segmented_control(
-            **widgets.field(
-                "unit",
-                help="Merges word pieces: their columns are summed and their rows averaged."
-                if has
-                else "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.",
-                required=True,
-            ),
-            disabled=not has,
-        )
-        st.segmented_control(**widgets.field("special", required=True))
-        st.toggle(**widgets.field("without_first"))
-        if view.trace.tokens.text_pair is not None:
-            st.segmented_control(**widgets.field("sentences", required=True))
+        entries(view)
+
+
+def entries(view: View) -> None:
+    """What is put around the text, what rows and columns stand for and which are left out."""
+    has = has_words(view.trace.tokens, view.trace.target_tokens)
+    if len(templates := cache.templates(view.selection.source)) > 1:
+        st.selectbox(**widgets.field("template", options=templates))
+    st.segmented_control(
+        **widgets.field(
+            "unit",
+            help="Merges word pieces: their columns are summed and their rows averaged."
+            if has
+            else "Words are not offered: neither spaces nor the tokenizer tell which tokens of this text make one.",
+            required=True,
+        ),
+        disabled=not has,
+    )
+    st.segmented_control(**widgets.field("special", required=True))
+    st.toggle(**widgets.field("without_first"))
+    if view.trace.tokens.text_pair is not None:
+        st.segmented_control(**widgets.field("sentences", required=True))
 
 
 def _walk(step: int, heads: Sequence[Head]) -> None:

@@ -2,12 +2,13 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.errors import AttnvizError
 from attnviz.figures.theme import ThemeName
@@ -16,6 +17,7 @@ from attnviz.model.tokenization import remarks
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.components.drawn import drawn
+from ui.components.enter_runs import enter_runs
 from ui.components.reconnected import reconnected
 from ui.components.taps import taps
 from ui.components.theme_change import theme_change
@@ -84,6 +86,7 @@ def frame_around(name: str) -> Iterator[View]:
         )  # the first of the sidebar: it takes its width before the page is drawn beside it
         theme_change(_theme(), on_change=state.hold)
         tooltips()
+        enter_runs("field_text")
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
     try:
@@ -92,17 +95,24 @@ def frame_around(name: str) -> Iterator[View]:
     except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
         errors.show(error)
         st.stop()
+    is_stage = page.address == ""
     with st.container(key="controls", gap="small"):
         examples_place = controls.sentence()
-        head_place = st.container(key="place", horizontal=True, vertical_alignment="center", gap="small")
-        with head_place:
-            controls.model()
+        if not is_stage:
+            head_place = _head_place()
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
+    stage, rail = nullcontext(), None
+    if is_stage:
+        with st.container(key="stage"):
+            stage, rail = st.columns((3, 1), gap="medium")
+        with rail:
+            head_place = _head_place()
+            rail = st.container(key="rail")
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view = _view(name, selection, places)
+        view = _view(name, selection, places, rail)
     with examples_place:
         controls.examples(
             (selection if view is None else view.selection).model,
@@ -114,14 +124,19 @@ def frame_around(name: str) -> Iterator[View]:
                 lesson.offer(page.name, view)
             if page.name in WITHOUT_FINDING:
                 _selected_finding(view)
-            yield view
+            with stage:
+                yield view
     finally:
         shown = selection if view is None else view.selection
         state.mirror(replace(shown, b=state.chosen().b))  # B is fitted by its page
         if view is not None:
             with head_place:
-                controls.place(view)
-                controls.rows_and_columns(view)
+                if is_stage:
+                    controls.walk(view)
+                else:
+                    controls.place(view)
+                    controls.walk(view)
+                    controls.rows_and_columns(view)
                 controls.names(view)
         with places.next:
             navigation.next_page(page)
@@ -141,6 +156,14 @@ def frame_around(name: str) -> Iterator[View]:
         st.stop()
 
 
+def _head_place() -> DeltaGenerator:
+    """Where model and head are selected; the model at once, the head when it is known which there are."""
+    place = st.container(key="place", horizontal=True, vertical_alignment="center", gap="small")
+    with place:
+        controls.model()
+    return place
+
+
 def _selected_finding(view: View) -> None:
     """What the selected query gives, in words; only a phone shows it, where the page's own numbers are out of sight."""
     pattern = cache.pattern(view.selection.source, *view.selection.place, view.kind, "weights")
@@ -149,14 +172,14 @@ def _selected_finding(view: View) -> None:
         st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
-def _view(page: str, selection: Selection, places: Places) -> View | None:
+def _view(page: str, selection: Selection, places: Places, rail: DeltaGenerator | None) -> View | None:
     """The view of what is chosen; None after saying why it cannot be shown, or offering the model's download.
 
     Nothing stands in for it. What was typed and selected stays in its fields and in the link.
     """
     with errors.explained():
         if selection.bundle or locate(offer(selection.model)) is not None:
-            view = _fitted_view(page, selection, places)
+            view = replace(_fitted_view(page, selection, places), rail_place=rail)
             state.settle(view.selection)
             return view
         downloads.panel(offer(selection.model))

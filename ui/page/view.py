@@ -28,6 +28,8 @@ class View:
     """Where the page's heading says whether its numbers are the model's."""
     lead_place: DeltaGenerator
     """Below the heading, above the controls: for what a page says first."""
+    rail_place: DeltaGenerator | None = None
+    """Beside the stage, for what leads from head to head; None where a page has no stage."""
 
     @property
     def last_query(self) -> int:

@@ -65,6 +65,20 @@ def _of_cells(function: Callable[..., Result], cells: Cells, **named: Any) -> Re
     return of_all_heads(function, trace(cells.source), cells.kind, cells.kind, *cells.axes, **named)
 
 
+MOST_STAGED = 64
+"""Tokens of a text up to which the weights of all heads are sent to the browser, a byte each: 1.1 MB for 270 heads."""
+
+
+@NUMBERS.remembers()
+def staged(source: Source, kind: Kind) -> tuple[np.ndarray, ...]:
+    """The weights of all heads as shares of 255 [head, query, key] of each layer."""
+    here = trace(source)
+    return tuple(
+        np.rint(255 * here.layer_weights(layer, kind)).astype(np.uint8)
+        for layer in range(here.n_layers(kind))
+    )
+
+
 @NUMBERS.remembers()
 def thumbnails(
     cells: Cells, *, renormalise: bool, common: bool, colour: Colour, theme: ThemeName

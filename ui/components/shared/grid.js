@@ -74,9 +74,9 @@ function drawCell(data, at, { place, text }, { x, y, side }, ...parts) {
 }
 
 /** Shows a grid and listens to it. `cells`, row by row, have a place and a text, or are null where a layer has no such head;
- * `drawIn` draws them in what scrolls.
+ * `drawIn` draws them in what scrolls; `preview` is called with the place of the cell under the pointer or the focus, or null.
  * Streamlit calls a component again with every message, so what listened before ends here. */
-function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cells }, drawIn) {
+function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cells, preview = null }, drawIn) {
   root.stopListening?.();
   if (!root.querySelector(".scroller")) {
     root.replaceChildren(make("div", "scroller"), make("div", "sideways", "Scroll sideways for more heads."), makeSaid());
@@ -136,8 +136,12 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     stop(at);
     cellAt(at).focus();
   };
-  const enter = (event) => say(atOf(event.target));
-  const leave = () => say(focused());
+  const tell = (at) => {
+    say(at);
+    preview?.(cells[at]?.place ?? null);
+  };
+  const enter = (event) => tell(atOf(event.target));
+  const leave = () => tell(focused());
   const arrived = (event) => {
     if (event.detail === data.grid) redraw();
   };

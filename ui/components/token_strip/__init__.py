@@ -55,7 +55,7 @@ def token_strip(
                     "key": weights is not None and position == key,
                     "weight": 0.0 if weights is None else float(weights[position]),
                     "share": "no share" if weights is None else share_text(float(weights[position])),
-                    "cut": _cut_mark(tokens, position),
+                    "cut": cut_mark(tokens, position),
                     "was": tokens.masked.get(position, ""),
                     "maskable": mask_label is not None and not tokens.is_special[position],
                 }
@@ -70,7 +70,7 @@ def token_strip(
     )
 
 
-def _cut_mark(tokens: Tokens, position: int) -> str:
+def cut_mark(tokens: Tokens, position: int) -> str:
     """What stands behind the last token of a text that was cut."""
     segment = int(tokens.segment[position])
     n_cut = tokens.n_cut[segment] if segment < len(tokens.n_cut) else 0

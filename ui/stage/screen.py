@@ -77,6 +77,12 @@ def tokens(screen: Screen) -> None:
         on_mask=state.mask,
         theme=theme,
     )
+    masked_link(screen)
+
+
+def masked_link(screen: Screen) -> None:
+    """The way back to the text before a token of it was masked."""
+    selection = screen.view.selection
     if selection.masked and not selection.bundle:
         link_to(
             "Compare",

@@ -9,9 +9,9 @@ from attnviz.figures.ranking import MOST_BARS
 from ui.choice import state, widgets
 from ui.components.heatmap_events import heatmap_events
 from ui.page.chart import chart
-from ui.page.view import RENORMALISED, hidden_note
-from ui.sections.attention.screen import Screen
+from ui.page.view import RENORMALISED, View, hidden_note
 from ui.sections.pair import pick
+from ui.stage.screen import Screen
 from ui.words.findings import (
     MEASURE_NOTES,
     SHOWN_NAMES,
@@ -23,24 +23,23 @@ from ui.words.glossary import linked
 from ui.words.literal import literal
 
 
+def cells(view: View) -> None:
+    """What the cells hold, and their colours."""
+    st.segmented_control(
+        **widgets.field(
+            "show",
+            options=[one for one in SHOWN_NAMES if one == "scores" or one in view.trace.measures(view.kind)],
+            required=True,
+        ),
+    )
+    st.segmented_control(**widgets.field("colour", required=True), disabled=view.selection.show == "scores")
+
+
 def matrix(screen: Screen) -> None:
-    """The matrix with its controls; a click on a cell selects its query and key, on a label that alone."""
+    """The matrix; a click on a cell selects its query and key, on a label that alone."""
     view, query, key = screen.view, screen.query, screen.key
-    selection, trace, kind, theme = view.selection, view.trace, view.kind, view.theme
+    selection, theme = view.selection, view.theme
     pattern, said = screen.pattern, screen.said
-    st.subheader("Attention matrix", anchor=False)
-    with st.container(horizontal=True, vertical_alignment="center", key="matrix_controls"):
-        st.segmented_control(
-            **widgets.field(
-                "show",
-                options=[one for one in SHOWN_NAMES if one == "scores" or one in trace.measures(kind)],
-                required=True,
-            ),
-        )
-        with st.popover("More", icon=":material/tune:", key="matrix_more"):
-            st.segmented_control(
-                **widgets.field("colour", required=True), disabled=selection.show == "scores"
-            )
     chart(
         draw_pattern(
             pattern,

@@ -8,31 +8,32 @@ from ui.choice import widgets
 from ui.components.label_room import label_room
 from ui.page import errors
 from ui.page.chart import chart
-from ui.sections.attention.screen import Screen
 from ui.sections.other_maps import other_maps
 from ui.sections.pair import pick
+from ui.stage.screen import Screen
 from ui.words.findings import WITHOUT_ROOM, lines_note, map_note
 from ui.words.judgement import SHORT, judge
 from ui.work import cache
 
 
+def layout() -> None:
+    """How the map is laid out."""
+    st.segmented_control(**widgets.field("metric", required=True))
+    st.number_input(**widgets.field("perplexity"))
+    st.number_input(**widgets.field("iterations"))
+    st.number_input(
+        **widgets.field(
+            "seed",
+            help="Seeds the noise that the points start with; on one machine the same seed gives the same picture, whatever the number of threads.",
+        )
+    )
+
+
 def query_key_map(screen: Screen) -> str:
-    """The map with its controls; how it was made and how reliable it is, empty where there is none."""
+    """The map; how it was made and how reliable it is, empty where there is none."""
     selection, kind, theme = screen.view.selection, screen.view.kind, screen.view.theme
     with st.container(horizontal=True, key="map_title"):
-        st.subheader("Query-key map", anchor=False, width="content")
         judgement = st.empty()
-    with st.container(horizontal=True, vertical_alignment="center", key="map_controls"):
-        st.segmented_control(**widgets.field("metric", required=True))
-        with st.popover("More", icon=":material/tune:", key="map_more"):
-            st.number_input(**widgets.field("perplexity"))
-            st.number_input(**widgets.field("iterations"))
-            st.number_input(
-                **widgets.field(
-                    "seed",
-                    help="Seeds the noise that the points start with; on one machine the same seed gives the same picture, whatever the number of threads.",
-                )
-            )
         waiting = st.empty()
     with errors.explained():
         with waiting, st.spinner("Laying out the map …", show_time=True):  # the last map stays until then

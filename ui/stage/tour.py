@@ -8,7 +8,7 @@ from attnviz.records import AttentionPattern
 from ui.choice import state
 from ui.components.tour import Stop, tour
 from ui.page.first_look import PURPOSE
-from ui.sections.attention.screen import Screen
+from ui.stage.screen import Screen
 from ui.words.findings import name
 
 

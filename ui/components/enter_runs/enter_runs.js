@@ -1,0 +1,14 @@
+// Enter in the field of the sentence shows it, as Ctrl+Enter does, which Streamlit hears; with Shift it begins a new line.
+
+function show({ data }) {
+  const press = (event) => {
+    const field = event.target.closest?.(`.st-key-${data.field} textarea`);
+    if (!field || event.key !== "Enter" || event.shiftKey || event.ctrlKey || event.metaKey || event.isComposing) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const meant = { key: "Enter", code: "Enter", keyCode: 13, ctrlKey: true, bubbles: true, cancelable: true };
+    field.dispatchEvent(new KeyboardEvent("keydown", meant));
+  };
+  document.addEventListener("keydown", press, { capture: true });
+  return () => document.removeEventListener("keydown", press, { capture: true });
+}

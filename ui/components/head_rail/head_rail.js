@@ -1,0 +1,77 @@
+// All heads as small pictures of the weights that the stage has, layer 0 on top. Pointing at one previews it on the whole stage,
+// a click selects it. Rests on svg, html, grid, renew and stage.
+
+const SMALLEST_SIDE = 14, LARGEST_SIDE = 30, SPACE = 2; // px
+
+/** A picture of each head in the colours of the scale; each goes from 0 to its own largest weight. */
+function picturesOf(heads, scale) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [heads.nKey, heads.nQuery];
+  const context = canvas.getContext("2d");
+  const picture = context.createImageData(canvas.width, canvas.height);
+  return heads.counts.map((count, layer) =>
+    Array.from({ length: count }, (_, head) => {
+      const cells = weightsOf([layer, head]);
+      const largest = Math.max(1, cells.reduce((most, one) => Math.max(most, one), 0));
+      cells.forEach((one, at) => {
+        const tone = 3 * Math.round((255 * one) / largest);
+        picture.data.set([scale[tone], scale[tone + 1], scale[tone + 2], 255], 4 * at);
+      });
+      context.putImageData(picture, 0, 0);
+      return canvas.toDataURL();
+    })
+  );
+}
+
+function drawHeads(data, width, pictures) {
+  const rows = data.cells.map((ofLayer, layer) => ofLayer.map((cell, head) => ({ place: [layer, head], ...cell })));
+  const nColumns = Math.max(...rows.map((cells) => cells.length));
+  const room = Math.floor((width - LEFT - RIGHT) / nColumns) - SPACE;
+  const side = Math.max(SMALLEST_SIDE, Math.min(LARGEST_SIDE, room));
+  const { colours } = data;
+  const drawn = rows.map((cells, row) => {
+    const heads = cells.map((cell, column) => {
+      const [x, y] = [LEFT + column * (side + SPACE), TOP + row * (side + SPACE)];
+      const box = { x, y, width: side, height: side };
+      const href = pictures?.[row]?.[column];
+      const picture = href
+        ? draw("image", { href, preserveAspectRatio: "none", "image-rendering": "pixelated", ...box })
+        : draw("rect", { ...box, fill: colours.background });
+      return drawCell(data, row * nColumns + column, cell, { x, y, side }, picture);
+    });
+    return draw("g", { role: "row" }, ...heads);
+  });
+  const axes = drawAxes({ ...data, isAcross: false }, [rows.length, nColumns], { side, gap: SPACE });
+  const size = { width: LEFT + nColumns * (side + SPACE) - SPACE + RIGHT, height: TOP + rows.length * (side + SPACE) };
+  return drawSheet(data, size, axes, ...drawn);
+}
+
+function show(component) {
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".head_rail");
+  const nColumns = Math.max(...data.cells.map((ofLayer) => ofLayer.length));
+  const cells = data.cells.flatMap((ofLayer, layer) =>
+    Array.from({ length: nColumns }, (_, head) => (head in ofLayer ? { place: [layer, head], ...ofLayer[head] } : null))
+  );
+  let made = null, of = null;
+  const pictures = () => {
+    const { heads, own } = stage();
+    if (!heads || heads.text !== own?.text) return null;
+    if (of !== heads) [of, made] = [heads, picturesOf(heads, data.scale)];
+    return made;
+  };
+  const preview = (place) => tellStage({ preview: place && weightsOf(place) ? { place } : {} });
+  const end = showGrid(component, root, { columns: nColumns, cells, preview }, (scroller) => {
+    renew(scroller, [drawHeads(data, scroller.clientWidth - 2 * PADDING, pictures())]);
+  });
+  let drawnOf = pictures();
+  const stop = followStage(() => {
+    if (pictures() === drawnOf) return;
+    drawnOf = pictures();
+    tellGrid(data.grid);
+  });
+  return () => {
+    stop();
+    end();
+  };
+}

@@ -1,0 +1,89 @@
+// What the pointer previews, on the matrix and the map: the row of a query and lines to its keys, or the matrix of another head.
+// Rests on svg, html, chart, chart_insides and stage.
+
+const STRONGEST = 5; // lines on the map, as many as it has of the selected query
+const WIDEST = 8; // px, for a weight of 1
+const FAINT = 0.25; // opacity of a map that is not of the previewed head
+
+/** An SVG over the plot of a chart, empty; nothing where the chart is not drawn. */
+function sheetOver(chart) {
+  const ground = chart.querySelector(".svg-container"), area = plotArea(chart);
+  ground?.querySelector(".preview")?.remove();
+  if (!ground || !area) return null;
+  const { left, top, width, height } = area;
+  const svg = draw("svg", { class: "preview", width, height, "aria-hidden": "true" });
+  svg.style.cssText = `position:absolute;left:${left}px;top:${top}px;overflow:hidden;pointer-events:none`;
+  ground.append(svg);
+  return { svg, area };
+}
+
+/** The matrix of a previewed head in place of the selected one's; of the selected one again where there is none. */
+function previewMatrix(chart, data, place) {
+  const cells = place && data.isWeights ? weightsOf(place) : null;
+  const now = cells ? String(place) : null;
+  if ((chart.previewed ?? null) === now) return;
+  chart.previewed = now;
+  const figure = chart.parentElement.figure;
+  if (!cells) {
+    const [{ z, zmax }] = figure.data;
+    Plotly.restyle(chart, { z: [z], zmax: [zmax] }, [0]);
+    return;
+  }
+  const nKey = stage().heads.nKey;
+  const z = data.queries.map((query) => data.keys.map((key) => cells[query * nKey + key] / 255));
+  Plotly.restyle(chart, { z: [z], zmax: [Math.max(1 / 255, ...z.flat())] }, [0]);
+}
+
+function markRow(chart, data, query) {
+  const sheet = sheetOver(chart), row = data.queries.indexOf(query);
+  if (!sheet || row < 0) return;
+  const { svg, area } = sheet;
+  const [y, below] = [area.y(row - 0.5), area.y(row + 0.5)];
+  svg.append(draw("rect", { x: 1, y, width: area.width - 2, height: below - y, fill: "none", stroke: data.colours.picked, "stroke-width": 2 }));
+}
+
+function markPoints(chart, data, { query, row }) {
+  const sheet = sheetOver(chart);
+  if (!sheet) return;
+  const { svg, area } = sheet;
+  const places = new Map();
+  for (const { customdata, x, y } of tracesOf(chart)) {
+    if (!customdata || !x) continue;
+    [...customdata].forEach(([role, position], at) => places.set(`${role} ${position}`, [area.x(x[at]), area.y(y[at])]));
+  }
+  const from = places.get(`query ${query}`);
+  if (!from) return;
+  const strongest = [...row.keys()].sort((one, other) => row[other] - row[one]).slice(0, STRONGEST);
+  for (const at of strongest) {
+    const to = places.get(`key ${at}`);
+    if (!to || row[at] < 0.005) continue;
+    const look = { stroke: data.colours.picked, "stroke-width": 1 + (WIDEST - 1) * row[at], "stroke-opacity": 0.7 };
+    svg.append(draw("line", { x1: from[0], y1: from[1], x2: to[0], y2: to[1], ...look }));
+  }
+  svg.append(draw("circle", { cx: from[0], cy: from[1], r: 9, fill: "none", stroke: data.colours.picked, "stroke-width": 3 }));
+}
+
+function show({ data, parentElement }) {
+  const root = parentElement.querySelector(".stage_marks");
+  const ends = ["matrix", "map"].map((key) => {
+    const place = make("i");
+    return followChart(place, key, (chart) =>
+      followStage(() => {
+        const { own, preview } = stage();
+        if (own?.text !== data.text || !chart.isConnected) return;
+        const shown = shownRow();
+        const isElsewhere = !shown.isOwn;
+        if (key === "map") chart.style.opacity = isElsewhere ? FAINT : 1;
+        else previewMatrix(chart, data, isElsewhere ? shown.place : null);
+        const isMarked = preview.query !== undefined && preview.query !== own.query;
+        chart.querySelector(".preview")?.remove();
+        if (!isMarked) return;
+        if (key === "matrix") markRow(chart, data, preview.query);
+        else if (!isElsewhere) markPoints(chart, data, shown);
+      })
+    );
+  });
+  root.end?.();
+  root.end = () => ends.forEach((end) => end());
+  return root.end;
+}

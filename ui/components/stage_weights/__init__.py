@@ -1,0 +1,27 @@
+"""The weights of all heads, sent to the browser once for each text, which answers the pointer from them."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import UInt8
+
+from ui.components import register
+
+_mount = register("stage_weights", "stage")
+
+
+def stage_weights(text: str, cells: Sequence[UInt8[np.ndarray, "head query key"]]) -> None:
+    """Sends the weights of every head.
+
+    Args:
+        text: names the text and model, as the parts of the stage name theirs.
+        cells: of each layer, shares of 255.
+    """
+    _, n_query, n_key = cells[0].shape
+    told = {"text": text, "counts": [len(one) for one in cells], "nQuery": n_query, "nKey": n_key}
+    # A message that does not depend on what is selected: Streamlit sends one that the browser has only by its hash.
+    _mount(
+        key="stage_weights",
+        data=b"\n".join([json.dumps(told).encode(), b"".join(one.tobytes() for one in cells)]),
+    )

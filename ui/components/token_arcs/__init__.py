@@ -1,0 +1,76 @@
+"""The tokens of a text in one line, with arcs from the selected query to its keys."""
+
+from base64 import b64encode
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.figures.theme import ThemeName
+from attnviz.records import Head, Tokens
+from ui.components import colours, register
+from ui.components.sent import sent
+from ui.components.token_strip import cut_mark
+
+_mount = register("token_arcs", "svg", "html", "labels", "renew", "stage")
+
+
+def token_arcs(
+    queries: Tokens,
+    keys: Tokens | None,
+    weights: Float[np.ndarray, "query key"],
+    *,
+    text: str,
+    place: Head,
+    query: int,
+    mask_label: str | None,
+    on_pick: Callable[[int], None],
+    on_mask: Callable[[int], None],
+    theme: ThemeName,
+) -> None:
+    """Draws tokens and arcs; ``on_pick`` is called with the position of a token that is clicked.
+
+    Args:
+        keys: the tokens attended to, where they are others than the queries.
+        weights: of the selected head, every query on every key.
+        text: names the text and model, as the weights of the other heads name theirs.
+        mask_label: what the mask token is written as; the selected token then has a button that masks it
+            or brings it back, which calls ``on_mask``. None where tokens cannot be masked.
+    """
+
+    def take(trigger: str, call: Callable[[int], None]) -> None:
+        position = sent("token_strip", trigger)
+        if isinstance(position, int | float) and 0 <= position < len(queries):
+            call(int(position))
+
+    _mount(
+        key="token_strip",
+        data={
+            "name": "Tokens; select one as the query",
+            "mask": mask_label,
+            "queries": _tokens(queries, is_maskable=mask_label is not None),
+            "keys": None if keys is None else _tokens(keys, is_maskable=False),
+            "weights": b64encode(np.ascontiguousarray(weights, dtype="<f4").tobytes()).decode("ascii"),
+            "own": {"text": text, "place": list(place), "query": query},
+            "colours": colours(
+                theme, "background", "text", "quiet", "edge", "query", "key", "picked", "failed"
+            ),
+        },
+        on_pick_change=lambda: take("pick", on_pick),
+        on_mask_change=lambda: take("mask", on_mask),
+    )
+
+
+def _tokens(tokens: Tokens, *, is_maskable: bool) -> list[dict[str, object]]:
+    return [
+        {
+            "position": position,
+            "label": label,
+            "special": bool(tokens.is_special[position]),
+            "joined": bool(tokens.continues_word[position]),
+            "cut": cut_mark(tokens, position),
+            "was": tokens.masked.get(position, ""),
+            "maskable": is_maskable and not tokens.is_special[position],
+        }
+        for position, label in enumerate(tokens.labels)
+    ]

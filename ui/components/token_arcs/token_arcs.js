@@ -1,0 +1,173 @@
+// The tokens of a text in one line, and under them an arc from the selected query to each key that it attends to, as wide as the
+// weight. Pointing at a token shows its arcs, on the whole stage; a click, or Enter, selects it as the query. The line is one stop
+// of the Tab key; arrow keys, Home and End move in it. Rests on svg, html, labels, renew and stage.
+
+const ROOM = 92; // px for the arcs
+const DEEPEST = ROOM - 12, FLATTEST = 20, STEEP = 0.3; // px that arcs go down, and how much more the wider they are
+const LEAST = 0.02; // weights under it have no arc
+const WIDEST = 10; // px, for a weight of 1
+const MOST_SAID = 3;
+
+function chip(data, token, side, pick) {
+  const button = makeButton("token", "", side === "query" ? () => pick(token.position) : null);
+  for (const kind of ["special", "joined"]) button.classList.toggle(kind, token[kind]);
+  button.dataset.position = token.position;
+  button.dataset.side = side;
+  button.disabled = side === "key";
+  const label = make("bdi", "label", token.label);
+  if (token.was) label.append(" ", make("s", "was", token.was));
+  button.append(make("span", "index", token.position), " ", label, " ", make("span", "share", ""));
+  return keyed(button, `${side} ${token.position}`);
+}
+
+function maskButton(data, token, mask) {
+  const button = makeButton("mask", token.was ? "unmask" : "mask", () => mask(token.position));
+  button.title = token.was ? `Bring “${token.was}” back.` : `Put ${data.mask} in the place of “${token.label}” and compute everything anew.`;
+  button.setAttribute("aria-label", button.title);
+  return keyed(button, `mask ${token.position}`);
+}
+
+/** "48%": a weight of the selected head; without "about" it is exact to the digits that stand there. */
+function shareText(share, isOwn) {
+  if (share > 0 && share < 0.005) return "<1%";
+  return `${isOwn ? "" : "≈"}${Math.round(100 * share)}%`;
+}
+
+class Arcs {
+  constructor(root) {
+    this.root = root;
+    this.scroller = make("div", "scroller");
+    this.line = make("div", "line");
+    this.svg = draw("svg", { "aria-hidden": true, height: ROOM });
+    this.others = make("div", "line others");
+    this.scroller.append(this.line, this.svg, this.others);
+    this.said = makeSaid();
+    root.replaceChildren(this.scroller, this.said);
+    this.line.setAttribute("role", "group");
+    this.line.onkeydown = (event) => this.press(event);
+    const point = (target) => {
+      const button = target.closest?.(".token[data-side=query]");
+      tellStage({ preview: button ? { query: Number(button.dataset.position) } : {} });
+    };
+    this.line.onmouseover = (event) => point(event.target);
+    this.line.onmouseleave = () => tellStage({ preview: {} });
+    this.line.onfocus = null;
+    this.line.addEventListener("focusin", ({ target }) => {
+      this.rove(target);
+      if (target.matches(":focus-visible")) point(target);
+    });
+    this.line.addEventListener("focusout", () => tellStage({ preview: {} }));
+  }
+
+  update({ data, setTriggerValue }) {
+    this.data = data;
+    setColours(this.root, data.colours);
+    this.line.setAttribute("aria-label", data.name);
+    const pick = (position) => setTriggerValue("pick", position);
+    const parts = data.queries.flatMap((token) => {
+      const made = [chip(data, token, "query", pick)];
+      if (token.maskable && token.position === data.own.query) made.push(maskButton(data, token, (at) => setTriggerValue("mask", at)));
+      if (token.cut) made.push(make("span", "cut", token.cut));
+      return made;
+    });
+    renew(this.line, parts);
+    renew(this.others, (data.keys ?? []).map((token) => chip(data, token, "key", null)));
+    this.root.classList.toggle("crossing", Boolean(data.keys));
+    const weights = new Float32Array(Uint8Array.from(atob(data.weights), (one) => one.charCodeAt(0)).buffer);
+    tellStage({ own: { ...data.own, weights, nKey: weights.length / data.queries.length } });
+    this.rove(this.buttons().find((one) => Number(one.dataset.position) === data.own.query));
+  }
+
+  buttons() {
+    return [...this.line.querySelectorAll(".token")];
+  }
+
+  /** Makes one token the line's stop of the Tab key. */
+  rove(stop) {
+    for (const button of this.line.querySelectorAll("button")) button.tabIndex = button === stop || button.className === "mask" ? 0 : -1;
+  }
+
+  press(event) {
+    const buttons = this.buttons(), at = buttons.indexOf(event.target);
+    const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (at < 0 || !buttons[next]) return;
+    event.preventDefault();
+    buttons[next].focus();
+  }
+
+  react() {
+    const shown = shownRow();
+    const { data } = this;
+    if (!shown || stage().own.text !== data.own.text) return;
+    const { place, query, row, isOwn } = shown;
+    const keys = data.keys ?? data.queries;
+    const keyButtons = [...(data.keys ? this.others : this.line).querySelectorAll(".token")];
+    for (const button of this.buttons()) {
+      const isQuery = Number(button.dataset.position) === query;
+      button.classList.toggle("query", isQuery);
+      button.setAttribute("aria-pressed", String(Number(button.dataset.position) === data.own.query));
+    }
+    for (const [at, button] of keyButtons.entries()) {
+      const share = row[at];
+      button.style.setProperty("--weight", Math.min(1, share));
+      button.querySelector(".share").textContent = share >= 0.005 ? shareText(share, isOwn) : "";
+      const said = `token ${keys[at].position}: ${keys[at].label}, ${shareText(share, isOwn)} of the query's attention`;
+      button.setAttribute("aria-label", said);
+    }
+    this.drawArcs(query, row, keyButtons);
+    const isPreview = query !== data.own.query || !isOwn;
+    this.said.textContent = isPreview ? this.words(place, query, row, isOwn, keys) : "";
+  }
+
+  drawArcs(query, row, keyButtons) {
+    const { data } = this;
+    const from = this.line.querySelector(`.token[data-position="${query}"]`);
+    const middle = (button) => button.offsetLeft + button.offsetWidth / 2;
+    const width = Math.max(this.line.scrollWidth, this.others.scrollWidth);
+    put(this.svg, { width, viewBox: `0 0 ${width} ${ROOM}` });
+    if (!from) return this.svg.replaceChildren();
+    const start = middle(from);
+    const arcs = keyButtons.map((button, at) => ({ at, end: middle(button), weight: row[at] })).filter(({ weight }) => weight >= LEAST);
+    arcs.sort((one, other) => one.weight - other.weight);
+    this.svg.replaceChildren(
+      ...arcs.map(({ at, end, weight }) => {
+        const deep = (4 / 3) * Math.min(DEEPEST, FLATTEST + STEEP * Math.abs(end - start));
+        const d = data.keys
+          ? `M${start} 0C${start} ${ROOM / 2} ${end} ${ROOM / 2} ${end} ${ROOM}`
+          : end === start
+            ? `M${start - 6} 0C${start - 18} ${deep} ${start + 18} ${deep} ${start + 6} 0`
+            : `M${start} 0C${start} ${deep} ${end} ${deep} ${end} 0`;
+        return draw("path", {
+          ...{ d, fill: "none", stroke: data.colours.key, "stroke-linecap": "round" },
+          ...{ "stroke-width": (1 + (WIDEST - 1) * weight).toFixed(2), "stroke-opacity": (0.25 + 0.65 * Math.sqrt(weight)).toFixed(2) },
+          ...{ "data-key": (data.keys ?? data.queries)[at].position, "data-weight": weight.toFixed(4) },
+        });
+      })
+    );
+  }
+
+  words([layer, head], query, row, isOwn, keys) {
+    const token = this.data.queries.find(({ position }) => position === query);
+    const first = [...row.keys()].sort((one, other) => row[other] - row[one]).slice(0, MOST_SAID);
+    const most = first.filter((at) => row[at] >= 0.005).map((at) => `“${keys[at].label}” ${shareText(row[at], isOwn)}`);
+    return `Layer ${layer}, head ${head}: “${token.label}” → ${most.join(", ") || "no key"}`;
+  }
+}
+
+function show(component) {
+  const root = component.parentElement.querySelector(".token_arcs");
+  const arcs = (root.arcs ??= new Arcs(root)); // Streamlit calls this again with all new data
+  arcs.update(component);
+  const stop = followStage(() => arcs.react());
+  const size = new ResizeObserver(() => arcs.react());
+  size.observe(root);
+  const picked = arcs.line.querySelector(".query");
+  const { scroller } = arcs;
+  if (picked && (picked.offsetLeft < scroller.scrollLeft || picked.offsetLeft + picked.offsetWidth > scroller.scrollLeft + scroller.clientWidth)) {
+    scroller.scrollLeft = picked.offsetLeft - scroller.clientWidth / 2; // the line alone, never the page
+  }
+  return () => {
+    stop();
+    size.disconnect();
+  };
+}

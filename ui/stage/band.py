@@ -1,0 +1,60 @@
+"""The tokens of the text with the arcs of the selected query, and the weights of all heads for what is pointed at."""
+
+from hashlib import sha256
+
+from ui.choice import state
+from ui.components.stage_marks import stage_marks
+from ui.components.stage_weights import stage_weights
+from ui.components.token_arcs import token_arcs
+from ui.stage.screen import Screen, masked_link, tokens
+from ui.work import cache, head_cache
+
+
+def text_name(screen: Screen) -> str:
+    """Names the text, model and kind of attention that the parts of the stage belong to."""
+    view = screen.view
+    return sha256(repr((view.selection.source, view.kind)).encode()).hexdigest()[:16]
+
+
+def is_staged(screen: Screen) -> bool:
+    """Whether the browser has the weights of all heads, and answers the pointer itself."""
+    return max(screen.weights.shape) <= head_cache.MOST_STAGED
+
+
+def band(screen: Screen) -> None:
+    """Tokens with arcs; of a text that is too long for them, chips."""
+    if not is_staged(screen):
+        tokens(screen)
+        return
+    view = screen.view
+    trace, kind = view.trace, view.kind
+    token_arcs(
+        trace.query_tokens(kind),
+        trace.key_tokens(kind) if kind == "cross" else None,
+        screen.weights,
+        text=text_name(screen),
+        place=view.selection.place,
+        query=screen.query,
+        mask_label=cache.mask_label(view.selection.source) if kind == "encoder" else None,
+        on_pick=lambda position: state.change(query=position, key=None),
+        on_mask=state.mask,
+        theme=view.theme,
+    )
+    masked_link(screen)
+
+
+def previews(screen: Screen) -> None:
+    """What pointing at a token or a head changes on the stage, which no server is asked for."""
+    if not is_staged(screen):
+        return
+    view = screen.view
+    text = text_name(screen)
+    stage_weights(text, head_cache.staged(view.selection.source, view.kind))
+    stage_marks(
+        text,
+        screen.pattern,
+        is_weights=view.selection.show == "weights"
+        and view.selection.unit == "tokens"
+        and not view.is_renormalised,
+        theme=view.theme,
+    )
