@@ -45,13 +45,14 @@ with frame_around("Attention") as view:
         options(screen)
     with view.rail_place:
         ranking(screen)
+        invitation = st.container(key="invitation")
     st.caption(literal(screen.special_note))
 map_note = ""
 if parts["map"]:
     with parts["map"]:
         map_note = query_key_map(screen)
 notes(screen)
-guide(screen)
+guide(screen, invitation)
 verdict.show(view)
 
 terms(

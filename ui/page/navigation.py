@@ -231,7 +231,7 @@ def heading(page: Page) -> Places:
         # A container with a height is there before what it holds, so that nothing moves when that comes.
         verdict = st.container(key="verdict", width="content", height=40)
         following = st.container(key="next_page", width="content", height=24)
-    lead = st.container(key="lead", height=40) if page.address == "" else st.container(key="lead")
+    lead = st.container(key="lead")
     return Places(verdict=verdict, next=following, lead=lead)
 
 

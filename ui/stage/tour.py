@@ -1,6 +1,7 @@
 """The tour of the first screen: five stops on its own controls, told with the sentence that is shown."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import THEMES
@@ -12,15 +13,16 @@ from ui.stage.screen import Screen
 from ui.words.findings import name
 
 
-def guide(screen: Screen) -> None:
-    """The invitation, or the stop that the tour is at; what it is about is framed."""
+def guide(screen: Screen, invitation: DeltaGenerator) -> None:
+    """The invitation, in its place, or the stop that the tour is at above the controls; what it is about is framed."""
     stops, at = stops_of(screen), screen.view.selection.tour
     if at:
         frame = (
             f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 4px; border-radius: 4px"
         )
         st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }}</style>")
-    with screen.view.lead_place.container(key="tour_under_way" if at else "tour_place"):
+    place = screen.view.lead_place if at else invitation
+    with place.container(key="tour_under_way" if at else "tour_place"):
         tour(
             stops,
             at=at,

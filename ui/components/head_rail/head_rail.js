@@ -1,7 +1,7 @@
 // All heads as small pictures of the weights that the stage has, layer 0 on top. Pointing at one previews it on the whole stage,
 // a click selects it. Rests on svg, html, grid, renew and stage.
 
-const SMALLEST_SIDE = 14, LARGEST_SIDE = 30, SPACE = 2; // px
+const SMALLEST_SIDE = 14, LARGEST_SIDE = 30, SPACE = 2, ABOVE = 260; // px; what a page has above and below the heads
 
 /** A picture of each head in the colours of the scale; each goes from 0 to its own largest weight. */
 function picturesOf(heads, scale) {
@@ -26,8 +26,8 @@ function picturesOf(heads, scale) {
 function drawHeads(data, width, pictures) {
   const rows = data.cells.map((ofLayer, layer) => ofLayer.map((cell, head) => ({ place: [layer, head], ...cell })));
   const nColumns = Math.max(...rows.map((cells) => cells.length));
-  const room = Math.floor((width - LEFT - RIGHT) / nColumns) - SPACE;
-  const side = Math.max(SMALLEST_SIDE, Math.min(LARGEST_SIDE, room));
+  const room = [(width - LEFT - RIGHT) / nColumns, (window.innerHeight - ABOVE) / rows.length];
+  const side = Math.max(SMALLEST_SIDE, Math.min(LARGEST_SIDE, Math.floor(Math.min(...room)) - SPACE));
   const { colours } = data;
   const drawn = rows.map((cells, row) => {
     const heads = cells.map((cell, column) => {

@@ -1,9 +1,10 @@
-// What the pointer previews, on the matrix and the map: the row of a query and lines to its keys, or the matrix of another head.
+// What the pointer previews, on the matrix and the map: the row of a query and lines to its keys, or the matrix of another head;
+// what is not of it is faint.
 // Rests on svg, html, chart, chart_insides and stage.
 
 const STRONGEST = 5; // lines on the map, as many as it has of the selected query
 const WIDEST = 8; // px, for a weight of 1
-const FAINT = 0.25; // opacity of a map that is not of the previewed head
+const FAINT = 0.25; // opacity of what is not of the previewed head or query
 
 /** An SVG over the plot of a chart, empty; nothing where the chart is not drawn. */
 function sheetOver(chart) {
@@ -65,7 +66,7 @@ function markPoints(chart, data, { query, row }) {
 
 function show({ data, parentElement }) {
   const root = parentElement.querySelector(".stage_marks");
-  const ends = ["matrix", "map"].map((key) => {
+  const ends = ["matrix", "map", "ranking"].map((key) => {
     const place = make("i");
     return followChart(place, key, (chart) =>
       followStage(() => {
@@ -73,6 +74,10 @@ function show({ data, parentElement }) {
         if (own?.text !== data.text || !chart.isConnected) return;
         const shown = shownRow();
         const isElsewhere = !shown.isOwn;
+        if (key === "ranking") {
+          chart.style.opacity = isElsewhere || shown.query !== own.query ? FAINT : 1;
+          return;
+        }
         if (key === "map") chart.style.opacity = isElsewhere ? FAINT : 1;
         else previewMatrix(chart, data, isElsewhere ? shown.place : null);
         const isMarked = preview.query !== undefined && preview.query !== own.query;

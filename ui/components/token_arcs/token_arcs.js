@@ -7,6 +7,7 @@ const DEEPEST = ROOM - 12, FLATTEST = 20, STEEP = 0.3; // px that arcs go down, 
 const LEAST = 0.02; // weights under it have no arc
 const WIDEST = 10; // px, for a weight of 1
 const MOST_SAID = 3;
+const SIZES = [[13, 18], [20, 16], [Infinity, 14]]; // px of a token's letters, by how many there are at most
 
 function chip(data, token, side, pick) {
   const button = makeButton("token", "", side === "query" ? () => pick(token.position) : null);
@@ -73,6 +74,8 @@ class Arcs {
     renew(this.line, parts);
     renew(this.others, (data.keys ?? []).map((token) => chip(data, token, "key", null)));
     this.root.classList.toggle("crossing", Boolean(data.keys));
+    const size = SIZES.find(([most]) => data.queries.length <= most)[1];
+    this.root.style.setProperty("--size", `${size}px`);
     const weights = new Float32Array(Uint8Array.from(atob(data.weights), (one) => one.charCodeAt(0)).buffer);
     tellStage({ own: { ...data.own, weights, nKey: weights.length / data.queries.length } });
     this.rove(this.buttons().find((one) => Number(one.dataset.position) === data.own.query));
