@@ -23,10 +23,9 @@ with frame_around("Attention") as view:
     filled = view.selection.filled
     with st.container(key="stage_parts"):
         band(screen)
-        with st.container(key="finding_line", horizontal=True, vertical_alignment="center"):
-            with st.container(key="finding"):
-                st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
-            stage_options = st.container(key="stage_controls", horizontal=True, width="content")
+        with st.container(key="finding"):
+            st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
+        stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
         parts = {"matrix": None, "map": None, "arcs": None}
         if filled == "all":
             parts["matrix"], parts["map"] = st.columns(2, gap="medium")

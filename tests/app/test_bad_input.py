@@ -23,7 +23,7 @@ from tests.app.screen import (
 )
 from tests.small_records import tokens
 from tests.tiers import first_gates
-from ui.components.token_strip import _cut_mark
+from ui.components.token_strip import cut_mark
 from ui.page.navigation import PAGES
 from ui.work import cache
 from ui.work.remembered import Store
@@ -126,7 +126,7 @@ def test_a_long_text_is_cut_when_asked_and_marked_where():
 
 def test_the_cut_is_marked_behind_a_special_token_that_is_typed():
     cut = tokens(5, is_special=np.array([True, False, False, True, True]), in_text=(3,), n_cut=(7,))
-    assert [facts(_cut_mark(cut, at)).numbers for at in range(5)] == [(), (), (), ("7",), ()]
+    assert [facts(cut_mark(cut, at)).numbers for at in range(5)] == [(), (), (), ("7",), ()]
 
 
 def test_the_next_text_is_not_cut_unasked():

@@ -172,7 +172,7 @@ class Selection:
         Filled,
         Word(
             names={"all": "Together", "arcs": "Arcs", "matrix": "Matrix", "map": "Map"},
-            title="On the stage",
+            title="Show",
             help="Shows matrix and map side by side, or one part as large as the window allows.",
         ),
     ] = "all"

@@ -13,7 +13,7 @@ from ui.stage.screen import Screen
 def options(screen: Screen) -> None:
     """Which part fills the stage, and the drawer."""
     view = screen.view
-    st.segmented_control(**widgets.field("filled", required=True, label_visibility="collapsed"))
+    st.segmented_control(**widgets.field("filled", required=True))
     with st.popover("Options", icon=":material/tune:", key="stage_options"):
         controls.place(view)
         pick_key(view, screen.key)

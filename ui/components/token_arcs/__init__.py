@@ -12,7 +12,7 @@ from ui.components import colours, register
 from ui.components.sent import sent
 from ui.components.token_strip import cut_mark
 
-_mount = register("token_arcs", "svg", "html", "labels", "renew", "stage")
+_mount = register("token_arcs", "svg", "html", "mask", "renew", "stage")
 
 
 def token_arcs(
@@ -48,8 +48,8 @@ def token_arcs(
         data={
             "name": "Tokens; select one as the query",
             "mask": mask_label,
-            "queries": _tokens(queries, is_maskable=mask_label is not None),
-            "keys": None if keys is None else _tokens(keys, is_maskable=False),
+            "tokens": _tokens(queries, query, is_maskable=mask_label is not None),
+            "keys": None if keys is None else _tokens(keys, None, is_maskable=False),
             "weights": b64encode(np.ascontiguousarray(weights, dtype="<f4").tobytes()).decode("ascii"),
             "own": {"text": text, "place": list(place), "query": query},
             "colours": colours(
@@ -61,10 +61,11 @@ def token_arcs(
     )
 
 
-def _tokens(tokens: Tokens, *, is_maskable: bool) -> list[dict[str, object]]:
+def _tokens(tokens: Tokens, query: int | None, *, is_maskable: bool) -> list[dict[str, object]]:
     return [
         {
             "position": position,
+            "query": position == query,
             "label": label,
             "special": bool(tokens.is_special[position]),
             "joined": bool(tokens.continues_word[position]),

@@ -1,6 +1,6 @@
 // The tokens of a text in one line, and under them an arc from the selected query to each key that it attends to, as wide as the
 // weight. Pointing at a token shows its arcs, on the whole stage; a click, or Enter, selects it as the query. The line is one stop
-// of the Tab key; arrow keys, Home and End move in it. Rests on svg, html, labels, renew and stage.
+// of the Tab key; arrow keys, Home and End move in it. Rests on svg, html, mask, renew and stage.
 
 const ROOM = 92; // px for the arcs
 const DEEPEST = ROOM - 12, FLATTEST = 20, STEEP = 0.3; // px that arcs go down, and how much more the wider they are
@@ -19,13 +19,6 @@ function chip(data, token, side, pick) {
   if (token.was) label.append(" ", make("s", "was", token.was));
   button.append(make("span", "index", token.position), " ", label, " ", make("span", "share", ""));
   return keyed(button, `${side} ${token.position}`);
-}
-
-function maskButton(data, token, mask) {
-  const button = makeButton("mask", token.was ? "unmask" : "mask", () => mask(token.position));
-  button.title = token.was ? `Bring “${token.was}” back.` : `Put ${data.mask} in the place of “${token.label}” and compute everything anew.`;
-  button.setAttribute("aria-label", button.title);
-  return keyed(button, `mask ${token.position}`);
 }
 
 /** "48%": a weight of the selected head; without "about" it is exact to the digits that stand there. */
@@ -65,19 +58,19 @@ class Arcs {
     setColours(this.root, data.colours);
     this.line.setAttribute("aria-label", data.name);
     const pick = (position) => setTriggerValue("pick", position);
-    const parts = data.queries.flatMap((token) => {
+    const parts = data.tokens.flatMap((token) => {
       const made = [chip(data, token, "query", pick)];
-      if (token.maskable && token.position === data.own.query) made.push(maskButton(data, token, (at) => setTriggerValue("mask", at)));
+      if (token.maskable && token.query) made.push(maskButton(token, data.mask, (at) => setTriggerValue("mask", at)));
       if (token.cut) made.push(make("span", "cut", token.cut));
       return made;
     });
     renew(this.line, parts);
     renew(this.others, (data.keys ?? []).map((token) => chip(data, token, "key", null)));
     this.root.classList.toggle("crossing", Boolean(data.keys));
-    const size = SIZES.find(([most]) => data.queries.length <= most)[1];
+    const size = SIZES.find(([most]) => data.tokens.length <= most)[1];
     this.root.style.setProperty("--size", `${size}px`);
     const weights = new Float32Array(Uint8Array.from(atob(data.weights), (one) => one.charCodeAt(0)).buffer);
-    tellStage({ own: { ...data.own, weights, nKey: weights.length / data.queries.length } });
+    tellStage({ own: { ...data.own, weights, nKey: weights.length / data.tokens.length } });
     this.rove(this.buttons().find((one) => Number(one.dataset.position) === data.own.query));
   }
 
@@ -103,7 +96,7 @@ class Arcs {
     const { data } = this;
     if (!shown || stage().own.text !== data.own.text) return;
     const { place, query, row, isOwn } = shown;
-    const keys = data.keys ?? data.queries;
+    const keys = data.keys ?? data.tokens;
     const keyButtons = [...(data.keys ? this.others : this.line).querySelectorAll(".token")];
     for (const button of this.buttons()) {
       const isQuery = Number(button.dataset.position) === query;
@@ -143,14 +136,14 @@ class Arcs {
         return draw("path", {
           ...{ d, fill: "none", stroke: data.colours.key, "stroke-linecap": "round" },
           ...{ "stroke-width": (1 + (WIDEST - 1) * weight).toFixed(2), "stroke-opacity": (0.25 + 0.65 * Math.sqrt(weight)).toFixed(2) },
-          ...{ "data-key": (data.keys ?? data.queries)[at].position, "data-weight": weight.toFixed(4) },
+          ...{ "data-key": (data.keys ?? data.tokens)[at].position, "data-weight": weight.toFixed(4) },
         });
       })
     );
   }
 
   words([layer, head], query, row, isOwn, keys) {
-    const token = this.data.queries.find(({ position }) => position === query);
+    const token = this.data.tokens.find(({ position }) => position === query);
     const first = [...row.keys()].sort((one, other) => row[other] - row[one]).slice(0, MOST_SAID);
     const most = first.filter((at) => row[at] >= 0.005).map((at) => `“${keys[at].label}” ${shareText(row[at], isOwn)}`);
     return `Layer ${layer}, head ${head}: “${token.label}” → ${most.join(", ") || "no key"}`;

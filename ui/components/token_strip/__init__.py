@@ -11,7 +11,7 @@ from attnviz.records import Tokens
 from ui.components import colours, register
 from ui.components.sent import sent
 
-_mount = register("token_strip", "html", "renew")
+_mount = register("token_strip", "html", "mask", "renew")
 
 
 def token_strip(

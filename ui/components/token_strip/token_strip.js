@@ -1,15 +1,6 @@
 // Tokens as a strip of chips. Clicking one, or pressing Enter on it, selects it as the query. The strip is one stop of
 // the Tab key; arrow keys, Home and End move in it.
-// Rests on html and renew.
-
-function maskButton(token, mask, apply) {
-  const button = makeButton("mask", token.was ? "unmask" : "mask", () => apply(token.position));
-  button.title = token.was
-    ? `Bring “${token.was}” back.`
-    : `Put ${mask} in the place of “${token.label}” and compute everything anew.`;
-  button.setAttribute("aria-label", button.title);
-  return keyed(button, `mask ${token.position}`);
-}
+// Rests on html, mask and renew.
 
 function chip(token, pick) {
   const button = makeButton("chip", "", () => pick(token.position));
