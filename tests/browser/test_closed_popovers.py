@@ -30,6 +30,6 @@ def test_its_fields_hold_what_the_map_is_made_with(page, server):
         page.get_by_role("button", name="Next", exact=True).click()
         wait_for_link(page, head=head)
         wait_until_drawn(page)
-    page.locator(".st-key-map_more").get_by_role("button").click()
+    page.get_by_role("button", name="Options").click()
     expect(page.get_by_role("spinbutton", name="Perplexity")).to_have_value("5")
     expect(page.get_by_role("spinbutton", name="Iterations")).to_have_value("1000")

@@ -90,9 +90,10 @@ def test_next_and_the_number_field_change_the_head(page, server):
     page.get_by_role("button", name="Next").click()
     expect(finding(page)).to_contain_text("Layer 3, head 2:")
     wait_for_link(page, layer=3, head=2)
-    expect(page.get_by_label(re.compile("^Head"))).to_have_value("2")
     wait_until_drawn(page)
     second = once_changed(page, cells, before)
+    page.get_by_role("button", name="Options").click()
+    expect(page.get_by_label(re.compile("^Head"))).to_have_value("2")
 
     field = page.get_by_label(re.compile("^Head"))
     field.fill("11")
@@ -124,6 +125,7 @@ def test_clicks_in_a_row_are_not_taken_back(page, server):
     page.evaluate(NOTE_HEADS)
     for _ in range(4):
         page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name="Options").click()
     page.get_by_label(re.compile("^Layer")).fill("2")
     page.get_by_label(re.compile("^Layer")).press("Enter")  # read after all that was clicked before it
     wait_for_link(page, layer=2)
@@ -256,6 +258,7 @@ def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
     expect(finding(page)).to_contain_text("Layer 2, head 5: “door” gives")
     expect_soon(page, link, chosen)
     expect(sentence(page)).to_have_value("The old door creaked.")
+    page.get_by_role("button", name="Options").click()
     expect(page.get_by_label(re.compile("^Layer"))).to_have_value("2")
     expect(page.get_by_label(re.compile("^Head"))).to_have_value("5")
 

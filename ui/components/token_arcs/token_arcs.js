@@ -78,13 +78,13 @@ class Arcs {
     return [...this.line.querySelectorAll(".token")];
   }
 
-  /** Makes one token the line's stop of the Tab key. */
+  /** Makes one button the line's stop of the Tab key. */
   rove(stop) {
-    for (const button of this.line.querySelectorAll("button")) button.tabIndex = button === stop || button.className === "mask" ? 0 : -1;
+    for (const button of this.line.querySelectorAll("button")) button.tabIndex = button === stop ? 0 : -1;
   }
 
   press(event) {
-    const buttons = this.buttons(), at = buttons.indexOf(event.target);
+    const buttons = [...this.line.querySelectorAll("button")], at = buttons.indexOf(event.target);
     const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: buttons.length - 1 }[event.key];
     if (at < 0 || !buttons[next]) return;
     event.preventDefault();
@@ -154,6 +154,8 @@ function show(component) {
   const root = component.parentElement.querySelector(".token_arcs");
   const arcs = (root.arcs ??= new Arcs(root)); // Streamlit calls this again with all new data
   arcs.update(component);
+  const host = root.getRootNode().host.closest(".st-key-stage");
+  if (host) host.dataset.attnviz = "stage"; // whoever measures the page finds it by this
   const stop = followStage(() => arcs.react());
   const size = new ResizeObserver(() => arcs.react());
   size.observe(root);
@@ -165,5 +167,6 @@ function show(component) {
   return () => {
     stop();
     size.disconnect();
+    delete host?.dataset.attnviz;
   };
 }

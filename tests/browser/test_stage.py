@@ -1,0 +1,115 @@
+"""The stage of the first screen: what it shows at once, and that pointing at it is answered without the server."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.screen import (
+    DOOR,
+    answered,
+    chip,
+    expect_soon,
+    open_screen,
+    picked_chips,
+    plot,
+    wait_until_drawn,
+)
+
+HEAD = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
+
+
+def arcs(page: Page) -> Locator:
+    return page.locator(".st-key-token_strip svg path")
+
+
+def ends(page: Page) -> dict[int, float]:
+    """The weight of each key that has an arc, by its position."""
+    return {
+        int(key): float(weight)
+        for key, weight in arcs(page).evaluate_all(
+            "all => all.map(one => [one.dataset.key, one.dataset.weight])"
+        )
+    }
+
+
+def cells(page: Page) -> list[list[float]]:
+    return plot(page, "matrix").evaluate("chart => chart._fullData[0].z.map(row => [...row])")
+
+
+def head(page: Page, layer: int, number: int) -> Locator:
+    return page.locator(f".st-key-head_rail [data-layer='{layer}'][data-head='{number}']")
+
+
+@pytest.fixture
+def sent(page: Page) -> list[object]:
+    """What the page sends to the server from now on."""
+    frames: list[object] = []
+    page.on("websocket", lambda socket: socket.on("framesent", frames.append))
+    return frames
+
+
+def test_it_begins_above_the_fold_and_shows_tokens_matrix_map_and_heads(page, server):
+    page.set_viewport_size({"width": 1366, "height": 768})
+    open_screen(page, server, "", **HEAD)
+    assert page.locator("[data-attnviz=stage]").bounding_box()["y"] < 200
+    for part in (plot(page, "matrix"), plot(page, "map"), head(page, 0, 0), chip(page, 0)):
+        box = part.bounding_box()
+        assert (
+            box["y"] >= 0 and box["y"] + box["height"] <= 768 + 40
+        )  # the last line of a chart is its colour bar
+
+
+def test_pointing_at_a_token_or_a_head_asks_nothing_of_the_server(page, server, sent, door_trace):
+    open_screen(page, server, "", **HEAD)
+    wait_until_drawn(page)
+    own = {key: weight for key, weight in enumerate(door_trace.weights(3, 1)[7]) if weight >= 0.02}
+    expect_soon(page, ends, {key: pytest.approx(weight, abs=1e-3) for key, weight in own.items()})
+    before, n_sent = cells(page), len(sent)
+
+    chip(page, 3).hover()
+    other = {key: weight for key, weight in enumerate(door_trace.weights(3, 1)[3]) if weight >= 0.02}
+    expect_soon(page, ends, {key: pytest.approx(weight, abs=1e-3) for key, weight in other.items()})
+
+    head(page, 2, 3).hover()
+    previewed = door_trace.weights(2, 3)
+    expect_soon(page, lambda page: max(abs(ends(page).get(8, 0) - previewed[7][8]), 0) < 0.01, True)
+    drawn = cells(page)
+    assert (
+        max(abs(drawn[row][column] - previewed[row][column]) for row in range(11) for column in range(11))
+        < 0.003
+    )
+
+    page.mouse.move(5, 5)
+    expect_soon(page, cells, before)
+    assert len(sent) == n_sent
+
+
+def test_a_click_on_a_head_settles_it(page, server):
+    open_screen(page, server, "", **HEAD)
+    with answered(page):
+        head(page, 2, 3).click()
+    expect(page).to_have_url(re.compile("layer=2&head=3"))
+    assert picked_chips(page) == [7]
+
+
+def test_enter_shows_the_sentence_and_shift_enter_begins_a_line(page, server):
+    open_screen(page, server, "", **HEAD)
+    field = page.get_by_role("textbox", name="Sentence", exact=True)
+    field.fill("A pelican")
+    field.press("Shift+Enter")
+    field.press_sequentially("sat down.")
+    with answered(page):
+        field.press("Enter")
+    expect(chip(page, 2)).to_contain_text("pe")
+    expect(page).to_have_url(re.compile("text=A\\+pelican%0Asat\\+down\\."))
+
+
+@pytest.mark.parametrize(("part", "key"), [("Matrix", "matrix"), ("Map", "map"), ("Arcs", "token_flow")])
+def test_one_part_fills_the_stage(part, key, page, server):
+    open_screen(page, server, "", **HEAD)
+    beside = page.locator(f".st-key-{key}").bounding_box()["width"] if key != "token_flow" else 400
+    with answered(page):
+        page.locator(".st-key-field_filled").get_by_text(part, exact=True).click()
+    expect(page).to_have_url(re.compile(f"filled={part.lower()}"))
+    assert page.locator(f".st-key-{key}").bounding_box()["width"] > 1.4 * beside
