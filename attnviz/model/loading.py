@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 import transformers
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz import __version__
@@ -351,7 +352,7 @@ class Model:
             inputs["use_cache"] = False
         return inputs
 
-    def _refuse_beyond(self, tokens: Tokens, reader: PreTrainedModel) -> None:
+    def _refuse_beyond(self, tokens: Tokens, reader: nn.Module) -> None:
         """Refuses tokens that a network, or its decoder, has no embedding of; torch says only that an index is out of range."""
         n_row = n_rows(reader)
         if n_row is None or (beyond := np.flatnonzero(tokens.ids >= n_row)).size == 0:
@@ -485,9 +486,9 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         return replace(model, output_maps=maps, layers=layers)
 
 
-def n_rows(reader: PreTrainedModel) -> int | None:
+def n_rows(reader: nn.Module) -> int | None:
     """Number of token ids that a network, or its decoder, has embeddings of; None where its family does not say."""
     try:
-        return len(reader.get_input_embeddings().get_parameter("weight"))
+        return len(reader.get_input_embeddings().get_parameter("weight"))  # type: ignore[operator]  # not every module has it
     except (AttributeError, NotImplementedError):
         return None
