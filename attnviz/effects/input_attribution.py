@@ -20,7 +20,7 @@ from attnviz.maths import gradients
 from attnviz.maths.attention_flow import attention_flow
 from attnviz.maths.gradients import PathIntegral
 from attnviz.model.variants import OutcomeMeasure
-from attnviz.records import Kind, Progress, Record
+from attnviz.records import Kind, Progress, Record, progress_within
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -135,7 +135,7 @@ def attribute_inputs(
     text, measure = EmbeddedText(model, trace, baseline), measured(model, trace, outcome)
     found = []
     for number, one in enumerate(chosen):
-        tell = _part(progress, number, len(chosen))
+        tell = progress_within(progress, number / len(chosen), 1 / len(chosen))
         if one in ("token_replaced", "keys_masked"):
             found.append(_leave_out(model, trace, outcome, one, baseline, text.baseline_label, tell))
         elif one in _OF_ATTENTION:
@@ -268,11 +268,3 @@ def _missing(trace: "Trace", outcome: Outcome, method: str) -> str | None:
     if method == "norms" and "norms" not in trace.measures(_kind(trace)):
         return f"attnviz does not know W_O of {trace.provenance.model}"
     return None
-
-
-def _part(progress: Progress | None, number: int, count: int) -> Progress:
-    def tell(share: float) -> None:
-        if progress is not None:
-            progress((number + share) / count)
-
-    return tell
