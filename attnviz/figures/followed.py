@@ -8,7 +8,7 @@ from plotly import graph_objects as go
 from attnviz.figures.axes import grid_axis
 from attnviz.figures.labels import LONGEST_HOVER, isolated, literal, shortened
 from attnviz.figures.numbers import HOVER_NUMBER
-from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of
+from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of, legend_above
 
 if TYPE_CHECKING:
     from attnviz.effects.lens import FollowedTokens
@@ -107,6 +107,6 @@ def draw_followed(
             **axes,
             shapes=shapes,
             showlegend=True,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            legend=legend_above(),
         ),
     )

@@ -20,6 +20,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    colour_bar,
     figure_of,
     outline,
 )
@@ -89,12 +90,7 @@ def draw_layer_grid(
         ygap=int(len(y) <= _MOST_GAPS),
         hoverongaps=False,
         customdata=places.tolist(),
-        colorbar={
-            "title": {"text": colours.title, "side": "right", "font": {"size": SMALL_FONT_SIZE}},
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont": {"size": SMALL_FONT_SIZE},
-        },
+        colorbar=colour_bar(colours.title),
         hovertext=said,
         hovertemplate="%{hovertext}<extra></extra>",
     )
