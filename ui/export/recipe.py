@@ -136,27 +136,23 @@ def effects_lines(view: View, outcome: object) -> str:
 
 def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> str:
     """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
-    function, module, end = "patch", "patching", list[str]()
-    places = {"layer": patches.layer, "position": patches.position}
-    at = _named({name: place for name, place in places.items() if place is not None})
-    carried = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
-    if patches.end is not None:
-        function, module = "patch_paths", "path_patching"
-        end, carried = [_path_end(patches)], ""
-    given = ", ".join(filter(None, ["model, trace, donor, outcome", *end, carried, at]))
+    imports, call = _patching(view, patches, "model, trace, donor, outcome")
+    side = "key" if patches.carried in ("key", "value") else "query"
     return "\n".join(
         [
             "import attnviz",
-            "from attnviz.effects.outcome import measured, outcome_from",
-            *(["from attnviz.effects.patching import PathEnd"] if end else []),
-            f"from attnviz.effects.{module} import {function}",
-            "from attnviz.figures.patching import draw_patching",
-            *(["from attnviz.records import Head"] if end else []),
+            *sorted(
+                [
+                    "from attnviz.effects.outcome import measured, outcome_from",
+                    *imports,
+                    "from attnviz.figures.patching import draw_patching",
+                ]
+            ),
             *_trace_lines(view),
             f"donor = model.trace({_read(view, text)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
-            f"found = {function}({given})",
-            f"tokens = trace.query_tokens({view.kind!r}), donor.query_tokens({view.kind!r})",
+            f"found = {call}",
+            f"tokens = trace.{side}_tokens({view.kind!r}), donor.{side}_tokens({view.kind!r})",
             "draw_patching(found, *tokens).show()",
             "",
         ]
@@ -165,23 +161,21 @@ def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> 
 
 def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
     """Python that patches every pair of a set, as on the page Patching, and draws the mean."""
-    places = {"layer": patches.layer, "position": patches.position}
-    at = _named({name: place for name, place in places.items() if place is not None})
-    end = _path_end(patches)
-    named = ", ".join(filter(None, [end or _call(carried=_unless("layer", patches.carried)), at]))
-    function, module = ("patch_paths", "path_patching") if end else ("patch", "patching")
+    imports, call = _patching(view, patches, "model, *prepared(model, pair)")
     return "\n".join(
         [
             "import attnviz",
-            *(["from attnviz.effects.patching import PathEnd"] if end else []),
-            f"from attnviz.effects.{module} import {function}",
-            "from attnviz.effects.prompts import checked_prompts, over_prompts, prepared, read_prompts",
-            "from attnviz.figures.patching import draw_patching",
-            *(["from attnviz.records import Head"] if end else []),
+            *sorted(
+                [
+                    "from attnviz.effects.prompts import checked_prompts, over_prompts, prepared, read_prompts",
+                    *imports,
+                    "from attnviz.figures.patching import draw_patching",
+                ]
+            ),
             f"model = attnviz.load_model({view.selection.model!r})",
             f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
             'print(*prompts.refused, sep="\\n")',
-            f"found = [{function}(model, *prepared(model, pair){', ' * bool(named)}{named}) for pair in prompts.pairs]",
+            f"found = [{call} for pair in prompts.pairs]",
             "mean = over_prompts(found)",
             "tokens = model.tokenize(prompts.pairs[0].clean)",
             "draw_patching(mean.mean, tokens, tokens, spread=mean.spread).show()",
@@ -190,12 +184,27 @@ def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
     )
 
 
-def _path_end(patches: Patches) -> str:
-    """The end of a path; empty for none."""
+def _patching(view: View, patches: Patches, given: str) -> tuple[list[str], str]:
+    """Python that carries states over: the imports that it needs, and the call.
+
+    Args:
+        given: what the call begins with.
+    """
+    places = {"layer": patches.layer, "position": patches.position}
+    at = _named({name: place for name, place in places.items() if place is not None})
     if patches.end is None:
-        return ""
-    head = patches.end.head
-    return f"PathEnd({'' if head is None else f'head=Head{tuple(head)}, role={patches.end.role!r}'})"
+        imports, function = ["from attnviz.effects.patching import patch"], "patch"
+        named = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
+    else:
+        head, function = patches.end.head, "patch_paths"
+        imports = [
+            "from attnviz.effects.patching import PathEnd",
+            "from attnviz.effects.path_patching import patch_paths",
+            *["from attnviz.records import Head"] * (head is not None),
+        ]
+        end = "" if head is None else f"head=Head{tuple(head)}, role={patches.end.role!r}"
+        named = f"PathEnd({end})"
+    return imports, f"{function}({', '.join(filter(None, [given, named, at]))})"
 
 
 def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:

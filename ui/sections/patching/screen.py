@@ -55,15 +55,7 @@ class Screen(MeasuredRun):
 
     @property
     def _grid(self) -> PatchGrid:
-        patches = self.patches
-        return PatchGrid(
-            self.view.trace,
-            self.donor,
-            carried=patches.carried,
-            kind=patches.kind,
-            layer=patches.layer,
-            position=patches.position,
-        )
+        return PatchGrid(self.view.trace, self.donor, **self.patches.named)
 
     @property
     def n_tokens(self) -> int:
