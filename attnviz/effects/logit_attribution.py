@@ -202,8 +202,9 @@ def _attributed(
         output_map = model.output_maps[stream.kind][layer]
         back = carried_back(paths[layer], output_map, direction)
         direction, mlps[layer], biases[layer] = back.entering, back.rest, back.biases
+        outputs = trace.outputs(layer, stream.kind)[:, position]  # [head, d_value]
         along = output_map.weight @ back.of_attention  # [head, d_value]
-        heads[layer] = np.einsum("hv,hv->h", trace.outputs(layer, stream.kind)[:, position], along)
+        heads[layer] = np.einsum("hv,hv->h", outputs, along)
         sources[layer] = _of_sources(trace.attention(layer, stream.kind), position, along)
     return DirectEffects(
         kind=stream.kind,
