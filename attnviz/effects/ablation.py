@@ -33,7 +33,7 @@ from attnviz.records import (
 from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 Ablation = Literal["zero", "mean"]

@@ -36,7 +36,7 @@ from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Kind, Record, Role
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 

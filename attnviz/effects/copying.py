@@ -26,7 +26,7 @@ from attnviz.model.anatomy import anatomy
 from attnviz.model.answers import language_head, token_logits
 from attnviz.model.direct_path import FrozenNorm, carried_back, final_steps, layer_paths
 from attnviz.model.linear_forms import Wanted, linear_forms
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.stream import Stream, record_stream
 from attnviz.model.trace import Trace
 from attnviz.records import Progress, head_table

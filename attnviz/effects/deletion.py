@@ -24,7 +24,7 @@ from attnviz.maths.significance import holm, p_value
 from attnviz.records import Progress, Record
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 BINS = (0.01, 0.05, 0.1, 0.2, 0.5)

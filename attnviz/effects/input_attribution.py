@@ -25,7 +25,7 @@ from attnviz.records import Kind, Progress, Record, progress_within
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 AttributionMethod = Literal[

@@ -32,7 +32,7 @@ from attnviz.maths.attention import attention_weights
 from attnviz.model.answers import language_head, token_logits
 from attnviz.model.direct_path import carried, carried_back, final_steps, layer_paths
 from attnviz.model.head_attention import score_inputs
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.stream import record_stream
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, LayerAttention, Record, check_index, head_table, heads_in, known

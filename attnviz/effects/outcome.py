@@ -28,7 +28,7 @@ from attnviz.model.predictions import predict
 from attnviz.records import Record, Tokens, as_label, check_index
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 

@@ -34,7 +34,7 @@ from attnviz.model.variants import OutcomeMeasure, measured_variants
 from attnviz.records import ROLE_NAMES, Head, Kind, Progress, Record, Role, Tokens, check_index
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 Carried = Literal["before", "layer", "attention", "mlp", "heads", "query", "key", "value", "pattern"]

@@ -27,7 +27,7 @@ from attnviz.model.variants import OutcomeMeasure, Stopped, measured_variants, m
 from attnviz.records import ROLE_NAMES, Head, Kind, Progress, check_index, progress_within
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 

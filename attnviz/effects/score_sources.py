@@ -27,7 +27,7 @@ from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.anatomy import LayerAnatomy, anatomy
 from attnviz.model.direct_path import FrozenNorm, carried, carried_back, frozen_norm, layer_paths
 from attnviz.model.linear_forms import LinearForm, Wanted, linear_forms
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.stream import Stream, record_streams
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Record, check_index

@@ -19,7 +19,7 @@ from attnviz.model.repeated_tokens import trace_repeated
 from attnviz.records import Axis, Head, Kind, Progress, Provenance, Record, heads_in
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
 
 N_TOKEN = 50
 """Different tokens of a text, which has twice as many."""

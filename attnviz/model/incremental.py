@@ -18,7 +18,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 
 from attnviz.model.capture import record_forward
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.output_maps import with_output_maps
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Tokens

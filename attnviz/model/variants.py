@@ -21,7 +21,7 @@ from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Progress
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 Variant = Sequence[Intervention]

@@ -35,7 +35,7 @@ from attnviz.records import (
 )
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 _NO_CHARACTER = "\N{REPLACEMENT CHARACTER}"
