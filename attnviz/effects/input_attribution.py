@@ -61,8 +61,8 @@ class InputAttribution(Record):
     baseline: str | None = None
     """The token that stands for no token, such as "[PAD]", or "zeros"; None where a method needs none."""
     integral: PathIntegral | None = None
-    """Of integrated gradients: how well they sum to the difference of outcomes, of the text and of the baseline. A mixture of experts
-    jumps where a token changes its expert, and their sum stays apart from it with any number of points."""
+    """Of integrated gradients: how well they sum to the outcome of the text minus that of the baseline. A mixture of experts jumps where
+    a token changes its expert: there they miss that difference with any number of points."""
 
     @property
     def sum(self) -> float:

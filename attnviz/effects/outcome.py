@@ -37,7 +37,7 @@ MOST_COMPARED = 512
 
 
 LAST = -1
-"""Position of the last token of a text, however long that is."""
+"""Position of the last token of a text, however long the text is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

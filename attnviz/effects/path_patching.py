@@ -141,7 +141,7 @@ class _Path(Changes):
 
     def change_outputs(self, kind: Kind, layer: int, output: Tensor, value: Tensor) -> None:
         n_later = sum(of_sender < layer for of_sender in self._layers)
-        output[1 : 1 + n_later] = output[0].clone()  # else torch takes the row for one that is written
+        output[1 : 1 + n_later] = output[0].clone()  # torch refuses to read a row of what it writes
         super().change_outputs(kind, layer, output, value)
 
     def changed_vectors(

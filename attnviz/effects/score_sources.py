@@ -264,7 +264,7 @@ Embedded = tuple[Mapping[SourceName, np.ndarray], FrozenNorm | None]
 
 
 def embedded(found: LayerAnatomy, start: Float[np.ndarray, " d_model"], at: int) -> Embedded:
-    """What the first vector of a token is the sum of; itself where attnviz does not know."""
+    """The vectors that sum to the first vector of a token; that vector itself where attnviz does not know them."""
     parts: dict[SourceName, np.ndarray] = {name: rows[at] for name, rows in found.ingredients.items()}
     if {one.shape for one in parts.values()} == {start.shape}:
         summed = np.sum(list(parts.values()), axis=0)

@@ -1,6 +1,6 @@
 """The MLP of every layer: the module whose output a layer adds to the residual stream beside its attention's.
 
-One concept: the MLP, found and checked by running the model, since every family calls it otherwise. A layer leaves s + m, or
+One concept: the MLP, found and checked by running the model, since every family names it differently. A layer leaves s + m, or
 a norm of it, where m is the output of its MLP, or of the norm behind it (Gemma 2), and s a vector that passed through the
 layer before: the stream after the attention; where attention and MLP stand side by side (GPT-NeoX), the stream before both
 plus the output of W_O. A mixture of experts counts as one MLP. A layer that multiplies what it adds (Granite) has none here.
