@@ -117,8 +117,7 @@ def small_addition(
 ) -> SmallAddition | None:
     """Whether the resting place with a query's largest weight adds less than a key; query and key by their entries.
 
-    A resting place is a special token, or the first token of a decoder's text (Xiao et al. 2023, arXiv:2309.17453). Where it is
-    the key itself, it is compared with the token that adds most of those that are none. What a key adds to the query's output is
+    A resting place is a special token, or the first token of a decoder's text (Xiao et al. 2023, arXiv:2309.17453). Where that token is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
     as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
 
     Args:

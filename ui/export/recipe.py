@@ -136,22 +136,28 @@ def effects_lines(view: View, outcome: object) -> str:
 
 def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> str:
     """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
-    imports, call = _patching(view, patches, "model, trace, donor, outcome")
+    function, module, end = "patch", "patching", list[str]()
+    is_to_head = patches.end is not None and patches.end.head is not None
     side = "key" if patches.carried in ("key", "value") else "query"
+    places = {"layer": patches.layer, "position": patches.position}
+    at = _named({name: place for name, place in places.items() if place is not None})
+    carried = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
+    if patches.end is not None:
+        function, module = "patch_paths", "path_patching"
+        end, carried = [_path_end(patches)], ""
+    given = ", ".join(filter(None, ["model, trace, donor, outcome", *end, carried, at]))
     return "\n".join(
         [
             "import attnviz",
-            *sorted(
-                [
-                    "from attnviz.effects.outcome import measured, outcome_from",
-                    *imports,
-                    "from attnviz.figures.patching import draw_patching",
-                ]
-            ),
+            "from attnviz.effects.outcome import measured, outcome_from",
+            *(["from attnviz.effects.patching import PathEnd"] if end else []),
+            f"from attnviz.effects.{module} import {function}",
+            "from attnviz.figures.patching import draw_patching",
+            *(["from attnviz.records import Head"] if is_to_head else []),
             *_trace_lines(view),
             f"donor = model.trace({_read(view, text)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
-            f"found = {call}",
+            f"found = {function}({given})",
             f"tokens = trace.{side}_tokens({view.kind!r}), donor.{side}_tokens({view.kind!r})",
             "draw_patching(found, *tokens).show()",
             "",
@@ -161,21 +167,23 @@ def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> 
 
 def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
     """Python that patches every pair of a set, as on the page Patching, and draws the mean."""
-    imports, call = _patching(view, patches, "model, *prepared(model, pair)")
+    places = {"layer": patches.layer, "position": patches.position}
+    at = _named({name: place for name, place in places.items() if place is not None})
+    end = _path_end(patches)
+    named = ", ".join(filter(None, [end or _call(carried=_unless("layer", patches.carried)), at]))
+    function, module = ("patch_paths", "path_patching") if end else ("patch", "patching")
     return "\n".join(
         [
             "import attnviz",
-            *sorted(
-                [
-                    "from attnviz.effects.prompts import checked_prompts, over_prompts, prepared, read_prompts",
-                    *imports,
-                    "from attnviz.figures.patching import draw_patching",
-                ]
-            ),
+            *(["from attnviz.effects.patching import PathEnd"] if end else []),
+            f"from attnviz.effects.{module} import {function}",
+            "from attnviz.effects.prompts import checked_prompts, over_prompts, prepared, read_prompts",
+            "from attnviz.figures.patching import draw_patching",
+            *(["from attnviz.records import Head"] if end else []),
             f"model = attnviz.load_model({view.selection.model!r})",
             f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
             'print(*prompts.refused, sep="\\n")',
-            f"found = [{call} for pair in prompts.pairs]",
+            f"found = [{function}(model, *prepared(model, pair){', ' * bool(named)}{named}) for pair in prompts.pairs]",
             "mean = over_prompts(found)",
             "tokens = model.tokenize(prompts.pairs[0].clean)",
             "draw_patching(mean.mean, tokens, tokens, spread=mean.spread).show()",
@@ -184,27 +192,12 @@ def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
     )
 
 
-def _patching(view: View, patches: Patches, given: str) -> tuple[list[str], str]:
-    """Python that carries states over: the imports that it needs, and the call.
-
-    Args:
-        given: what the call begins with.
-    """
-    places = {"layer": patches.layer, "position": patches.position}
-    at = _named({name: place for name, place in places.items() if place is not None})
+def _path_end(patches: Patches) -> str:
+    """The end of a path; empty for none."""
     if patches.end is None:
-        imports, function = ["from attnviz.effects.patching import patch"], "patch"
-        named = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
-    else:
-        head, function = patches.end.head, "patch_paths"
-        imports = [
-            "from attnviz.effects.patching import PathEnd",
-            "from attnviz.effects.path_patching import patch_paths",
-            *["from attnviz.records import Head"] * (head is not None),
-        ]
-        end = "" if head is None else f"head=Head{tuple(head)}, role={patches.end.role!r}"
-        named = f"PathEnd({end})"
-    return imports, f"{function}({', '.join(filter(None, [given, named, at]))})"
+        return ""
+    head = patches.end.head
+    return f"PathEnd({'' if head is None else f'head=Head{tuple(head)}, role={patches.end.role!r}'})"
 
 
 def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:

@@ -5,7 +5,6 @@ Outcomes are given as `attnviz.effects.outcome.outcome_from` reads them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -33,9 +32,7 @@ from attnviz.errors import (
     UnsupportedArchitectureError,
 )
 from attnviz.model.continuation import Continuation, Told, continue_text
-from attnviz.model.model import Model
 from attnviz.model.trace import Trace
-from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Head, Kind, Progress, Tokens
 from ui.work import with_model
 
@@ -141,32 +138,6 @@ class Patches:
     position: int | None = None
     end: PathEnd | None = None
 
-    @property
-    def named(self) -> dict[str, Any]:
-        """The arguments of `attnviz.effects.patching.patch` by their names."""
-        return {
-            "carried": self.carried,
-            "kind": self.kind,
-            "layer": self.layer,
-            "position": self.position,
-        }
-
-    def outcomes(
-        self,
-        model: Model,
-        receiver: Trace,
-        donor: Trace,
-        measure: OutcomeMeasure,
-        *,
-        rows: Sequence[int] | None = None,
-        progress: Progress | None = None,
-    ) -> PatchEffects:
-        """The outcome with one of these states of the donor's at a time."""
-        given = model, receiver, donor, measure
-        if self.end is not None:
-            return patch_paths(*given, self.end, position=self.position, layers=rows, progress=progress)
-        return patching.patch(*given, **self.named, rows=rows, progress=progress)
-
 
 def patch(
     name: str,
@@ -181,8 +152,18 @@ def patch(
     """The outcome with one state of another text at a time."""
     model = with_model.own(name)
     first, second = (model.trace_tokens(*one) for one in (receiver, donor))
-    measure = measured(model, first, outcome_from(outcome))
-    return patches.outcomes(model, first, second, measure, rows=rows, progress=progress)
+    given = model, first, second, measured(model, first, outcome_from(outcome))
+    if patches.end is not None:
+        return patch_paths(*given, patches.end, position=patches.position, layers=rows, progress=progress)
+    return patching.patch(
+        *given,
+        carried=patches.carried,
+        kind=patches.kind,
+        layer=patches.layer,
+        position=patches.position,
+        rows=rows,
+        progress=progress,
+    )
 
 
 def patch_pair(
@@ -191,7 +172,17 @@ def patch_pair(
     """The same for a pair of a set of prompts; a sentence where the model cannot be patched with it."""
     model = with_model.own(name)
     try:
-        return patches.outcomes(model, *prepared(model, pair), progress=progress)
+        given = model, *prepared(model, pair)
+        if patches.end is not None:
+            return patch_paths(*given, patches.end, position=patches.position, progress=progress)
+        return patching.patch(
+            *given,
+            carried=patches.carried,
+            kind=patches.kind,
+            layer=patches.layer,
+            position=patches.position,
+            progress=progress,
+        )
     except (EmptyTextError, InvalidTextError, SelectionError, ShapeError, TextTooLongError) as error:
         return f"Line {line}: {error}"
 
@@ -200,8 +191,16 @@ def attribute_patches(name: str, receiver: Read, donor: Read, outcome: str, patc
     """The same to first order, as `attnviz.effects.attribution_patching.attribute_patches`."""
     model = with_model.own(name)
     first, second = (model.trace_tokens(*one) for one in (receiver, donor))
-    measure = measured(model, first, outcome_from(outcome))
-    return by_gradient(model, first, second, measure, **patches.named)
+    return by_gradient(
+        model,
+        first,
+        second,
+        measured(model, first, outcome_from(outcome)),
+        carried=patches.carried,
+        kind=patches.kind,
+        layer=patches.layer,
+        position=patches.position,
+    )
 
 
 def lens(name: str, trace: Trace) -> logit_lens.Lens | logit_lens.LayerSimilarities:

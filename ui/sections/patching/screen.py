@@ -55,7 +55,15 @@ class Screen(MeasuredRun):
 
     @property
     def _grid(self) -> PatchGrid:
-        return PatchGrid(self.view.trace, self.donor, **self.patches.named)
+        patches = self.patches
+        return PatchGrid(
+            self.view.trace,
+            self.donor,
+            carried=patches.carried,
+            kind=patches.kind,
+            layer=patches.layer,
+            position=patches.position,
+        )
 
     @property
     def n_tokens(self) -> int:
