@@ -7,7 +7,7 @@ from plotly import graph_objects as go
 
 from attnviz.figures.axes import grid_axis
 from attnviz.figures.numbers import HOVER_NUMBER
-from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of, legend_above
+from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of
 
 if TYPE_CHECKING:
     from attnviz.effects.logit_attribution import DirectEffects
@@ -82,6 +82,6 @@ def draw_layer_parts(
                 "zerolinecolor": palette.quiet,
             },
             showlegend=True,
-            legend=legend_above(),
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         ),
     )
