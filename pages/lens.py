@@ -17,7 +17,6 @@ from ui.sections.lens.followed import followed
 from ui.sections.lens.heads import heads, layers, parts, sources
 from ui.sections.lens.screen import look
 from ui.words.glossary import terms
-from ui.work import cache
 
 # isort: split
 from attnviz.figures.layer_grid import runs_across  # after ui, which sets how torch's threads wait
@@ -35,7 +34,7 @@ with errors.explained():
     n_tokens = screen.counted(len(screen.tokens))
     if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
         answers = work.results[0]
-        if cache.model(view.selection.source.model).head is None:
+        if not screen.has_head:
             offer_language_model(
                 view.selection,
                 "has no language head, so there are no answers: each cell compares a layer's vector with the last layer's.",

@@ -24,7 +24,7 @@ from attnviz.records import Record
 from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 COLUMNS = ("clean", "corrupted", "answer", "wrong_answer")

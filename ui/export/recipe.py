@@ -137,6 +137,8 @@ def effects_lines(view: View, outcome: object) -> str:
 def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> str:
     """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
     function, module, end = "patch", "patching", list[str]()
+    is_to_head = patches.end is not None and patches.end.head is not None
+    side = "key" if patches.carried in ("key", "value") else "query"
     places = {"layer": patches.layer, "position": patches.position}
     at = _named({name: place for name, place in places.items() if place is not None})
     carried = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
@@ -151,12 +153,12 @@ def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> 
             *(["from attnviz.effects.patching import PathEnd"] if end else []),
             f"from attnviz.effects.{module} import {function}",
             "from attnviz.figures.patching import draw_patching",
-            *(["from attnviz.records import Head"] if end else []),
+            *(["from attnviz.records import Head"] if is_to_head else []),
             *_trace_lines(view),
             f"donor = model.trace({_read(view, text)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
             f"found = {function}({given})",
-            f"tokens = trace.query_tokens({view.kind!r}), donor.query_tokens({view.kind!r})",
+            f"tokens = trace.{side}_tokens({view.kind!r}), donor.{side}_tokens({view.kind!r})",
             "draw_patching(found, *tokens).show()",
             "",
         ]

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from attnviz.model.catalogue import SMOLLM2, offers
+from attnviz.model.catalogue import SMOLLM2
 from ui.choice import state
 from ui.choice.selection import Selection
 from ui.words.literal import literal
@@ -17,12 +17,11 @@ def offer_language_model(selection: Selection, lacks: str, *, key: str) -> None:
     """
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{literal(selection.model)} {lacks}", width="content")
-        if SMOLLM2 in [one.name for one in offers()]:
-            st.button(
-                f"Use {SMOLLM2}",
-                icon=":material/neurology:",
-                on_click=state.change,
-                kwargs={"model": SMOLLM2},
-                key=key,
-                help="Shows the same sentence in the bundled language model, which predicts the next token.",
-            )
+        st.button(
+            f"Use {SMOLLM2}",
+            icon=":material/neurology:",
+            on_click=state.change,
+            kwargs={"model": SMOLLM2},
+            key=key,
+            help="Shows the same sentence in the bundled language model, which predicts the next token.",
+        )

@@ -20,7 +20,7 @@ from attnviz.errors import SelectionError
 from attnviz.figures.labels import shortened
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.model.answers import token_id
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.predictions import predict
 from attnviz.model.token_forms import CLEARLY_LIKELIER, likelier_form
 from attnviz.records import Tokens
