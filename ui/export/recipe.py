@@ -163,7 +163,7 @@ def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> 
     )
 
 
-def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
+def patched_set_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
     """Python that patches every pair of a set, as on the page Patching, and draws the mean."""
     places = {"layer": patches.layer, "position": patches.position}
     at = _named({name: place for name, place in places.items() if place is not None})
@@ -173,21 +173,30 @@ def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
     return "\n".join(
         [
             "import attnviz",
+            "from attnviz.effects.over_pairs import mean_patches",
             *(["from attnviz.effects.patching import PathEnd"] if end else []),
             f"from attnviz.effects.{module} import {function}",
-            "from attnviz.effects.prompts import checked_prompts, over_prompts, prepared, read_prompts",
+            "from attnviz.effects.prompts import checked_prompts, prepared, read_prompts",
             "from attnviz.figures.patching import draw_patching",
             *(["from attnviz.records import Head"] if end else []),
-            f"model = attnviz.load_model({view.selection.model!r})",
-            f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
-            'print(*prompts.refused, sep="\\n")',
+            *_set_lines(view, prompts),
             f"found = [{function}(model, *prepared(model, pair){', ' * bool(named)}{named}) for pair in prompts.pairs]",
-            "mean = over_prompts(found)",
+            "over = mean_patches(found)",
             "tokens = model.tokenize(prompts.pairs[0].clean)",
-            "draw_patching(mean.mean, tokens, tokens, spread=mean.spread).show()",
+            "draw_patching(over.mean, tokens, tokens, spread=over.changes.spread).show()",
             "",
         ]
     )
+
+
+def _set_lines(view: View, prompts: PromptSet) -> list[str]:
+    """The model and the pairs of a set that experiments can be made on."""
+    return [
+        "",
+        f"model = attnviz.load_model({view.selection.model!r})",
+        f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
+        'print(*prompts.refused, sep="\\n")',
+    ]
 
 
 def _path_end(patches: Patches) -> str:
