@@ -47,6 +47,10 @@ class OverPairs(Record):
         return np.asarray(self.pairs.std(axis=0, ddof=1, dtype=np.float64), dtype=np.float32)
 
 
+_Row = tuple[Sequence[object], OverPairs]
+"""What stands before a number in a table, and the number of each pair."""
+
+
 def over_pairs(numbers: Iterable[Any]) -> OverPairs:
     """The record of the same number, or table of numbers, of each pair."""
     return OverPairs(pairs=np.stack([np.asarray(one, dtype=np.float32) for one in numbers]))
@@ -68,11 +72,12 @@ class MeanPatches(Record):
 
     def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
         """A line for every cell, as `pairs_csv`."""
-        blank = ("", "")
-        rows = [(blank, "clean outcome", self.clean), (blank, "corrupted outcome", self.corrupted)]
-        rows += [(place, "change", of_cell) for place, of_cell in _cells(self.changes)]
-        names = (self.mean.rows, self.mean.columns, "number")
-        return pairs_csv(prompts, names, [((*place, what), one) for place, what, one in rows])
+        rows: list[_Row] = [
+            (("", "", "clean outcome"), self.clean),
+            (("", "", "corrupted outcome"), self.corrupted),
+        ]
+        rows += [((*place, "change"), of_cell) for place, of_cell in _cells(self.changes)]
+        return pairs_csv(prompts, (self.mean.rows, self.mean.columns, "number"), rows)
 
 
 def mean_patches(effects: Sequence[PatchEffects]) -> MeanPatches:
@@ -111,7 +116,7 @@ class MeanHeadEffects(Record):
 
     def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
         """A line for every head, as `pairs_csv`."""
-        rows: list[tuple[Sequence[object], OverPairs]] = [(("", "", "clean outcome"), self.clean)]
+        rows: list[_Row] = [(("", "", "clean outcome"), self.clean)]
         rows += [((*place, "effect"), of_cell) for place, of_cell in _cells(self.effects)]
         return pairs_csv(prompts, ("layer", "head", "number"), rows)
 
@@ -148,7 +153,7 @@ class MeanDirectEffects(Record):
 
     def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
         """A line for every part, as `pairs_csv`."""
-        rows: list[tuple[Sequence[object], OverPairs]] = [(("", "embedding"), self.embedding)]
+        rows: list[_Row] = [(("", "embedding"), self.embedding)]
         for layer in range(len(self.mean.mlps)):
             rows += [
                 ((layer, f"head {one.head}"), OverPairs(pairs=self.heads.pairs[:, *one]))
@@ -187,7 +192,7 @@ def mean_direct_effects(effects: Sequence[DirectParts]) -> MeanDirectEffects:
 def pairs_csv(
     prompts: Mapping[int, PromptPair],
     names: Sequence[str],
-    rows: Iterable[tuple[Sequence[object], OverPairs]],
+    rows: Iterable[_Row],
 ) -> bytes:
     """A line for each number: its mean, its standard deviation, and the number of every pair, whose prompts stand in the first line.
 
@@ -206,5 +211,5 @@ def pairs_csv(
 
 def _cells(found: OverPairs) -> list[tuple[tuple[int, ...], OverPairs]]:
     """The numbers of each cell of a table that is known, with its place."""
-    places = np.argwhere(~np.isnan(found.mean)).tolist()
-    return [(tuple(place), OverPairs(pairs=found.pairs[:, *place])) for place in places]
+    places = [tuple(place) for place in np.argwhere(~np.isnan(found.mean)).tolist()]
+    return [(place, OverPairs(pairs=found.pairs[(slice(None), *place)])) for place in places]

@@ -259,8 +259,8 @@ def mean_text(numbers: OverPairs, *place: int) -> str:
     return f"{signed_text(float(numbers.mean[place]))}{spread_text(float(numbers.spread[place]))}"
 
 
-def over_words(n_pair: int, spread: float) -> str:
-    """What a mean is over, for the end of a finding: "mean over 4 pairs, standard deviation 0.031"."""
+def over_words(n_pair: int, spread: float = np.nan) -> str:
+    """What a mean is over, for the end of a finding: "mean over 4 pairs, standard deviation 0.031"; NaN for none."""
     over = f"mean over {n_pairs(n_pair)}"
     return f"{over}, standard deviation {number_text(spread)}" if np.isfinite(spread) else over
 
