@@ -65,6 +65,13 @@ def test_a_model_without_answers_leads_to_one_that_has_them():
     assert at.button(key="use_language_model").label == "Use SmolLM2-135M-Instruct"
 
 
+def test_what_is_measured_leads_there_too():
+    """The fields of the outcome offer it, where no prediction can be measured."""
+    at = until_drawn(open_page(PAGE, model="all-MiniLM-L6-v2"))
+    assert at.button(key="use_language_model").label == "Use SmolLM2-135M-Instruct"
+    assert charts(at)  # what can be measured is
+
+
 def test_a_file_replaces_the_table(folder):
     at = until_drawn(open_page(PAGE, model=folder, text="the cat sat", prompts="set", patch_carried="heads"))
     [uploader] = [one for one in at.file_uploader if one.key.startswith("prompts_file")]
