@@ -47,11 +47,9 @@ its logits, departs little where these are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DirectEffects(Record):
-    """A number of one token's last hidden state as a sum of what each part of the model adds to it directly."""
+class DirectParts(Record):
+    """A number of a last hidden state, or the mean of several, as a sum of what each part of the model adds to it directly."""
 
-    kind: Kind
-    position: int
     unit: Literal["logit", "difference of logits", "length"]
     total: float
     """The model's own number."""
@@ -59,8 +57,6 @@ class DirectEffects(Record):
     """Of the vector that enters the first layer."""
     heads: Float[np.ndarray, "layer head"]
     """Of the output of each head, through W_O; NaN where a layer has no such head."""
-    sources: tuple[Float[np.ndarray, "_ key"], ...]
-    """Of what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's."""
     mlps: Float[np.ndarray, " layer"]
     """Of what the rest of each layer adds: its MLP, biases included."""
     biases: Float[np.ndarray, " layer"]
@@ -109,6 +105,16 @@ class DirectEffects(Record):
             rows += [[layer, "MLP", self.mlps[layer]], [layer, "biases", self.biases[layer]]]
         rows += [["", "final biases", self.bias], ["", "sum", self.summed], ["", "model", self.total]]
         return table_csv(["layer", "part", self.unit], rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DirectEffects(DirectParts):
+    """The parts of a number of one token's last hidden state."""
+
+    kind: Kind
+    position: int
+    sources: tuple[Float[np.ndarray, "_ key"], ...]
+    """Of what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's."""
 
 
 def attribute_token(

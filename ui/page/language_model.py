@@ -15,7 +15,7 @@ def offer_language_model(selection: Selection, lacks: str, *, key: str) -> None:
         lacks: what is missing and what that means here, after the model's name: "has no language head, so ...".
         key: of the button; its own where a page has several.
     """
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", width="content"):
         st.markdown(f"{literal(selection.model)} {lacks}", width="content")
         st.button(
             f"Use {SMOLLM2}",
