@@ -211,5 +211,6 @@ def pairs_csv(
 
 def _cells(found: OverPairs) -> list[tuple[tuple[int, ...], OverPairs]]:
     """The numbers of each cell of a table that is known, with its place."""
-    places = [tuple(place) for place in np.argwhere(~np.isnan(found.mean)).tolist()]
-    return [(place, OverPairs(pairs=found.pairs[(slice(None), *place)])) for place in places]
+    flat = found.pairs.reshape(len(found.pairs), -1)
+    places = enumerate(np.ndindex(found.mean.shape))
+    return [(place, OverPairs(pairs=flat[:, at])) for at, place in places if not np.isnan(found.mean[place])]

@@ -33,7 +33,7 @@ from attnviz.errors import (
     UnsupportedArchitectureError,
 )
 from attnviz.model.continuation import Continuation, Told, continue_text
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Progress, Tokens
 from ui.work import with_model
