@@ -28,7 +28,7 @@ from attnviz.model.predictions import predict
 from attnviz.records import Record, Tokens, as_label, check_index
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 
@@ -37,7 +37,7 @@ MOST_COMPARED = 512
 
 
 LAST = -1
-"""Position of the last token of a text, however long that is."""
+"""Position of the last token of a text, however long the text is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

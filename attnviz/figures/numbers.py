@@ -24,6 +24,11 @@ def signed_text(number: float) -> str:
     return f"+{number_text(number)}" if number > 0 else number_text(number)
 
 
+def spread_text(spread: float) -> str:
+    """What stands after a mean, its standard deviation: " ± 0.031"; nothing where that is not a number, as of one pair."""
+    return f" ± {number_text(spread)}" if np.isfinite(spread) else ""
+
+
 def sum_text(number: float) -> str:
     """A sum or one of its terms, to two decimals, so that a reader can add them up: "−4.13"."""
     return f"{number:.2f}".replace("-", "−")

@@ -13,6 +13,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    colour_bar,
     difference_scale,
     figure_of,
 )
@@ -47,12 +48,7 @@ def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> 
         colorscale=difference_scale(palette),
         xgap=gap,
         ygap=gap,
-        colorbar={
-            "title": {"text": "part of the score", "side": "right", "font": {"size": SMALL_FONT_SIZE}},
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont": {"size": SMALL_FONT_SIZE},
-        },
+        colorbar=colour_bar("part of the score"),
         hovertext=[
             [
                 f"query from {of_query}<br>key from {of_key}<br>{signed_text(part)}"
