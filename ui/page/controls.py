@@ -118,9 +118,9 @@ def place(view: View) -> None:
 
 
 def names(view: View) -> None:
-    """What the selected head is called, once that is known."""
+    """What the selected head is called, and after what, once that is known."""
     if (probes := known_probes(view)) and (called := called_words(probes, view.selection.place)):
-        st.caption(called, width="content")
+        st.caption(f"On repeated random tokens: {called}", width="content")
 
 
 def rows_and_columns(view: View) -> None:

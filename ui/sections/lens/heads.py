@@ -76,7 +76,7 @@ def finding(largest: LargestPart | None, what: str, whole: str) -> str:
     if largest is None:
         return f"No head’s direct effect on {what} is a number; {whole}"
     return (
-        f"Of all heads {largest.head.words} has the largest direct effect on {what}{equals(largest.n_equal)}: "
+        f"Of all heads, {largest.head.words} has the largest direct effect on {what}{equals(largest.n_equal)}: "
         f"{number_text(largest.adds)}; {whole}"
     )
 
@@ -106,7 +106,7 @@ def parts(screen: Screen, found: DirectEffects) -> None:
             Row(
                 text=title,
                 amount=number_text(number),
-                length=abs(number) / largest,
+                length=number / largest,
                 picked=head == screen.view.selection.place,
             )
             for title, number, head in shown
@@ -133,7 +133,7 @@ def sources(screen: Screen, found: DirectEffects) -> None:
             Row(
                 text=f"{labels.labels[at]} ({at})",
                 amount=number_text(float(of_keys[at])),
-                length=abs(float(of_keys[at])) / largest,
+                length=float(of_keys[at]) / largest,
                 picked=at == screen.view.selection.key,
             )
             for at in keys

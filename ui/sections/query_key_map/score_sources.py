@@ -95,7 +95,7 @@ def _list(view: View, parts: list[tuple[tuple[Source, ...], float]], side: str, 
                 text=_title(sources[0]),
                 key=_title(sources[1]) if len(sources) > 1 else "",
                 amount=signed_text(part),
-                length=abs(part) / largest,
+                length=part / largest,
                 picked=False,
             )
             for sources, part in shown
