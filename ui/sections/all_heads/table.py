@@ -10,6 +10,7 @@ from ui.sections.all_heads.screen import NUMBERS, Screen, pick
 from ui.words.head_names import names_said
 
 TABLE_HEIGHT = 460  # px
+_WIDTHS = {"On random tokens": 165, "Labels": 95}  # px; the longest of most models
 
 
 def table(screen: Screen) -> None:
@@ -31,7 +32,7 @@ def table(screen: Screen) -> None:
         NUMBERS[name].title: st.column_config.NumberColumn(format="%.3f", help=NUMBERS[name].help)
         for name in screen.numbers
     }
-    formats |= {name: st.column_config.TextColumn(width="medium") for name in ("On random tokens", "Labels")}
+    formats |= {name: st.column_config.TextColumn(width=width) for name, width in _WIDTHS.items()}
     rows = [(int(layer), int(head)) for layer, head in places]
     st.dataframe(
         columns,
