@@ -98,7 +98,7 @@ def place(view: View) -> None:
         for name, tokens in texts.items():
             if tokens is not None:
                 told = view.selection.but(**{name: tokens.language})
-                st.selectbox(**widgets.field(name, told, options=languages.codes, width=170))
+                st.selectbox(**widgets.field(name, told, options=languages.codes, width=280))
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
