@@ -232,6 +232,8 @@ class PatchGrid:
         layer: int | None = None,
         position: int | None = None,
     ) -> None:
+        if carried not in CARRIED:
+            raise SelectionError(f"“{carried}” was to be carried over; what can be is {', '.join(CARRIED)}.")
         self.kind: Kind = receiver.attention(0, kind).kind
         self.carried: Carried = carried
         self.layer = layer if carried in OF_HEADS else None
