@@ -139,11 +139,11 @@ class TokenAnswer(_AtToken):
         """What is measured, as in a sentence."""
         token = f"“{as_label(self.token)}”"
         if self.against is not None:
-            said = f"logit of {token} minus that of “{as_label(self.against)}”,"
+            said = f"logit of {token} minus that of “{as_label(self.against)}”"
+        elif self.by == "probability":
+            said = f"probability of {token}"
         else:
-            said = (
-                f"probability of {token}" if self.by == "probability" else f"rank of {token} among all tokens"
-            )
+            said = f"rank of {token} among all tokens"
         return f"{said} predicted at {self._where(tokens)}"
 
     def __str__(self) -> str:

@@ -74,7 +74,13 @@ def draw_head_map(
         customdata=np.array(heads),
         text=[name if named else "" for name, named in zip(names, is_named, strict=True)],
         textposition="top center",
-        textfont={"size": SMALL_FONT_SIZE, "color": np.where(is_picked, palette.picked, palette.text)},
+        textfont={
+            "size": SMALL_FONT_SIZE,
+            "color": np.where(is_picked, palette.picked, palette.text),
+            "shadow": ", ".join(
+                [f"0 0 2px {palette.background}"] * 4
+            ),  # the picked label may lie on other points
+        },
         hovertemplate="layer %{customdata[0]}, head %{customdata[1]}<extra></extra>",
         cliponaxis=False,
     )

@@ -124,7 +124,10 @@ def draw_layer_grid(
     marks = [cells]
     if letters is not None:
         fills = colours_at(numbers.ravel().astype(float), theme)
-        room = int(_LETTER * float(np.median([len(one) for row in letters for one in row])))
+        longest = np.quantile(
+            [len(one) for row in letters for one in row], 0.75
+        )  # a few long ones may stick out
+        room = int(_LETTER * longest)
         marks.append(cell_letters(x, y, letters, fills, theme, font=TOKEN_FONT, room=room))
     height = n_token * _TOKEN + _NUMBERS if is_across else n_row * _ROW + _LABELS
     return figure_of(

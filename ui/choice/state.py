@@ -327,11 +327,11 @@ def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
 
 
 def _strongest_query(trace: Trace, selection: Selection) -> int:
-    """The query that gives most weight to a token of the text other than itself."""
+    """The query that gives most weight to a token of the text other than itself, where heads do not rest."""
     kind: Any = selection.kind
     pattern = trace.pattern(*selection.place, kind)
     weights = pattern.weights.copy()
-    weights[:, pattern.keys.is_special] = -1
+    weights[:, pattern.is_resting_place] = -1
     if kind != "cross":
         np.fill_diagonal(weights, -1)
     weights[pattern.queries.is_special, :] = -2  # even a text of one token has a better one

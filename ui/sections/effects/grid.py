@@ -121,7 +121,7 @@ def ranking(screen: Screen, found: HeadEffects) -> None:
             Row(
                 text=one.title,
                 amount=signed_text(float(found.effects[one])),
-                length=abs(float(found.effects[one])) / largest,
+                length=float(found.effects[one]) / largest,
                 picked=one == screen.view.selection.place,
             )
             for one in heads
@@ -157,7 +157,7 @@ def layers(screen: Screen) -> LayerEffects | None:
             Row(
                 text=f"Layer {layer}",
                 amount=signed_text(float(effect)),
-                length=abs(float(effect)) / largest,
+                length=float(effect) / largest,
                 picked=layer == screen.view.selection.layer,
             )
             for layer, effect in enumerate(found.effects)

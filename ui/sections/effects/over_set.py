@@ -75,7 +75,7 @@ def ranking(view: View, found: MeanHeadEffects) -> None:
             Row(
                 text=one.short,
                 amount=prompts.mean_text(found.effects, *one),
-                length=abs(float(mean[one])) / largest,
+                length=float(mean[one]) / largest,
                 picked=one == view.selection.place,
             )
             for one in heads

@@ -79,7 +79,7 @@ def finding(largest: LargestPart | None, what: str, whole: str) -> str:
     if largest is None:
         return f"No head’s direct effect on {what} is a number; {whole}"
     return (
-        f"Of all heads {largest.head.words} has the largest direct effect on {what}{equals(largest.n_equal)}: "
+        f"Of all heads, {largest.head.words} has the largest direct effect on {what}{equals(largest.n_equal)}: "
         f"{number_text(largest.adds)}; {whole}"
     )
 
@@ -120,7 +120,7 @@ def parts(view: View, found: DirectParts, of_pairs: Sequence[DirectParts] = ()) 
             Row(
                 text=title,
                 amount=f"{number_text(number)}{spread_text(float(spread[one]))}",
-                length=abs(number) / largest,
+                length=number / largest,
                 picked=head == view.selection.place,
             )
             for one in order
@@ -148,7 +148,7 @@ def sources(screen: Screen, found: DirectEffects) -> None:
             Row(
                 text=f"{labels.labels[at]} ({at})",
                 amount=number_text(float(of_keys[at])),
-                length=abs(float(of_keys[at])) / largest,
+                length=float(of_keys[at]) / largest,
                 picked=at == screen.view.selection.key,
             )
             for at in keys
