@@ -18,6 +18,14 @@ from ui.words.findings import place
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
+PICTURES = {
+    "matrix": "Attention matrix",
+    "token_flow": "Token flow",
+    "ranking": "Ranked keys",
+    "map": "Map of queries and keys",
+}
+"""By the key of a chart or component on the stage, what its picture is called."""
+
 with frame_around("Attention") as view:
     screen = Screen.of(view)
     filled = view.selection.filled
@@ -26,16 +34,13 @@ with frame_around("Attention") as view:
         with st.container(key="finding"):
             st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
         stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
-        parts = {"matrix": None, "map": None, "arcs": None}
-        if filled == "all":
-            parts["matrix"], parts["map"] = st.columns(2, gap="medium")
-        else:
-            parts[filled] = st.container()
-        if parts["matrix"]:
+        places = st.columns(2, gap="medium") if filled == "all" else [st.container()]
+        parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
+        if "matrix" in parts:
             with parts["matrix"]:
                 matrix(screen)
-        if parts["arcs"]:
-            with parts["arcs"]:
+        if "token_flow" in parts:
+            with parts["token_flow"]:
                 arcs(screen)
     with view.rail_place:
         heads(screen)
@@ -47,7 +52,7 @@ with frame_around("Attention") as view:
         invitation = st.container(key="invitation")
     st.caption(literal(screen.special_note))
 map_note = ""
-if parts["map"]:
+if "map" in parts:
     with parts["map"]:
         map_note = query_key_map(screen)
 notes(screen)
@@ -83,5 +88,8 @@ link_to(
     label="What if it were not there?",
     help="Switches this head off, and every other, to measure what happens to an outcome.",
 )
-pictures = {"matrix": "Attention matrix", "ranking": "Ranked keys", "map": "Map of queries and keys"}
-take(view, pictures, notes={"map": map_note})
+take(
+    view,
+    {key: PICTURES[key] for key in PICTURES if key == "ranking" or key in parts},
+    notes={"map": map_note},
+)

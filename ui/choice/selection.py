@@ -36,7 +36,7 @@ from ui.work.source import Source
 
 LANGUAGES = ("source_language", "target_language")
 
-Filled = Literal["all", "arcs", "matrix", "map"]
+Filled = Literal["all", "token_flow", "matrix", "map"]
 """Which part fills the stage of the first screen; all of them share it."""
 
 Sentences = Literal["all", "A → A", "A → B", "B → A", "B → B"]
@@ -171,7 +171,7 @@ class Selection:
     filled: Annotated[
         Filled,
         Word(
-            names={"all": "Together", "arcs": "Arcs", "matrix": "Matrix", "map": "Map"},
+            names={"all": "Together", "token_flow": "Arcs", "matrix": "Matrix", "map": "Map"},
             title="Show",
             help="Shows matrix and map side by side, or one part as large as the window allows.",
         ),

@@ -1,0 +1,81 @@
+"""What the stage of the first screen sends to the browser, which answers the pointer from it."""
+
+import json
+from base64 import b64decode
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from tests.app.screen import assert_no_exception, chips, component, open_page, shown
+
+DOOR = "I was watching the door when it opened."
+
+
+def message(at):
+    """The bytes that hold the weights of all heads."""
+    [found] = [one for one in at.get("bidi_component") if one.key == "stage_weights"]
+    return found.proto.bytes
+
+
+def staged(at):
+    """What they say of themselves, and the weights [layer, head, query, key] as shares of 255."""
+    told, cells = message(at).split(b"\n", 1)
+    told = json.loads(told)
+    shape = (len(told["counts"]), told["counts"][0], told["nQuery"], told["nKey"])
+    return told, np.frombuffer(cells, dtype=np.uint8).reshape(shape)
+
+
+def test_the_weights_of_all_heads_are_transformers(embedded):
+    at = open_page(text=DOOR, layer=3, head=1)
+    model = AutoModel.from_pretrained(embedded.folder, attn_implementation="eager")
+    ids = AutoTokenizer.from_pretrained(embedded.folder)(DOOR, return_tensors="pt")
+    with torch.inference_mode():
+        theirs = torch.stack(model(**ids, output_attentions=True).attentions)[:, 0].numpy()
+    told, cells = staged(at)
+    assert told["text"] == component(at, "token_strip")["own"]["text"]
+    np.testing.assert_allclose(cells / 255, theirs, atol=0.5 / 255 + 1e-5)
+    own = np.frombuffer(b64decode(component(at, "token_strip")["weights"]), dtype="<f4")
+    np.testing.assert_allclose(own.reshape(theirs.shape[2:]), theirs[3, 1], atol=1e-5)
+
+
+def test_they_are_sent_once_for_a_text():
+    at = open_page(text=DOOR, layer=3, head=1)
+    before = message(at)
+    at.button(key="head_next").click().run()
+    assert shown(at)["head"] == "2"
+    assert message(at) == before
+    at.button_group(key="field_special").set_value("hidden").run()
+    assert message(at) == before
+
+
+def test_a_text_that_is_too_long_for_arcs_has_chips():
+    at = open_page(text="door " * 70)
+    assert_no_exception(at)
+    assert len(chips(at)) == 72
+    assert "own" not in component(at, "token_strip")
+    assert not [one for one in at.get("bidi_component") if one.key in ("stage_weights", "stage_marks")]
+
+
+def test_arcs_of_cross_attention_lead_to_the_other_text(checkpoint, monkeypatch):
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bart")))
+    at = open_page(model="bart", text="the cat sat on the mat", second="a door", kind="cross")
+    assert_no_exception(at)
+    drawn = component(at, "token_strip")
+    assert [one["label"] for one in drawn["keys"]][1:3] == ["the", "cat"]
+    assert drawn["mask"] is None
+    _, cells = staged(at)
+    assert cells.shape[2:] == (len(drawn["tokens"]), len(drawn["keys"]))
+
+
+@pytest.mark.parametrize(
+    ("filled", "there"),
+    [("all", {"matrix", "map"}), ("matrix", {"matrix"}), ("map", {"map"}), ("token_flow", {"token_flow"})],
+)
+def test_one_part_fills_the_stage(filled, there):
+    at = open_page(text=DOOR, filled=filled)
+    assert_no_exception(at)
+    drawn = {one.key for one in at.get("bidi_component")}
+    assert drawn & {"matrix", "map", "token_flow"} == there
+    assert {one["key"] for one in component(at, "save_picture")["figures"]} == there | {"ranking"}
