@@ -3,23 +3,11 @@
 
 const SMALLEST_SIDE = 14, LARGEST_SIDE = 30, SPACE = 2, ABOVE = 260; // px; what a page has above and below the heads
 
-/** A picture of each head in the colours of the scale; each goes from 0 to its own largest weight. */
-function picturesOf(heads, scale) {
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [heads.nKey, heads.nQuery];
-  const context = canvas.getContext("2d");
-  const picture = context.createImageData(canvas.width, canvas.height);
-  return heads.counts.map((count, layer) =>
-    Array.from({ length: count }, (_, head) => {
-      const cells = weightsOf([layer, head]);
-      const largest = Math.max(1, cells.reduce((most, one) => Math.max(most, one), 0));
-      cells.forEach((one, at) => {
-        const tone = 3 * Math.round((255 * one) / largest);
-        picture.data.set([scale[tone], scale[tone + 1], scale[tone + 2], 255], 4 * at);
-      });
-      context.putImageData(picture, 0, 0);
-      return canvas.toDataURL();
-    })
+/** A picture of each head; each goes from 0 to its own largest weight. */
+function picturesOf({ counts, nQuery, nKey }) {
+  const [rows, columns] = [[...Array(nQuery).keys()], [...Array(nKey).keys()]];
+  return counts.map((count, layer) =>
+    Array.from({ length: count }, (_, head) => pictureOf(weightsOf([layer, head]), nKey, rows, columns))
   );
 }
 
@@ -53,11 +41,12 @@ function show(component) {
   const cells = data.cells.flatMap((ofLayer, layer) =>
     Array.from({ length: nColumns }, (_, head) => (head in ofLayer ? { place: [layer, head], ...ofLayer[head] } : null))
   );
+  stage().scale = data.scale;
   let made = null, of = null;
   const pictures = () => {
     const { heads, own } = stage();
     if (!heads || heads.text !== own?.text) return null;
-    if (of !== heads) [of, made] = [heads, picturesOf(heads, data.scale)];
+    if (of !== heads) [of, made] = [heads, picturesOf(heads)];
     return made;
   };
   const preview = (place) => tellStage({ preview: place && weightsOf(place) ? { place } : {} });

@@ -7,7 +7,8 @@ function stage() {
   return (document.stage ??= { heads: null, own: null, preview: {} });
 }
 
-/** Tells all parts: `heads`, the weights of all heads; `own`, what is selected; `preview`, a query or a place under the pointer. */
+/** Tells all parts: `heads`, the weights of all heads; `scale`, the colours of weights; `own`, what is selected; `preview`, a query
+ * or a place under the pointer. */
 function tellStage(changes) {
   Object.assign(stage(), changes);
   document.dispatchEvent(new Event(STAGED));
@@ -27,6 +28,21 @@ function weightsOf([layer, head]) {
   const size = heads.nQuery * heads.nKey;
   const before = heads.counts.slice(0, layer).reduce((sum, one) => sum + one, 0);
   return heads.cells.subarray((before + head) * size, (before + head + 1) * size);
+}
+
+/** A picture of weights, a pixel for each cell of these rows and columns, from 0 to the largest of them. */
+function pictureOf(cells, nKey, rows, columns) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [columns.length, rows.length];
+  const context = canvas.getContext("2d"), picture = context.createImageData(canvas.width, canvas.height);
+  const shown = rows.flatMap((row) => columns.map((column) => cells[row * nKey + column]));
+  const largest = Math.max(1, ...shown), { scale } = stage();
+  shown.forEach((one, at) => {
+    const tone = 3 * Math.round((255 * one) / largest);
+    picture.data.set([scale[tone], scale[tone + 1], scale[tone + 2], 255], 4 * at);
+  });
+  context.putImageData(picture, 0, 0);
+  return canvas.toDataURL();
 }
 
 /** What is shown: the place and query under the pointer, or else what is selected; and what that query gives to each key. */

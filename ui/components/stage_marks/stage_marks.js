@@ -9,7 +9,6 @@ const FAINT = 0.25; // opacity of what is not of the previewed head or query
 /** An SVG over the plot of a chart, empty; nothing where the chart is not drawn. */
 function sheetOver(chart) {
   const ground = chart.querySelector(".svg-container"), area = plotArea(chart);
-  ground?.querySelector(".preview")?.remove();
   if (!ground || !area) return null;
   const { left, top, width, height } = area;
   const svg = draw("svg", { class: "preview", width, height, "aria-hidden": "true" });
@@ -18,21 +17,15 @@ function sheetOver(chart) {
   return { svg, area };
 }
 
-/** The matrix of a previewed head in place of the selected one's; of the selected one again where there is none. */
+/** The matrix of a previewed head over the selected one's. Plotly would take a tenth of a second for it. */
 function previewMatrix(chart, data, place) {
-  const cells = place && data.isWeights ? weightsOf(place) : null;
-  const now = cells ? String(place) : null;
-  if ((chart.previewed ?? null) === now) return;
-  chart.previewed = now;
-  const figure = chart.parentElement.figure;
-  if (!cells) {
-    const [{ z, zmax }] = figure.data;
-    Plotly.restyle(chart, { z: [z], zmax: [zmax] }, [0]);
-    return;
-  }
-  const nKey = stage().heads.nKey;
-  const z = data.queries.map((query) => data.keys.map((key) => cells[query * nKey + key] / 255));
-  Plotly.restyle(chart, { z: [z], zmax: [Math.max(1 / 255, ...z.flat())] }, [0]);
+  const cells = weightsOf(place), sheet = cells && sheetOver(chart);
+  if (!sheet) return;
+  const { svg, area } = sheet;
+  const [x, y] = [area.x(-0.5), area.y(-0.5)];
+  const box = { x, y, width: area.x(data.keys.length - 0.5) - x, height: area.y(data.queries.length - 0.5) - y };
+  const href = pictureOf(cells, stage().heads.nKey, data.queries, data.keys);
+  svg.append(draw("image", { href, preserveAspectRatio: "none", "image-rendering": "pixelated", "data-place": place, ...box }));
 }
 
 function markRow(chart, data, query) {
@@ -78,13 +71,15 @@ function show({ data, parentElement }) {
           chart.style.opacity = isElsewhere || shown.query !== own.query ? FAINT : 1;
           return;
         }
-        if (key === "map") chart.style.opacity = isElsewhere ? FAINT : 1;
-        else previewMatrix(chart, data, isElsewhere ? shown.place : null);
-        const isMarked = preview.query !== undefined && preview.query !== own.query;
         chart.querySelector(".preview")?.remove();
-        if (!isMarked) return;
-        if (key === "matrix") markRow(chart, data, preview.query);
-        else if (!isElsewhere) markPoints(chart, data, shown);
+        const isMarked = preview.query !== undefined && preview.query !== own.query;
+        if (key === "map") {
+          chart.style.opacity = isElsewhere ? FAINT : 1;
+          if (isMarked) markPoints(chart, data, shown);
+        } else if (isElsewhere && data.isWeights) previewMatrix(chart, data, shown.place);
+        else if (isElsewhere) chart.style.opacity = FAINT;
+        else if (isMarked) markRow(chart, data, preview.query);
+        if (key === "matrix" && !isElsewhere) chart.style.opacity = 1;
       })
     );
   });

@@ -2,7 +2,7 @@
 // weight. Pointing at a token shows its arcs, on the whole stage; a click, or Enter, selects it as the query. The line is one stop
 // of the Tab key; arrow keys, Home and End move in it. Rests on svg, html, mask, renew and stage.
 
-const ROOM = 92; // px for the arcs
+const ROOM = 74; // px for the arcs
 const DEEPEST = ROOM - 12, FLATTEST = 20, STEEP = 0.3; // px that arcs go down, and how much more the wider they are
 const LEAST = 0.02; // weights under it have no arc
 const WIDEST = 10; // px, for a weight of 1
