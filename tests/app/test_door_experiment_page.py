@@ -23,6 +23,7 @@ from tests.app.screen import (
 )
 from ui.choice.presets import DOOR_IT, DOOR_MASK, PRESETS
 from ui.sections.door_experiment import near
+from ui.words.judgement import READ
 from ui.work.remembered import MODELS
 
 PAGE = "pages/door_experiment.py"
@@ -106,8 +107,8 @@ def test_before_the_maps_it_is_said_what_they_are_worth(correlation, p, order, m
 
     monkeypatch.setattr(near, "door_map", judged)
     at = open_page(PAGE)
-    leads = [line.value for line in at.markdown if any(worth in line.value for worth in near.WORTH.values())]
-    assert [near.WORTH[order] in lead for lead in leads] == [True]
+    leads = [line.value for line in at.markdown if "how reliable this one is" in line.value]
+    assert [READ[order] in lead for lead in leads] == [True]
 
 
 def test_both_maps_are_the_same_points_with_another_query(experiment):

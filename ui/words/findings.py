@@ -314,13 +314,20 @@ def map_note(projection: Projection) -> str:
     if not found.n_query:
         return note
     judged = judge(found, chance)
+    is_judged = judged.order != "unknown"
+    share = f" (by chance up to {percent_text(chance.nearest)}, p = {chance.nearest_p:.3f})" * is_judged
+    limit = (
+        f"; by chance down to {correlation_text(chance.correlation)}, p = {chance.correlation_p:.3f}"
+        * is_judged
+    )
     said = [
         note,
         f"Reliability: for {percent_text(found.nearest_agreement)} of {judged_queries(projection)} the nearest key has the "
-        f"largest weight; mean correlation of distance and score {correlation_text(found.order_correlation)} (−1 is "
-        "perfect).",
-        "" if judged.order == "unknown" else f"{by_chance(chance)}.",
+        f"largest weight{share}; mean correlation of distance and score {correlation_text(found.order_correlation)} "
+        f"(−1 is perfect{limit}).",
         read(judged),
+        f"By chance means: in 19 of 20 maps with the key points permuted ({chance.n_permutations:,} permutations)."
+        * is_judged,
     ]
     return " ".join(filter(None, said))
 
