@@ -1,4 +1,4 @@
-"""What would the model answer if it stopped after each layer? The logit lens, and what each head adds to the answer."""
+"""What would the model predict if it stopped after each layer? The logit lens, and what each head adds to the answer."""
 
 import streamlit as st
 from plotly.graph_objects import Figure
@@ -33,12 +33,12 @@ with errors.explained():
     answer = None  # whose parts are shown; None for those of the last hidden state
     work = screen.lens()
     n_tokens = screen.counted(len(screen.tokens))
-    if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
+    if is_there(work, n_tokens, "Applying the lens to each layer", key="lens_act"):
         answers = work.results[0]
         if cache.model(view.selection.source.model).head is None:
             offer_language_model(
                 view.selection,
-                "has no language head, so there are no answers: each cell compares a layer's vector with the last layer's.",
+                "has no language head, so it predicts no tokens: each cell compares a layer's vector with the last layer's.",
                 key="use_language_model",
             )
         found.markdown(finding(screen, answers))
@@ -57,7 +57,7 @@ with errors.explained():
                     drawn["Chosen answers"] = followed(screen, course.results[0])
         with errors.explained(key="cut_direct"):
             direct = screen.direct()
-            if is_there(direct, n_tokens, "Taking the answer apart", key="direct_act"):
+            if is_there(direct, n_tokens, "Computing direct logit attribution", key="direct_act"):
                 answer, effects = direct.results[0]
                 left, right = st.columns([3, 1], gap="medium")
                 with left:
@@ -66,7 +66,7 @@ with errors.explained():
                 with right:
                     parts(screen, effects)
                     sources(screen, effects)
-                    link_to("Effects", label=f"What if {view.selection.place.words} were not there?")
+                    link_to("Effects", label=f"What if {view.selection.place.words} were off?")
         find_probes(view)
         terms(*terms_of(answers), "Direct effect", "Residual stream", "Layer", "Head")
         take(

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from plotly import graph_objects as go
 
+from attnviz.figures.axes import colour_bar
 from attnviz.figures.labels import isolated, label_at, literal, shortened
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -133,16 +134,7 @@ def draw_collection(
         },
         coloraxis={
             "colorscale": number_scale(palette),
-            "colorbar": {
-                "title": {
-                    "text": _BAR_TITLES.get(tint, ""),
-                    "side": "right",
-                    "font": {"size": SMALL_FONT_SIZE},
-                },
-                "thickness": 8,
-                "outlinewidth": 0,
-                "tickfont": {"size": SMALL_FONT_SIZE},
-            },
+            "colorbar": colour_bar(_BAR_TITLES.get(tint, "")),
         },
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
     )

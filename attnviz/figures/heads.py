@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from plotly import graph_objects as go
 
+from attnviz.figures.axes import colour_bar
 from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, figure_of, weight_scale
 from attnviz.records import Head
 
@@ -61,13 +62,7 @@ def draw_head_map(
                 "color": np.where(is_picked, palette.picked, palette.quiet),
             },
             "showscale": n_layer > 1,
-            "colorbar": {
-                "title": {"text": "layer", "side": "right", "font": {"size": SMALL_FONT_SIZE}},
-                "thickness": 8,
-                "outlinewidth": 0,
-                "dtick": max(1, n_layer // 6),
-                "tickfont": {"size": SMALL_FONT_SIZE},
-            },
+            "colorbar": colour_bar("layer", dtick=max(1, n_layer // 6)),
         },
         customdata=np.array(heads),
         text=[name if named else "" for name, named in zip(names, is_named, strict=True)],

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.axes import colour_bar
 from attnviz.figures.ink import cell_letters
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -89,12 +90,7 @@ def draw_layer_grid(
         ygap=int(len(y) <= _MOST_GAPS),
         hoverongaps=False,
         customdata=places.tolist(),
-        colorbar={
-            "title": {"text": colours.title, "side": "right", "font": {"size": SMALL_FONT_SIZE}},
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont": {"size": SMALL_FONT_SIZE},
-        },
+        colorbar=colour_bar(colours.title),
         hovertext=said,
         hovertemplate="%{hovertext}<extra></extra>",
     )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
+from attnviz.figures.axes import colour_bar
 from attnviz.figures.numbers import signed_text
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -47,12 +48,7 @@ def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> 
         colorscale=difference_scale(palette),
         xgap=gap,
         ygap=gap,
-        colorbar={
-            "title": {"text": "part of the score", "side": "right", "font": {"size": SMALL_FONT_SIZE}},
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont": {"size": SMALL_FONT_SIZE},
-        },
+        colorbar=colour_bar("part of the score"),
         hovertext=[
             [
                 f"query from {of_query}<br>key from {of_key}<br>{signed_text(part)}"

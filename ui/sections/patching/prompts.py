@@ -26,6 +26,7 @@ from attnviz.model.catalogue import offer
 from attnviz.records import Tokens
 from ui.choice import state, widgets
 from ui.page.chart import chart
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.page.waiting import is_there, whole_page
 from ui.sections.patching.facts import NoShares, largest_share
@@ -180,7 +181,7 @@ def heatmap(pairs: Pairs, mean: MeanEffects, *, key: str) -> Figure:
     chart(
         drawn,
         key=key,
-        alt=f"Mean over {mean.n_pair} pairs of prompts with each state carried over, a cell for each {mean.mean.rows} and "
+        alt=f"Mean over {mean.n_pair} pairs of prompts with each state swapped in, a cell for each {mean.mean.rows} and "
         f"{mean.mean.columns}",
         on_pick=pick,
         name="States; select one",
@@ -201,7 +202,7 @@ def note(pairs: Pairs, mean: MeanEffects) -> str:
     """What is measured and averaged, and which lines are left out."""
     said = [
         f"Outcome: logit of the answer minus that of the wrong answer, {number_text(mean.mean.base)} for the clean prompts and "
-        f"{number_text(mean.mean.donor)} for the corrupted ones on average; states are carried from the corrupted prompt into the clean "
+        f"{number_text(mean.mean.donor)} for the corrupted ones on average; states of the corrupted prompt are swapped into the clean "
         "one. Shares are of the mean difference; hover texts give the standard deviation over the pairs.",
     ]
     if mean.mean.columns == "token":
@@ -225,6 +226,7 @@ def _table(mask: str | None) -> PromptSet:
             edited = st.data_editor(
                 pandas.DataFrame(rows, columns=list(COLUMNS)),
                 num_rows="dynamic",
+                height=whole_rows(len(rows) + 1),  # the last is for a pair to add
                 width="stretch",
                 hide_index=True,
                 column_config={name: st.column_config.TextColumn(title) for name, title in TITLES.items()},
