@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import colour_bar
 from attnviz.figures.labels import isolated, label_at, literal, shortened
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -17,6 +16,7 @@ from attnviz.figures.theme import (
     Theme,
     ThemeName,
     base_layout,
+    colour_bar,
     figure_of,
     number_scale,
 )

@@ -7,12 +7,12 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import colour_bar
 from attnviz.figures.hatching import hatching
 from attnviz.figures.heatmap import MEASURE_NAMES, matrix_axes, segment_borders
 from attnviz.figures.labels import isolated, literal
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
     THEMES,
     Marks,
     Theme,
@@ -68,8 +68,16 @@ def draw_comparison(
         xgap=int(len(x) <= 48),
         ygap=int(len(y) <= 48),
         hoverongaps=False,
+        colorbar={
+            "orientation": "h",
+            **{"y": 0, "yanchor": "top", "ypad": 6},
+            "thickness": 8,
+            "outlinewidth": 0,
+            "nticks": 5,
+            "exponentformat": "power",
+            "tickfont": {"size": SMALL_FONT_SIZE},
+        },
         showscale=furthest > 0,  # a scale of nothing has no numbers to read
-        colorbar=colour_bar(below=6, nticks=5),
         **_values(comparison, part, furthest, palette),
     )
     layout = base_layout(

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import colour_bar
 from attnviz.figures.hatching import hatching
 from attnviz.figures.labels import aliases, axis_labels, hover_labels
 from attnviz.figures.numbers import HOVER_NUMBER
@@ -128,7 +127,16 @@ def draw_pattern(
     below = (
         6 if longest <= MOST_COUNTED else 14 if longest <= MOST_DOTS else 44
     )  # px: ticks and the note of the overview
-    bar = colour_bar(below=below)
+    bar = {  # below the matrix, so that the cells keep the whole width
+        "orientation": "h",
+        "y": 0,
+        "yanchor": "top",
+        "ypad": below,
+        "exponentformat": "power",
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickfont": {"size": SMALL_FONT_SIZE},
+    }
     values = _values(pattern, show, largest)
     keys, queries = hover_labels(pattern.keys), _with_lost(hover_labels(pattern.queries), pattern)
     axes = matrix_axes(n_query, n_key, palette)

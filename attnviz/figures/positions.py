@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import colour_bar
 from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -13,6 +12,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    colour_bar,
     difference_scale,
     figure_of,
 )

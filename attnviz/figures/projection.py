@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import colour_bar
 from attnviz.figures.label_placement import CHARACTER, LINE, overlap, place_labels
 from attnviz.figures.labels import token_labels
 from attnviz.figures.theme import (
@@ -324,7 +323,16 @@ def _legend(roles: list[Role], colours: Tinting, tint: Tint, palette: Theme, is_
             dict(type=kind, **nowhere, name=name, mode="lines", line={"color": colour, "width": 6})
             for name, colour in colours.groups.items()
         ]
-    bar = colour_bar(BAR_TITLES[tint], below=4)
+    bar = {
+        "orientation": "h",
+        "y": 0,
+        "yanchor": "top",
+        "ypad": 4,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "tickfont": {"size": SMALL_FONT_SIZE},
+        "title": {"text": BAR_TITLES[tint], "side": "bottom", "font": {"size": SMALL_FONT_SIZE}},
+    }
     scaled = {**colours.scale, "color": [colours.scale["cmin"]], "showscale": True, "colorbar": bar}
     return [
         *shapes,

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import colour_bar
 from attnviz.figures.numbers import signed_text
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -14,6 +13,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    colour_bar,
     difference_scale,
     figure_of,
 )
@@ -59,13 +59,13 @@ def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> 
         hovertemplate="%{hovertext}<extra></extra>",
     )
     step = -(-len(names) // _MOST_LABELS)
+    ends = [-0.5, len(names) - 0.5]
     axis = {
         "showgrid": False,
         "zeroline": False,
         "ticks": "",
         "fixedrange": True,
         "automargin": True,
-        "range": [-0.5, len(names) - 0.5],
         "tickmode": "array",
         "tickvals": places[::step],
         "ticktext": names[::step],
@@ -76,7 +76,12 @@ def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> 
         base_layout(
             palette,
             height=int(np.clip(len(names) * _CELL + _LABELS, _LOWEST, _HIGHEST)),
-            xaxis={**axis, "tickangle": -60, "title": axis_title("source of the key", palette.key_text)},
-            yaxis={**axis, "title": axis_title("source of the query", palette.query)},
+            xaxis={
+                **axis,
+                "range": ends,
+                "tickangle": -60,
+                "title": axis_title("source of the key", palette.key_text),
+            },
+            yaxis={**axis, "range": ends[::-1], "title": axis_title("source of the query", palette.query)},
         ),
     )

@@ -3,10 +3,10 @@
 import numpy as np
 from plotly import graph_objects as go
 
-from attnviz.figures.axes import colour_bar
 from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.numbers import power_of_ten, power_text
 from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
     THEMES,
     ThemeName,
     axis_title,
@@ -65,10 +65,13 @@ def draw_errors(
         xgap=1,
         ygap=1,
         hovertemplate=f"{'layer %{x}, head %{y}' if is_across else 'layer %{y}, head %{x}'}<br>%{{text}}<extra></extra>",
-        colorbar=colour_bar(
-            tickvals=exponents,
-            ticktext=[*(power_of_ten(one) for one in exponents[:-1].tolist()), "tolerance"],
-        ),
+        colorbar={
+            "thickness": 10,
+            "outlinewidth": 0,
+            "tickvals": exponents,
+            "ticktext": [*(power_of_ten(one) for one in exponents[:-1].tolist()), "tolerance"],
+            "tickfont": {"size": SMALL_FONT_SIZE},
+        },
     )
     axis = {
         "showgrid": False,

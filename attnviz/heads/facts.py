@@ -67,7 +67,7 @@ def strongest_link(pattern: AttentionPattern, row: int | None = None) -> Link:
     is_itself = queries.positions[:, None] == keys.positions
     if pattern.kind == "cross":  # the keys are of another text
         is_itself = np.zeros_like(is_itself)
-    is_rest = _rests(pattern) & ~keys.is_special
+    is_rest = pattern.is_resting_place & ~keys.is_special
     aside = (
         8 * queries.is_special[:, None]
         + 4 * keys.is_special
@@ -154,7 +154,7 @@ def small_addition(
 ) -> SmallAddition | None:
     """Whether the resting place with a query's largest weight adds less than a key; query and key by their entries.
 
-    A resting place is a special token, or the first token of a decoder's text (Xiao et al. 2023, arXiv:2309.17453). Where that token is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
+    Where the resting place is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
     as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
 
     Args:
@@ -165,11 +165,11 @@ def small_addition(
         None where the largest weight is no resting place's, or where that token adds as much.
     """
     most = int(weights.weights[row].argmax())
-    special = _rests(weights)
-    if not special[most]:
+    resting = weights.is_resting_place
+    if not resting[most]:
         return None
     added = norms.weights[row]
-    other = int(np.where(special, -1, added).argmax()) if column == most else column
+    other = int(np.where(resting, -1, added).argmax()) if column == most else column
     if added[most] >= added[other]:
         return None
     positions = weights.keys.positions
@@ -235,12 +235,6 @@ def _with_largest(numbers: Float[np.ndarray, " entry"], axis: Axis) -> tuple[int
     """Positions of the entries with the largest number; none where all are 0."""
     largest = numbers.max()
     return tuple(axis.positions[numbers == largest].tolist()) if largest else ()
-
-
-def _rests(pattern: AttentionPattern) -> Bool[np.ndarray, " key"]:
-    """Keys on which heads rest: special tokens, and the first token of a decoder's text."""
-    is_first = pattern.keys.positions == 0
-    return pattern.keys.is_special | is_first if pattern.kind == "decoder" else pattern.keys.is_special
 
 
 def _is_whole(axis: Axis) -> bool:

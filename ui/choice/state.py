@@ -97,7 +97,8 @@ def change(**changes: Any) -> None:
     """Chooses something else; what was said about the last choice is no longer shown.
 
     What no field can hold is left out: it is not from a control of ours. Masked tokens and branches are those of one text as
-    one model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one until a phrase is made of it.
+    one model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one
+    until a phrase is made of it.
     """
     changes = {name: value for name, value in changes.items() if can_be(name, value)}
     if changes.keys() & {"model", "text", "second"}:
@@ -106,7 +107,7 @@ def change(**changes: Any) -> None:
         changes = {"write_branches": (), "write_branch": 0, "write_beside": None} | changes
     if "model" in changes:
         changes = dict.fromkeys(LANGUAGES, "") | {"template": "plain"} | changes
-    if "template" in changes:
+    if changes.get("template", chosen().template) != chosen().template:  # which moves every token
         changes = {"masked": (), "other_masked": None, "query": None, "key": None} | changes
     if changes.keys() & {"other_model", "other_text", "other_second"}:
         changes = {"other_masked": None} | changes
