@@ -74,18 +74,18 @@ terms(
 )
 link_to(
     "Query-key map",
-    label="Why does it look there?",
+    label="Where does this score come from?",
     selection=view.selection.but(query=screen.query, key=screen.key, sources=True),
     help="Splits the score of the selected query and key by where both come from: embedding, earlier heads and MLPs.",
 )
 link_to(
     "Claims",
     label="What weights do not say",
-    help="A weight says where a head takes its mixture from, not what the answer rests on: four claims, measured.",
+    help="A weight says what a head reads, not what the answer depends on: four claims, measured.",
 )
 link_to(
     "Effects",
-    label="What if it were not there?",
+    label="What if this head were off?",
     help="Switches this head off, and every other, to measure what happens to an outcome.",
 )
 take(

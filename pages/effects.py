@@ -1,4 +1,4 @@
-"""What if a head were not there? Every head switched off in turn, and what happens to an outcome."""
+"""What if a head were off? Every head switched off in turn, and what happens to an outcome."""
 
 from functools import partial
 

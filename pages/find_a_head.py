@@ -47,8 +47,8 @@ token_strip(
 )
 with errors.explained():
     with st.container(horizontal=True, key="pair"):
-        pick_group(view, "query", queries, query_span, "Query")
-        pick_group(view, "key", keys, key_span, "Key")
+        pick_group(view, "query", queries, query_span)
+        pick_group(view, "key", keys, key_span)
     weights = head_cache.pair_weights(selection.source, kind, query_span, key_span, measure=measure)
     pair = group_name(queries, query_span), group_name(keys, key_span)
     said = pair_finding(rank(weights, selection.place), selection.place, pair, measure)

@@ -1,4 +1,4 @@
-"""Which tokens does the outcome rest on? Seven methods on one sheet, and which of them is right for this sentence."""
+"""Which tokens does the outcome depend on? Seven methods on one sheet, and which of them is right for this sentence."""
 
 from functools import partial
 

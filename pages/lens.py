@@ -1,4 +1,4 @@
-"""What would the model answer if it stopped after each layer? The logit lens, and what each head adds to the answer."""
+"""What would the model predict if it stopped after each layer? The logit lens, and what each head adds to the answer."""
 
 from functools import partial
 
@@ -35,12 +35,12 @@ with errors.explained():
     answer = None  # whose parts are shown; None for those of the last hidden state
     work = screen.lens()
     n_tokens = screen.counted(len(screen.tokens))
-    if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
+    if is_there(work, n_tokens, "Applying the lens to each layer", key="lens_act"):
         answers = work.results[0]
         if not screen.has_head:
             offer_language_model(
                 view.selection,
-                "has no language head, so there are no answers: each cell compares a layer's vector with the last layer's.",
+                "has no language head, so it predicts no tokens: each cell compares a layer's vector with the last layer's.",
                 key="use_language_model",
             )
         found.markdown(finding(screen, answers))
@@ -67,7 +67,7 @@ with errors.explained():
                     drawn["What each layer adds"] = over_set.show(run, mean)
                     csv, numbers = partial(mean.csv, run.pairs), "Direct effects over the pairs"
                     python = attributed_set_lines(view, run.prompts)
-            elif is_there(screen.direct(), n_tokens, "Taking the answer apart", key="direct_act"):
+            elif is_there(screen.direct(), n_tokens, "Computing direct logit attribution", key="direct_act"):
                 answer, effects = screen.direct().results[0]
                 left, right = st.columns([3, 1], gap="medium")
                 with left:
@@ -76,7 +76,7 @@ with errors.explained():
                 with right:
                     parts(view, effects)
                     sources(screen, effects)
-                    link_to("Effects", label=f"What if {view.selection.place.words} were not there?")
+                    link_to("Effects", label=f"What if {view.selection.place.words} were off?")
         find_probes(view)
         terms(*terms_of(answers), "Direct effect", "Residual stream", "Layer", "Head")
         take(

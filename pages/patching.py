@@ -22,7 +22,7 @@ from ui.words.literal import literal
 view = frame("Patching")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
-    check_can_run(view, "States were to be carried into another run")
+    check_can_run(view, "Patching was asked for")
     prompts.choice()
     if prompts.is_set(view):
         run = over_set.look(view)
@@ -46,7 +46,7 @@ with errors.explained():
         screen = look(view, outcome)
         work = screen.patching_job()
         so_far = partial(sofar, screen, work)
-        if is_there(work, screen.n_tokens, "Carrying states over", key="patching_act", result=so_far):
+        if is_there(work, screen.n_tokens, "Patching states", key="patching_act", result=so_far):
             shares = joined(work)
             assert shares is not None  # all of it is there
             found.markdown(f"**{literal(finding(screen.tokens[0], shares))}**")
@@ -72,7 +72,7 @@ with errors.explained():
                 csv=partial(as_csv, screen, shares, estimate(screen)),
                 numbers="Shares",
                 python=patching_lines(view, outcome, text_of_donor(view), screen.patches),
-                about=f"states carried over from: {text_of_donor(view)}; outcome: {screen.measured}",
+                about=f"states swapped in from: {text_of_donor(view)}; outcome: {screen.measured}",
                 drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
             )
 verdict.show(view)

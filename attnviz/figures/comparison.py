@@ -74,8 +74,10 @@ def draw_comparison(
             "thickness": 8,
             "outlinewidth": 0,
             "nticks": 5,
+            "exponentformat": "power",
             "tickfont": {"size": SMALL_FONT_SIZE},
         },
+        showscale=furthest > 0,  # a scale of nothing has no numbers to read
         **_values(comparison, part, furthest, palette),
     )
     layout = base_layout(
@@ -161,12 +163,13 @@ def _values(comparison: Comparison, part: Part, furthest: float, palette: Theme)
     cells = _cells(comparison, part)
     query, key = _strongest(cells)
     z = cells[query, key]
+    end = furthest or 1.0  # a colour scale has two ends
     positions = comparison.queries.positions(0)[query], comparison.keys.positions(0)[key]
     values: dict[str, object] = {"z": z, "customdata": np.dstack(positions).astype(np.int16)}
     if part == "difference":
-        values |= {"zmin": -furthest, "zmax": furthest, "colorscale": difference_scale(palette)}
+        values |= {"zmin": -end, "zmax": end, "colorscale": difference_scale(palette)}
     else:
-        values |= {"zmin": 0.0, "zmax": furthest, "colorscale": weight_scale(palette)}
+        values |= {"zmin": 0.0, "zmax": end, "colorscale": weight_scale(palette)}
     match part:
         case _ if z.shape != cells.shape:
             sign = "+" if part == "difference" else ""
@@ -192,8 +195,8 @@ def _furthest_of(comparison: Comparison, part: Part) -> float:
 
 
 def _furthest(cells: Float[np.ndarray, "query key"]) -> float:
-    """The largest absolute value; slightly above 0 where all are 0, so that a colour scale has two ends."""
-    return max(float(np.fmax.reduce(np.abs(cells), axis=None, initial=0.0)), 1e-9)
+    """The largest absolute value."""
+    return float(np.fmax.reduce(np.abs(cells), axis=None, initial=0.0))
 
 
 def _written(comparison: Comparison, part: Part) -> np.ndarray:

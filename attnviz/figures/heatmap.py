@@ -132,6 +132,7 @@ def draw_pattern(
         "y": 0,
         "yanchor": "top",
         "ypad": below,
+        "exponentformat": "power",
         "thickness": 8,
         "outlinewidth": 0,
         "tickfont": {"size": SMALL_FONT_SIZE},

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _TITLES = {"share": "share of the difference", "change": "change of the outcome"}
 
+DIFFERS = "●"
+"""Marks a token in which the texts differ, beside the axis and in captions; the same however a label is turned."""
+
 
 def draw_patching(
     found: "PatchEffects",
@@ -53,7 +56,10 @@ def draw_patching(
         written = [f"{'KV' if found.carried in ('key', 'value') else 'H'}{at}" for at in columns]
     else:
         names = [f"{_name(receiver, donor, at, LONGEST_HOVER)}·{at}" for at in columns]
-        written = [f"{'▲ ' * (at in differing)}{_name(receiver, donor, at, LONGEST_LABEL)}" for at in columns]
+        written = [
+            f"{f'{DIFFERS} ' * (at in differing)}{_name(receiver, donor, at, LONGEST_LABEL)}"
+            for at in columns
+        ]
     largest = float(np.nanmax(np.abs(reference.changes), initial=0.0)) / abs(unit)
     largest = max(1.0, largest) if is_shared else largest or 1.0
 

@@ -177,7 +177,13 @@ def axis_title(text: str, colour: str) -> dict[str, object]:
 def colour_bar(title: str = "") -> dict[str, object]:
     """A thin bar of a colour scale beside the figure, its title read upwards."""
     named = {"title": {"text": title, "side": "right", "font": {"size": SMALL_FONT_SIZE}}} if title else {}
-    return {**named, "thickness": 8, "outlinewidth": 0, "tickfont": {"size": SMALL_FONT_SIZE}}
+    return {
+        **named,
+        "thickness": 8,
+        "outlinewidth": 0,
+        "exponentformat": "power",  # not the prefix of a unit, as in "20µ"
+        "tickfont": {"size": SMALL_FONT_SIZE},
+    }
 
 
 def legend_above() -> dict[str, object]:

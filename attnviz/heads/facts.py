@@ -46,6 +46,43 @@ def given(pattern: AttentionPattern, row: int, column: int) -> Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A query and a key, by their positions."""
+
+    query: int
+    key: int
+
+
+def strongest_link(pattern: AttentionPattern, row: int | None = None) -> Link:
+    """The largest number of a matrix, or of one row, that says something about the words of the text.
+
+    Special tokens are set aside, since heads rest on them (Clark et al. 2019, arXiv:1906.04341), and so are what a token
+    gives itself and what goes to the first token of a decoder's text, which is such a resting place too (Xiao et al. 2023,
+    arXiv:2309.17453). What is set aside counts only where there is nothing else.
+
+    Args:
+        row: the query, by its entry on the axis; None for any.
+    """
+    queries, keys = pattern.queries, pattern.keys
+    is_itself = queries.positions[:, None] == keys.positions
+    if pattern.kind == "cross":  # the keys are of another text
+        is_itself = np.zeros_like(is_itself)
+    is_rest = pattern.is_resting_place & ~keys.is_special
+    aside = (
+        8 * queries.is_special[:, None]
+        + 4 * keys.is_special
+        + 2 * is_itself
+        + is_rest
+        + 16 * ~pattern.allowed
+    )
+    if row is not None:
+        aside[np.arange(len(queries)) != row] += 32
+    numbers = np.where(aside == aside.min(), pattern.weights, -np.inf)
+    query, key = np.unravel_index(numbers.argmax(), numbers.shape)
+    return Link(query=int(queries.positions[query]), key=int(keys.positions[key]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """The most that any query gives a key."""
 

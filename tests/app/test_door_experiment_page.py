@@ -23,6 +23,7 @@ from tests.app.screen import (
 )
 from ui.choice.presets import DOOR_IT, DOOR_MASK, PRESETS
 from ui.sections.door_experiment import near
+from ui.words.judgement import READ
 from ui.work.remembered import MODELS
 
 PAGE = "pages/door_experiment.py"
@@ -70,7 +71,7 @@ def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     first, other = map_headings(experiment)
     assert first == Facts(("it", "door"), numbers=("47.5%", *nearer))
     assert (other.quoted, other.numbers[0]) == (("watching", "door"), f"{weights[3, 5]:.1%}")
-    assert own == column(experiment, "Yours")
+    assert list(experiment.dataframe[0].value) == ["", "The experiment"]  # it is compared with nothing yet
     assert facts(own["weight"]) == Facts(("door",), numbers=("47.5%",))
     assert "experiment_again" not in [button.key for button in experiment.button]
 
@@ -79,7 +80,7 @@ def test_the_numbers_are_weights_whatever_the_matrix_shows():
     at = open_page(PAGE, show="norms")
     assert facts(finding(at)).numbers[0] == "1.47"
     assert map_headings(at)[0].numbers[0] == "47.5%"  # beside lines that are weights
-    assert column(at, "Yours") == column(at, "The experiment")
+    assert facts(column(at, "The experiment")["weight"]).numbers == ("47.5%",)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +107,8 @@ def test_before_the_maps_it_is_said_what_they_are_worth(correlation, p, order, m
 
     monkeypatch.setattr(near, "door_map", judged)
     at = open_page(PAGE)
-    leads = [line.value for line in at.markdown if any(worth in line.value for worth in near.WORTH.values())]
-    assert [near.WORTH[order] in lead for lead in leads] == [True]
+    leads = [line.value for line in at.markdown if "how reliable this one is" in line.value]
+    assert [READ[order] in lead for lead in leads] == [True]
 
 
 def test_both_maps_are_the_same_points_with_another_query(experiment):
@@ -138,7 +139,7 @@ def test_another_word_changes_yours_and_leads_back(experiment):
     experiment.button(key="experiment_again").click().run()
     assert shown(experiment)["text"] == DOOR
     assert experiment.selectbox(key="experiment_word").value == "door"
-    assert column(experiment, "Yours") == column(experiment, "The experiment")
+    assert "Yours" not in experiment.dataframe[0].value
 
 
 def test_the_strongest_head_for_a_pair_of_another_sentence(embedded):

@@ -37,7 +37,7 @@ from tests.app.screen import (
 from ui.choice.presets import MEASURED, PRESETS, offered_presets
 from ui.page.navigation import PAGES
 from ui.words.findings import lines_note
-from ui.words.judgement import READ, SHORT, judge
+from ui.words.judgement import READ, judge, short
 
 
 @pytest.fixture
@@ -447,7 +447,7 @@ def test_the_map_says_how_it_may_be_read(door_trace):
     judged = judge(map_.in_map, map_.chance)
     at = open_page(layer=3, head=1)
     assert READ[judged.order] in captions(at)
-    assert SHORT[judged.order] in " ".join(line.value for line in at.markdown)
+    assert short(judged) in " ".join(line.value for line in at.markdown)
 
 
 @pytest.mark.parametrize("show", ["weights", "scores", "norms", "rollout"])

@@ -100,14 +100,14 @@ def test_the_keyboard_alone_is_enough(page, server):
 @pytest.mark.nightly
 def test_a_phrase_is_picked_and_given_up(page, server):
     open_find(page, server)
-    field(page, "to").nth(1).click()
+    field(page, "Key ends at").click()
     page.get_by_role("option", name="when·6").click()
     wait_for_link(page, key=5, key_to=6)
     expect(said(page)).to_contain_text("from “it” to “door when”")
     chip(page, 8).click()
     wait_for_link(page, query=8, key_to=6)
     wait_until_drawn(page)
-    field(page, "to").nth(1).click()
+    field(page, "Key ends at").click()
     page.get_by_role("option", name="door·5").click()
     expect(said(page)).to_contain_text("from “opened” to “door”")
 

@@ -219,7 +219,7 @@ def test_a_page_keeps_what_is_typed_for_b(width, server, visitors):
     page = visitors(width=width)
     typed = "The cat slept because it was tired."
     open_screen(page, server, "compare", text=DOOR, layer=3, head=1, other_text="I was watching the window.")
-    page.get_by_label("Sentence of B", exact=True).fill(typed)
+    page.get_by_label("Sentence B", exact=True).fill(typed)
     to_token_flow(page, width)
     wait_for_link(page, other_text=typed)
 

@@ -202,15 +202,37 @@ def test_the_query_that_gives_a_key_most(case):
 
 
 @given(cases())
-def test_the_strongest_key_is_no_special_token_unless_there_are_no_others(case):
-    shown = case.shown
-    for query in shown.queries.positions.tolist():
-        found = entry_of(shown.keys, findings.strongest_key(shown, query))
-        numbers = case.row(entry_of(shown.queries, query))
-        special = shown.keys.is_special.tolist()
-        others = [number for number, one in zip(numbers, special, strict=True) if not one]
-        assert numbers[found] >= max(others or numbers) - ROUNDING
-        assert not special[found] or not others
+def test_the_strongest_link_is_between_words_wherever_there_is_one(case):
+    """Cell by cell: special tokens, a token itself and a decoder's first token are set aside, each while others are left."""
+    shown, queries, keys = case.shown, case.shown.queries, case.shown.keys
+
+    def aside(row: int, column: int) -> list[bool]:
+        """The reasons against a cell, the weightiest first."""
+        starts = keys.positions[column] == 0
+        return [
+            not shown.allowed[row, column],
+            bool(queries.is_special[row]),
+            bool(keys.is_special[column]),
+            shown.kind != "cross" and queries.positions[row] == keys.positions[column],
+            shown.kind == "decoder" and starts and not keys.is_special[column],
+        ]
+
+    def best(rows: list[int]) -> list[tuple[int, int]]:
+        cells = [(row, column) for row in rows for column in range(len(keys))]
+        least = min(aside(*cell) for cell in cells)
+        left = [cell for cell in cells if aside(*cell) == least]
+        most = max(shown.weights[cell] for cell in left)
+        return [cell for cell in left if shown.weights[cell] == most]
+
+    rows = list(range(len(queries)))
+    for found, within in [
+        (facts.strongest_link(shown), rows),
+        *((facts.strongest_link(shown, row), [row]) for row in rows),
+    ]:
+        assert (entry_of(queries, found.query), entry_of(keys, found.key)) in best(within)
+    for row in rows:
+        query = int(queries.positions[row])
+        assert entry_of(keys, findings.strongest_key(shown, query)) in [key for _, key in best([row])]
 
 
 @st.composite

@@ -12,7 +12,7 @@ from tests.hand_made import tokens
 from tests.small_records import BY_CHANCE, PERFECT
 from ui.sections.query_key_map import belief
 from ui.words.findings import map_note
-from ui.words.judgement import FAIR, READ, STILL_NEAREST, Judgement, judge, listed, read
+from ui.words.judgement import FAIR, READ, Judgement, judge, listed, read, short
 
 
 def projection(
@@ -65,7 +65,7 @@ def said(map_: Projection, *, has_bias: bool = False) -> str:
 )
 def test_by_the_p_value_and_the_size_of_the_correlation(mean, p, order):
     map_ = projection(mean, p=p)
-    assert judge(map_.in_map, map_.chance) == Judgement(order=order, nearest=True)
+    assert judge(map_.in_map, map_.chance) == Judgement(order=order, nearest=True, nearest_mostly=True)
     start = {
         "chance": ":red[**This t-SNE map cannot be told from chance.**]",
         "weak": "**This t-SNE map follows the scores only weakly.**",
@@ -80,9 +80,9 @@ def test_the_nearest_key_is_judged_by_its_own_p_value():
     for nearest_p, is_better in ((0.05, True), (0.051, False)):
         map_ = projection(-0.2, p=0.3, nearest_p=nearest_p)
         judged = judge(map_.in_map, map_.chance)
-        assert judged == Judgement(order="chance", nearest=is_better)
+        assert judged == Judgement(order="chance", nearest=is_better, nearest_mostly=True)
         assert judged.tells_nothing != is_better
-        assert (STILL_NEAREST in map_note(map_)) == is_better
+        assert ("Still, the nearest key" in map_note(map_)) == is_better
         assert ("nearest key better than chance" in listed(judged)) == is_better
         assert ("Read nothing off it but the nearest keys." in said(map_)) == is_better
         assert ("Do not read attention off its distances." in said(map_)) != is_better
@@ -147,9 +147,34 @@ def test_share_of_pairs_in_order_is_as_its_constant_says():
     ("correlation", "correlation_p", "nearest_p", "is_added"),
     [(-0.2, 0.01, 0.01, True), (-0.2, 0.01, 0.2, False), (-0.2, 0.5, 0.01, True), (-0.8, 0.01, 0.01, False)],
 )
-def test_the_nearest_key_is_named_where_the_order_says_little(
+def test_the_nearest_key_stands_out_where_the_order_says_little(
     correlation, correlation_p, nearest_p, is_added
 ):
     found = replace(PERFECT, order_correlation=correlation)
     chance = replace(BY_CHANCE, correlation_p=correlation_p, nearest_p=nearest_p)
-    assert (STILL_NEAREST in read(judge(found, chance))) == is_added
+    judged = judge(found, chance)
+    assert ("Still, the nearest key" in read(judged)) == is_added
+    assert (short(judged) == "read its lines and nearest keys, not other distances") == is_added
+
+
+@pytest.mark.parametrize("nearest_p", [0.001, 0.9])
+@pytest.mark.parametrize("mean", [-0.9, -0.5, -0.2, 0.2])
+@pytest.mark.parametrize(("nearest", "is_most"), [(0.73, True), (0.51, True), (0.5, False), (0.38, False)])
+def test_the_verdict_and_the_share_of_nearest_keys_do_not_contradict_each_other(
+    mean, nearest, is_most, nearest_p
+):
+    """Where it says that distances mislead, 73% is no surprise; where it says that they can be read, 38% is none."""
+    map_ = projection(mean, nearest=nearest, nearest_p=nearest_p)
+    judged = judge(map_.in_map, map_.chance)
+    beats_chance = nearest_p < 0.05
+    misleads, can_be_read = mean > -0.3, mean <= -0.7
+    assert ("nearest keys" in short(judged)) == (misleads and is_most and beats_chance)
+    assert ("not the strongest" in short(judged)) == (can_be_read and not is_most)
+    assert ("Read nothing off it but the nearest keys" in said(map_)) == (
+        misleads and is_most and beats_chance
+    )
+    assert ("the nearest key is often not the one" in said(map_)) == (can_be_read and not is_most)
+    note = map_note(map_)
+    assert ("cannot be told from chance" in note.partition(READ[judged.order])[2]) != beats_chance
+    assert ("for most queries" in note) == (beats_chance and is_most)
+    assert ("half of the queries at most" in note) == (beats_chance and not is_most)

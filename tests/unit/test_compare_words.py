@@ -1,6 +1,7 @@
 """What a comparison says in words, of two matrices that are written down here."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from tests.small_records import pattern
 from ui.choice.selection import Selection
+from ui.sections.compare.partner import start
 from ui.sections.compare.words import finding, heading, summary
+from ui.sections.door_experiment import variation
 
 LABELS = ["[CLS]", "door", "it"]
 A = Selection(model="m", text="door it", layer=3, head=1)
@@ -46,7 +49,7 @@ def test_a_weight_that_is_the_same():
 
 
 def test_two_that_are_the_same():
-    assert summary(of_heads(FIRST, FIRST), PAIR, A, A) == "A and B are the same; change what B differs in"
+    assert summary(of_heads(FIRST, FIRST), PAIR, A, A) == "A and B are the same. Change B to see a difference"
 
 
 @pytest.mark.parametrize(
@@ -83,3 +86,23 @@ def test_masked_tokens_are_named():
     )
     assert heading("first", a, b, masked) == "**A** · layer 3, head 1 · “door” masked"
     assert heading("second", a, b, masked) == "**B** · layer 3, head 1 · nothing masked"
+
+
+def test_another_sentence_begins_with_one_word_exchanged():
+    view = SimpleNamespace(selection=A.but(second="Who?"), trace=None, kind="encoder")
+    assert start("sentence", view, 1) == {"other_text": "window it", "other_second": "Who?"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "b"),
+    [
+        ({}, {"other_text": "window it"}),
+        ({"head": 2}, {"other_head": 2}),
+        ({"text": "It opened.", "layer": 0}, {"other_text": "It opened.", "other_layer": 0}),
+        ({"second": "Who?"}, {"other_text": "door it", "other_second": "Who?"}),
+        ({"masked": (1,)}, {"other_masked": (1,)}),
+    ],
+    ids=str,
+)
+def test_the_door_experiment_is_never_compared_with_itself(changes, b):
+    assert variation.compared(A.but(**changes), A) == A.but(**b)

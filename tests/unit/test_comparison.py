@@ -260,6 +260,17 @@ class TestFigures:
         assert (difference.zmin, difference.zmax) == (pytest.approx(-0.3), pytest.approx(0.3))
         assert first.colorscale == second.colorscale != difference.colorscale
 
+    def test_a_scale_of_nothing_is_not_drawn(self, longer, door_trace):
+        same = compare(door_trace.pattern(3, 1), door_trace.pattern(3, 1))
+        assert not same.difference.any()
+        drawn = {part: draw_comparison(same, part).data[0] for part in ("first", "second", "difference")}
+        assert [drawn[part].showscale for part in drawn] == [True, True, False]
+        assert draw_comparison(longer, "difference").data[0].showscale
+
+    def test_the_numbers_of_a_scale_have_no_prefix_of_a_unit(self, longer):
+        for part in ("first", "second", "difference"):
+            assert draw_comparison(longer, part).data[0].colorbar.exponentformat == "power"
+
     def test_all_three_have_the_same_edges(self, longer):
         for part in ("first", "second", "difference"):
             axes = draw_comparison(longer, part).layout

@@ -58,8 +58,8 @@ CELLS = "A cell is masked in this head alone, so that the rest of its row is ren
     [
         (
             CellOrder(correlations=(("weights", 0.5), ("norms", -0.25)), n_masked=4, n_cell=4),
-            "Rank correlation with the size of the effect: weight +0.50, norm-based weight −0.25. 1 would mean that the weight tells "
-            f"the order of the effects; it says nothing about why. {CELLS}",
+            "Rank correlation with the size of the effect: weight +0.50, norm-based weight −0.25. 1 would mean that weights and "
+            f"effects have the same order; it says nothing about why. {CELLS}",
         ),
         (
             CellOrder(correlations=(), n_masked=256, n_cell=1024),

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import pytest
 
 from attnviz.records import AllHeads, Head
+from ui.choice import selection
 from ui.choice.fields import (
     Branch,
     Branches,
@@ -215,3 +216,13 @@ def test_no_label_is_hidden_with_the_help_beside_it():
         if "label_visibility" in path.read_text(encoding="utf-8")
     }
     assert hiding == set()
+
+
+def test_fields_that_share_a_page_have_labels_of_their_own():
+    """Two of the pair on Find a head were both called "to", so that neither could be asked for by its name."""
+    titles: dict[str, list[str]] = {}
+    for name, holds in selection.FIELDS.items():
+        record = selection.PLACES[name].part or "selection"
+        if holds.title:
+            titles.setdefault(f"{record}: {holds.title}", []).append(name)
+    assert [names for names in titles.values() if len(names) > 1] == []

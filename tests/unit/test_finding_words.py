@@ -86,13 +86,13 @@ class TestAMask:
 
     def test_that_takes_cells_without_effect_does_not_say_that_none_is_masked(self):
         said = self.said([0, 0, 0], 1, is_unchanged=True)
-        assert said == "1 cell is masked in this head, and yet no last hidden state turns."
+        assert said == "1 cell is masked in this head, and yet no last hidden state changes its direction."
         assert self.said([0, 2e-16, 0], 1, is_unchanged=True) == said  # rounding of the cosine
 
     def test_turns_states(self):
         assert self.said([0.25, 0.5, 0.0]).endswith(
-            "2 cells are masked in this head. The last hidden state of a token turns by 0.250 on average (1 − cosine: 0 is no "
-            "change, 1 a right angle), most for “door”, by 0.500."
+            "2 cells are masked in this head. The last hidden state of a token changes its direction by 0.250 on average (1 − cosine: "
+            "0 is no change, 1 a right angle), most for “door”, by 0.500."
         )
 
 

@@ -305,9 +305,10 @@ class TestAMap:
         )
         note = findings.map_note(projection(in_map=figures))
         assert note.endswith(
-            "Reliability: for 73% of the 3 queries the nearest key has the largest weight; mean correlation of distance and "
-            "score −0.31 (−1 is perfect). With the key points permuted (999 permutations), at most one map in twenty exceeds "
-            f"25% (p = 0.001), and at most one has a correlation below −0.50 (p = 0.001). {READ['rough']}"
+            "Reliability: for 73% of the 3 queries the nearest key has the largest weight (by chance up to 25%, p = 0.001); "
+            "mean correlation of distance and score −0.31 (−1 is perfect; by chance down to −0.50, p = 0.001). "
+            f"{READ['rough']} The nearest key has the largest weight for most queries, more often than by chance. By chance "
+            "means: in 19 of 20 maps with the key points permuted (999 permutations)."
         )
 
     def test_names_the_queries_that_its_figures_are_over(self):
@@ -321,6 +322,7 @@ class TestAMap:
         note = findings.map_note(projection(chance=few))
         assert note.endswith(READ["unknown"])
         assert "permut" not in note
+        assert "by chance up to" not in note
         none = replace(projection().in_map, n_query=0)
         assert "Reliability" not in findings.map_note(projection(in_map=none, chance=few))
 

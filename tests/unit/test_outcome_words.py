@@ -20,7 +20,7 @@ TOKENS = tokens(["[CLS]", "door", "it"])
             TokenState(position=2),
             0.0,
             0.012,
-            "“it” (token 2) turns by 0.0120, as 1 − cosine of its last hidden state",
+            "the direction of the last hidden state of “it” (token 2) changes by 0.0120 (1 − cosine)",
         ),
         (
             TokenState(position=2, by="length"),
@@ -28,7 +28,12 @@ TOKENS = tokens(["[CLS]", "door", "it"])
             3.0,
             "the last hidden state of “it” (token 2) moves by 3.00",
         ),
-        (TokenState(), 0.0, 0.5, "“it” (token 2) turns by 0.500, as 1 − cosine of its last hidden state"),
+        (
+            TokenState(),
+            0.0,
+            0.5,
+            "the direction of the last hidden state of “it” (token 2) changes by 0.500 (1 − cosine)",
+        ),
         (
             TokenAnswer(token=" door", by="rank"),
             1.0,

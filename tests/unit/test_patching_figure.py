@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnviz.effects.patching import PatchEffects
-from attnviz.figures.patching import draw_patching
+from attnviz.figures.patching import DIFFERS, draw_patching
 from tests.hand_made import tokens
 
 TOKENS = tokens(["door", "it"]), tokens(["box", "it"])
@@ -37,3 +37,13 @@ def test_what_the_cells_show(outcomes, donor, cells, limit, what, title):
     assert (found.zmin, found.zmax) == (-limit, limit)
     assert found.hovertext[0][0].endswith(what)
     assert found.colorbar.title.text == title
+
+
+def test_a_token_that_differs_has_a_mark_that_looks_the_same_upright():
+    """A disc: a triangle points elsewhere where labels stand upright, and what is said below it does not turn with them."""
+    found = PatchEffects(
+        kind="encoder", carried="layer", layer=None, base=0.0, donor=1.0, outcomes=np.ones((1, 2), np.float32)
+    )
+    assert DIFFERS == "\N{BLACK CIRCLE}"
+    labels = draw_patching(found, *TOKENS, differing=[0]).layout.xaxis.ticktext
+    assert [DIFFERS in one for one in labels] == [True, False]

@@ -90,12 +90,12 @@ def outcomes(*rows) -> np.ndarray:
         ),
         (
             {"outcomes": outcomes([0.2, 0.3, 0.8], [0.2, 0.3, 0.4])},
-            "Swapping in the residual stream after layer 0 at “it” moves the outcome beyond the other sentence’s, by 120% of the "
+            "Swapping in the residual stream after layer 0 at “it” moves the outcome beyond sentence B’s, by 120% of the "
             "difference in all",
         ),
         (
             {"outcomes": outcomes([0.2, 0.3, -0.05], [0, 0, 0])},
-            "Swapping in the residual stream after layer 0 at “it” moves the outcome away from the other sentence’s, by 50% of the "
+            "Swapping in the residual stream after layer 0 at “it” moves the outcome away from sentence B’s, by 50% of the "
             "difference",
         ),
         (
@@ -106,7 +106,7 @@ def outcomes(*rows) -> np.ndarray:
             {"outcomes": outcomes([0.2, 0.201, 0.2], [0, 0, 0])},
             "No single state accounts for even 1% of the difference",
         ),
-        ({"donor": 0.2}, "The two sentences have the same outcome: there is no difference to carry over"),
+        ({"donor": 0.2}, "The two sentences have the same outcome, so there is no difference to explain"),
         (
             {"base": 0.387, "donor": 0.395, "outcomes": outcomes([0.387, 0.449, 0.38], [0.36, 0.4, 0.39])},
             "The outcomes of the two sentences are only 0.00800 apart, and single states move the outcome beyond them (standard "
@@ -114,7 +114,7 @@ def outcomes(*rows) -> np.ndarray:
         ),
         (
             {"base": float("nan")},
-            "The outcomes of the two sentences are not numbers: there is no difference to share out",
+            "The outcomes of the two sentences are not numbers, so there is no difference to explain",
         ),
     ],
     ids=str,

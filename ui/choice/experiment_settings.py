@@ -80,8 +80,8 @@ class PatchingSettings:
     text: Annotated[
         str,
         Text(
-            title="Other sentence, of as many tokens",
-            help="Carries the hidden states of this sentence into the run of the sentence above; both need the same "
+            title="Sentence B",
+            help="Copies the hidden states of this sentence into the run of the sentence above; both need the same "
             "number of tokens.",
         ),
     ] = ""
@@ -100,8 +100,8 @@ class PatchingSettings:
                 "value": "Values",
                 "pattern": "Attention patterns",
             },
-            title="Carried over",
-            help="Carries this part of the other run: a hidden state of each layer and token, or what each head is made of.",
+            title="Swapped in",
+            help="Swaps in this part of the run of sentence B: a hidden state of each layer and token, or a part of each head.",
         ),
     ] = "layer"
     at: Annotated[
@@ -112,8 +112,8 @@ class PatchingSettings:
                 "selected": "Selected token",
                 "each": "Each token, one layer",
             },
-            title="At",
-            help="Carries it for every head at all tokens at once, for every head at the selected token, or for the heads of the "
+            title="Where",
+            help="Swaps it in for every head at all tokens at once, for every head at the selected token, or for the heads of the "
             "selected layer at each token in turn.",
         ),
     ] = "all"
@@ -129,7 +129,7 @@ class PatchingSettings:
                 "value": "To its values",
             },
             title="Path",
-            help="Lets a head's output from the other run go everywhere, or along one path only, while all other heads keep theirs.",
+            help="Lets a head's output from the run of sentence B go everywhere, or along one path only; all other heads keep theirs.",
         ),
     ] = "any"
     """Of head outputs."""

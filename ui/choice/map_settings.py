@@ -95,7 +95,7 @@ class MapSettings:
     sources: Annotated[
         bool,
         Switch(
-            title="Why it looks there",
+            title="Sources of the score",
             help="Splits the score of the pair by where its query and key come from: embedding, earlier heads and MLPs.",
         ),
     ] = False

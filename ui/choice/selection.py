@@ -62,16 +62,14 @@ class Selection:
     """Second sentence of a pair; empty for none."""
     source_language: Annotated[
         str,
-        Text(
-            title="Source language", help="Marks the sentence as one in this language, as the tokenizer does."
-        ),
+        Text(title="Source language", help="Tells the tokenizer that the sentence is in this language."),
     ] = ""
     """Of a translation model's tokenizer; empty for the tokenizer's own."""
     target_language: Annotated[
         str,
         Text(
             title="Target language",
-            help="Marks what the decoder has written, the second sentence, as text in this language.",
+            help="Tells the tokenizer that the second sentence, which the decoder has written, is in this language.",
         ),
     ] = ""
     template: Annotated[
@@ -115,11 +113,11 @@ class Selection:
     ] = None
     """Position of the selected key; None for the strongest key of the query."""
     query_to: Annotated[
-        int | None, Number(title="to", help="Makes the query a phrase that ends with this token.")
+        int | None, Number(title="Query ends at", help="Makes the query a phrase that ends with this token.")
     ] = None
     """Position of the last token where a phrase is selected as the query; None for one token or word."""
     key_to: Annotated[
-        int | None, Number(title="to", help="Makes the key a phrase that ends with this token.")
+        int | None, Number(title="Key ends at", help="Makes the key a phrase that ends with this token.")
     ] = None
     """The same for the key."""
     lines_of: Annotated[
@@ -164,7 +162,7 @@ class Selection:
         Unit,
         Word(
             names={"tokens": "Token", "words": "Word"},
-            title="One for each",
+            title="Unit",
             help="Merges word pieces: their columns are summed and their rows averaged.",
         ),
     ] = "tokens"
@@ -179,9 +177,15 @@ class Selection:
     sentences: Annotated[
         Sentences,
         Word(
-            names={"all": "All"} | {one: one for one in ("A → A", "A → B", "B → A", "B → B")},
+            names={
+                "all": "All",
+                "A → A": "First → first",
+                "A → B": "First → second",
+                "B → A": "Second → first",
+                "B → B": "Second → second",
+            },
             title="Sentences",
-            help="Keeps only the queries and keys of these sentences: A is the first, B the second.",
+            help="Keeps only the queries of one sentence of the pair and the keys of one: query → key.",
         ),
     ] = "all"
     seed: Annotated[
@@ -199,7 +203,7 @@ class Selection:
     """Step of attention that is shown, from 1; 0 for all of them."""
     shift: Annotated[
         int,
-        Number(1, 511, title="Shift, positions", help="How many positions the matrix moves every vector on."),
+        Number(1, 511, title="Shift, positions", help="Shifts every vector by this many positions."),
     ] = 1
     """Positions that the vectors of the 2017 paper are moved on by one matrix."""
     quantity: Annotated[Quantity, Word(title="Counted", help="Counts this in the curves and the table.")] = (

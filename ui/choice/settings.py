@@ -154,7 +154,7 @@ class GridSettings:
         bool,
         Switch(
             title="Copying scores",
-            help="Finds, from the weights alone, which heads raise the logits of the tokens that they attend to.",
+            help="Finds, from the model’s parameters alone, which heads raise the logits of the tokens that they attend to.",
         ),
     ] = False
     """Whether the copying score of every head is shown."""
@@ -229,14 +229,14 @@ class PartnerB:
     """Empty for the same."""
     text: Annotated[
         str,
-        Text(title="Sentence of B", help="Compares the selected sentence with this one; empty for the same."),
+        Text(title="Sentence B", help="Compares the selected sentence with this one; empty for the same."),
     ] = ""
     """Empty for the same, second sentence included."""
     second: Annotated[
         str,
         Text(
             title="Second sentence of B (optional)",
-            help="Read together with the sentence of B as a pair.",
+            help="Read together with sentence B as a pair.",
         ),
     ] = ""
     """Empty for none where B has a sentence of its own."""
@@ -268,7 +268,9 @@ class PairList:
     special: Annotated[
         bool, Switch(title="Special tokens", help="Lists pairs with [CLS], [SEP] and their like too.")
     ] = False
-    itself: Annotated[bool, Switch(title="Itself", help="Lists what a token gives to itself too.")] = False
+    itself: Annotated[
+        bool, Switch(title="Self-attention", help="Lists what a token gives to itself too.")
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

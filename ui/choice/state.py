@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 import streamlit as st
 
 from attnviz.figures.heatmap import MEASURE_NAMES, measure_of
+from attnviz.heads.facts import strongest_link
 from attnviz.model.languages import Languages
 from attnviz.model.trace import Trace
 from attnviz.model.words import has_words
@@ -226,7 +226,7 @@ def fit_template(selection: Selection, templates: Sequence[Template]) -> Selecti
 def fit(selection: Selection, trace: Trace) -> Selection:
     """The nearest selection that this trace has; a sentence for every change joins the notices.
 
-    A query that was not selected becomes the preset's, the word that it was in the sentence before, or the one with the strongest link to another token.
+    A query that was not selected becomes the preset's, the word that it was in the sentence before, or that of the strongest link (`attnviz.heads.facts.strongest_link`).
     """
     model = trace.provenance.model
     if selection.kind not in trace.kinds:
@@ -269,7 +269,7 @@ def fit(selection: Selection, trace: Trace) -> Selection:
     nearest("key_to", len(trace.key_tokens(kind)), "this text has tokens")
     if selection.query is None:
         pick = _preset_pick(trace, kind) or _kept_pick(trace, kind)
-        query, key = pick or (_strongest_query(trace, selection), None)
+        query, key = pick or (strongest_link(trace.pattern(*selection.place, kind)).query, None)
         selection = selection.but(
             query=query, key=key if selection.key is None else selection.key, lines_of=""
         )
@@ -324,15 +324,3 @@ def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
     if label is None or bare(label) not in labels or queries.is_special[labels.index(bare(label))]:
         return None
     return labels.index(bare(label)), None
-
-
-def _strongest_query(trace: Trace, selection: Selection) -> int:
-    """The query that gives most weight to a token of the text other than itself, where heads do not rest."""
-    kind: Any = selection.kind
-    pattern = trace.pattern(*selection.place, kind)
-    weights = pattern.weights.copy()
-    weights[:, pattern.is_resting_place] = -1
-    if kind != "cross":
-        np.fill_diagonal(weights, -1)
-    weights[pattern.queries.is_special, :] = -2  # even a text of one token has a better one
-    return int(np.unravel_index(weights.argmax(), weights.shape)[0])

@@ -4,6 +4,8 @@ One concept: what a picture says about itself once it has left its page. Plain t
 """
 
 import attnviz
+from attnviz.figures.labels import isolated
+from attnviz.figures.patching import DIFFERS
 from attnviz.records import visible
 from ui.page.view import View
 
@@ -63,7 +65,7 @@ def meaning(view: View, key: str) -> str:
     measured = _NUMBERS[view.measure]
     return {
         "matrix": f"cell colour: {number}{logarithmic}",
-        "ranking": f"bar length: {measured} of the query “{view.trace.query_tokens(view.kind).labels[view.query]}”",
+        "ranking": f"bar length: {measured} of the query “{isolated(view.trace.query_tokens(view.kind).labels[view.query])}”",
         "map": _LINES,
         "space_map": _LINES,
         "token_flow": f"line thickness: {measured}",
@@ -112,8 +114,8 @@ def meaning(view: View, key: str) -> str:
         "branches_first": _WEIGHT,
         "branches_second": _WEIGHT,
         "branches_difference": f"{_WEIGHT} of B minus that of A",
-        "patching_shares": "cell colour: share of the difference in outcome, or its change where no difference can be shared; ▲: the sentences differ",
-        "patching_gradient": "cell colour: the same to first order, gradient × difference of the states; ▲: the sentences differ",
+        "patching_shares": f"cell colour: share of the difference in outcome, or its change where no difference can be shared; {DIFFERS}: the sentences differ",
+        "patching_gradient": f"cell colour: the same to first order, gradient × difference of the states; {DIFFERS}: the sentences differ",
         "shuffled_with": "bar height: change of each token's last hidden state by another order, 1 − cosine",
     }.get(key, "")
 

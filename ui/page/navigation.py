@@ -101,7 +101,7 @@ PAGES = (
         name="Effects",
         group="Effects",
         icon="bolt",
-        question="What if a head were not there?",
+        question="What if a head were off?",
     ),
     Page(
         name="Patching",
@@ -113,13 +113,13 @@ PAGES = (
         name="Lens",
         group="Effects",
         icon="biotech",
-        question="What would the model answer if it stopped after each layer?",
+        question="What would the model predict if it stopped after each layer?",
     ),
     Page(
         name="Inputs",
         group="Effects",
         icon="manage_search",
-        question="Which tokens does the outcome rest on?",
+        question="Which tokens does the outcome depend on?",
     ),
     Page(
         name="Door experiment",

@@ -75,7 +75,7 @@ def change(outcome: Outcome, tokens: Tokens, before: float, after: float) -> str
             at = outcome.place(len(tokens))
             what = f"{quoted(tokens.labels[at])} (token {at})"
             if outcome.by == "turn":
-                return f"{what} turns by {number_text(after)}, as 1 − cosine of its last hidden state"
+                return f"the direction of the last hidden state of {what} changes by {number_text(after)} (1 − cosine)"
             return f"the last hidden state of {what} moves by {number_text(after)}"
         case TokenAnswer(by="rank"):
             what, first, last = literal(outcome.words(tokens)), f"{before:,.0f}", f"{after:,.0f}"
@@ -108,7 +108,7 @@ def controls(view: View, outcome: Outcome) -> None:
         required=True,
         format_func=_NAMES.__getitem__,
         help="Sets the number that is measured: how similar the sentence is to another; how far the last hidden state of a "
-        "token turns or moves; how likely the model's own head finds a token there, or a class of the text.",
+        "token changes its direction or moves; how likely the model's own head finds a token there, or a class of the text.",
         default=kind,
         **tie("outcome_kind", kind, lambda picked: state.change(outcome=_first(view, picked))),
     )
@@ -129,7 +129,7 @@ def controls(view: View, outcome: Outcome) -> None:
     match outcome:
         case Similarity(text=other):
             _text(
-                "Similar to",
+                "Anchor sentence",
                 "outcome_text",
                 other,
                 "Measures the similarity with this sentence: the cosine of the means of the last hidden states.",

@@ -19,6 +19,7 @@ from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.page.head_names import known_probes
 from ui.page.language_model import offer_language_model
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.page.waiting import is_there, whole_page
 from ui.session import of_session
@@ -171,6 +172,7 @@ def table(view: View) -> PromptSet | None:
             edited = st.data_editor(
                 pandas.DataFrame(rows, columns=list(COLUMNS)),
                 num_rows="dynamic",
+                height=whole_rows(len(rows) + 1),  # the last is for a pair to add
                 width="stretch",
                 hide_index=True,
                 column_config={name: st.column_config.TextColumn(title) for name, title in TITLES.items()},

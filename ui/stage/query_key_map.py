@@ -12,7 +12,7 @@ from ui.sections.other_maps import other_maps
 from ui.sections.pair import pick
 from ui.stage.screen import Screen
 from ui.words.findings import WITHOUT_ROOM, lines_note, map_note
-from ui.words.judgement import SHORT, judge
+from ui.words.judgement import judge, short
 from ui.work import cache
 
 
@@ -50,7 +50,7 @@ def query_key_map(screen: Screen) -> str:
         drawn_map = draw_projection(
             projection, screen.weights, picked=(screen.query, screen.key), theme=theme
         )
-        judgement.markdown(f"t-SNE: {SHORT[judge(projection.in_map, projection.chance).order]}")
+        judgement.markdown(f"t-SNE: {short(judge(projection.in_map, projection.chance))}")
         note = map_note(projection)
         chart(
             drawn_map,

@@ -8,7 +8,7 @@ from attnviz.figures.heatmap import Shown
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, percent_text, power_text, share_text
 from attnviz.figures.tint import Tint
-from attnviz.heads.facts import Extremes, Given, Rank, Received, given, small_addition, taken
+from attnviz.heads.facts import Extremes, Given, Rank, Received, given, small_addition, strongest_link, taken
 from attnviz.maps.layouts import METHOD_NAMES
 from attnviz.maps.spaces import Space
 from attnviz.records import AttentionPattern, Axis, Chance, Head, Measure, Projection
@@ -53,17 +53,11 @@ COMPILED = "UMAP is compiled when a process first uses it, which takes 10 to 25 
 
 
 def strongest_key(pattern: AttentionPattern, query: int) -> int:
-    """Position of the key that a query gives most weight, special tokens aside unless there are no others.
-
-    Where the query is not shown, the first key.
-    """
+    """Position of the key to which a query has its `strongest_link`; where the query is not shown, the first key."""
     row = pattern.queries.index(query)
     if row is None:
         return int(pattern.keys.positions[0])
-    weights = pattern.weights[row].copy()
-    if not pattern.keys.is_special.all():
-        weights[pattern.keys.is_special] = -1
-    return int(pattern.keys.positions[weights.argmax()])
+    return strongest_link(pattern, row).key
 
 
 def place(pattern: AttentionPattern) -> str:
@@ -314,13 +308,20 @@ def map_note(projection: Projection) -> str:
     if not found.n_query:
         return note
     judged = judge(found, chance)
+    is_judged = judged.order != "unknown"
+    share = f" (by chance up to {percent_text(chance.nearest)}, p = {chance.nearest_p:.3f})" * is_judged
+    limit = (
+        f"; by chance down to {correlation_text(chance.correlation)}, p = {chance.correlation_p:.3f}"
+        * is_judged
+    )
     said = [
         note,
         f"Reliability: for {percent_text(found.nearest_agreement)} of {judged_queries(projection)} the nearest key has the "
-        f"largest weight; mean correlation of distance and score {correlation_text(found.order_correlation)} (−1 is "
-        "perfect).",
-        "" if judged.order == "unknown" else f"{by_chance(chance)}.",
+        f"largest weight{share}; mean correlation of distance and score {correlation_text(found.order_correlation)} "
+        f"(−1 is perfect{limit}).",
         read(judged),
+        f"By chance means: in 19 of 20 maps with the key points permuted ({chance.n_permutations:,} permutations)."
+        * is_judged,
     ]
     return " ".join(filter(None, said))
 

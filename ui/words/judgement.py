@@ -28,6 +28,8 @@ class Judgement:
     from permuted key points; else by the size of the correlation."""
     nearest: bool
     """Whether the nearest key has the largest weight more often than with permuted key points."""
+    nearest_mostly: bool
+    """Whether the nearest key has the largest weight for more than half of the queries."""
 
     @property
     def tells_nothing(self) -> bool:
@@ -39,25 +41,32 @@ class Judgement:
         """Whether the nearest key says more than the order of all keys."""
         return self.nearest and self.order in ("chance", "weak")
 
+    @property
+    def only_nearest(self) -> bool:
+        """Whether nearest keys can be read and other distances cannot."""
+        return self.is_of_nearest and self.nearest_mostly
+
+    @property
+    def but_nearest(self) -> bool:
+        """Whether distances can be read as a whole, and the nearest key is still mostly not the strongest."""
+        return self.order == "fair" and not self.nearest_mostly
+
 
 READ: dict[Order, str] = {
     "unknown": "There are too few keys to judge this map: any map of so few may look right by chance.",
-    "chance": "Follow the lines of this map, not its distances: their order cannot be told from chance.",
-    "weak": "Follow the lines of this map, not its distances: these follow the scores only weakly.",
+    "chance": "Follow the lines of this map: the order of its distances cannot be told from chance.",
+    "weak": "Follow the lines of this map: its distances follow the scores only weakly.",
     "rough": "Trust the lines more than the distances: nearer keys only tend to have higher scores.",
     "fair": "Distances can be read: of two keys that a query sees, the nearer mostly has the higher score.",
 }
-"""What a judgement means for a reader, in one sentence."""
-STILL_NEAREST = "Still, the nearest key has the largest weight more often than by chance."
-"""What is added where the order says little or nothing."""
-SHORT: dict[Order, str] = {
+"""What the order of all keys means for a reader, in one sentence."""
+_SHORT: dict[Order, str] = {
     "unknown": "too few keys to judge it",
     "chance": "distances here may be chance; follow the lines",
     "weak": "distances here say little; follow the lines",
     "rough": "distances here are rough; follow the lines",
     "fair": "its distances can be read",
 }
-"""The same in a few words, beside a map's title."""
 _LISTED: dict[Order, str] = {
     "unknown": "too few keys to judge",
     "chance": "order may be chance",
@@ -74,7 +83,7 @@ def judge(found: Faithfulness, chance: Chance) -> Judgement:
     below 0 too: that all permuted maps are worse does not make a positive one follow the scores.
     """
     if (1 + chance.n_permutations) * LEVEL < 1:
-        return Judgement(order="unknown", nearest=False)
+        return Judgement(order="unknown", nearest=False, nearest_mostly=False)
     order: Order
     if chance.correlation_p > LEVEL or found.order_correlation >= 0:
         order = "chance"
@@ -82,12 +91,35 @@ def judge(found: Faithfulness, chance: Chance) -> Judgement:
         order = "weak"
     else:
         order = "fair" if found.order_correlation <= FAIR else "rough"
-    return Judgement(order=order, nearest=chance.nearest_p <= LEVEL)
+    return Judgement(
+        order=order, nearest=chance.nearest_p <= LEVEL, nearest_mostly=found.nearest_agreement > 0.5
+    )
 
 
 def read(judged: Judgement) -> str:
-    """What a judgement means for a reader."""
-    return READ[judged.order] + f" {STILL_NEAREST}" * judged.is_of_nearest
+    """What a judgement means for a reader: the order of all keys, and the nearest key where that says something else."""
+    return " ".join(filter(None, [READ[judged.order], of_nearest(judged)]))
+
+
+def of_nearest(judged: Judgement) -> str:
+    """What to expect of the nearest key, against what chance gives, in one sentence; empty where nothing can be judged."""
+    if judged.order == "unknown":
+        return ""
+    if not judged.nearest:
+        said = "how often the nearest key has the largest weight cannot be told from chance"
+    elif judged.nearest_mostly:
+        said = "the nearest key has the largest weight for most queries, more often than by chance"
+    else:
+        said = "the nearest key has the largest weight for half of the queries at most, though more often than by chance"
+    link = "Still, " if judged.is_of_nearest else "But " if judged.but_nearest else ""
+    return f"{link}{said if link else said[0].upper() + said[1:]}."
+
+
+def short(judged: Judgement) -> str:
+    """The same in a few words, beside a map's title."""
+    if judged.only_nearest:
+        return "read its lines and nearest keys, not other distances"
+    return _SHORT[judged.order] + ", but the nearest key is often not the strongest" * judged.but_nearest
 
 
 def listed(judged: Judgement) -> str:

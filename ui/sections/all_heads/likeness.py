@@ -47,7 +47,7 @@ def nearest(screen: Screen) -> None:
     )
     link_to(
         "Effects",
-        label=f"What if {selection.place.words} were not there?",
+        label=f"What if {selection.place.words} were off?",
         help="Switches this head off, and every other, to measure what happens to an outcome.",
     )
 

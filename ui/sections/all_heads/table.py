@@ -6,10 +6,11 @@ import streamlit as st
 from attnviz.records import Head
 from attnviz.records.table import table_csv
 from ui.choice import widgets
+from ui.page.table import whole_rows
 from ui.sections.all_heads.screen import NUMBERS, Screen, pick
 from ui.words.head_names import names_said
 
-TABLE_HEIGHT = 460  # px
+_MOST_ROWS = 12
 _WIDTHS = {"On random tokens": 165, "Labels": 95}  # px; the longest of most models
 
 
@@ -37,7 +38,7 @@ def table(screen: Screen) -> None:
     st.dataframe(
         columns,
         hide_index=True,
-        height=TABLE_HEIGHT,
+        height=whole_rows(len(rows), _MOST_ROWS),
         column_config=formats,
         **widgets.tie_row("heads_table", rows, selection.place, lambda row: pick(*row)),
     )

@@ -73,7 +73,7 @@ def controls(view: View, shown: Selection, b: View | None, key: int, there: Plac
                 required=True,
                 format_func=NAMES.__getitem__,
                 wrap=True,
-                help="Sets what B has of its own; everything else is the same as in A, which the controls above set.",
+                help="Sets what is different in B; everything else is as in A, which the controls above set.",
                 default=chosen[0],
                 **tie("compare_differs", chosen[0], lambda what: choose_differences([what])),
             )

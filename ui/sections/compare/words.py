@@ -51,7 +51,7 @@ def summary(comparison: Comparison, picked: tuple[int, int], a: Selection, b: Se
     """The finding with everything that B differs in, in Markdown; what to do where nothing differs."""
     found = differences(a, b)
     if comparison.is_same:
-        return "A and B are the same; change what B differs in"
+        return "A and B are the same. Change B to see a difference"
     said = finding(comparison, picked, places(a, b, comparison))
     if set(found) <= {"head", "layer"} or found in (["model"], ["masked tokens"]):
         return said  # which names them

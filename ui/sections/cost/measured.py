@@ -22,6 +22,7 @@ from attnviz.maths.blocks import QUERY_BLOCK
 from ui.choice import state
 from ui.page import waiting
 from ui.page.chart import chart
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.sections.cost.facts import LongestBoth, longest_both
 from ui.session import of_session
@@ -172,6 +173,7 @@ def _table(series: Series) -> None:
             "difference": [power(series.differences[n]) if n in series.differences else "–" for n in sizes],
         },
         hide_index=True,
+        height=whole_rows(len(sizes)),
         key="cost_table",
         alt="Time and memory of each way, and the largest difference between any two outputs",
     )

@@ -13,21 +13,12 @@ from ui.page.chart import chart
 from ui.page.view import View
 from ui.sections.other_maps import other_maps
 from ui.words.findings import amount, lines_note, map_note, name, strongest_key
-from ui.words.judgement import STILL_NEAREST, Order, judge
+from ui.words.judgement import judge, read
 from ui.words.literal import literal
 from ui.work import cache
 
 OTHER = "watching"
 """The query that the articles set beside the first one."""
-WORTH: dict[Order, str] = {
-    "unknown": "here that cannot be told, since there are too few keys.",
-    "chance": "here little. The order of the distances cannot be told from chance; the lines, the attention weights, show "
-    "what the head does.",
-    "weak": "here little. Distances follow the scores only weakly; the lines, the attention weights, show what the head does.",
-    "rough": "here something. Nearer keys only tend to have higher scores; the lines are the attention weights.",
-    "fair": "here much. Of two keys that a query sees, the nearer mostly has the higher score.",
-}
-"""Why a reader looks at the map, by what it is good for; a half-sentence and what follows from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +75,10 @@ def near_and_far(view: View, pattern: AttentionPattern, key: int) -> str:
     selection = view.selection
     st.subheader("2. Are query and key near each other?", anchor=False)
     projection = door_map(selection, view.kind)
-    judged = judge(projection.in_map, projection.chance)
     st.markdown(
         "Articles explain this experiment with a map: each query and key of the head is a point, and a query is expected near "
-        "the key that it attends to. A flat map cannot keep every distance, so attnviz measures what this one is worth: "
-        f"{WORTH[judged.order]}" + f" {STILL_NEAREST}" * judged.is_of_nearest
+        "the key that it attends to. A flat map cannot keep every distance, so attnviz measures how reliable this one is. "
+        + read(judge(projection.in_map, projection.chance))
     )
     weights = view.trace.weights(*selection.place, view.kind)
     queries = (view.query, other_query(pattern, view.query, key))

@@ -11,8 +11,10 @@ from attnviz.figures.numbers import share_text
 from attnviz.maps.faithfulness import rank_by_distance
 from attnviz.records import AttentionPattern, Head
 from ui.choice import state
+from ui.choice.exchanged import exchanged
 from ui.choice.selection import Selection
 from ui.page.navigation import link_to
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.sections.door_experiment.answer import filled
 from ui.sections.door_experiment.experiment import Experiment
@@ -63,10 +65,22 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
         link_to(
             "Compare",
             label="Compare side by side",
-            help="Shows two heads, sentences or models side by side.",
+            selection=compared(selection.but(query=view.query, key=key), experiment.selection),
+            help="Shows the experiment and yours side by side; until you change something, the same sentence with one word "
+            "exchanged.",
         )
     st.caption("Or type a sentence of your own above; the experiment's numbers stay in the table.")
-    st.dataframe(_table(view, pattern, key, experiment), hide_index=True, key="experiment_table")
+    table = _table(view, pattern, key, experiment)
+    st.dataframe(table, hide_index=True, height=whole_rows(len(table[""])), key="experiment_table")
+
+
+def compared(shown: Selection, own: Selection) -> Selection:
+    """The experiment as A, and as B what differs from it; one word where nothing does, since nothing is to be seen then."""
+    names = ("model", "text", "second", "masked", "layer", "head")
+    b = {f"other_{name}": shown.value(name) for name in names if shown.value(name) != own.value(name)}
+    if "other_second" in b:
+        b["other_text"] = shown.text
+    return own.but(**b or {"other_text": exchanged(own.text)})
 
 
 def strongest_heads(weights: Float[np.ndarray, "layer head"]) -> tuple[Head, ...]:
@@ -102,11 +116,10 @@ def _table(view: View, pattern: AttentionPattern, key: int, experiment: Experime
     own = experiment.selection
     of_own = cache.pattern(own.source, *own.place, cache.trace(own.source).kinds[0], "weights")
     assert own.query is not None and own.key is not None
-    columns = {
-        "The experiment": _column(own, of_own, own.query, own.key),
-        "Yours": _column(view.selection, pattern, view.query, key),
-    }
-    names = [one for one in columns["Yours"] if any(column[one] for column in columns.values())]
+    columns = {"The experiment": _column(own, of_own, own.query, own.key)}
+    if not experiment.is_shown_in(view, key):
+        columns["Yours"] = _column(view.selection, pattern, view.query, key)
+    names = [one for one in columns["The experiment"] if any(column[one] for column in columns.values())]
     return {"": names} | {
         title: [column[one] or NO_HEAD for one in names] for title, column in columns.items()
     }
@@ -125,7 +138,7 @@ def _column(selection: Selection, pattern: AttentionPattern, query: int, key: in
         "head": str(selection.place.title),
         "query": name(pattern.queries, query),
         "weight on the key": given,
-        "strongest key other than special tokens": name(pattern.keys, strongest),
+        "strongest other key, special tokens aside": name(pattern.keys, strongest),
         "place of the key on the map, 1 is nearest": _nearness(selection, pattern, query, key),
         "the model fills in": _filled(selection, query),
     }

@@ -75,7 +75,7 @@ _ASK: dict[Ablation, str] = {
 
 def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
     """A point for each head: its effect while it gives zeros, and while it gives its mean; None until known."""
-    st.markdown("**Zeros or its mean: do both ways to switch a head off agree?**")
+    st.markdown("**Zeros or mean: do both ways of switching a head off agree?**")
     other: Ablation = "mean" if found.ablation == "zero" else "zero"
     effects = ablated(
         screen, other, key="other_ablation", request=screen.request(_ASK[other], "other", other)
@@ -87,7 +87,7 @@ def zeros_and_means(screen: Screen, found: HeadEffects) -> Figure | None:
     chart(
         drawn,
         key="effects_ablations",
-        alt="Effect of each head while it gives zeros, and while it gives its mean",
+        alt="Effect of each head with its output replaced by zeros, and by its mean",
         on_pick=_pick_head,
         name="Heads; select one",
     )
@@ -106,7 +106,7 @@ def cells_note(order: CellOrder) -> str:
             f"{_MEASURE_NAMES[measure]} {correlation_text(number)}" for measure, number in order.correlations
         )
         said.append(
-            f"Rank correlation with the size of the effect: {named}. 1 would mean that the weight tells the order of the effects; "
+            f"Rank correlation with the size of the effect: {named}. 1 would mean that weights and effects have the same order; "
             "it says nothing about why."
         )
     if order.n_masked < order.n_cell:

@@ -198,7 +198,7 @@ def note(screen: Screen, found: HeadEffects) -> str:
     gives = "zeros" if found.ablation == "zero" else means_words(screen)
     return (
         f"Each number is the outcome without the head minus the outcome of the unchanged run, {number_text(found.base)}; "
-        f"while it is off, a head gives {gives}, and every later layer reads the changed hidden states. "
+        f"while it is off, its output is replaced by {gives}, and every later layer reads the changed hidden states. "
         "An effect near 0 does not mean that the head does nothing: another head may do the same, and another sentence or "
         "outcome may need it (Michel et al. 2019, arXiv:1905.10650)."
     )

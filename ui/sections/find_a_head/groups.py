@@ -18,7 +18,7 @@ def span_of(axis: Axis, first: int, last: int | None) -> Span:
     return int(axis.spans[start, 0]), int(axis.spans[max(start, end), 1])
 
 
-def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> None:
+def pick_group(view: View, side: str, axis: Axis, span: Span) -> None:
     """Two fields for one side of the pair: its token, and the last token where it is a phrase."""
     names = dict(zip(axis.positions.tolist(), labels_at(axis), strict=True))
     first, last = (int(axis.positions[axis.index(one) or 0]) for one in (span[0], span[1] - 1))
@@ -30,7 +30,6 @@ def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> Non
             shown,
             format_func=names.__getitem__,
             help=f"The {side} of the pair; typing finds a token.",
-            label=label,
             options=list(names),
         )
     )
@@ -40,7 +39,6 @@ def pick_group(view: View, side: str, axis: Axis, span: Span, label: str) -> Non
             shown,
             format_func=names.__getitem__,
             help=f"Makes the {side} a phrase that ends here; the same token again for one alone.",
-            label="to",
             options=[one for one in names if one >= first],
         )
     )

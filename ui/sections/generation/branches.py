@@ -188,12 +188,12 @@ def difference_words(screen: Screen, other: Text, comparison: Comparison) -> str
     parts = parting(written_ids(found), [written_ids(other.found)])
     names = screen.text.name, other.name
     if parts is None:
-        return f"A ({names[0]}) and B ({names[1]}) write the same as far as both go."
+        return f"A ({names[0]}) and B ({names[1]}) have the same tokens as far as both go."
     first, second = (
         f"{quoted(one.written[parts.step])} ({share_text(float(one.probabilities[parts.step]))})"
         for one in (found, other.found)
     )
-    said = f"A ({names[0]}) and B ({names[1]}) part at step {parts.step + 1}: {first} in A, {second} in B."
+    said = f"A ({names[0]}) and B ({names[1]}) diverge at step {parts.step + 1}: {first} in A, {second} in B."
     if step <= parts.step:
         return f"{said} Step {step + 1} reads the same tokens in both."
     if step >= len(other.found.written):

@@ -8,6 +8,7 @@ from attnviz.effects.history import Departure, Step, StepName
 from attnviz.figures.numbers import share_text
 from attnviz.records import Axis
 from attnviz.records.table import entry_names, table_csv
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.sections.history.steps import NAMES
 from ui.words.findings import name, power
@@ -34,6 +35,7 @@ def table(view: View, steps: dict[StepName, Step]) -> None:
             "multiplications": [f"{one.n_multiplications:,}" for one in steps.values()],
         },
         hide_index=True,
+        height=whole_rows(len(NAMES)),
         key="history_table",
         alt="Each way's strongest key, how its weights change with the query, and what it costs",
     )

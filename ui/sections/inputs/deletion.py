@@ -23,8 +23,8 @@ def curves(screen: Screen, found: Deletion) -> Figure:
     )
     st.caption(
         "Tokens are taken away in each method's order, most important first. The band holds 90% of "
-        f"{found.chance.n_orders} random orders (seed {found.chance.seed}). “Token replaced” measures each token the same way and "
-        "has an advantage. The text without its tokens is one that the model was not trained on."
+        f"{found.chance.n_orders} random orders (seed {found.chance.seed}). “Token replaced” measures each token the same way, "
+        "which gives it an advantage. The text without its tokens is one that the model was not trained on."
     )
     st.caption(correction(facts))
     return drawn

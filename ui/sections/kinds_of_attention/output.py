@@ -63,10 +63,10 @@ def effect_words(effect: MaskEffect, tokens: Axis, where: str) -> str:
         return UNCHANGED
     masked = f"{effect.n_masked:,} cell{'s are' if effect.n_masked != 1 else ' is'} masked in {where}"
     if effect.is_unchanged or not effect.most:
-        return f"{masked}, and yet no last hidden state turns."
+        return f"{masked}, and yet no last hidden state changes its direction."
     most = together([name(tokens, one) for one in effect.most])
     return (
-        f"The model has read the sentence again; {masked}. The last hidden state of a token turns by "
+        f"The model has read the sentence again; {masked}. The last hidden state of a token changes its direction by "
         f"{number_text(effect.mean)} on average (1 − cosine: 0 is no change, 1 a right angle), most for {most}, by "
         f"{number_text(effect.largest)}."
     )

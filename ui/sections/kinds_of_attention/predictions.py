@@ -6,6 +6,7 @@ from attnviz.figures.labels import isolated
 from attnviz.model.predictions import Predictions
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.words.findings import name
 from ui.words.literal import literal
@@ -72,6 +73,7 @@ def _table(found: Predictions, key: str) -> None:
             "probability": 100 * found.probabilities.astype(float),
         },
         hide_index=True,
+        height=whole_rows(len(found.labels)),
         column_config={
             "probability": st.column_config.ProgressColumn(format="%.1f%%", min_value=0, max_value=100)
         },

@@ -6,6 +6,7 @@ import streamlit as st
 from attnviz.figures.labels import label_at
 from attnviz.records import Axis
 from ui.choice import widgets
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.words.findings import name, power
 from ui.words.literal import literal
@@ -68,6 +69,7 @@ def streaming(view: View) -> None:
             ],
         },
         hide_index=True,
+        height=whole_rows(len(tiles)),
         column_config={title: st.column_config.NumberColumn(format="%.3g") for title in _NUMBERS},
         key="streamed_table",
     )

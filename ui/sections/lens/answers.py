@@ -6,6 +6,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from attnviz.effects.lens import LayerSimilarities, Lens
+from attnviz.figures.labels import isolated
 from attnviz.figures.layer_grid import runs_across
 from attnviz.figures.lens import draw_layer_similarities, draw_lens
 from attnviz.figures.numbers import number_text, share_text
@@ -71,7 +72,7 @@ def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
     ranked_list(
         [
             Row(
-                text=f"Layer {layer}: {found.labels[layer][at][0]}"
+                text=f"Layer {layer}: {isolated(found.labels[layer][at][0])}"
                 if isinstance(found, Lens)
                 else f"Layer {layer}",
                 amount=number_text(number := _number(found, layer, at)),

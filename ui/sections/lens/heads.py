@@ -11,6 +11,7 @@ from attnviz.effects.logit_attribution import DirectEffects, DirectParts
 from attnviz.effects.outcome import TokenAnswer
 from attnviz.effects.over_pairs import MeanDirectEffects, over_pairs
 from attnviz.figures.direct_effects import draw_layer_parts
+from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, power_text, spread_text
 from attnviz.records import Axis, Head, as_label, by_layer, heads_in, known
 from ui.choice import state
@@ -146,7 +147,7 @@ def sources(screen: Screen, found: DirectEffects) -> None:
     ranked_list(
         [
             Row(
-                text=f"{labels.labels[at]} ({at})",
+                text=f"{isolated(labels.labels[at])} ({at})",
                 amount=number_text(float(of_keys[at])),
                 length=float(of_keys[at]) / largest,
                 picked=at == screen.view.selection.key,
@@ -204,8 +205,8 @@ def _note(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> s
     instead = ""
     if answer is None and screen.has_head:
         instead = (
-            "The answer itself is no sum of parts here: the language head is not linear, as BERT's, or its vocabulary has no entry "
-            "that is written so. "
+            "The answer itself is not a sum of parts here: the language head is not linear, as in BERT, or its vocabulary has no "
+            "such token. "
         )
     what = "length of the last hidden state" if answer is None else _short(answer).removeprefix("the ")
     gap = power_text(abs(found.gap))

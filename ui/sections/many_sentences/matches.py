@@ -5,6 +5,7 @@ import streamlit as st
 
 from attnviz.figures.labels import label_at
 from ui.choice import widgets
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.sections.many_sentences import lines
 from ui.sections.many_sentences.joint_map import Screen
@@ -35,6 +36,6 @@ def matches(view: View, screen: Screen, found: np.ndarray, token: int | None) ->
             "text": [collection.tokens[one].text for one in sentences],
         },
         hide_index=True,
-        height=min(300, 38 + 35 * len(found)),
+        height=whole_rows(len(found)),
         **widgets.tie_row(key, found.tolist(), token, lambda picked: pick(collection, side, picked)),
     )

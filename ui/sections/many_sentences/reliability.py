@@ -7,6 +7,7 @@ import streamlit as st
 
 from attnviz.figures.numbers import percent_text
 from attnviz.maps.joint_map import JointMap
+from ui.page.table import whole_rows
 from ui.sections.many_sentences.joint_map import Screen
 from ui.words import findings as words
 from ui.words.judgement import Judgement, judge, read
@@ -75,6 +76,7 @@ def reliability(screen: Screen) -> None:
             ],
         },
         hide_index=True,
+        height=whole_rows(3),
         key="belief",
     )
     st.caption(note(made))

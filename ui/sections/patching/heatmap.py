@@ -9,8 +9,9 @@ from plotly.graph_objects import Figure
 
 from attnviz.effects.attribution_patching import Comparison, compared
 from attnviz.effects.patching import Carried, PatchEffects, PathEnd
+from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text, percent_text
-from attnviz.figures.patching import draw_patching
+from attnviz.figures.patching import DIFFERS, draw_patching
 from attnviz.records import ROLE_NAMES, Axis, Head, Tokens
 from attnviz.records.table import entry_names, table_csv
 from ui.choice import state
@@ -54,11 +55,9 @@ def finding(tokens: Tokens, found: PatchEffects) -> str:
         return "No single state accounts for even 1% of the difference"
     swapped = _swapped(Axis.of(tokens), found, largest)
     if largest.share < 0:
-        return f"{swapped} moves the outcome away from the other sentence’s, by {percent} of the difference"
+        return f"{swapped} moves the outcome away from sentence B’s, by {percent} of the difference"
     if round(100 * largest.share) > 100:
-        return (
-            f"{swapped} moves the outcome beyond the other sentence’s, by {percent} of the difference in all"
-        )
+        return f"{swapped} moves the outcome beyond sentence B’s, by {percent} of the difference in all"
     return f"{swapped} accounts for {percent} of the difference"
 
 
@@ -93,9 +92,9 @@ def _to(end: PathEnd) -> str:
 def _no_shares(found: NoShares) -> str:
     match found.reason:
         case "unknown":
-            return "The outcomes of the two sentences are not numbers: there is no difference to share out"
+            return "The outcomes of the two sentences are not numbers, so there is no difference to explain"
         case "equal":
-            return "The two sentences have the same outcome: there is no difference to carry over"
+            return "The two sentences have the same outcome, so there is no difference to explain"
         case "small":
             difference = number_text(abs(found.donor - found.base))
             return (
@@ -130,7 +129,7 @@ def heatmap(screen: Screen, found: PatchEffects, *, key: str, scale_of: PatchEff
     chart(
         drawn,
         key=key,
-        alt=f"{'Share of the difference' if shown.can_be_shared else 'Change of the outcome'} with each state carried over, a cell "
+        alt=f"{'Share of the difference' if shown.can_be_shared else 'Change of the outcome'} with each state swapped in, a cell "
         f"for each {found.rows} and {found.columns}",
         on_pick=pick,
         name="States; select one",
@@ -153,7 +152,7 @@ def gradient(screen: Screen, found: PatchEffects) -> Figure | None:
     """The map that the gradient gives, and its error on the cells that were patched; None until known, or where there is none."""
     work = screen.gradient_job()
     try:
-        if not is_there(work, GRADIENT_TOKENS, "Following the gradient", key="gradient_act"):
+        if not is_there(work, GRADIENT_TOKENS, "Computing the gradient", key="gradient_act"):
             return None
     except REFUSALS as refusal:
         st.caption(literal(str(refusal)))
@@ -199,21 +198,21 @@ def error_words(found: PatchEffects, error: Comparison) -> str:
 def note(screen: Screen, found: PatchEffects) -> str:
     """What the shares are relative to, where the sentences differ, and what the shares do not mean."""
     said = [
-        f"Outcome: {screen.measured}; {number_text(found.base)} for the sentence above, {number_text(found.donor)} for the one "
-        "whose states are carried over.",
+        f"Outcome: {screen.measured}; {number_text(found.base)} for the sentence above, {number_text(found.donor)} for sentence B, "
+        "whose states are swapped in.",
     ]
     if found.can_be_shared:
         said.append(
-            "Share = (outcome with the state − first) / (second − first): 0 for nothing, 1 for all of the difference, above 1 for an "
-            "outcome beyond the second, below 0 for one on the other side of the first."
+            "Share = (outcome with the state swapped in − outcome of the sentence above) / (outcome of sentence B − outcome of the "
+            "sentence above): 0 is no change, 1 all of the difference."
         )
     else:
         said.append(
-            "Cells have the change of the outcome with their state, for there is no difference to share out."
+            "Cells show the change of the outcome with the state swapped in, since there is no difference to share out."
         )
     if found.end is not None:
         said.append(
-            "One path at a time: the head gives what it gives for the other sentence, every other head what it gives for the first; "
+            "One path at a time: this head has its output for sentence B, every other head its output for the sentence above; "
             "MLPs and norms follow (path patching; Wang et al. 2022, arXiv:2211.00593)."
         )
     if found.carried in ("key", "value") and screen.view.trace.attention(0, found.kind).shares_keys:
@@ -221,18 +220,18 @@ def note(screen: Screen, found: PatchEffects) -> str:
             "Several heads read the same keys and values (grouped-query attention): a key-value head is one of these groups."
         )
     if screen.differing:
-        said.append(f"The sentences differ at ▲: {_exchanged(*screen.tokens, screen.differing)}.")
+        said.append(f"The sentences differ at {DIFFERS}: {_exchanged(*screen.tokens, screen.differing)}.")
     if screen.differing_in_encoder:
         exchanged = _exchanged(screen.view.trace.tokens, screen.donor.tokens, screen.differing_in_encoder)
         said.append(f"The encoder's sentences differ: {exchanged}.")
     if not screen.differing and not screen.differing_in_encoder:
         said.append("The sentences have the same tokens.")
     if screen.is_shifted:
-        said.append("Some words stand at other positions; states are carried by position.")
+        said.append("Some words are at other positions; states are swapped in position by position.")
     if reads_last(found) and found.can_be_shared:
         said.append("The finding leaves out the last layer, whose states are what the outcome reads.")
     said.append(
-        "A large share means that the state is sufficient, not that it is necessary: several states can each bring all of it, and "
+        "A large share means that the state is sufficient, not that it is necessary: several states can each account for all of it, and "
         "shares do not add up to 1 (Meng et al. 2022, arXiv:2202.05262; Wang et al. 2022, arXiv:2211.00593)."
     )
     return literal(" ".join(said))
@@ -259,6 +258,8 @@ def as_csv(screen: Screen, found: PatchEffects, estimate: PatchEffects | None = 
 
 def _exchanged(tokens: Tokens, others: Tokens, differing: Sequence[int]) -> str:
     """The first tokens that differ: "“door” → “window” and 2 more"."""
-    where = ", ".join(f"“{tokens.labels[at]}” → “{others.labels[at]}”" for at in differing[:_MOST_NAMED])
+    where = ", ".join(
+        f"“{isolated(tokens.labels[at])}” → “{isolated(others.labels[at])}”" for at in differing[:_MOST_NAMED]
+    )
     n_more = len(differing) - _MOST_NAMED
     return f"{where} and {n_more} more" if n_more > 0 else where

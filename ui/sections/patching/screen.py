@@ -128,9 +128,9 @@ def patches_of(view: View) -> Patches:
 
 
 def controls(view: View, chosen: Outcome) -> None:
-    """The other sentence, what is carried over and where, and what is measured."""
+    """Sentence B, what is carried over and where, and what is measured."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
-        title = f"Other sentence (must also have {len(view.trace.tokens)} tokens)"
+        title = f"Sentence B (must also have {len(view.trace.tokens)} tokens)"
         st.text_input(
             **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
         )

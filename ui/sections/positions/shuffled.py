@@ -47,10 +47,11 @@ def shuffled(view: View) -> None:
             chart(
                 draw_effect(change, axis, picked=view.query, theme=view.theme),
                 key=key,
-                alt=f"{title}: how far each token's last hidden state turns",
+                alt=f"{title}: by how much the direction of each token's last hidden state changes",
             )
             st.caption(
-                f"A token turns by {number_text(float(change.mean()))} on average, by {number_text(float(change.max()))} at most (1 − cosine)."
+                f"The direction of a token’s vector changes by {number_text(float(change.mean()))} on average, by "
+                f"{number_text(float(change.max()))} at most (1 − cosine)."
             )
     facts = order_matters(found)
     if says_bag_of_words(facts):

@@ -106,11 +106,15 @@ def verdict(projection: Projection, *, has_bias: bool = False) -> str:
 
 
 def _advice(judged: Judgement) -> str:
+    if judged.but_nearest:
+        return (
+            "So read its distances as a whole: the nearest key is often not the one with the largest weight."
+        )
     if judged.order not in ("chance", "weak"):
         return ""
     return (
         "Read nothing off it but the nearest keys."
-        if judged.nearest
+        if judged.only_nearest
         else "Do not read attention off its distances."
     )
 

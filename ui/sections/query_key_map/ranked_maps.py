@@ -14,6 +14,7 @@ from attnviz.maps.ranking import MAPS, MapChoice, RatedMap, best_first, ranking_
 from ui.choice import state
 from ui.export.take import csv_button
 from ui.page import waiting
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.session import of_session
 from ui.words.findings import COMPILED, SPACE_NAMES
@@ -160,6 +161,7 @@ def _ranked(view: View, rated: list[RatedMap]) -> None:
         },
         column_config={title: config for title, (_, config) in columns.items()},
         hide_index=True,
+        height=whole_rows(len(rated)),
         placeholder="–",
         on_select=take,
         selection_mode="single-row",

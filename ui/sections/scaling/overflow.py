@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.effects.scaling import Products, exponentials, largest_argument
+from ui.page.table import whole_rows
 from ui.sections.scaling.facts import breaks
 from ui.words.findings import power
 
@@ -46,7 +47,7 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
             )
             if breaks(scores, dtype):
                 broken.append(f"{kind} under scale {scale:.3g}")
-    st.dataframe(rows, hide_index=True, height=36 * (len(rows) + 1), key="overflow_table")
+    st.dataframe(rows, hide_index=True, height=whole_rows(len(rows)), key="overflow_table")
     ends = [
         f"for {kind} {_from_scale(products.scale_reaching(query, limit))}" for kind, limit in limits.items()
     ]

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.figures.numbers import number_text
+from ui.page.table import whole_rows
 from ui.sections.step_by_step.facts import head_lengths, listed_keys
 from ui.sections.step_by_step.walk import (
     TABLE_NUMBER,
@@ -48,7 +49,7 @@ def mean_step(walk: Walk) -> None:
             "weight × length ‖w·v‖": weights[order] * np.linalg.norm(values[order], axis=1),
         },
         hide_index=True,
-        height=36 * (len(order) + 1),
+        height=whole_rows(len(order), len(order)),
         column_config=dict.fromkeys(
             ("weight", "length of its value ‖v‖", "weight × length ‖w·v‖"), TABLE_NUMBER
         ),

@@ -6,6 +6,7 @@ import streamlit as st
 from attnviz.figures.numbers import number_text
 from attnviz.model.head_attention import HeadAttention
 from ui.page.navigation import link_to
+from ui.page.table import whole_rows
 from ui.sections.step_by_step.facts import listed_keys, row_ends, strongest_dimensions
 from ui.sections.step_by_step.walk import (
     TABLE_NUMBER,
@@ -30,7 +31,7 @@ _BIAS_SOURCES = {
     True: "the bias: Raffel et al. 2020, arXiv:1910.10683, section 2.1",
     False: "the bias: He et al. 2021, arXiv:2006.03654, equation 4",
 }
-_FEW_ROWS = 9 * 36  # px; the other dimensions are reached by scrolling
+_FEW_ROWS = 8  # the other dimensions are reached by scrolling
 
 
 def score_step(walk: Walk) -> None:
@@ -96,7 +97,7 @@ def score_step(walk: Walk) -> None:
     st.dataframe(
         {"dimension": np.arange(len(query)), **numbers},
         hide_index=True,
-        height=_FEW_ROWS,
+        height=whole_rows(len(query), _FEW_ROWS),
         column_config=dict.fromkeys(numbers, TABLE_NUMBER),
         key="step_pair_table",
         alt="Query, key, their product and its sum so far, dimension by dimension",

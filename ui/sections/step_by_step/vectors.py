@@ -8,6 +8,7 @@ import streamlit as st
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text
 from ui.page.navigation import link_to
+from ui.page.table import whole_rows
 from ui.sections.step_by_step.walk import (
     Walk,
     anatomy,
@@ -59,7 +60,7 @@ def tokens_step(walk: Walk) -> None:
         },
         hide_index=True,
         width="content",
-        height=min(36 * (len(tokens) + 1), 460),
+        height=whole_rows(len(tokens)),
         key="step_tokens_table",
     )
     source(

@@ -3,6 +3,8 @@
 import numpy as np
 import streamlit as st
 
+from attnviz.figures.labels import isolated
+from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.words.literal import quoted
 from ui.words.score_formula import capped_latex
@@ -36,7 +38,7 @@ def row(view: View) -> None:
         else f"Here i = {query}; this query may see no key, so it has no scores and its weights are 0."
     )
     columns: dict[str, object] = {
-        "key": [f"{position}  {label}" for position, label in enumerate(pattern.keys.labels)],
+        "key": [f"{position}  {isolated(label)}" for position, label in enumerate(pattern.keys.labels)],
         "score s": scores,
         "exp(s − m)": exponentials,
         "ours": ours,
@@ -51,6 +53,7 @@ def row(view: View) -> None:
     st.dataframe(
         columns,
         hide_index=True,
+        height=whole_rows(len(ours)),
         column_config={
             "score s": st.column_config.NumberColumn(format="%.4f"),
             "exp(s − m)": st.column_config.NumberColumn(format="%.6f"),
