@@ -13,10 +13,10 @@ function loadPlotly(file) {
   return loading;
 }
 
-/** The ranges that a figure asks for where its axes have equal scales: Plotly widens one of them for the room that there is, and
- * with every other size it would widen what it has widened before. None where someone has zoomed. */
-function askedRanges(chart, { layout: { xaxis, yaxis } }) {
-  if (chart.isZoomed || !yaxis?.scaleanchor || !xaxis.range || !yaxis.range) return {};
+/** The ranges that a figure asks for where its axes have equal scales; none for others. Plotly widens one of them for the room
+ * that there is, in the figure itself, and with every other size it would widen what it has widened before. */
+function askedRanges({ layout: { xaxis, yaxis } }) {
+  if (!yaxis?.scaleanchor || !xaxis.range || !yaxis.range) return {};
   return { "xaxis.range": [...xaxis.range], "yaxis.range": [...yaxis.range] };
 }
 
@@ -28,11 +28,11 @@ function drawFigure(place, chart) {
   const isFirst = !chart.figure;
   if (chart.figure !== figure) {
     chart.figure = figure;
-    chart.isZoomed = false;
+    [chart.asked, chart.isZoomed] = [askedRanges(figure), false];
     forgetRanges(chart);
     Plotly.react(chart, figure.data, { ...figure.layout, width, height }, CONFIG);
   } else if (chart.layout.width !== width || chart.layout.height !== height) {
-    Plotly.relayout(chart, { width, height, ...askedRanges(chart, figure) });
+    Plotly.relayout(chart, { width, height, ...(chart.isZoomed ? {} : structuredClone(chart.asked)) });
   }
   leaveOutWhatHasNoRoom(chart, figure);
   if (!isFirst) return;

@@ -156,9 +156,9 @@ async function redrawn() {
 /** The height at which a chart with equal scales fills its width, at most `most`; its own height for others, and where someone
  * has zoomed. */
 function fittingHeight(chart, most) {
-  const { xaxis, yaxis } = chart.figure.layout;
-  if (chart.isZoomed || !yaxis?.scaleanchor || !xaxis.range || !yaxis.range) return chart.clientHeight;
-  const [wide, high] = [xaxis, yaxis].map(({ range }) => Math.abs(range[1] - range[0]));
+  const ranges = Object.values(chart.asked);
+  if (chart.isZoomed || !ranges.length) return chart.clientHeight;
+  const [wide, high] = ranges.map(([first, last]) => Math.abs(last - first));
   const room = plotRoom(chart);
   return Math.round(Math.min(most, chart.clientHeight - room.height + (room.width * high) / wide));
 }
