@@ -1,9 +1,11 @@
-"""Waiting for jobs and for what other processes do."""
+"""Waiting for jobs and for what other processes do, and beginning anew with them."""
 
 import time
 from collections.abc import Callable
 
+from ui.work import jobs
 from ui.work.jobs import Job
+from ui.work.workers import Workers
 
 LONG = 120.0
 """Seconds; nothing that is waited for takes that long."""
@@ -25,3 +27,9 @@ def done(job: Job) -> Job:
 
     wait_until(watched)
     return job
+
+
+def begin_with_new_processes() -> None:
+    """Ends the processes, as the server's end does; the next job has others, which have loaded nothing for a job before."""
+    jobs.end()
+    jobs._workers = Workers()

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from attnviz.model.catalogue import MODELS_VARIABLE
+from tests.waiting import begin_with_new_processes
 from ui.export import take
 from ui.page import downloads, errors, waiting
 from ui.work import cache, head_cache, jobs, with_model
@@ -83,7 +84,7 @@ def offer_to_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path
     """
 
     def forget() -> None:
-        jobs.end()
+        begin_with_new_processes()
         jobs._kept.clear()
         cache.MODELS.clear()
         cache.NUMBERS.clear()

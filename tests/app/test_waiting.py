@@ -98,6 +98,54 @@ def test_a_click_counts_for_more_than_the_link_that_a_block_was_drawn_with():
     assert [one.value for one in at.text] == ["2"]
 
 
+def ends_meanwhile(asker):
+    """A page whose job ends just when it was asked whether it has, by one of those who ask that."""
+    from types import SimpleNamespace
+
+    import streamlit as st
+
+    from tests import calls
+    from ui.choice import state
+    from ui.page import waiting
+    from ui.sections.generation import writing
+    from ui.sections.query_key_map import layout
+    from ui.work.jobs import Job
+
+    class EndsWhenAsked(Job):
+        @property
+        def finished(self):
+            was_finished = Job.finished.fget(self)
+            if not was_finished:
+                self._waiting.clear()
+                self.results = ["the picture"]
+            return was_finished
+
+    state.current("Attention")
+    if "work" not in st.session_state:
+        st.session_state.work = EndsWhenAsked([(calls.double, (2,), {})])
+    work = st.session_state.work
+    if asker == "is_there":
+        is_drawn = waiting.is_there(work, None, "Drawing", key="act")
+    elif asker == "generation":
+        text = SimpleNamespace(work=work, is_refused=False)
+        view = SimpleNamespace(trace=SimpleNamespace(tokens=SimpleNamespace(text="of a text")))
+        is_drawn = writing.are_there(view, text, [text])
+    else:
+        is_drawn = work.finished
+        if not is_drawn:
+            layout.wait_for([work], None)
+    if is_drawn:
+        st.text(work.results[0])
+
+
+@pytest.mark.parametrize("asker", ["is_there", "generation", "map"])
+def test_what_ends_just_when_a_page_has_asked_is_drawn_in_the_same_run(asker):
+    at = AppTest.from_function(ends_meanwhile, default_timeout=WAIT_SECONDS, args=(asker,)).run()
+    assert not at.exception
+    assert [one.value for one in at.text] == ["the picture"]
+    assert not at.markdown  # nothing of what had come before
+
+
 def test_only_redrawn_blocks_are_fragments():
     makers = {
         path.relative_to(ROOT).as_posix()

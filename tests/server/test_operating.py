@@ -123,8 +123,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ) as address,
     ):
         started = Server(address, folder / "log.txt", port)
-        # Where it is ended while processes are made ready, what becomes of them is told after its end.
-        wait_until(lambda: started.events("ready"))
+        # Where it is ended while it loads its own copy of the model, that may be told after its end.
+        wait_until(lambda: started.events("job_begun", job="warm"))
         yield started
     log = folder / "log.txt"
     assert errors(log) == []
@@ -350,6 +350,16 @@ def test_a_job_ends_with_its_last_visitor_and_not_before(server):
     assert run(leave_one_after_the_other()) < 60
     n_cancelled = len(server.events("job_cancelled"))
     run(until(lambda: server.metrics()[("attnviz_jobs_ended_total", "cancelled")] == n_cancelled))
+
+
+@pytest.mark.nightly
+def test_the_end_of_a_server_is_the_last_line_even_while_it_is_at_work(tmp_path):
+    log = tmp_path / "log.txt"
+    with running_server(log, ATTNVIZ_WARM="yes"):
+        wait_until(lambda: events(log, "job_begun", job="warm"))
+    named = [one["event"] for one in lines(log)]
+    assert named[-1] == "stop"
+    assert not {"not_ready", "job_failed"} & set(named)
 
 
 def listening_at(port: int) -> list[str]:

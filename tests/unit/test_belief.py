@@ -91,12 +91,12 @@ def test_the_nearest_key_is_judged_by_its_own_p_value():
 
 def test_too_few_orders_of_the_keys_are_no_test():
     few = replace(BY_CHANCE, n_permutations=18, correlation=float("nan"), nearest=float("nan"))
-    assert judge(projection(-1).in_map, few).order == "unknown"
-    assert judge(projection(-1).in_map, replace(few, n_permutations=19)).order == "fair"
-    assert "too few keys" in said(projection(-1, chance=few))
-    assert "permuted" not in said(projection(-1, chance=few))
+    assert judge(projection(-1.0).in_map, few).order == "unknown"
+    assert judge(projection(-1.0).in_map, replace(few, n_permutations=19)).order == "fair"
+    assert "too few keys" in said(projection(-1.0, chance=few))
+    assert "permuted" not in said(projection(-1.0, chance=few))
     none = replace(PERFECT, n_query=0, order_correlation=float("nan"), nearest_agreement=float("nan"))
-    assert "no query sees two keys" in said(projection(-1, in_map=none, chance=few))
+    assert "no query sees two keys" in said(projection(-1.0, in_map=none, chance=few))
 
 
 def test_both_figures_stand_beside_those_of_chance():

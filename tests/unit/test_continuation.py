@@ -164,7 +164,8 @@ def test_where_positions_follow_the_length_of_the_text_it_is_read_whole(tmp_path
 def test_a_picked_token_is_written_and_the_text_goes_on_from_it(name, headed, written):
     model, plain = written(name)
     own = plain.tokens.ids[plain.n_read :].tolist()
-    picked = next(one for one in plain.candidate_ids[2].tolist() if one != own[2])
+    end = tiny.SHARED["eos_token_id"]  # after it nothing is written
+    picked = next(one for one in plain.candidate_ids[2].tolist() if one not in (own[2], end))
     found = continue_text(model, TEXT, n_tokens=N, picks={2: picked})
     ids = found.tokens.ids.tolist()
     assert ids[: plain.n_read + 3] == [*plain.tokens.ids[: plain.n_read].tolist(), *own[:2], picked]
@@ -191,7 +192,7 @@ def test_picks_that_there_are_not(picks, written):
 
 def test_a_pick_after_the_end_of_the_text(headed):
     model, _ = headed("llama")
-    ends = {0: 3}  # the end token
+    ends = {0: tiny.SHARED["eos_token_id"]}
     with pytest.raises(SelectionError, match="ends the text with step 1"):
         continue_text(model, TEXT, n_tokens=N, picks=ends | {2: 5})
 

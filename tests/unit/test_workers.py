@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests import calls
-from tests.waiting import LONG, done, wait_until
-from ui.work import jobs, workers
+from tests.waiting import LONG, begin_with_new_processes, done, wait_until
+from ui.work import events, jobs, workers
 from ui.work.jobs import TELLS_PROGRESS, Job
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ class TestProcesses:
                 job.watch()
             st.session_state.loaded = job.results[0]
 
-        jobs.end()  # processes that are there may have loaded more for others
+        begin_with_new_processes()  # those that are there may have loaded more for others
         at = AppTest.from_function(page, default_timeout=LONG).run()
         assert not at.exception
         loaded = at.session_state.loaded
@@ -80,7 +80,7 @@ class TestProcesses:
             import signal, sys, time
             from pathlib import Path
             from tests import calls
-            from ui.work import jobs, workers
+            from ui.work import events, jobs, workers
 
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())
             job = jobs.Job([(calls.process_id, (), {})])
@@ -123,3 +123,23 @@ def test_what_is_idle_takes_no_thread_and_keeps_no_job(tmp_path):
     del job
     gc.collect()
     assert let_go() is None
+
+
+def test_what_is_under_way_at_the_end_of_the_server_has_not_failed(monkeypatch, tmp_path):
+    """And nothing begins after it, however long a page still asks: its own end is all that the log has to say."""
+    told = []
+    monkeypatch.setattr(events, "job_begun", lambda *_: told.append("begun"))
+    monkeypatch.setattr(events, "job_ended", lambda _, how, *rest: told.append(how))
+    monkeypatch.setattr(jobs, "_workers", ending := workers.Workers())
+    job = Job([(calls.until, (tmp_path / "never",), TELLS_PROGRESS)] * 5 * workers.WORKERS)
+    job.watch()
+    wait_until(lambda: job.share == pytest.approx(0.5 / 5))  # every process is at work
+
+    jobs.end()
+
+    def served() -> int:
+        job.watch()
+        return ending._n_thread
+
+    wait_until(lambda: served() == 0)
+    assert (job.error, told, ending.ids) == (None, ["begun"], ())

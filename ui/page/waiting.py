@@ -119,7 +119,15 @@ def is_there(
         if result is not None:
             result()
 
-    show_jobs([work], lambda: f"{said} …", lambda: stopped, resume=resume, key=key, result=so_far)
+    show_jobs(
+        [work],
+        lambda: f"{said} …",
+        lambda: stopped,
+        resume=resume,
+        key=key,
+        result=so_far,
+        is_page_without=True,
+    )
     return False
 
 
@@ -136,6 +144,7 @@ def show_jobs(
     key: str,
     resume: str = "Go on",
     result: Callable[[], None] | None = None,
+    is_page_without: bool = False,
     pulse: float = PULSE,
 ) -> None:
     """How far jobs are and what has come of them, redrawn until they are done; then draws the whole page.
@@ -147,6 +156,8 @@ def show_jobs(
             from under a pointer that is about to click it.
         resume: label of the button that goes on after that.
         result: draws what has come so far.
+        is_page_without: whether the page around it found some of them unfinished and goes without their results; otherwise
+            `result` draws all that comes of them. They may have ended since it asked.
     """
     was_awaited = _is_awaited(jobs)
     began, done_before = time.monotonic(), _share(jobs)
@@ -155,7 +166,7 @@ def show_jobs(
         for job in jobs:
             if job.is_awaited:
                 job.watch()
-        if _is_awaited(jobs) != was_awaited:
+        if _is_awaited(jobs) != was_awaited or (is_page_without and all(job.finished for job in jobs)):
             whole_page()
         left = time_left(time.monotonic() - began, _share(jobs) - done_before, 1 - _share(jobs))
         _show_progress(jobs, lambda: f"{said()} {left}", stopped, resume, key)

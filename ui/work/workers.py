@@ -66,6 +66,7 @@ class Workers(Processes, Generic[W]):
         super().__init__()
         self._jobs: deque[W] = deque()
         self._n_thread = 0
+        self._has_ended = False
         atexit.register(self.end)
 
     @property
@@ -73,9 +74,17 @@ class Workers(Processes, Generic[W]):
         """What they are at or will be, the next one first."""
         return tuple(self._jobs)
 
-    def work_on(self, job: W) -> None:
-        """Sees to it that a process works on a job."""
+    def end(self) -> None:
+        """Ends all for good: no call begins any more, and no job hears what becomes of one under way, which is no failure of it."""
         with lock:
+            self._has_ended = True
+        super().end()
+
+    def work_on(self, job: W) -> None:
+        """Sees to it that a process works on a job, until the end of all."""
+        with lock:
+            if self._has_ended:
+                return
             if job.n_ready and job not in self._jobs:
                 self._jobs.append(job)
             n_call = sum(one.n_ready for one in self._jobs)
@@ -85,6 +94,8 @@ class Workers(Processes, Generic[W]):
 
     def _next(self) -> tuple[W, int] | None:
         """The next call of the job that has waited longest for its turn."""
+        if self._has_ended:
+            return None
         for job in self._jobs:
             job.note()
         for job in self.jobs:
@@ -130,7 +141,8 @@ class Workers(Processes, Generic[W]):
         if what == "error" and not isinstance(value, Exception):
             value = as_raised(*value)
         with lock:
-            job.take_back(number, what, value)
+            if not self._has_ended:
+                job.take_back(number, what, value)
         return process
 
     def _listen(self, job: W, number: int, process: Process) -> tuple[str, Any]:
@@ -145,7 +157,7 @@ class Workers(Processes, Generic[W]):
                 return what, value
             now = time.monotonic()
             with lock:
-                if what == "share":
+                if what == "share" and not self._has_ended:
                     job.set_share(number, *value)
                 is_watched = job.is_watched
             if is_watched:

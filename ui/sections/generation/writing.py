@@ -36,6 +36,7 @@ def are_there(view: View, text: Text, texts: Sequence[Text]) -> bool:
             lambda: "Cancelled: writing.",
             key="write_act",
             result=tokens_so_far,
+            is_page_without=True,
         )
     return text.work.finished
 

@@ -93,7 +93,11 @@ def turned(made: list[Projection]) -> Projection:
 def wait_for(jobs: list[Job], view: View) -> None:
     """How far a map is that takes longer; the page is drawn again when it is there."""
     waiting.show_jobs(
-        jobs, lambda: under_way(view), lambda: "The layout of the map was stopped.", key="space_act"
+        jobs,
+        lambda: under_way(view),
+        lambda: "The layout of the map was stopped.",
+        key="space_act",
+        is_page_without=True,
     )
 
 
