@@ -14,6 +14,7 @@ from attnviz.figures.numbers import HOVER_NUMBER
 from attnviz.figures.overview import MOST_DOTS, overview
 from attnviz.figures.theme import (
     LOG_DECADES,
+    SELECTION,
     SMALL_FONT_SIZE,
     THEMES,
     TOKEN_FONT,
@@ -335,7 +336,7 @@ def _marks(row: int, column: int | None, colour: str) -> list[dict[str, object]]
 
     Ticks beside the row and below the column, and a frame around the cell that has the same size at any zoom.
     """
-    tick: dict[str, object] = {"type": "line", "line": {"color": colour, "width": 3}}
+    tick: dict[str, object] = {"type": "line", "name": SELECTION, "line": {"color": colour, "width": 3}}
     across = {"xref": "x domain", "xsizemode": "pixel", "xanchor": 1, "x0": 2, "x1": 10}
     marks = [{**tick, **across, "y0": row, "y1": row}]
     if column is not None:

@@ -91,6 +91,9 @@ DARK = Theme(
 )
 THEMES: dict[ThemeName, Theme] = {"light": LIGHT, "dark": DARK}
 
+SELECTION = "selection"
+"""Name of the shapes that show what is selected, which a saved picture leaves out."""
+
 Marks = dict[str, Any]
 """What plotly calls a trace, with its ``type``."""
 
@@ -207,9 +210,10 @@ def panel_title(text: str, top: float, colour: str) -> dict[str, object]:
 
 
 def outline(x: tuple[float, float], y: tuple[float, float], colour: str, *, width: int) -> dict[str, object]:
-    """A frame around cells, from edge to edge."""
+    """A frame around selected cells, from edge to edge."""
     return {
         "type": "rect",
+        "name": SELECTION,
         **{"x0": x[0], "x1": x[1], "y0": y[0], "y1": y[1]},
         "line": {"color": colour, "width": width},
     }

@@ -109,9 +109,9 @@ def lay_out(
     with threadpool_limits(1):
         match method:
             case "tsne":
-                points = _tsne(vectors, dimensions, metric, progress, **parameters)
+                points = laid_across(_tsne(vectors, dimensions, metric, progress, **parameters))
             case "umap":
-                points = _umap(vectors, dimensions, metric, **parameters)
+                points = laid_across(_umap(vectors, dimensions, metric, **parameters))
             case "mds":
                 points = _classical_scaling(vectors, dimensions, metric)
             case _:
@@ -129,6 +129,21 @@ def principal_components(
     n_axis = min(dimensions, len(singular))
     points[:, :n_axis] = left[:, :n_axis] * singular[:n_axis]
     return points
+
+
+def laid_across(points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, "point axis"]:
+    """The points rotated as a whole so that they spread most along the first axis, then along the second.
+
+    Methods that know distances alone give no direction a meaning, and pages are wider than high. Of the two ways to point
+    an axis, the one closer to the axis before: points are never upside down for a rounding.
+    """
+    centre = points.mean(axis=0)
+    _, _, directions = np.linalg.svd(points - centre, full_matrices=False)
+    if len(directions) < points.shape[1]:
+        return points
+    directions = directions * np.where(np.diag(directions) < 0, -1, 1)[:, None]
+    laid: np.ndarray = (points - centre) @ directions.T
+    return laid
 
 
 def aligned(

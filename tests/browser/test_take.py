@@ -1,5 +1,6 @@
 """Export, in a real browser: what is saved is opened and read, and what is opened is compared."""
 
+import io
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
@@ -9,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Download, Page, expect
 
 import attnviz
 from attnviz.bundle.bounds import LARGEST_BUNDLE
 from attnviz.bundle.reading import read_bundle
 from attnviz.figures.numbers import number_text
+from tests.browser import pdf
 from tests.browser.conftest import LAPTOP, LOAD_MS
 from tests.browser.screen import (
     DOOR,
@@ -52,6 +55,11 @@ def picture(page: Page, name: str, kind: str) -> Download:
     with page.expect_download(timeout=LOAD_MS) as waiting:
         page.locator(f'.save_picture button[title^="{name} {words}"]').click()
     return waiting.value
+
+
+def choose(page: Page, width: str) -> None:
+    [option] = [one for one in page.locator(".save_picture option").all_text_contents() if width in one]
+    page.get_by_label("Width").select_option(option)
 
 
 def content(download: Download) -> bytes:
@@ -128,6 +136,63 @@ class TestPictures:
         assert shown["first"][3] == 255
         assert max(shown["first"][:3]) < 120  # weight .995: almost the strongest tone
         assert min(shown["empty"][:3]) > 240  # weight .001
+
+    def test_as_pdf_are_a_page_of_the_width_of_a_column_with_words(self, page, server, visitors):
+        open_screen(page, server, text=DOOR, query=7)
+        open_popover(page)
+        choose(page, "One column")
+        page.locator('.save_picture button[title^="Attention matrix as a page"]').click()
+        expect(page.get_by_text("Choose “Save as PDF” where the browser asks for a printer.")).to_be_visible(
+            timeout=LOAD_MS
+        )
+        printed = (
+            page.locator("iframe.printed").content_frame.locator("html").evaluate("page => page.outerHTML")
+        )
+        paper = visitors(alone=True)  # a page without a window of a printer prints itself
+        paper.set_content(f"<!doctype html>{printed}")
+        paper.evaluate("document.fonts.ready")
+        made = paper.pdf(prefer_css_page_size=True)
+        [(width, height)] = pdf.page_sizes(made)
+        assert width == pytest.approx(3.5, abs=0.01)
+        assert 3 < height < 5
+        for words in ("door·5", "[SEP]·10", "key (token·position)", f"“{DOOR}”", "all-MiniLM-L6-v2"):
+            assert words in pdf.words(made)
+        assert b"SourceSans3" in made and b"SourceCodeVF" in made
+
+    def test_as_svg_of_a_column_have_its_width_its_fonts_and_no_frame_of_the_selection(self, page, server):
+        open_screen(page, server, text=DOOR, query=7)
+        wait_until_still(page)
+        before = screen(page)
+        ranges = "Object.values(document.charts.get('map')._fullLayout).filter(one => one?.range).map(one => one.range)"
+        seen = page.evaluate(ranges)
+        open_popover(page)
+        choose(page, "Two columns")
+        page.get_by_label("Caption below").uncheck()
+        for name in ("Attention matrix", "Map of queries and keys"):
+            root = ElementTree.fromstring(content(picture(page, name, "SVG")))
+            assert root.get("width") == "7.2in"
+            [style] = [one.text for one in root.iter(f"{SVG}style") if one.text and "@font-face" in one.text]
+            assert set(re.findall(r'font-family:"([^"]+)"', style)) == {"Source Sans", "Source Code Pro"}
+            assert not [one for one in root.iter(f"{SVG}g") if one.get("class") == "caption"]
+        picked = "rgb(176, 32, 143)"
+        for framed in (False, True):
+            page.get_by_label("Frame of the selection").set_checked(framed)
+            svg = ElementTree.fromstring(content(picture(page, "Attention matrix", "SVG")))
+            frames = [one for one in svg.iter(f"{SVG}path") if picked in one.get("style", "")]
+            assert len(frames) == (2 if framed else 0)
+        assert screen(page) == before
+        assert page.evaluate(ranges) == seen  # a map that was drawn in another size is as it was
+
+    def test_as_png_of_a_column_have_600_dots_per_inch_and_letters(self, page, server):
+        open_screen(page, server, text=DOOR, query=7)
+        open_popover(page)
+        choose(page, "One column")
+        with Image.open(io.BytesIO(content(picture(page, "Attention matrix", "PNG")))) as image:
+            assert image.width == 2100
+            assert image.info["dpi"] == pytest.approx((600, 600), abs=0.1)
+            # Left of the cells there is nothing but the words of the queries: a fifth of the width.
+            words = np.asarray(image.convert("L"))[image.height // 3 : image.height // 2, 120:420]
+        assert words.min() < 90
 
     @pytest.mark.nightly
     def test_of_a_component_come_out_of_its_shadow(self, page, server):

@@ -26,7 +26,7 @@ NAMES = [path.parent.name for path in sorted(COMPONENTS.glob("*/__init__.py"))]
 PRIVATE = re.compile(r"(?<![\w.-])_\w+|(?<=\.)_\w+|\bl2p\b")
 INTERVAL = re.compile(r"\bsetInterval\b")
 OBSERVER = re.compile(r"new (?:Mutation|Resize|Intersection)Observer\(")
-FUNCTION = re.compile(r"^function (\w+)", re.MULTILINE)
+FUNCTION = re.compile(r"^(?:async )?function (\w+)", re.MULTILINE)
 
 
 def line_at(text: str, offset: int) -> int:

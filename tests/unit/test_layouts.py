@@ -7,7 +7,16 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import make_blobs
 
 from attnviz.maps import layouts
-from attnviz.maps.layouts import LAYOUTS, METRICS, Layout, aligned, lay_out, limits, principal_components
+from attnviz.maps.layouts import (
+    LAYOUTS,
+    METRICS,
+    Layout,
+    aligned,
+    laid_across,
+    lay_out,
+    limits,
+    principal_components,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -187,6 +196,33 @@ class TestLimits:
             "pca": set(),
             "mds": set(),
         }
+
+
+class TestLaidAcross:
+    @pytest.mark.parametrize("n_axis", [2, 3])
+    def test_keeps_all_distances_and_spreads_most_along_the_first_axis(self, n_axis: int) -> None:
+        random = np.random.default_rng(0)
+        tall = random.normal(size=(40, n_axis)) * np.arange(1, n_axis + 1)
+        turn = np.linalg.qr(random.normal(size=(n_axis, n_axis)))[0]
+        laid = laid_across(tall @ turn)
+        np.testing.assert_allclose(pdist(laid), pdist(tall))
+        covariance = np.cov(laid.T)
+        np.testing.assert_allclose(covariance - np.diag(np.diag(covariance)), 0, atol=1e-12)
+        assert (np.diff(np.diag(covariance)) < 0).all()
+
+    def test_leaves_as_it_is_what_lies_across_already(self) -> None:
+        square = np.array([[-3.0, -1.0], [3.0, -1.0], [3.0, 1.0], [-3.0, 1.0]])
+        np.testing.assert_allclose(laid_across(square), square, atol=1e-12)
+
+    @pytest.mark.parametrize("dimensions", [2, 3])
+    @pytest.mark.parametrize("method", SEEDED)
+    def test_so_lie_maps_whose_directions_mean_nothing(
+        self, vectors, method: Layout, dimensions: int
+    ) -> None:
+        spread = np.cov(placed(vectors, method, dimensions=dimensions).T)
+        scale = np.diag(spread)[0]
+        assert (np.diff(np.diag(spread)) <= 0).all()
+        np.testing.assert_allclose(spread - np.diag(np.diag(spread)), 0, atol=1e-4 * scale)
 
 
 class TestAligned:

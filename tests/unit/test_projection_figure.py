@@ -39,6 +39,24 @@ def test_the_map_has_room_for_points_and_labels(door_trace: Trace) -> None:
         assert axis.range[0] < along.min() - room and along.max() + room < axis.range[1]
 
 
+@pytest.mark.parametrize("head", [0, 1, 7])
+def test_the_map_is_wider_than_high_and_has_no_more_room_than_its_labels_take(
+    door_trace: Trace, head: int
+) -> None:
+    projection = attnviz.project(door_trace, 3, head)
+    figure = draw_projection(projection, door_trace.weights(3, head))
+    ranges = [figure.layout.xaxis.range, figure.layout.yaxis.range]
+    width, height = (high - low for low, high in ranges)
+    assert width > height
+    assert figure.layout.yaxis.scaleanchor == "x" and figure.layout.yaxis.scaleratio == 1
+    longest = max(len(text) for trace in figure.data for text in trace.text)
+    scale = np.ptp(projection.points, axis=0).max() / (HEIGHT - 120)  # of a px, as the map is laid out
+    # A label beside a point: its characters of 7.3 px and a gap; a label above one: two lines of 15 px.
+    for along, (low, high), px in zip(projection.points.T, ranges, (8.8 * longest + 20, 32), strict=True):
+        assert 0 < along.min() - low <= px * scale
+        assert 0 < high - along.max() <= px * scale
+
+
 def test_labels_that_would_lie_on_others_are_left_out_but_those_at_lines(embedded: Model) -> None:
     trace = embedded.trace("She sat on the bank of the river and thought about the bank that kept her money.")
     weights = trace.weights(5, 7)

@@ -13,6 +13,13 @@ function loadPlotly(file) {
   return loading;
 }
 
+/** The ranges that a figure asks for where its axes have equal scales; none for others. Plotly widens one of them for the room
+ * that there is, in the figure itself, and with every other size it would widen what it has widened before. */
+function askedRanges({ layout: { xaxis, yaxis } }) {
+  if (!yaxis?.scaleanchor || !xaxis.range || !yaxis.range) return {};
+  return { "xaxis.range": [...xaxis.range], "yaxis.range": [...yaxis.range] };
+}
+
 /** Draws the newest figure, or the one that is drawn in another size; nothing in a place that is not shown. */
 function drawFigure(place, chart) {
   const { figure, clientWidth, clientHeight: height } = place;
@@ -21,14 +28,19 @@ function drawFigure(place, chart) {
   const isFirst = !chart.figure;
   if (chart.figure !== figure) {
     chart.figure = figure;
+    [chart.asked, chart.isZoomed] = [askedRanges(figure), false];
     forgetRanges(chart);
     Plotly.react(chart, figure.data, { ...figure.layout, width, height }, CONFIG);
   } else if (chart.layout.width !== width || chart.layout.height !== height) {
-    Plotly.relayout(chart, { width, height });
+    Plotly.relayout(chart, { width, height, ...(chart.isZoomed ? {} : structuredClone(chart.asked)) });
   }
   leaveOutWhatHasNoRoom(chart, figure);
   if (!isFirst) return;
   keepQuickClicks(chart);
+  chart.on("plotly_relayout", (changes) => {
+    const isOwn = "width" in changes;
+    chart.isZoomed ||= !isOwn && ("xaxis.range[0]" in changes || "yaxis.range[0]" in changes); // a dragged box, or a wheel
+  });
   tellChart(place.key, chart);
 }
 

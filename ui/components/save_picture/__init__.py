@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, ThemeName
+from attnviz.figures.theme import FONT, SMALL_FONT_SIZE, ThemeName
 from ui.components import colours, register
 
-_mount = register("save_picture", "svg", "html", "labels", "renew")
+_mount = register("save_picture", "svg", "html", "labels", "renew", "chart", "chart_insides", "picture")
 
 
 def save_picture(
@@ -38,6 +38,7 @@ def save_picture(
             "python": python,
             "citation": citation,
             "link": link,
+            "font": FONT,
             "fontSize": SMALL_FONT_SIZE,
             "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
         },

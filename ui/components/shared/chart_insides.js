@@ -43,3 +43,9 @@ function endDoubleClick(chart) {
 function pointUnder(chart) {
   return chart._hoverdata?.[0];
 }
+
+/** px that the plot has, which a chart with axes of equal scales need not fill. */
+function plotRoom(chart) {
+  const { w: width, h: height } = chart._fullLayout._size;
+  return { width, height };
+}

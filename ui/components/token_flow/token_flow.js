@@ -22,6 +22,7 @@ class Flow {
     this.scroll = make("div", "scroll", this.svg);
     const group = (key) => keyed(draw("g", { "pointer-events": "none" }), key);
     [this.all, this.alone, this.frames] = ["all", "alone", "frames"].map(group);
+    this.frames.setAttribute("class", "frames"); // a saved picture leaves them out
     root.replaceChildren(this.said, this.scroll);
     this.hidden = new Set(); // matrices switched off in the legend
     this.hovered = this.focused = this.kept = this.sent = null; // tokens are [side, position]
