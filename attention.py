@@ -42,12 +42,14 @@ with frame_around("Attention") as view:
         if "token_flow" in parts:
             with parts["token_flow"]:
                 arcs(screen)
-    with view.rail_place:
+    rail = view.rail_place
+    assert rail is not None  # the page of the stage has one
+    with rail:
         heads(screen)
     previews(screen)
     with stage_options:
         options(screen)
-    with view.rail_place:
+    with rail:
         ranking(screen)
         invitation = st.container(key="invitation")
     st.caption(literal(screen.special_note))

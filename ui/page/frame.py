@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,11 +102,12 @@ def frame_around(name: str) -> Iterator[View]:
             head_place = _head_place()
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
-    stage, rail = nullcontext(), None
+    stage: AbstractContextManager[object] = nullcontext()
+    rail = None
     if is_stage:
         with st.container(key="stage"):
-            stage, rail = st.columns((3, 1), gap="medium")
-        with rail:
+            stage, beside = st.columns((3, 1), gap="medium")
+        with beside:
             head_place = _head_place()
             rail = st.container(key="rail")
     with messages:

@@ -18,7 +18,7 @@ def text_name(screen: Screen) -> str:
 
 def is_staged(screen: Screen) -> bool:
     """Whether the browser has the weights of all heads, and answers the pointer itself."""
-    return max(screen.weights.shape) <= head_cache.MOST_STAGED
+    return bool(max(screen.weights.shape) <= head_cache.MOST_STAGED)
 
 
 def band(screen: Screen) -> None:
