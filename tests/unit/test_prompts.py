@@ -115,7 +115,7 @@ def test_the_mean_and_its_spread_on_paper():
 
 def test_token_by_token_pairs_must_be_of_one_length():
     with pytest.raises(ShapeError, match="the pairs have 2 and 3 tokens"):
-        over_prompts([effects([[1.0, 2.0, 3.0]], 0, 1), effects([[1.0, 2.0]], 0, 1)])
+        over_prompts([effects([[1.0, 2.0, 3.0]], 0.0, 1.0), effects([[1.0, 2.0]], 0.0, 1.0)])
 
 
 def test_what_is_saved_has_every_pair_and_cell(gpt2):
