@@ -17,6 +17,7 @@ PYTHON ?= python3 python3.13 python3.12 python3.11
 MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_NIGHTLY := $(VENV)/.installed-nightly
 INSTALLED_BENCH := $(VENV)/.installed-bench
 INSTALLED_UV := $(VENV)/.installed-uv
 INSTALLED_AUDIT := $(VENV)/.installed-audit
@@ -70,7 +71,7 @@ nightly: ## Everything that does not gate a merge, to the end whatever fails: al
 
 nightly-parts: nightly-core nightly-pages image-test nightly-fuzz load
 
-nightly-core: chromium nginx
+nightly-core: $(INSTALLED_NIGHTLY) chromium nginx
 	$(PYTEST) $(CORE)
 
 nightly-pages: chromium nginx
@@ -119,7 +120,7 @@ lock: $(INSTALLED_UV) ## Write locked/, every package with its hashes, from the 
 
 audit: $(INSTALLED_AUDIT) ## Ask PyPI for known vulnerabilities of the locked packages (SERVICE=osv asks OSV)
 	@$(BIN)/pip-audit --strict --disable-pip --progress-spinner off --vulnerability-service $(SERVICE) \
-		-r locked/torch-cuda.txt -r locked/bench.txt -r locked/audit.txt -r locked/uv.txt \
+		-r locked/torch-cuda.txt -r locked/nightly.txt -r locked/bench.txt -r locked/audit.txt -r locked/uv.txt \
 	|| { echo "make audit: a package above has a known vulnerability, or $(SERVICE) could not be asked for one." >&2; exit 1; }
 
 links: $(INSTALLED) ## Write the table of docs/links.md
@@ -158,6 +159,10 @@ $(INSTALLED): locked/app.txt locked/models.txt locked/torch-cpu.txt locked/torch
 	@touch $@
 
 $(INSTALLED_DEV): locked/dev.txt $(INSTALLED)
+	$(LOCKED) $<
+	@touch $@
+
+$(INSTALLED_NIGHTLY): locked/nightly.txt $(INSTALLED_DEV)
 	$(LOCKED) $<
 	@touch $@
 

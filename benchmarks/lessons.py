@@ -18,7 +18,7 @@ from attnviz.effects.order import shuffle
 from attnviz.effects.scaling import products_of, sharpness
 from attnviz.heads.claims import measure
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import bare
 from ui.choice.lessons import FILE, Lesson

@@ -21,7 +21,7 @@ from attnviz.effects.ablation import ablate_heads
 from attnviz.effects.outcome import TokenAnswer, measured
 from attnviz.figures.numbers import share_text
 from attnviz.model.catalogue import SMOLLM2
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Head, bare
 from ui.choice.presets import FILE, Preset

@@ -16,6 +16,7 @@ UV = "uv==0.13.9"
 FILES = {
     "app": "requirements.txt",
     "dev": "requirements-dev.txt",
+    "nightly": "requirements-nightly.txt",
     "bench": "requirements-bench.txt",
     "audit": "requirements-audit.txt",
 }
@@ -24,8 +25,9 @@ MODELS = "requirements-models.txt"
 """Packages of which only a file is read: locked without what they require."""
 CUDA = re.compile(r"(torch|triton|cuda-.*|nvidia-.*)$")
 """Packages that belong to a build of torch."""
-UNUSED = ("boto3", "pip")
-"""bertviz asks for boto3 for a page that the bench does not use, and that wants an older dateutil than pandas; pip is there."""
+UNUSED = ("boto3", "pip", "wandb")
+"""bertviz asks for boto3 for a page that the bench does not use, and that wants an older dateutil than pandas; transformer-lens for
+wandb, with which it trains; pip is there."""
 HEADER = "# Written by `make lock`{}. To change a version, change it there.\n"
 CPU_HEADER = """\
 # Written by `make lock`. torch for the CPU: on Linux PyTorch's own builds, elsewhere PyPI's. Where PyTorch's index cannot be

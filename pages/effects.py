@@ -5,62 +5,89 @@ from functools import partial
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from ui.export.recipe import effects_lines
+from ui.export.recipe import ablated_set_lines, effects_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.page.head_names import find_probes
 from ui.page.navigation import link_to
+from ui.sections import prompts
+from ui.sections.effects import over_set
 from ui.sections.effects.comparing import weights_and_effects, zeros_and_means
 from ui.sections.effects.grid import ablated, controls, finding, grid, layers, note, ranking
-from ui.sections.effects.screen import look
+from ui.sections.effects.screen import Screen
 from ui.sections.effects.together import all_heads, greedy
 from ui.sections.outcome import outcome_of
+from ui.sections.own_run import check_can_run
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
 view = frame("Effects")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
-    screen = look(view, outcome_of(view))
-    controls(screen)
-    effects = ablated(screen, screen.ablation, key="ablation")
-    if effects is not None:
-        found.markdown(finding(screen, effects))
-        left, right = st.columns([3, 1], gap="medium")
-        with left:
-            grid(screen, effects)
-            st.caption(literal(note(screen, effects)))
-        with right:
-            ranking(screen, effects)
-            link_to("Attention", label=f"See the attention of {view.selection.place.words}")
-            of_layers = layers(screen)
-        drawn: dict[str, Figure | None] = {}
-        left, right = st.columns(2, gap="medium")
-        with left, errors.explained(key="cut_greedy"):
-            drawn["Heads off one by one"] = greedy(screen)
-        with right, errors.explained(key="cut_cells"):
-            drawn["Weights and effects"] = weights_and_effects(screen)
-        left, right = st.columns(2, gap="medium")
-        with left, errors.explained(key="cut_removal"):
-            drawn["All heads off one by one"] = all_heads(screen, effects)
-        with right, errors.explained(key="cut_ablations"):
-            drawn["Zeros and means"] = zeros_and_means(screen, effects)
-        find_probes(view)
-        terms("Head", "Ablation", "Outcome", "Weight", "Norm-based weight")
-        take(
-            view,
-            {
-                "effects_grid": "Effects of all heads",
-                "effects_greedy": "Heads off one by one",
-                "effects_cells": "Weights and effects",
-                "effects_removal": "All heads off one by one",
-                "effects_ablations": "Zeros and means",
-            },
-            csv=partial(effects.csv, of_layers),
-            numbers="Effects",
-            python=effects_lines(view, screen.outcome),
-            about=screen.measured,
-            drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
-        )
+    check_can_run(view, "Heads were to be switched off")
+    prompts.choice()
+    if prompts.is_set(view):
+        run = over_set.look(view)
+        if run is not None and (mean := over_set.ablated(run)) is not None:
+            found.markdown(over_set.finding_of_set(mean))
+            left, right = st.columns([3, 1], gap="medium")
+            with left:
+                over_set.grid(view, mean)
+                st.caption(over_set.note(run, mean))
+            with right:
+                over_set.ranking(view, mean)
+                link_to("Attention", label=f"See the attention of {view.selection.place.words}")
+            find_probes(view)
+            terms("Head", "Ablation", "Outcome")
+            take(
+                view,
+                {"effects_grid": "Mean effects of all heads"},
+                csv=partial(mean.csv, run.pairs),
+                numbers="Effects over the pairs",
+                python=ablated_set_lines(view, run.prompts),
+                about=f"mean over {prompts.n_pairs(mean.effects.n_pair)} of prompts",
+            )
+    else:
+        screen = Screen(view=view, outcome=outcome_of(view))
+        controls(screen)
+        effects = ablated(screen, screen.ablation, key="ablation")
+        if effects is not None:
+            found.markdown(finding(screen, effects))
+            left, right = st.columns([3, 1], gap="medium")
+            with left:
+                grid(screen, effects)
+                st.caption(literal(note(screen, effects)))
+            with right:
+                ranking(screen, effects)
+                link_to("Attention", label=f"See the attention of {view.selection.place.words}")
+                of_layers = layers(screen)
+            drawn: dict[str, Figure | None] = {}
+            left, right = st.columns(2, gap="medium")
+            with left, errors.explained(key="cut_greedy"):
+                drawn["Heads off one by one"] = greedy(screen)
+            with right, errors.explained(key="cut_cells"):
+                drawn["Weights and effects"] = weights_and_effects(screen)
+            left, right = st.columns(2, gap="medium")
+            with left, errors.explained(key="cut_removal"):
+                drawn["All heads off one by one"] = all_heads(screen, effects)
+            with right, errors.explained(key="cut_ablations"):
+                drawn["Zeros and means"] = zeros_and_means(screen, effects)
+            find_probes(view)
+            terms("Head", "Ablation", "Outcome", "Weight", "Norm-based weight")
+            take(
+                view,
+                {
+                    "effects_grid": "Effects of all heads",
+                    "effects_greedy": "Heads off one by one",
+                    "effects_cells": "Weights and effects",
+                    "effects_removal": "All heads off one by one",
+                    "effects_ablations": "Zeros and means",
+                },
+                csv=partial(effects.csv, of_layers),
+                numbers="Effects",
+                python=effects_lines(view, screen.outcome),
+                about=screen.measured,
+                drawn=lambda: {title: one for title, one in drawn.items() if one is not None},
+            )
 verdict.show(view)

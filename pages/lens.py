@@ -1,9 +1,11 @@
 """What would the model answer if it stopped after each layer? The logit lens, and what each head adds to the answer."""
 
+from functools import partial
+
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from ui.export.recipe import lens_lines
+from ui.export.recipe import attributed_set_lines, lens_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
@@ -11,13 +13,13 @@ from ui.page.head_names import find_probes
 from ui.page.language_model import offer_language_model
 from ui.page.navigation import link_to
 from ui.page.waiting import is_there
-from ui.sections import outcome
+from ui.sections import outcome, prompts
+from ui.sections.lens import over_set
 from ui.sections.lens.answers import finding, grid, note, of_token, terms_of
 from ui.sections.lens.followed import followed
 from ui.sections.lens.heads import heads, layers, parts, sources
 from ui.sections.lens.screen import look
 from ui.words.glossary import terms
-from ui.work import cache
 
 # isort: split
 from attnviz.figures.layer_grid import runs_across  # after ui, which sets how torch's threads wait
@@ -35,7 +37,7 @@ with errors.explained():
     n_tokens = screen.counted(len(screen.tokens))
     if is_there(work, n_tokens, "Looking through the layers", key="lens_act"):
         answers = work.results[0]
-        if cache.model(view.selection.source.model).head is None:
+        if not screen.has_head:
             offer_language_model(
                 view.selection,
                 "has no language head, so there are no answers: each cell compares a layer's vector with the last layer's.",
@@ -55,16 +57,24 @@ with errors.explained():
                 course = screen.followed(screen.answer)
                 if is_there(course, n_tokens, "Following the chosen tokens", key="followed_act"):
                     drawn["Chosen answers"] = followed(screen, course.results[0])
+        csv, numbers, python = answers.csv, "Answers", ""
         with errors.explained(key="cut_direct"):
-            direct = screen.direct()
-            if is_there(direct, n_tokens, "Taking the answer apart", key="direct_act"):
-                answer, effects = direct.results[0]
+            if screen.has_head:
+                prompts.choice()
+            if screen.has_head and prompts.is_set(view):
+                run = over_set.look(view)
+                if run is not None and (mean := over_set.attributed(run)) is not None:
+                    drawn["What each layer adds"] = over_set.show(run, mean)
+                    csv, numbers = partial(mean.csv, run.pairs), "Direct effects over the pairs"
+                    python = attributed_set_lines(view, run.prompts)
+            elif is_there(screen.direct(), n_tokens, "Taking the answer apart", key="direct_act"):
+                answer, effects = screen.direct().results[0]
                 left, right = st.columns([3, 1], gap="medium")
                 with left:
                     heads(screen, answer, effects)
-                    drawn["What each layer adds"] = layers(screen, effects)
+                    drawn["What each layer adds"] = layers(view, effects)
                 with right:
-                    parts(screen, effects)
+                    parts(view, effects)
                     sources(screen, effects)
                     link_to("Effects", label=f"What if {view.selection.place.words} were not there?")
         find_probes(view)
@@ -77,9 +87,9 @@ with errors.explained():
                 "lens_heads": "What each head adds",
                 "lens_layer_parts": "What each layer adds",
             },
-            csv=answers.csv,
-            numbers="Answers",
-            python=lens_lines(view, view.last_query, answer),
+            csv=csv,
+            numbers=numbers,
+            python=python or lens_lines(view, view.last_query, answer),
             drawn=lambda: drawn,
         )
 verdict.show(view)

@@ -5,14 +5,15 @@ from functools import partial
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from ui.export.recipe import patching_lines, prompt_lines
+from ui.export.recipe import patched_set_lines, patching_lines
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
 from ui.page.waiting import is_there
+from ui.sections import prompts
 from ui.sections.outcome import outcome_of
 from ui.sections.own_run import check_can_run
-from ui.sections.patching import prompts
+from ui.sections.patching import over_set
 from ui.sections.patching.heatmap import as_csv, estimate, finding, gradient, heatmap, note, sofar
 from ui.sections.patching.screen import controls, joined, look, patches_of, text_of_donor
 from ui.words.glossary import terms
@@ -23,28 +24,22 @@ found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     check_can_run(view, "States were to be carried into another run")
     prompts.choice()
-    if view.selection.patching.prompts == "set":
-        pairs = prompts.look(view)
-        if prompts.is_patched(pairs):
-            if pairs.found:
-                mean = pairs.mean
-                found.markdown(f"**{literal(prompts.finding_of_set(pairs, mean))}**")
-                whole = prompts.heatmap(pairs, mean, key="patching_shares")
-                st.caption(prompts.note(pairs, mean))
-                terms("Activation patching", "Path patching", "Residual stream", "Outcome", "Head")
-                take(
-                    view,
-                    {"patching_shares": "Shares of the mean difference"},
-                    csv=partial(prompts.csv, pairs),
-                    numbers="Outcomes of all pairs",
-                    python=prompt_lines(view, pairs.prompts, patches_of(view)),
-                    about=f"mean over {mean.n_pair} pairs of prompts",
-                    drawn=lambda: {"Shares of the mean difference": whole},
-                )
-            else:
-                st.error(
-                    literal("No pair can be patched. " + " ".join(pairs.refused)), icon=":material/error:"
-                )
+    if prompts.is_set(view):
+        run = over_set.look(view)
+        if run is not None and (mean := over_set.patched(run)) is not None:
+            found.markdown(f"**{literal(over_set.finding_of_set(run, mean))}**")
+            whole = over_set.heatmap(run, mean)
+            st.caption(over_set.note(run, mean))
+            terms("Activation patching", "Path patching", "Residual stream", "Outcome", "Head")
+            take(
+                view,
+                {"patching_shares": "Shares of the mean difference"},
+                csv=partial(mean.csv, run.pairs),
+                numbers="Changes over the pairs",
+                python=patched_set_lines(view, run.prompts, patches_of(view)),
+                about=f"mean over {prompts.n_pairs(mean.changes.n_pair)} of prompts",
+                drawn=lambda: {"Shares of the mean difference": whole},
+            )
     else:
         outcome = outcome_of(view)
         controls(view, outcome)

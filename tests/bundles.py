@@ -11,7 +11,7 @@ import numpy as np
 
 import attnviz
 from attnviz.bundle.writing import NUMBERS, PROVENANCE, Bundle
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis, Kind, VerificationReport
 

@@ -6,7 +6,7 @@ import transformers as tf
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import attnviz
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from tests import tiny
 
 SPECIAL = ("<|end|>", "<|begin|>", "<|said|>")

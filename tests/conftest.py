@@ -12,7 +12,7 @@ from plotly.basedatatypes import BaseFigure
 from transformers.utils import logging
 
 import attnviz
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
 from tests import memory, tiny, tiny_refused

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import transformers as tf
 
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from tests.tiny_tokenizers import VOCABULARY, tokenizer
 

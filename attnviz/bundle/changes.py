@@ -222,10 +222,9 @@ def _check_kind(one: Intervention, array: np.ndarray | None, trace: Trace, kind:
             fits = _is(array, (1, n_query), (1, d_value))
             wanted = f"{n_query} x {d_value}"
         case ReplacedVectors():
-            call = trace.attention(0, kind)
-            vectors = {"query": call.query, "key": call.key, "value": call.value}[one.role]
-            fits = _is(array, (1, n_token), (1, vectors.shape[2]))
-            wanted = f"{n_token} x {vectors.shape[2]}"
+            d_head = getattr(trace.attention(0, kind), one.role).shape[2]
+            fits = _is(array, (1, n_token), (1, d_head))
+            wanted = f"{n_token} x {d_head}"
         case ReplacedState():  # a stream may be wider than the last hidden state, as OPT's is
             fits = _is(array, (1, n_query))
             wanted = f"{n_query} rows"

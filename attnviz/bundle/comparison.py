@@ -21,7 +21,7 @@ from attnviz.model.verification import NORMS, verify
 from attnviz.records import Check, Kind, Tokens, VerificationReport, head_table
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
 
 _TOKENS = "The tokenizer reads the text again and gives the same ids, words, segments and special tokens."
 _PRODUCTS = (

@@ -19,11 +19,21 @@ from attnviz.effects.mean_outputs import MeanOutputs
 from attnviz.errors import SelectionError
 from attnviz.model.interventions import Intervention, ReplacedOutput, ScaledOutput
 from attnviz.model.variants import OutcomeMeasure, measured_variants
-from attnviz.records import AllHeads, Head, Kind, Progress, Record, by_layer, check_index, heads_in
+from attnviz.records import (
+    AllHeads,
+    Head,
+    Kind,
+    Progress,
+    Record,
+    by_layer,
+    check_index,
+    heads_in,
+    progress_within,
+)
 from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 Ablation = Literal["zero", "mean"]
@@ -218,14 +228,10 @@ def remove_greedily(
     off: list[Intervention] = []
     order, outcomes = [], []
     n_done, n_variant = 0, len(left) * (len(left) + 1) // 2
-
-    def tell(share: float) -> None:
-        if progress is not None:
-            progress((n_done + share * len(left)) / n_variant)
-
     while left:
         variants = [[*off, *switched_off(trace, one, kind, means)] for one in left]
-        found = measured_variants(model, trace, variants, measure, progress=tell)
+        told = progress_within(progress, n_done / n_variant, len(variants) / n_variant)
+        found = measured_variants(model, trace, variants, measure, progress=told)
         best = int(np.abs(found - base).argmin())
         off = list(variants[best])
         order.append(left.pop(best))

@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.effects.ablation import unchanged
 from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, TokenState
 from attnviz.effects.patching import OF_HEADS, Carried, PatchEffects, PatchGrid, states_of
 from attnviz.errors import SelectionError, enough_memory
@@ -35,7 +36,7 @@ from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Kind, Record, Role
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 
@@ -92,25 +93,20 @@ def attribute_patches(
         SelectionError, ShapeError, UnsupportedArchitectureError: as `patch`; also for an outcome that is the change of a token's
             state, whose gradient is 0 where nothing has changed, or a rank, which has none.
     """
-    if isinstance(measure, MeasuredOutcome) and isinstance(measure.outcome, TokenState):
+    outcome = measure.outcome if isinstance(measure, MeasuredOutcome) else None
+    if isinstance(outcome, TokenState):
         raise SelectionError(
             "The gradient of a change of a token's state was asked for; the change is smallest in the unchanged run, where its "
             "gradient is 0. Measure another outcome."
         )
-    if (
-        isinstance(measure, MeasuredOutcome)
-        and isinstance(measure.outcome, TokenAnswer)
-        and measure.outcome.by == "rank"
-    ):
+    if isinstance(outcome, TokenAnswer) and outcome.by == "rank":
         raise SelectionError(
             "The gradient of a rank was asked for; a rank changes in steps, and has no gradient. Measure a difference of logits "
             "or a probability."
         )
     grid = PatchGrid(receiver, donor, carried=carried, kind=kind, layer=layer, position=position)
     grid.check_family(model)
-    layers = range(receiver.n_layers(grid.kind)) if grid.layer is None else (grid.layer,)
-    terms = _terms(model, receiver, donor, measure, grid, layers)
-    base = grid.effects(receiver, donor, measure, (), np.zeros(0)).base
+    terms = _terms(model, receiver, donor, measure, grid)
     cells = grid.cells()
     changes = np.zeros(len(cells))
     for number, (row, column) in enumerate(cells):
@@ -121,7 +117,7 @@ def attribute_patches(
             changes[number] = of_tokens.sum() if grid.position is None else of_tokens[grid.position]
         else:
             changes[number] = terms[row][0, column]
-    return grid.effects(receiver, donor, measure, cells, base + changes)
+    return grid.effects(receiver, donor, measure, cells, unchanged(receiver, measure) + changes)
 
 
 def _terms(
@@ -130,10 +126,10 @@ def _terms(
     donor: "Trace",
     measure: OutcomeMeasure,
     grid: PatchGrid,
-    layers: range | tuple[int, ...],
 ) -> Mapping[int, Float[np.ndarray, "head token"]]:
     """Of each layer, (a' - a) · ∂f/∂a of each head and token; hidden states count as one head."""
     kind, carried = grid.kind, grid.carried
+    layers = range(receiver.n_layers(kind)) if grid.layer is None else (grid.layer,)
     noted = _NotedTensors()
     with enough_memory(), torch.inference_mode(False), torch.enable_grad():
         with recorded(model.network, noted, keeps=False):
@@ -171,13 +167,7 @@ def _difference(
         return np.asarray(weights @ values)
     if carried == "heads":
         return np.asarray(donor.outputs(layer, kind).astype(np.float64) - receiver.outputs(layer, kind))
-    vectors = {
-        "query": (theirs.query, mine.query),
-        "key": (theirs.key, mine.key),
-        "value": (theirs.value, mine.value),
-    }
-    first, second = vectors[carried]
-    return np.asarray(first.astype(np.float64) - second)
+    return np.asarray(getattr(theirs, carried).astype(np.float64) - getattr(mine, carried))
 
 
 class _NotedTensors(Changes):

@@ -17,7 +17,7 @@ from attnviz.model.variants import OutcomeMeasure, measured_variants
 from attnviz.records import Kind, Measure, Progress, Record
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 MOST_CELLS = 256

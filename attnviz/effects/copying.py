@@ -24,9 +24,9 @@ from attnviz.effects.score_sources import embedded
 from attnviz.errors import UnsupportedArchitectureError, enough_memory
 from attnviz.model.anatomy import anatomy
 from attnviz.model.answers import language_head, token_logits
-from attnviz.model.direct_path import FrozenNorm, final_steps, layer_paths
+from attnviz.model.direct_path import FrozenNorm, carried_back, final_steps, layer_paths
 from attnviz.model.linear_forms import Wanted, linear_forms
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.stream import Stream, record_stream
 from attnviz.model.trace import Trace
 from attnviz.records import Progress, head_table
@@ -78,13 +78,12 @@ def copying_scores(model: Model, *, progress: Progress = lambda _: None) -> Floa
         through = step.before(through)
     scores: list[np.ndarray] = [np.zeros(0)] * n_layer
     for layer in reversed(range(n_layer)):
-        for one in (paths[layer].after_rest, paths[layer].after_attention):
-            through = through if one is None else one.before(through)
-        of_attention = paths[layer].of_attention
-        of_heads = through if of_attention is None else of_attention.before(through)
-        output_weight = model.output_maps[kind][layer].weight.astype(np.float64)  # [head, d_value, d_model]
+        output_map = model.output_maps[kind][layer]
+        back = carried_back(paths[layer], output_map, through)
+        through = back.entering
+        output_weight = output_map.weight.astype(np.float64)  # [head, d_value, d_model]
         values = np.repeat(by_layer[layer], len(output_weight) // len(by_layer[layer]), axis=0)
-        scores[layer] = _scores(values @ of_heads @ output_weight.swapaxes(1, 2))
+        scores[layer] = _scores(values @ back.of_attention @ output_weight.swapaxes(1, 2))
     return head_table(scores)
 
 

@@ -24,7 +24,7 @@ from attnviz.maths.significance import holm, p_value
 from attnviz.records import Progress, Record
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -178,8 +178,8 @@ def deletion_curves(
     sets = [_first(order, counts, among) for order in orders]
     sets += [among & ~one for one in sets]  # the first tokens alone
 
-    # a set of tokens has one number, whichever order came to it: two numbers of two batches would differ by rounding, and a method
-    # would be better than a random order that is the same to it
+    # Every set of tokens is run once, whichever orders share it: numbers of two batches differ by rounding, which would make a
+    # method better than a random order with the same sets.
     drawn = np.concatenate([_first(order, chance.counts, among) for order in chance.orders])
     distinct, first, place = np.unique(
         np.concatenate([drawn, *sets]), axis=0, return_index=True, return_inverse=True

@@ -20,12 +20,12 @@ from attnviz.maths import gradients
 from attnviz.maths.attention_flow import attention_flow
 from attnviz.maths.gradients import PathIntegral
 from attnviz.model.variants import OutcomeMeasure
-from attnviz.records import Kind, Progress, Record
+from attnviz.records import Kind, Progress, Record, progress_within
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 AttributionMethod = Literal[
@@ -61,8 +61,8 @@ class InputAttribution(Record):
     baseline: str | None = None
     """The token that stands for no token, such as "[PAD]", or "zeros"; None where a method needs none."""
     integral: PathIntegral | None = None
-    """Of integrated gradients: how well they sum to the difference of outcomes, of the text and of the baseline. A mixture of experts
-    jumps where a token changes its expert, and their sum stays apart from it with any number of points."""
+    """Of integrated gradients: how well they sum to the outcome of the text minus that of the baseline. A mixture of experts jumps where
+    a token changes its expert: there they miss that difference with any number of points."""
 
     @property
     def sum(self) -> float:
@@ -135,7 +135,7 @@ def attribute_inputs(
     text, measure = EmbeddedText(model, trace, baseline), measured(model, trace, outcome)
     found = []
     for number, one in enumerate(chosen):
-        tell = _part(progress, number, len(chosen))
+        tell = progress_within(progress, number / len(chosen), 1 / len(chosen))
         if one in ("token_replaced", "keys_masked"):
             found.append(_leave_out(model, trace, outcome, one, baseline, text.baseline_label, tell))
         elif one in _OF_ATTENTION:
@@ -268,11 +268,3 @@ def _missing(trace: "Trace", outcome: Outcome, method: str) -> str | None:
     if method == "norms" and "norms" not in trace.measures(_kind(trace)):
         return f"attnviz does not know W_O of {trace.provenance.model}"
     return None
-
-
-def _part(progress: Progress | None, number: int, count: int) -> Progress:
-    def tell(share: float) -> None:
-        if progress is not None:
-            progress((number + share) / count)
-
-    return tell

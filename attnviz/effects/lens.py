@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from attnviz.errors import SelectionError, enough_memory
 from attnviz.model.answers import language_head, token_id, token_logits
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.stream import record_stream
 from attnviz.model.token_labels import labels_of
 from attnviz.model.trace import Trace

@@ -26,16 +26,16 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attnviz.effects.outcome import TokenAnswer, measured
+from attnviz.effects.outcome import TokenAnswer, answer_ids
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights
-from attnviz.model.answers import language_head, token_id, token_logits
-from attnviz.model.direct_path import FinalMap, FrozenNorm, final_steps, layer_paths
+from attnviz.model.answers import language_head, token_logits
+from attnviz.model.direct_path import carried, carried_back, final_steps, layer_paths
 from attnviz.model.head_attention import score_inputs
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.stream import record_stream
 from attnviz.model.trace import Trace
-from attnviz.records import Head, Kind, LayerAttention, Record, head_table, heads_in, known
+from attnviz.records import Head, Kind, LayerAttention, Record, check_index, head_table, heads_in, known
 from attnviz.records.table import table_csv
 
 TOLERANCE = 1e-5
@@ -47,11 +47,9 @@ its logits, departs little where these are small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DirectEffects(Record):
-    """A number of one token's last hidden state as a sum of what each part of the model adds to it directly."""
+class DirectParts(Record):
+    """A number of a last hidden state, or the mean of several, as a sum of what each part of the model adds to it directly."""
 
-    kind: Kind
-    position: int
     unit: Literal["logit", "difference of logits", "length"]
     total: float
     """The model's own number."""
@@ -59,8 +57,6 @@ class DirectEffects(Record):
     """Of the vector that enters the first layer."""
     heads: Float[np.ndarray, "layer head"]
     """Of the output of each head, through W_O; NaN where a layer has no such head."""
-    sources: tuple[Float[np.ndarray, "_ key"], ...]
-    """Of what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's."""
     mlps: Float[np.ndarray, " layer"]
     """Of what the rest of each layer adds: its MLP, biases included."""
     biases: Float[np.ndarray, " layer"]
@@ -111,6 +107,16 @@ class DirectEffects(Record):
         return table_csv(["layer", "part", self.unit], rows)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DirectEffects(DirectParts):
+    """The parts of a number of one token's last hidden state."""
+
+    kind: Kind
+    position: int
+    sources: tuple[Float[np.ndarray, "_ key"], ...]
+    """Of what each head of each layer reads at each token, [head, key]; the sum over the tokens is the head's."""
+
+
 def attribute_token(
     model: Model, trace: Trace, position: int, token: str, *, against: str | None = None
 ) -> DirectEffects:
@@ -128,15 +134,13 @@ def attribute_token(
             cannot take apart.
     """
     language_head(model, f"what adds to the answer “{token}”")
-    measured(
-        model, trace, TokenAnswer(position=position, token=token, against=against)
-    )  # refuses what is not there
-    ids = [token_id(model, one) for one in (token, against) if one is not None]
+    check_index("token", position, len(trace.last_hidden_state), "this text")
+    chosen, other = answer_ids(model, TokenAnswer(position=position, token=token, against=against))
     vector = torch.tensor(trace.last_hidden_state[position])
 
     def number(states: torch.Tensor) -> torch.Tensor:
         logits = token_logits(model, states)
-        return logits[ids[0]] if len(ids) == 1 else logits[ids[0]] - logits[ids[1]]
+        return logits[chosen] if other is None else logits[chosen] - logits[other]
 
     given = vector.clone().requires_grad_()
     own = number(given)
@@ -152,7 +156,7 @@ def attribute_token(
                     "its logits are no sum. Ask for the parts of the last hidden state (attribute_state), or select a model "
                     "with a linear head, such as gpt2."
                 )
-    unit: Literal["logit", "difference of logits"] = "logit" if len(ids) == 1 else "difference of logits"
+    unit: Literal["logit", "difference of logits"] = "logit" if other is None else "difference of logits"
     return _attributed(model, trace, position, gradient.double().cpu().numpy(), bias, total, unit)
 
 
@@ -165,8 +169,7 @@ def attribute_state(model: Model, trace: Trace, position: int) -> DirectEffects:
     Raises:
         As `attribute_token`, without a language head too.
     """
-    if not 0 <= position < len(trace.last_hidden_state):
-        record_stream(model, trace, position)  # says what there is
+    check_index("token", position, len(trace.last_hidden_state), "this text")
     vector = trace.last_hidden_state[position].astype(np.float64)
     length = float(np.linalg.norm(vector))
     return _attributed(model, trace, position, vector / length, 0.0, length, "length")
@@ -194,24 +197,21 @@ def _attributed(
         )
     stream = record_stream(model, trace, position)
     for step in final_steps(stream)[::-1]:
-        direction, bias = _carried(step, direction, bias)
+        direction, of_step = carried(step, direction)
+        bias += float(of_step)
     paths = layer_paths(stream)
     n_layer = len(paths)
     heads: list[np.ndarray] = [np.zeros(0)] * n_layer  # of each layer
     sources: list[np.ndarray] = [np.zeros((0, 0))] * n_layer
     mlps, biases = np.zeros(n_layer), np.zeros(n_layer)
     for layer in reversed(range(n_layer)):
-        path, output_map = paths[layer], model.output_maps[stream.kind][layer]
-        direction, biases[layer] = _carried(path.after_rest, direction, biases[layer])
-        mlps[layer] = direction @ path.rest
-        direction, biases[layer] = _carried(path.after_attention, direction, biases[layer])
-        of_heads, biases[layer] = _carried(path.of_attention, direction, biases[layer])
+        output_map = model.output_maps[stream.kind][layer]
+        back = carried_back(paths[layer], output_map, direction)
+        direction, mlps[layer], biases[layer] = back.entering, back.rest, back.biases
         outputs = trace.outputs(layer, stream.kind)[:, position]  # [head, d_value]
-        along = output_map.weight @ of_heads  # [head, d_value]
+        along = output_map.weight @ back.of_attention  # [head, d_value]
         heads[layer] = np.einsum("hv,hv->h", outputs, along)
         sources[layer] = _of_sources(trace.attention(layer, stream.kind), position, along)
-        if output_map.bias is not None:
-            biases[layer] += of_heads @ output_map.bias
     return DirectEffects(
         kind=stream.kind,
         position=position,
@@ -224,15 +224,6 @@ def _attributed(
         biases=biases.astype(np.float32),
         bias=bias,
     )
-
-
-def _carried(
-    step: FrozenNorm | FinalMap | None, direction: np.ndarray, bias: float
-) -> tuple[np.ndarray, float]:
-    """A direction carried backwards through a step, and what the step's bias adds along it to a bias."""
-    if step is None:
-        return direction, bias
-    return step.before(direction), bias + float(direction @ step.bias)
 
 
 def _of_sources(

@@ -26,7 +26,7 @@ from attnviz.model.variants import MOST_TOKENS
 from attnviz.records import Kind, Progress, Record, Tokens
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
 
 FEWEST_TEXTS = 16
 """Texts that reach a position with a mean of its own, where there are so many texts."""

@@ -19,7 +19,7 @@ from attnviz.model.forward import forward
 from attnviz.records import Record
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 

@@ -28,7 +28,7 @@ from attnviz.model.predictions import predict
 from attnviz.records import Record, Tokens, as_label, check_index
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 
@@ -37,7 +37,7 @@ MOST_COMPARED = 512
 
 
 LAST = -1
-"""Position of the last token of a text, however long that is."""
+"""Position of the last token of a text, however long the text is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +139,11 @@ class TokenAnswer(_AtToken):
         """What is measured, as in a sentence."""
         token = f"“{as_label(self.token)}”"
         if self.against is not None:
-            said = f"logit of {token} minus that of “{as_label(self.against)}”,"
+            said = f"logit of {token} minus that of “{as_label(self.against)}”"
+        elif self.by == "probability":
+            said = f"probability of {token}"
         else:
-            said = (
-                f"probability of {token}" if self.by == "probability" else f"rank of {token} among all tokens"
-            )
+            said = f"rank of {token} among all tokens"
         return f"{said} predicted at {self._where(tokens)}"
 
     def __str__(self) -> str:

@@ -34,7 +34,7 @@ from attnviz.model.variants import OutcomeMeasure, measured_variants
 from attnviz.records import ROLE_NAMES, Head, Kind, Progress, Record, Role, Tokens, check_index
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 Carried = Literal["before", "layer", "attention", "mlp", "heads", "query", "key", "value", "pattern"]
@@ -122,7 +122,7 @@ class PatchEffects(Record):
         return abs(self.donor - self.base) > least
 
     @property
-    def changes(self) -> Float[np.ndarray, "row token"]:
+    def changes(self) -> Float[np.ndarray, "row column"]:
         """What carrying each state adds to the receiver's outcome."""
         return np.asarray(self.outcomes - self.base, dtype=np.float32)
 
@@ -139,7 +139,7 @@ class PatchEffects(Record):
         return self.has_difference and abs(self.donor - self.base) >= least
 
     @property
-    def shares(self) -> Float[np.ndarray, "row token"]:
+    def shares(self) -> Float[np.ndarray, "row column"]:
         """(outcome - base) / (donor - base): 0 for nothing, 1 for the donor's outcome; NaN where no share means anything.
 
         A share above 1 is of an outcome beyond the donor's, one below 0 of an outcome on the receiver's other side.
@@ -190,7 +190,7 @@ def patch(
 
     Args:
         receiver: trace of the text whose run is changed, without interventions.
-        donor: trace of the text whose states are carried over.
+        donor: trace of the text whose states are carried over, without interventions too.
         measure: a number of the last hidden states of some variants, [variant, token, d_model] -> [variant].
         carried: hidden states of every layer and token, or what heads are made of (`OF_HEADS`).
         layer: of what heads are made of, the layer whose heads are carried at one token at a time; None for every head of every
@@ -200,7 +200,7 @@ def patch(
 
     Raises:
         CaptureError, OutOfMemoryError: as `attnviz.model.variants.states_of_variants`.
-        SelectionError: no such kind, layer, head, token or place.
+        SelectionError: no such kind, layer, head, token or place, or a trace with interventions.
         ShapeError: the texts have other numbers of tokens.
         UnsupportedArchitectureError: queries or keys of a family that makes scores of more than these.
     """
@@ -232,12 +232,19 @@ class PatchGrid:
         layer: int | None = None,
         position: int | None = None,
     ) -> None:
+        if carried not in CARRIED:
+            raise SelectionError(f"“{carried}” was to be carried over; what can be is {', '.join(CARRIED)}.")
         self.kind: Kind = receiver.attention(0, kind).kind
         self.carried: Carried = carried
         self.layer = layer if carried in OF_HEADS else None
         self.is_of_heads = carried in OF_HEADS and self.layer is None
         self.position = position if self.is_of_heads else None
         self._trace = receiver
+        if changed := (*receiver.interventions, *donor.interventions):
+            raise SelectionError(
+                f"States of a trace with an intervention ({changed[0]}) were to be carried over; they are those of the model's own "
+                "runs. Trace both texts without interventions."
+            )
         differing(receiver.tokens, donor.tokens)
         if receiver.target_tokens is not None and donor.target_tokens is not None:
             differing(receiver.target_tokens, donor.target_tokens)
@@ -347,13 +354,12 @@ def _carrier(receiver: "Trace", donor: "Trace", grid: PatchGrid) -> Callable[[in
         match carried:
             case "query" | "key" | "value":
                 call = donor.attention(head.layer, kind)
-                vectors = {"query": call.query, "key": call.key, "value": call.value}[carried][head.head]
                 n_reading = 1 if carried == "query" else len(call.query) // len(call.key)
                 return [
                     ReplacedVectors(
                         **place | {"head": head.head * n_reading + reading},
                         role=carried,
-                        vectors=vectors,
+                        vectors=getattr(call, carried)[head.head],
                         positions=positions,
                     )
                     for reading in range(n_reading)

@@ -24,10 +24,10 @@ from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.changes import Changes
 from attnviz.model.interventions import ReplacedOutput, ReplacedVectors
 from attnviz.model.variants import OutcomeMeasure, Stopped, measured_variants, most_rows, run_rows
-from attnviz.records import ROLE_NAMES, Head, Kind, Progress, check_index
+from attnviz.records import ROLE_NAMES, Head, Kind, Progress, check_index, progress_within
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 
@@ -81,6 +81,7 @@ def patch_paths(
     reading: list[Tensor] = []  # what reaches the end from each sender
     outcomes = np.zeros(len(senders), dtype=np.float32)
     inputs, most = model.inputs(receiver.tokens, receiver.target_tokens), max(1, most_rows(receiver) - 1)
+    first_run = progress_within(progress, 0.0, 1.0 if end.head is None else 0.5)
     for start in range(0, len(senders), most):
         some = senders[start : start + most]
         changes = _Path([(one, _given(donor, one, grid)) for one in some], end)
@@ -92,8 +93,7 @@ def patch_paths(
         else:
             assert changes.reading is not None  # it has stopped there
             reading += list(changes.reading)
-        if progress is not None:
-            progress((start + len(some)) / len(senders) / (1 if end.head is None else 2))
+        first_run((start + len(some)) / len(senders))
     if end.head is not None and senders:
         variants = [
             [
@@ -107,14 +107,9 @@ def patch_paths(
             ]
             for one in reading
         ]
-        tell: Progress | None = None
-        if progress is not None:
-            known = progress
-
-            def tell(share: float) -> None:
-                known(0.5 + share / 2)
-
-        outcomes = measured_variants(model, receiver, variants, measure, progress=tell)
+        outcomes = measured_variants(
+            model, receiver, variants, measure, progress=progress_within(progress, 0.5, 0.5)
+        )
     return grid.effects(receiver, donor, measure, senders, outcomes, end=end)
 
 
@@ -146,7 +141,7 @@ class _Path(Changes):
 
     def change_outputs(self, kind: Kind, layer: int, output: Tensor, value: Tensor) -> None:
         n_later = sum(of_sender < layer for of_sender in self._layers)
-        output[1 : 1 + n_later] = output[0].clone()  # else torch takes the row for one that is written
+        output[1 : 1 + n_later] = output[0].clone()  # torch refuses to read a row of what it writes
         super().change_outputs(kind, layer, output, value)
 
     def changed_vectors(

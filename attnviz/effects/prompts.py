@@ -1,8 +1,8 @@
-"""Sets of prompts: what holds for one sentence may not hold for another, so an experiment is made on several and averaged.
+"""Sets of prompts: what holds for one sentence may not hold for another, so an experiment is made on several.
 
 One concept: a table with a row for each pair of prompts, clean and corrupted, and the answers that belong to them. The outcome of a
 pair is the logit of the answer minus that of the wrong answer, at the mask token of the clean prompt where it has one, and otherwise
-at the last token.
+at the last token. What experiments find on all pairs is averaged by `attnviz.effects.over_pairs`.
 
 Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, whose averages are of logit differences
 over a set of such pairs; Heimersheim and Nanda 2024 (arXiv:2404.15255), section 4, on the choice of pairs.
@@ -10,21 +10,20 @@ over a set of such pairs; Heimersheim and Nanda 2024 (arXiv:2404.15255), section
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, measured
-from attnviz.effects.patching import PatchEffects, differing
-from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError, ShapeError
+from attnviz.effects.patching import differing
+from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError
 from attnviz.records import Record
 from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 COLUMNS = ("clean", "corrupted", "answer", "wrong_answer")
@@ -126,7 +125,7 @@ def prompts_of(rows: Iterable[tuple[int, Sequence[str]]]) -> PromptSet:
 
 
 def checked_prompts(model: "Model", prompts: PromptSet) -> PromptSet:
-    """The pairs that this model can be patched with, and a sentence for each other line.
+    """The pairs that experiments on this model can be made on, and a sentence for each other line.
 
     Both prompts need the same number of tokens, and both answers are one token each.
     """
@@ -143,7 +142,7 @@ def checked_prompts(model: "Model", prompts: PromptSet) -> PromptSet:
 
 
 def prepared(model: "Model", pair: PromptPair) -> "tuple[Trace, Trace, MeasuredOutcome]":
-    """What `attnviz.effects.patching.patch` takes: the traces of the clean and the corrupted prompt, and the outcome.
+    """What experiments take: the traces of the clean and the corrupted prompt, and the outcome of the clean one.
 
     Raises:
         EmptyTextError, TextTooLongError, InvalidTextError: as `Model.trace`.
@@ -162,60 +161,3 @@ def outcome_of_pair(model: "Model", clean: "Trace", pair: PromptPair) -> TokenAn
     masks = np.flatnonzero(tokens.ids == model.tokenizer.mask_token_id).tolist()
     at = masks[0] if masks else len(tokens) - 1
     return TokenAnswer(position=at, token=pair.answer, against=pair.wrong_answer)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeanEffects(Record):
-    """The effects of patches, averaged over pairs of prompts."""
-
-    mean: PatchEffects
-    """Means of the outcomes, of both texts' too: its shares are of the mean difference, not means of shares, which a pair with a
-    small difference would dominate."""
-    spread: Float[np.ndarray, "row column"]
-    """Standard deviation of each cell's change over the pairs, with n - 1 below; NaN for one pair."""
-    n_pair: int
-
-
-def over_prompts(effects: Sequence[PatchEffects]) -> MeanEffects:
-    """The mean of the same map over several pairs.
-
-    Raises:
-        ShapeError: columns are tokens, and pairs have different numbers of them.
-    """
-    shapes = {one.outcomes.shape for one in effects}
-    if len(shapes) != 1:
-        counts = " and ".join(str(n_column) for n_column in sorted({shape[1] for shape in shapes}))
-        raise ShapeError(
-            f"The mean over pairs was asked for token by token; the pairs have {counts} tokens. Carry what heads are made of at all "
-            "tokens, or give prompts of one length."
-        )
-    changes = np.stack([one.changes for one in effects]).astype(np.float64)
-    mean = replace(
-        effects[0],
-        base=float(np.mean([one.base for one in effects])),
-        donor=float(np.mean([one.donor for one in effects])),
-        outcomes=np.mean([one.outcomes.astype(np.float64) for one in effects], axis=0).astype(np.float32),
-    )
-    spread = changes.std(axis=0, ddof=1) if len(effects) > 1 else np.full(changes.shape[1:], np.nan)
-    return MeanEffects(mean=mean, spread=spread.astype(np.float32), n_pair=len(effects))
-
-
-def set_csv(prompts: Mapping[int, PromptPair], effects: Mapping[int, PatchEffects]) -> bytes:
-    """A line for each pair and cell: the prompts, and the outcome with the state carried over.
-
-    Args:
-        prompts, effects: by the line of the pair.
-    """
-    rows: list[list[object]] = []
-    first = next(iter(effects.values()))
-    for line, found in effects.items():
-        pair = prompts[line]
-        told = [line, *(getattr(pair, name) for name in COLUMNS), found.base, found.donor]
-        rows += [
-            [*told, *place, found.outcomes[place]]
-            for place in np.ndindex(*found.outcomes.shape)
-            if not np.isnan(found.outcomes[place])
-        ]
-    return table_csv(
-        ["line", *COLUMNS, "clean outcome", "corrupted outcome", first.rows, first.columns, "outcome"], rows
-    )

@@ -25,9 +25,9 @@ from jaxtyping import Float, Float64
 
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.model.anatomy import LayerAnatomy, anatomy
-from attnviz.model.direct_path import FrozenNorm, frozen_norm, layer_paths
+from attnviz.model.direct_path import FrozenNorm, carried, carried_back, frozen_norm, layer_paths
 from attnviz.model.linear_forms import LinearForm, Wanted, linear_forms
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.stream import Stream, record_streams
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Record, check_index
@@ -264,7 +264,7 @@ Embedded = tuple[Mapping[SourceName, np.ndarray], FrozenNorm | None]
 
 
 def embedded(found: LayerAnatomy, start: Float[np.ndarray, " d_model"], at: int) -> Embedded:
-    """What the first vector of a token is the sum of; itself where attnviz does not know."""
+    """The vectors that sum to the first vector of a token; that vector itself where attnviz does not know them."""
     parts: dict[SourceName, np.ndarray] = {name: rows[at] for name, rows in found.ingredients.items()}
     if {one.shape for one in parts.values()} == {start.shape}:
         summed = np.sum(list(parts.values()), axis=0)
@@ -291,25 +291,12 @@ def _split(
     paths = layer_paths(stream, n_layer)
     below: list[np.ndarray] = []
     for layer in reversed(range(n_layer)):
-        path, output_map = paths[layer], model.output_maps[stream.kind][layer]
-        directions, biases = _carried(path.after_rest, directions, biases)
-        of_mlp = directions @ path.rest
-        directions, biases = _carried(path.after_attention, directions, biases)
-        of_heads, biases = _carried(path.of_attention, directions, biases)
+        output_map = model.output_maps[stream.kind][layer]
+        back = carried_back(paths[layer], output_map, directions)
+        directions, biases = back.entering, biases + back.biases
         outputs = trace.outputs(layer, stream.kind)[:, at].astype(np.float64)  # [head, d_value]
-        below.append(of_mlp[None])
-        below.append(np.einsum("hv,hvd,kd->hk", outputs, output_map.weight, of_heads, optimize=True))
-        if output_map.bias is not None:
-            biases = biases + of_heads @ output_map.bias
-    directions, biases = _carried(norm, directions, biases)
+        below.append(back.rest[None])
+        below.append(np.einsum("hv,hvd,kd->hk", outputs, output_map.weight, back.of_attention, optimize=True))
+    directions, of_norm = carried(norm, directions)
     first = np.stack([directions @ one for one in embedding.values()])
-    return np.concatenate([first, *below[::-1], biases[None]])
-
-
-def _carried(
-    step: FrozenNorm | None, directions: np.ndarray, biases: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Directions carried backwards through a norm, and what its bias adds along them to the biases."""
-    return (
-        (directions, biases) if step is None else (step.before(directions), biases + directions @ step.bias)
-    )
+    return np.concatenate([first, *below[::-1], (biases + of_norm)[None]])

@@ -18,7 +18,7 @@ from attnviz.model.variants import OutcomeMeasure
 from attnviz.records import Tokens
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 Baseline = Literal["padding", "end", "mask", "zeros"]

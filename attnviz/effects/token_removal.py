@@ -17,7 +17,7 @@ from attnviz.model.variants import MOST_TOKENS, measured_variants
 from attnviz.records import Progress
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 TokenRemoval = Literal["token_replaced", "keys_masked"]

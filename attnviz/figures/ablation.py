@@ -10,7 +10,16 @@ from plotly import graph_objects as go
 from attnviz.figures.axes import grid_axis
 from attnviz.figures.labels import isolated, literal
 from attnviz.figures.numbers import HOVER_NUMBER, signed_text
-from attnviz.figures.theme import THEMES, Marks, Theme, ThemeName, axis_title, base_layout, figure_of
+from attnviz.figures.theme import (
+    THEMES,
+    Marks,
+    Theme,
+    ThemeName,
+    axis_title,
+    base_layout,
+    figure_of,
+    legend_above,
+)
 from attnviz.records import Measure, heads_in, known
 from attnviz.records.tokens import Tokens
 
@@ -60,7 +69,7 @@ def draw_removal(
             yaxis={**axis, "title": axis_title(outcome, palette.quiet)},
             shapes=base,
             showlegend=len(removals) > 1,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            legend=legend_above(),
         ),
     )
 

@@ -16,6 +16,7 @@ from attnviz.figures.theme import (
     Theme,
     ThemeName,
     base_layout,
+    colour_bar,
     figure_of,
     number_scale,
 )
@@ -133,16 +134,7 @@ def draw_collection(
         },
         coloraxis={
             "colorscale": number_scale(palette),
-            "colorbar": {
-                "title": {
-                    "text": _BAR_TITLES.get(tint, ""),
-                    "side": "right",
-                    "font": {"size": SMALL_FONT_SIZE},
-                },
-                "thickness": 8,
-                "outlinewidth": 0,
-                "tickfont": {"size": SMALL_FONT_SIZE},
-            },
+            "colorbar": colour_bar(_BAR_TITLES.get(tint, "")),
         },
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
     )

@@ -3,38 +3,51 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float
 from plotly import graph_objects as go
 
 from attnviz.figures.axes import grid_axis
-from attnviz.figures.numbers import HOVER_NUMBER
+from attnviz.figures.numbers import HOVER_NUMBER, spread_text
 from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of
 
 if TYPE_CHECKING:
-    from attnviz.effects.logit_attribution import DirectEffects
+    from attnviz.effects.logit_attribution import DirectParts
+    from attnviz.effects.over_pairs import MeanDirectEffects
 
 _HEIGHT = 280  # px
 _MOST_TICKS = 16
 
 
 def draw_layer_parts(
-    found: "DirectEffects", *, picked: int | None = None, theme: ThemeName = "light"
+    found: "DirectParts",
+    *,
+    over: "MeanDirectEffects | None" = None,
+    picked: int | None = None,
+    theme: ThemeName = "light",
 ) -> go.Figure:
     """Bars over the layers: what the heads of each add together, and what its MLP adds; the embedding stands before them.
 
     Custom data of a bar is its layer; -1 for the embedding.
 
     Args:
+        over: where the numbers are means over pairs of prompts, those pairs: lines on the bars go one standard deviation up and down.
         picked: the selected layer, whose bars are framed.
     """
     palette = THEMES[theme]
     layers = np.arange(len(found.mlps))
     frame = {"color": palette.picked, "width": np.where(layers == picked, 2.5, 0)}
-    parts: list[tuple[str, np.ndarray, str, str]] = [
-        ("all heads", found.of_attention, palette.heads[0], ""),
-        ("MLP", found.mlps, palette.heads[1], "/"),
+    none = np.full(len(layers), np.nan)
+    of_heads, of_mlps, of_biases, of_embedding = (
+        (none, none, none, none[:1])
+        if over is None
+        else (over.attention.spread, over.mlps.spread, over.biases.spread, over.embedding.spread[None])
+    )
+    parts: list[tuple[str, np.ndarray, np.ndarray, str, str]] = [
+        ("all heads", found.of_attention, of_heads, palette.heads[0], ""),
+        ("MLP", found.mlps, of_mlps, palette.heads[1], "/"),
     ]
     if found.biases.any():
-        parts.append(("biases", found.biases, palette.heads[2], "."))
+        parts.append(("biases", found.biases, of_biases, palette.heads[2], "."))
     marks: list[Marks] = [
         dict(
             type="bar",
@@ -43,9 +56,10 @@ def draw_layer_parts(
             y=numbers,
             marker={"color": colour, "line": frame, "pattern": {"shape": pattern, "fillmode": "overlay"}},
             customdata=layers,
-            hovertemplate=f"layer %{{x}}, {name}: %{{y:{HOVER_NUMBER}}}<extra></extra>",
+            hovertemplate=_hover(f"layer %{{x}}, {name}", spread),
+            **_spread_lines(spread, palette.quiet),
         )
-        for name, numbers, colour, pattern in parts
+        for name, numbers, spread, colour, pattern in parts
     ]
     marks.append(
         dict(
@@ -55,7 +69,8 @@ def draw_layer_parts(
             y=[found.embedding],
             marker={"color": palette.quiet},
             customdata=[-1],
-            hovertemplate=f"embedding: %{{y:{HOVER_NUMBER}}}<extra></extra>",
+            hovertemplate=_hover("embedding", of_embedding),
+            **_spread_lines(of_embedding, palette.text),
         )
     )
     shown = layers[:: -(-len(layers) // _MOST_TICKS)].tolist()
@@ -85,3 +100,14 @@ def draw_layer_parts(
             legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         ),
     )
+
+
+def _hover(what: str, spread: Float[np.ndarray, " bar"]) -> list[str]:
+    return [f"{what}: %{{y:{HOVER_NUMBER}}}{spread_text(float(one))}<extra></extra>" for one in spread]
+
+
+def _spread_lines(spread: Float[np.ndarray, " bar"], colour: str) -> Marks:
+    """Lines on bars, one standard deviation up and down; none where that is not known."""
+    if not np.isfinite(spread).any():
+        return {}
+    return {"error_y": {"type": "data", "array": spread, "color": colour, "thickness": 1.5, "width": 3}}

@@ -8,12 +8,13 @@ from plotly import graph_objects as go
 from attnviz.figures.axes import grid_axis
 from attnviz.figures.labels import LONGEST_HOVER, isolated, literal, shortened
 from attnviz.figures.numbers import HOVER_NUMBER
-from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of
+from attnviz.figures.theme import THEMES, Marks, ThemeName, axis_title, base_layout, figure_of, legend_above
 
 if TYPE_CHECKING:
     from attnviz.effects.lens import FollowedTokens
 
 _PANEL, _REST = 130, 70  # px
+_WHOLE = ",d"  # a rank: "12,345"
 _DASHES, _SYMBOLS = ("solid", "dash"), ("circle", "diamond")
 
 
@@ -41,17 +42,14 @@ def draw_followed(
     marks: list[Marks] = []
     axes: dict[str, object] = {}
     for number, (title, curves) in enumerate(panels):
+        is_rank = title == "rank"
         top = 1 - number * (height + gap)
         suffix = "" if number == 0 else str(number + 1)
         axes[f"yaxis{suffix}"] = {
             **grid_axis(palette),
             "title": axis_title(title, palette.quiet),
             "domain": [max(0.0, top - height), top],
-            **(
-                {"type": "log", "autorange": "reversed", "dtick": 1, "tickformat": ",d"}
-                if title == "rank"
-                else {}
-            ),
+            **({"type": "log", "autorange": "reversed", "dtick": 1, "tickformat": _WHOLE} if is_rank else {}),
             **({"zeroline": True, "zerolinecolor": palette.quiet} if title.startswith("difference") else {}),
         }
         for at, numbers in curves:
@@ -73,7 +71,7 @@ def draw_followed(
                     },
                     marker={"size": 6, "symbol": "square" if at < 0 else _SYMBOLS[at % 2]},
                     customdata=layers,
-                    hovertemplate=f"layer %{{x}}, {name}: {title} %{{y:{HOVER_NUMBER}}}<extra></extra>",
+                    hovertemplate=f"layer %{{x}}, {name}: {title} %{{y:{_WHOLE if is_rank else HOVER_NUMBER}}}<extra></extra>",
                     cliponaxis=False,
                 )
             )
@@ -107,6 +105,6 @@ def draw_followed(
             **axes,
             shapes=shapes,
             showlegend=True,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            legend=legend_above(),
         ),
     )

@@ -6,7 +6,15 @@ import numpy as np
 from jaxtyping import Bool, Float
 from plotly import graph_objects as go
 
-from attnviz.figures.theme import SMALL_FONT_SIZE, THEMES, ThemeName, base_layout, figure_of, weight_scale
+from attnviz.figures.theme import (
+    SMALL_FONT_SIZE,
+    THEMES,
+    ThemeName,
+    base_layout,
+    colour_bar,
+    figure_of,
+    weight_scale,
+)
 from attnviz.records import Head
 
 HEIGHT = 460
@@ -61,18 +69,18 @@ def draw_head_map(
                 "color": np.where(is_picked, palette.picked, palette.quiet),
             },
             "showscale": n_layer > 1,
-            "colorbar": {
-                "title": {"text": "layer", "side": "right", "font": {"size": SMALL_FONT_SIZE}},
-                "thickness": 8,
-                "outlinewidth": 0,
-                "dtick": max(1, n_layer // 6),
-                "tickfont": {"size": SMALL_FONT_SIZE},
-            },
+            "colorbar": colour_bar("layer") | {"dtick": max(1, n_layer // 6)},
         },
         customdata=np.array(heads),
         text=[name if named else "" for name, named in zip(names, is_named, strict=True)],
         textposition="top center",
-        textfont={"size": SMALL_FONT_SIZE, "color": np.where(is_picked, palette.picked, palette.text)},
+        textfont={
+            "size": SMALL_FONT_SIZE,
+            "color": np.where(is_picked, palette.picked, palette.text),
+            "shadow": ", ".join(
+                [f"0 0 2px {palette.background}"] * 4
+            ),  # the picked label may lie on other points
+        },
         hovertemplate="layer %{customdata[0]}, head %{customdata[1]}<extra></extra>",
         cliponaxis=False,
     )

@@ -20,6 +20,7 @@ from attnviz.figures.theme import (
     base_layout,
     difference_scale,
     figure_of,
+    legend_above,
     outline,
 )
 from attnviz.figures.thumbnails import colours_at
@@ -167,6 +168,6 @@ def draw_deletion(
             xaxis={**grid_axis(palette), "title": axis_title("tokens taken away", palette.quiet)},
             yaxis={**grid_axis(palette), "title": axis_title(outcome, palette.quiet)},
             showlegend=True,
-            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+            legend=legend_above(),
         ),
     )

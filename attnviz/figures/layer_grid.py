@@ -20,6 +20,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    colour_bar,
     figure_of,
     outline,
 )
@@ -62,7 +63,7 @@ def draw_layer_grid(
 
     Args:
         row: what a row is, as in "layer".
-        names: of the tokens, for hover texts; positions are added.
+        names: of the tokens, by which the cells are told apart; positions are added.
         written: what stands beside the cells of each token.
         said: what is said of each cell, safe for plotly.
         letters: what stands in the cells, whose colours are those of weights from 0 to 1; None for nothing.
@@ -89,12 +90,7 @@ def draw_layer_grid(
         ygap=int(len(y) <= _MOST_GAPS),
         hoverongaps=False,
         customdata=places.tolist(),
-        colorbar={
-            "title": {"text": colours.title, "side": "right", "font": {"size": SMALL_FONT_SIZE}},
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont": {"size": SMALL_FONT_SIZE},
-        },
+        colorbar=colour_bar(colours.title),
         hovertext=said,
         hovertemplate="%{hovertext}<extra></extra>",
     )
@@ -128,7 +124,10 @@ def draw_layer_grid(
     marks = [cells]
     if letters is not None:
         fills = colours_at(numbers.ravel().astype(float), theme)
-        room = int(_LETTER * float(np.median([len(one) for row in letters for one in row])))
+        longest = np.quantile(
+            [len(one) for row in letters for one in row], 0.75
+        )  # a few long ones may stick out
+        room = int(_LETTER * longest)
         marks.append(cell_letters(x, y, letters, fills, theme, font=TOKEN_FONT, room=room))
     height = n_token * _TOKEN + _NUMBERS if is_across else n_row * _ROW + _LABELS
     return figure_of(

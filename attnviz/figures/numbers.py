@@ -24,16 +24,21 @@ def signed_text(number: float) -> str:
     return f"+{number_text(number)}" if number > 0 else number_text(number)
 
 
+def spread_text(spread: float) -> str:
+    """What stands after a mean, its standard deviation: " ± 0.031"; nothing where that is not a number, as of one pair."""
+    return f" ± {number_text(spread)}" if np.isfinite(spread) else ""
+
+
 def sum_text(number: float) -> str:
     """A sum or one of its terms, to two decimals, so that a reader can add them up: "−4.13"."""
-    return f"{number:.2f}".replace("-", "−")
+    return f"{round(number, 2) + 0.0:.2f}".replace("-", "−")  # + 0.0 takes the sign from 0
 
 
 def cell_text(number: float) -> str:
     """A number in a cell that has room for five characters and a sign: "0.475", "0.012", "4.00", "−0.041"."""
     if abs(number) >= 0.9995:
         return number_text(number)
-    return f"{round(number, 3) + 0.0:.3f}".replace("-", "−")  # + 0.0 takes the sign from 0
+    return f"{round(number, 3) + 0.0:.3f}".replace("-", "−")
 
 
 def power_text(number: float) -> str:

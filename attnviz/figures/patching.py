@@ -9,7 +9,7 @@ from plotly import graph_objects as go
 
 from attnviz.figures.labels import LONGEST_HOVER, LONGEST_LABEL, isolated, literal, shortened
 from attnviz.figures.layer_grid import Colours, draw_layer_grid
-from attnviz.figures.numbers import number_text
+from attnviz.figures.numbers import number_text, spread_text
 from attnviz.figures.theme import THEMES, ThemeName, difference_scale
 from attnviz.records.tokens import Tokens
 
@@ -62,7 +62,7 @@ def draw_patching(
             number_text(float(numbers[number, at])),
             number_text(float(found.outcomes[number, at])),
         )
-        over = "" if spread is None else f" ± {number_text(float(spread[number, at]) / abs(unit))}"
+        over = "" if spread is None else spread_text(float(spread[number, at]) / abs(unit))
         return f"{row} {number}, {names[at]}<br>{what} {share}{over}, outcome {outcome}"
 
     return draw_layer_grid(

@@ -12,6 +12,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    colour_bar,
     difference_scale,
     figure_of,
 )
@@ -43,7 +44,7 @@ def draw_likeness(
             zmin=-1,
             zmax=1,
             colorscale=difference_scale(palette),
-            colorbar=_bar(),
+            colorbar=colour_bar(),
             hovertemplate=f"positions %{{y}} and %{{x}}: %{{z:{HOVER_NUMBER}}}<extra></extra>",
         ),
         base_layout(
@@ -127,7 +128,7 @@ def draw_table(table: Float[np.ndarray, "position d_model"], *, theme: ThemeName
             zmin=-span,
             zmax=span,
             colorscale=difference_scale(palette),
-            colorbar=_bar(),
+            colorbar=colour_bar(),
             hovertemplate=f"position %{{y}}, dimension %{{x}}: %{{z:{HOVER_NUMBER}}}<extra></extra>",
         ),
         base_layout(
@@ -148,10 +149,6 @@ def tone_limit(table: Float[np.ndarray, "position d_model"]) -> float:
 def spaced(count: int, most: int = MOST_POSITIONS) -> Int[np.ndarray, " shown"]:
     """All rows, or ``most`` of them evenly spaced, including the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
-
-
-def _bar() -> dict[str, object]:
-    return {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": SMALL_FONT_SIZE}}
 
 
 def _axis(name: str, palette: Theme) -> dict[str, object]:

@@ -13,6 +13,7 @@ from attnviz.figures.theme import (
     ThemeName,
     axis_title,
     base_layout,
+    colour_bar,
     difference_scale,
     figure_of,
 )
@@ -47,12 +48,7 @@ def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> 
         colorscale=difference_scale(palette),
         xgap=gap,
         ygap=gap,
-        colorbar={
-            "title": {"text": "part of the score", "side": "right", "font": {"size": SMALL_FONT_SIZE}},
-            "thickness": 8,
-            "outlinewidth": 0,
-            "tickfont": {"size": SMALL_FONT_SIZE},
-        },
+        colorbar=colour_bar("part of the score"),
         hovertext=[
             [
                 f"query from {of_query}<br>key from {of_key}<br>{signed_text(part)}"
@@ -63,13 +59,13 @@ def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> 
         hovertemplate="%{hovertext}<extra></extra>",
     )
     step = -(-len(names) // _MOST_LABELS)
+    ends = [-0.5, len(names) - 0.5]
     axis = {
         "showgrid": False,
         "zeroline": False,
         "ticks": "",
         "fixedrange": True,
         "automargin": True,
-        "range": [-0.5, len(names) - 0.5],
         "tickmode": "array",
         "tickvals": places[::step],
         "ticktext": names[::step],
@@ -80,7 +76,12 @@ def draw_score_sources(found: "ScoreSources", *, theme: ThemeName = "light") -> 
         base_layout(
             palette,
             height=int(np.clip(len(names) * _CELL + _LABELS, _LOWEST, _HIGHEST)),
-            xaxis={**axis, "tickangle": -60, "title": axis_title("source of the key", palette.key_text)},
-            yaxis={**axis, "title": axis_title("source of the query", palette.query)},
+            xaxis={
+                **axis,
+                "range": ends,
+                "tickangle": -60,
+                "title": axis_title("source of the key", palette.key_text),
+            },
+            yaxis={**axis, "range": ends[::-1], "title": axis_title("source of the query", palette.query)},
         ),
     )

@@ -174,6 +174,17 @@ def axis_title(text: str, colour: str) -> dict[str, object]:
     return {"text": text, "font": {"color": colour, "size": SMALL_FONT_SIZE}, "standoff": 4}
 
 
+def colour_bar(title: str = "") -> dict[str, object]:
+    """A thin bar of a colour scale beside the figure, its title read upwards."""
+    named = {"title": {"text": title, "side": "right", "font": {"size": SMALL_FONT_SIZE}}} if title else {}
+    return {**named, "thickness": 8, "outlinewidth": 0, "tickfont": {"size": SMALL_FONT_SIZE}}
+
+
+def legend_above() -> dict[str, object]:
+    """A legend in one line above the figure."""
+    return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+
+
 def panel_title(text: str, top: float, colour: str) -> dict[str, object]:
     """The title of a panel that ends at this height, 0 to 1 of the figure: above its left end."""
     return {

@@ -117,7 +117,7 @@ def small_addition(
 ) -> SmallAddition | None:
     """Whether the resting place with a query's largest weight adds less than a key; query and key by their entries.
 
-    A resting place is a special token, or the first token of a decoder's text (Xiao et al. 2023, arXiv:2309.17453). Where that token is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
+    Where the resting place is itself the key, it is compared with the word that adds most. What a key adds to the query's output is
     as long as its norm-based weight (Kobayashi et al. 2020, arXiv:2004.10102).
 
     Args:
@@ -128,13 +128,11 @@ def small_addition(
         None where the largest weight is no resting place's, or where that token adds as much.
     """
     most = int(weights.weights[row].argmax())
-    special = weights.keys.is_special
-    if weights.kind == "decoder":
-        special = special | (weights.keys.positions == 0)
-    if not special[most]:
+    resting = weights.is_resting_place
+    if not resting[most]:
         return None
     added = norms.weights[row]
-    other = int(np.where(special, -1, added).argmax()) if column == most else column
+    other = int(np.where(resting, -1, added).argmax()) if column == most else column
     if added[most] >= added[other]:
         return None
     positions = weights.keys.positions

@@ -16,10 +16,10 @@ from attnviz.errors import SelectionError
 from attnviz.heads.head_labels import NEAR
 from attnviz.heads.head_statistics import CLARK, Statistic, statistics
 from attnviz.model.repeated_tokens import trace_repeated
-from attnviz.records import Axis, Head, Kind, Progress, Provenance, Record
+from attnviz.records import Axis, Head, Kind, Progress, Provenance, Record, heads_in
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
 
 N_TOKEN = 50
 """Different tokens of a text, which has twice as many."""
@@ -119,9 +119,7 @@ class HeadProbes(Record):
     def ranked(self, name: str) -> list[Head]:
         """All heads, those with the largest number of this probe first."""
         table = self.means[name]
-        order = np.argsort(-np.nan_to_num(table, nan=-1.0), axis=None, kind="stable")
-        places = np.column_stack(np.unravel_index(order, table.shape))
-        return [Head(*place) for place in places.tolist() if not np.isnan(table[tuple(place)])]
+        return sorted(heads_in(table), key=lambda one: -float(table[one]))
 
 
 def probe_heads(

@@ -29,7 +29,7 @@ from attnviz.records import (
 )
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
 
 MOST_TOKENS = 10_000
 """Most tokens of a collection: 20,000 points. One layer of 12 heads of 64 dimensions then takes 61 MB."""

@@ -67,8 +67,8 @@ class PathIntegral:
     difference: float
     """f(inputs) - f(baseline), which they sum to where the integral is exact."""
     error: float
-    """Sum over all panels of how far each is from the difference of f between its ends. The sum of the values is at most so far from
-    `difference`, and less where panels err to both sides."""
+    """Sum over all panels of the distance of each from the difference of f between its ends. The distance of the sum of the values
+    from `difference` is at most this, and smaller where panels are off in both directions."""
     n_points: int
     """Points of the path at which the gradient was taken."""
 
@@ -101,12 +101,12 @@ def integrated_gradients(
     part: tuple[int, int] = (0, 1),
     progress: Callable[[float], None] | None = None,
 ) -> PathIntegral:
-    """For each vector the gradient, averaged on the straight line from the baseline, times its way.
+    """For each vector the gradient, averaged on the straight line from the baseline, times its difference from the baseline.
 
-    The path is divided into panels, each with the `NODES` points of Gauss and Legendre's quadrature. How wrong a panel is, is known
-    and not estimated: its values have to sum to the difference of f between its ends. The panel that is most wrong is halved, until
-    all together are right as `PathIntegral.converged` says. It ends before that at `most_points`, or where the worst panel is too
-    narrow to be halved: there the function jumps. Where errors of tokens cancel in a panel, theirs may be larger than that of the sum.
+    The path is divided into panels, each with the `NODES` points of Gauss and Legendre's quadrature. The error of a panel is known,
+    not estimated: its values have to sum to the difference of f between its ends. The panel with the largest error is halved, until
+    the integral has converged (`PathIntegral.converged`). It ends before that at `most_points`, or where that panel is too narrow
+    to be halved: there the function jumps. Errors of single tokens that cancel within a panel are not seen.
 
     Args:
         most_points: points of the whole path at most.
@@ -161,7 +161,7 @@ class _Panel:
 
     @property
     def error(self) -> float:
-        """How far the values are from what they sum to in an exact integral."""
+        """The distance of the sum of the values from that of an exact integral."""
         return abs(float(self.values.sum()) - (self.outcomes[2] - self.outcomes[0]))
 
 

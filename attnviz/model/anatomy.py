@@ -19,12 +19,11 @@ from transformers.pytorch_utils import Conv1D
 from attnviz.model.capture import recorded, share_parameters
 from attnviz.model.embeddings import Ingredient, ingredient_of, looked_up_by
 from attnviz.model.forward import forward
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
+from attnviz.model.normalisation import Normalisation, are_equal, is_norm, normalisation_of
 from attnviz.model.output_maps import Linear, OutputMap, linear_parameters
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, Record, Role
-
-NormalisationMethod = Literal["layer", "rms"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,34 +32,6 @@ class LinearMap(Record):
 
     weight: Float[np.ndarray, "head d_in d_head"]
     bias: Float[np.ndarray, "head d_head"] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Normalisation(Record):
-    """A normalisation, with its input and output vectors.
-
-    Source: ``layer`` is Ba et al. 2016 (arXiv:1607.06450), section 3, ``weight * (x - mean) / sqrt(variance + eps) +
-    bias``; ``rms`` is Zhang and Sennrich 2019 (arXiv:1910.07467), equation 4, ``weight * x / sqrt(mean(x^2) + eps)``.
-    Means and variance are over the dimensions of each vector.
-    """
-
-    method: NormalisationMethod
-    weight: Float[np.ndarray, " d_model"]
-    """Factor of each dimension; Gemma and Nemotron store it minus 1."""
-    bias: Float[np.ndarray, " d_model"] | None
-    eps: float
-    made: Float[np.ndarray, "token d_model"]
-    """Output of the model's own module."""
-
-    def of(self, vectors: Float[np.ndarray, "token d_model"]) -> Float[np.ndarray, "token d_model"]:
-        """The vectors normalised by the formula, in float64."""
-        centred = vectors.astype(np.float64)
-        if self.method == "layer":
-            centred = centred - centred.mean(axis=1, keepdims=True)
-        normalised: np.ndarray = (
-            centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + self.eps) * self.weight
-        )
-        return normalised if self.bias is None else normalised + self.bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -168,7 +139,7 @@ def anatomy(model: Model, trace: Trace, layer: int, kind: Kind | None = None) ->
             if norms or not parts or not inputs:
                 return
             given = _rows(inputs[0])
-            if {one.shape for one in parts} == {given.shape} and _are_equal(given, np.sum(parts, axis=0)):
+            if {one.shape for one in parts} == {given.shape} and are_equal(given, np.sum(parts, axis=0)):
                 found = normalisation_of(module, given, _rows(output))
                 norms.extend([found] if found is not None else [])
 
@@ -262,45 +233,16 @@ def _output(
     return _rows(made), joining.weight, joining.bias
 
 
-def is_norm(module: nn.Module) -> bool:
-    """Whether a module may be a normalisation: its weight is a factor of each dimension."""
-    weight = getattr(module, "weight", None)
-    return isinstance(weight, Tensor) and weight.ndim == 1
-
-
-def normalisation_of(
-    module: nn.Module, given: Float[np.ndarray, "token d_model"], made: Float[np.ndarray, "token d_model"]
-) -> Normalisation | None:
-    """The normalisation that a module computes, identified by its output; None where no formula gives that output."""
-    weight = module.get_parameter("weight").detach().float().cpu().numpy()
-    bias = getattr(module, "bias", None)
-    eps = getattr(module, "eps", getattr(module, "variance_epsilon", None))
-    methods: tuple[NormalisationMethod, ...] = ("layer", "rms")
-    for method, gain in ((method, gain) for method in methods for gain in (weight, weight + 1)):
-        if eps is None or weight.shape != given.shape[1:]:
-            continue
-        found = Normalisation(
-            method=method,
-            weight=gain,
-            bias=None if bias is None else bias.detach().float().cpu().numpy(),
-            eps=float(eps),
-            made=made,
-        )
-        if _are_equal(found.of(given), made):
-            return found
-    return None
-
-
 def _leads_to(
     read: np.ndarray | None, start: np.ndarray | None, maps: list[tuple[Linear, Tensor, Tensor]]
 ) -> Literal["as it is", "by a matrix"] | None:
     """How the vectors that a layer reads come from the first vectors: unchanged, by a linear map, or None."""
     if read is None or start is None:
         return None
-    if _are_equal(read, start):
+    if are_equal(read, start):
         return "as it is"
     for _, given, made in maps:
-        if _are_equal(_rows(given), start) and _are_equal(_rows(made), read):
+        if are_equal(_rows(given), start) and are_equal(_rows(made), read):
             return "by a matrix"
     return None
 
@@ -308,10 +250,3 @@ def _leads_to(
 def _rows(tensor: Tensor) -> np.ndarray:
     rows: np.ndarray = tensor.reshape(-1, tensor.shape[-1]).float().cpu().numpy()
     return rows
-
-
-def _are_equal(found: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether two matrices differ by no more than float32 rounding."""
-    if found.shape != expected.shape:
-        return False
-    return bool(np.allclose(found, expected, rtol=0, atol=1e-4 * float(np.abs(expected).max())))

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.configuration import text_config
 from attnviz.model.forward import forward
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_of
 
 _MOST_NAMED = 8

@@ -47,7 +47,7 @@ PICKLE_FILES = ("pytorch_model.bin", "pytorch_model-*.bin", "pytorch_model.bin.i
 GGUF_FILES = "*.gguf"
 """Pattern of weights that are dequantised first."""
 
-_LOCAL = "local {}"
+_LOCAL_FOLDER, _LOCAL_FILE = "local folder", "local file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +132,9 @@ def offer(name: str) -> Offer:
 
 
 def name_on_offer(written: str) -> str:
-    """The name on offer that a link means by a name, a Hub id or the path of a folder; as it is written where there is none.
+    """The name on offer that a link means by a name, a Hub id or the path of a folder; the text itself where there is none.
 
-    Of a path only the last part is looked at: a link cannot ask what lies where on this machine.
+    Only the last part of a path counts, so that a link cannot find out which files are on this machine.
     """
     known = offers()
     if any(one.name == written for one in known):
@@ -167,9 +167,9 @@ def locate(one: Offer) -> Location | None:
             )
         if file is not None:
             repair = "Copy it there again"
-            return Location(folder=folder, gguf=file, revision=_LOCAL.format("file"), repair=repair)
+            return Location(folder=folder, gguf=file, revision=_LOCAL_FILE, repair=repair)
         repair = "Save it again with save_pretrained"
-        return Location(folder=folder, revision=_LOCAL.format("folder"), repair=repair)
+        return Location(folder=folder, revision=_LOCAL_FOLDER, repair=repair)
     if one.repository is None:
         return None
     snapshot = _in_hub_cache(one.repository, one.revision)
@@ -238,9 +238,8 @@ def resolve(name: str) -> Offer:
     for one in offers():
         if name in (one.name, one.repository):
             return one
-    if os.path.isdir(name) or (
-        name.endswith(".gguf") and os.path.isfile(name)
-    ):  # unlike Path.is_dir, False for no path
+    # os.path, unlike Path, says False of a string that cannot be a path.
+    if os.path.isdir(name) or (name.endswith(".gguf") and os.path.isfile(name)):
         return _folder_offer(Path(name))
     if _is_hub_id(name):
         return Offer(name=name, repository=name)

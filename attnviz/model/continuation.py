@@ -20,7 +20,7 @@ from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_
 from attnviz.model.configuration import end_ids, text_config
 from attnviz.model.forward import forward
 from attnviz.model.incremental import IncrementalPass
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_in_text, labels_of
 from attnviz.model.tokenization import special_ids
 from attnviz.model.trace import Trace

@@ -18,8 +18,8 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from attnviz.errors import UnsupportedArchitectureError
-from attnviz.model.anatomy import Normalisation, is_norm, normalisation_of
-from attnviz.model.output_maps import linear_parameters
+from attnviz.model.normalisation import Normalisation, is_norm, normalisation_of
+from attnviz.model.output_maps import OutputMap, linear_parameters
 from attnviz.model.stream import Call, Stream
 from attnviz.records import Record
 
@@ -70,6 +70,47 @@ class LayerPath(Record):
     """Norm of the stream after the output of W_O is added (BERT)."""
     after_rest: FrozenNorm | None
     """Norm of the stream after the rest is added (BERT)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CarriedBack(Record):
+    """Directions of the stream after a layer, carried back through it: their products with what leaves it, part by part.
+
+    The product of a direction with what leaves the layer is that of ``entering`` with what enters it, plus that of
+    ``of_attention`` with the outputs of its heads through W_O, plus ``rest`` and ``biases``.
+    """
+
+    entering: Float[np.ndarray, "*direction d_model"]
+    of_attention: Float[np.ndarray, "*direction d_model"]
+    rest: Float[np.ndarray, "*direction"]
+    """Products with what the rest of the layer adds: the MLP's output."""
+    biases: Float[np.ndarray, "*direction"]
+    """Products with the bias of W_O and those of the norms."""
+
+
+def carried(
+    step: FrozenNorm | FinalMap | None, directions: Float[np.ndarray, "*direction d_after"]
+) -> tuple[Float[np.ndarray, "*direction d_before"], Float[np.ndarray, "*direction"]]:
+    """Directions carried back through a step, and their products with its bias; the same and 0 for no step."""
+    if step is None:
+        return directions, np.zeros(directions.shape[:-1])
+    return step.before(directions), np.asarray(directions @ step.bias)
+
+
+def carried_back(
+    path: LayerPath, output_map: OutputMap, directions: Float[np.ndarray, "*direction d_model"]
+) -> CarriedBack:
+    """Directions of the stream after a layer, carried back through that layer."""
+    directions, after_rest = carried(path.after_rest, directions)
+    entering, after_attention = carried(path.after_attention, directions)
+    of_attention, of_norm = carried(path.of_attention, entering)
+    of_map = 0.0 if output_map.bias is None else of_attention @ output_map.bias
+    return CarriedBack(
+        entering=entering,
+        of_attention=of_attention,
+        rest=np.asarray(directions @ path.rest),
+        biases=np.asarray(after_rest + after_attention + of_norm + of_map),
+    )
 
 
 def layer_paths(stream: Stream, n_layer: int | None = None) -> tuple[LayerPath, ...]:

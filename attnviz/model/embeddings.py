@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from attnviz.model.capture import share_parameters
 from attnviz.model.forward import forward
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.records import Tokens
 
 Ingredient = Literal["token", "position", "segment"]

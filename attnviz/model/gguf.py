@@ -1,7 +1,7 @@
 """A GGUF file, dequantised once on this machine into a checkpoint folder that every process maps.
 
-One concept: the GGUF file. transformers says how its configuration, tokenizer and names are those of a network, the package
-gguf what number each quantized one stands for. What transformers has no place for is refused.
+One concept: the GGUF file. transformers maps its configuration, tokenizer and tensor names to a network's; the package gguf
+dequantises its numbers. A tensor that transformers has no place for is refused.
 
 Source: the format, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; transformers 5.23.0,
 ``modeling_gguf_pytorch_utils.load_gguf_checkpoint``, which leaves out tensors without a word.
@@ -61,7 +61,7 @@ def dequantised(name: str, file: Path) -> Dequantised:
     ask at once, one makes it; all may map it into memory, since nothing writes to it again.
 
     Args:
-        name: of the model, for sentences; the file's path is not for all eyes.
+        name: of the model, for messages, which leave out the file's path.
 
     Raises:
         ModelNotAvailableError: the file cannot be read, is damaged, is of a family that transformers does not read from
@@ -175,7 +175,7 @@ def _architecture(reader: "GGUFReader") -> str:
 
 @contextmanager
 def _damage_named(name: str) -> Iterator[None]:
-    """Whatever transformers and gguf raise for a file, in one sentence."""
+    """A context in which whatever transformers and gguf raise for a file becomes one sentence."""
     try:
         yield
     except Exception as error:

@@ -18,13 +18,13 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 
 from attnviz.model.capture import record_forward
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.output_maps import with_output_maps
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, LayerAttention, Tokens
 
 _OF_LENGTH = "longrope"
-"""Rotary positions with other frequencies in texts beyond a length, where earlier keys are turned anew (Ding et al. 2024,
+"""Rotary positions with other frequencies in texts beyond a length, where earlier keys are rotated anew (Ding et al. 2024,
 arXiv:2402.13753). Dynamic NTK scaling begins beyond the positions that attnviz lets a model read.
 
 Source: ``dynamic_rope_update`` of transformers 5.23.0."""
@@ -56,7 +56,7 @@ class _Part:
 class IncrementalPass:
     """Reads a text, then further tokens after it, and records the attention of all.
 
-    Where a family keeps no `DynamicCache`, or turns earlier keys anew as a text grows, the whole text is read each time.
+    Where a family keeps no `DynamicCache`, or rotates earlier keys anew as a text grows, the whole text is read each time.
 
     Args:
         tokens: read at once.

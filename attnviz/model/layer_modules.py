@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnviz.model.capture import Recording, current_recording, recorded
 from attnviz.model.forward import forward
 from attnviz.model.interventions import Place
-from attnviz.model.mlp_modules import find_mlps
+from attnviz.model.mlp_modules import find_mlps, is_batch_of_states
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -73,7 +73,7 @@ def let_states_change(
         if recording is None or not recording.changes:
             return None
         given = (*args, *named.values())
-        at = next((at for at, one in enumerate(given) if _is_state(one)), None)
+        at = next((at for at, one in enumerate(given) if is_batch_of_states(one)), None)
         if at is None:
             return None
         kind, layer = recording.order.entering(module)
@@ -119,15 +119,10 @@ def _rows_joined(counts: Sequence[int]) -> Callable[[Any], Any]:
     """
 
     def join(given: Any) -> Any:
-        if not _is_state(given) or len(given) not in (1, *counts[:-1]) or len(given) == counts[-1]:
+        if not is_batch_of_states(given) or len(given) not in (1, *counts[:-1]) or len(given) == counts[-1]:
             return given
         if len(given) == 1:
             return given.expand(counts[-1], -1, -1)
         return torch.cat([given, given[:1].expand(counts[-1] - len(given), -1, -1)])
 
     return join
-
-
-def _is_state(given: Any) -> bool:
-    """Whether an argument of a layer is a vector for each row and token."""
-    return isinstance(given, Tensor) and given.ndim == 3 and given.is_floating_point()

@@ -19,11 +19,11 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from attnviz.errors import CaptureError, SelectionError, UnsupportedArchitectureError, enough_memory
-from attnviz.model.anatomy import is_norm, normalisation_of
 from attnviz.model.capture import Recording, recorded, recorded_in, share_parameters
 from attnviz.model.changes import Changes
 from attnviz.model.forward import forward
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
+from attnviz.model.normalisation import is_norm, normalisation_of
 from attnviz.model.stream import is_state
 from attnviz.model.trace import Trace
 from attnviz.records import ROLE_NAMES, Kind, Record, Role

@@ -1,402 +1,28 @@
-"""Loading a Model from a name in the catalogue, a Hub id on disk or a folder.
+"""Loading a Model from a name in the catalogue, a Hub id on disk, a folder or a GGUF file.
 
-One concept: the loaded model. Nothing is downloaded here; downloads are in `attnviz.model.download`.
+One concept: from a name to a Model that is ready to run. Nothing is downloaded here; downloads are in `attnviz.model.download`.
 """
 
-import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
-import numpy as np
 import torch
-import transformers
-from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from attnviz import __version__
-from attnviz.errors import ModelFailedError, ModelNotAvailableError, SelectionError, failures_of
-from attnviz.model.capture import record_forward
+from attnviz.errors import ModelNotAvailableError, failures_of
 from attnviz.model.catalogue import Location, default_model, locate, resolve, weights_files
 from attnviz.model.checkpoint import copy_weights, load_network, load_tokenizer, quiet, refuse_not_finite
-from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.device import find_device
 from attnviz.model.folder import refuse_files
 from attnviz.model.gguf import dequantised
-from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
 from attnviz.model.layer_modules import find_layers, let_states_change
-from attnviz.model.output_maps import OutputMap, find_output_maps, with_output_maps
+from attnviz.model.model import Model
+from attnviz.model.output_maps import find_output_maps
 from attnviz.model.reference import listen_to_outputs, make_reference
-from attnviz.model.templates import framed, read_framed, templates_of
-from attnviz.model.token_labels import labels_of
-from attnviz.model.tokenization import after_start, tokenize, with_masks
-from attnviz.model.trace import Trace
-from attnviz.model.weights import LoadedWeights, loaded_weights, stamps
-from attnviz.records import SPACE, Kind, Provenance, Template, Tokens
+from attnviz.model.weights import loaded_weights, stamps
 
 DType = Literal["float32", "bfloat16", "float16"]
-_NUMBERED = re.compile(r"id (\d{1,9})", re.ASCII)  # as `attnviz.model.token_labels.labels_in_text` names it
-_NO_LIMIT = 10**6  # tokenizers without a limit report 10^30
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Model:
-    """A transformers model running on attnviz's attention, its tokenizer, and its reference.
-
-    Safe to use from several threads, since calls do not change it.
-    """
-
-    name: str
-    revision: str
-    folder: Path
-    """Folder of the model's files."""
-    tokenizer: PreTrainedTokenizerBase
-    network: PreTrainedModel
-    """The network, running on attnviz's attention."""
-    reference: PreTrainedModel
-    """The same parameters on the family's own eager attention."""
-    weights: LoadedWeights = field(repr=False)
-    """The files of its weights as they were loaded, and what became of each tensor in them."""
-    head: PreTrainedModel | None = field(default=None, repr=False)
-    """The language head, for `attnviz.predict`; None where the checkpoint has none."""
-    classifier: PreTrainedModel | None = field(default=None, repr=False)
-    """The classifier of whole texts; None where the checkpoint has none."""
-    output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
-    """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
-    layers: tuple[str, ...] = field(default=(), repr=False)
-    """Names of the modules of its layers, in the order in which they first run; ALBERT has one for all layers."""
-    languages: Languages | None = None
-    """The languages of its tokenizer; None where its texts have none."""
-    _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    @property
-    def max_tokens(self) -> int | None:
-        """Most tokens that the model reads at once, special tokens included; None when there is no limit."""
-        limits = [position_limit(self.network), self.tokenizer.model_max_length]
-        return min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
-
-    @property
-    def provenance(self) -> Provenance:
-        """The model, revision and versions to cite with numbers of this model."""
-        return Provenance(
-            model=self.name,
-            revision=self.revision,
-            dtype=str(self.network.dtype).removeprefix("torch."),
-            versions={
-                "attnviz": __version__,
-                "torch": torch.__version__,
-                "transformers": transformers.__version__,
-            },
-        )
-
-    @property
-    def weights_sha256(self) -> Mapping[str, str]:
-        """SHA-256 of each file of its weights, by name, as it was when it was loaded."""
-        return self.weights.sha256
-
-    @property
-    def mask_label(self) -> str | None:
-        """The model's mask token as text, such as "[MASK]"; None where the model has none."""
-        label = self.tokenizer.mask_token
-        return None if label is None else str(label)
-
-    @property
-    def templates(self) -> tuple[Template, ...]:
-        """What can be put around a text; only "plain" for an encoder-decoder model."""
-        if self.network.config.is_encoder_decoder:
-            return ("plain",)
-        with self._tokenizing():
-            return templates_of(self.tokenizer)
-
-    def tokenize(
-        self,
-        text: str,
-        text_pair: str | None = None,
-        *,
-        cut: bool = False,
-        max_tokens: int | None = None,
-        language: str | None = None,
-        is_target: bool = False,
-        template: Template = "plain",
-    ) -> Tokens:
-        """Tokens as this model reads them.
-
-        Args:
-            language: of `languages`; None for the tokenizer's own.
-            is_target: whether the text is one that a decoder writes, as transformers' ``text_target``.
-            Others as for `trace`.
-
-        Raises:
-            SelectionError: the tokenizer does not have the language or the template, or a pair is to be one message of a chat.
-            EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
-        """
-        if template not in (known := self.templates):
-            raise SelectionError(
-                f"The template {template!r} was asked for; {self.name} has {', '.join(known)}. Select one of those."
-            )
-        limit = min((one for one in (self.max_tokens, max_tokens) if one is not None), default=None)
-        with self._tokenizing():
-            told = self._tell(language, is_target=is_target)
-            tokens = tokenize(
-                self.tokenizer,
-                text,
-                text_pair,
-                max_tokens=limit,
-                cut=cut,
-                is_target=is_target,
-                template=template,
-            )
-        return replace(tokens, language=told)
-
-    def _tell(self, language: str | None, *, is_target: bool) -> str | None:
-        """Tells the tokenizer the language of its next text."""
-        if self.languages is not None:
-            return self.languages.tell(self.tokenizer, language, is_target=is_target)
-        if language:
-            raise SelectionError(
-                f"The language {language!r} was asked for; the texts of {self.name} are not marked with a language. "
-                "Leave it out."
-            )
-        return None
-
-    def trace(
-        self,
-        text: str,
-        text_pair: str | None = None,
-        *,
-        cut: bool = False,
-        max_tokens: int | None = None,
-        masked: Collection[int] = (),
-        source_language: str | None = None,
-        target_language: str | None = None,
-        template: Template = "plain",
-        interventions: Sequence[Intervention] = (),
-    ) -> Trace:
-        """The inputs of every attention of the model while it reads a text.
-
-        Args:
-            text_pair: the second sentence of a pair; for an encoder-decoder model, the text that its decoder
-                has written so far (only its start token when None).
-            cut: leave out tokens over the limit instead of raising an error.
-            max_tokens: a lower limit than the model's own; the cost grows with its square.
-            masked: positions of tokens that are replaced by the model's mask token; in the encoder's text of an
-                encoder-decoder model.
-            source_language: of the text, one of `languages`; None for the tokenizer's own.
-            target_language: of what the decoder of an encoder-decoder model writes.
-            template: what is put around the text, one of `templates`; its tokens are tokens of the trace.
-            interventions: changes inside this forward pass; such a trace is not the model's own, and
-                `attnviz.verify` refuses it.
-
-        Raises:
-            SelectionError: a position outside the text or of a special token, a model without a mask token, a language or template
-                that the tokenizer does not have, or a pair that is to be one message of a chat.
-            EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
-            ModelFailedError: the tokenizer's own code raised an error; also as `trace_tokens`.
-            CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
-        """
-        target = None
-        given: dict[str, Any] = {"cut": cut, "max_tokens": max_tokens}
-        if self.network.config.is_encoder_decoder:
-            tokens = self.tokenize(text, language=source_language, template=template, **given)
-            target = self.decoder_tokens(text_pair, language=target_language, **given)
-        else:
-            tokens = self.tokenize(text, text_pair, language=source_language, template=template, **given)
-        if masked:
-            tokens = with_masks(tokens, masked, self.tokenizer, self.name)
-        return self.trace_tokens(tokens, target, interventions=interventions)
-
-    def trace_tokens(
-        self, tokens: Tokens, target: Tokens | None = None, *, interventions: Sequence[Intervention] = ()
-    ) -> Trace:
-        """As `trace`, of tokens as they are, such as those that a decoder wrote.
-
-        Args:
-            target: what the decoder of an encoder-decoder model reads; None for all other models.
-
-        Raises:
-            ModelFailedError: a token has no row in the embeddings, or as `attnviz.model.capture.record_forward`.
-            CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
-        """
-        layers, last_hidden_state = record_forward(self.network, interventions, **self.inputs(tokens, target))
-        return Trace(
-            tokens=tokens,
-            target_tokens=target,
-            layers={
-                kind: with_output_maps(calls, self.output_maps.get(kind)) for kind, calls in layers.items()
-            },
-            last_hidden_state=last_hidden_state.float().cpu().numpy(),
-            interventions=tuple(interventions),
-            provenance=self.provenance,
-        )
-
-    def probe(self, n_token: int = 1) -> Trace:
-        """The trace of some ordinary tokens, taken by id: a vocabulary may have none of the letters that a text would need.
-
-        The special tokens that the tokenizer adds to every text come first, then ids from the middle of the vocabulary
-        downwards, so that no id is also the token's position.
-
-        Raises:
-            ModelFailedError, CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `trace`.
-        """
-        with self._tokenizing():
-            added = list(self.tokenizer("", verbose=False)["input_ids"])
-            vocabulary, special = len(self.tokenizer), {*added, *self.tokenizer.all_special_ids}
-        known = min(vocabulary, n_rows(self.network) or vocabulary)
-        downwards = chain(range(known // 2, -1, -1), range(known // 2 + 1, known))
-        ids = [*added, *islice((one for one in downwards if one not in special), n_token)] or [0]
-        return self.trace_tokens(
-            Tokens(
-                text="",
-                ids=np.array(ids, dtype=np.int64),
-                labels=labels_of(self.tokenizer, ids),
-                is_special=np.array([one in added for one in ids]),
-                segment=np.zeros(len(ids), dtype=np.int64),
-                word=np.full(len(ids), -1),
-            ),
-            self._decoder_start() if self.network.config.is_encoder_decoder else None,
-        )
-
-    def token_ids(self, tokens: Tokens, *, is_target: bool = False) -> list[int]:
-        """Ids that the tokenizer gives for the text of some tokens, cut in the same place, without masking.
-
-        Args:
-            is_target: whether a decoder reads them: its start token first, and no end token.
-        """
-        texts = tuple(one for one in (tokens.text, tokens.text_pair) if one is not None)
-        limit = len(tokens) if any(tokens.n_cut) else None
-        with self._tokenizing():
-            self._tell(tokens.language, is_target=is_target)
-            start = [self._start_id()] if is_target else []
-            if is_target and not tokens.text:
-                return start
-            given = framed(self.tokenizer, texts, tokens.template)
-            read = read_framed(self.tokenizer, given, is_target=is_target, max_tokens=limit)
-        if not is_target:
-            return read.ids
-        return start + (read.ids[:-1] if read.text[-1] < 0 else read.ids[: limit and limit - 1])
-
-    def spellings(self, token_id: int) -> tuple[str, str]:
-        """The token's entry in the vocabulary, and the text it is decoded to alone."""
-        with self._tokenizing():
-            token = self.tokenizer.convert_ids_to_tokens(token_id)
-            return (f"id {token_id}" if token is None else str(token)), str(self.tokenizer.decode([token_id]))
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of some tokens together, as the tokenizer decodes it."""
-        with self._tokenizing():
-            return str(self.tokenizer.decode(list(ids)))
-
-    def name_of(self, token_id: int) -> str:
-        """What `read_as` reads as this token: its label, or its entry in the vocabulary where that is another's too."""
-        [label] = labels_of(self.tokenizer, [token_id])
-        return label if self.read_as(label) == [token_id] else self.spellings(token_id)[0]
-
-    def read_as(self, token: str) -> list[int]:
-        """The id of an entry of the vocabulary; for another text the ids that it is read as, without special tokens.
-
-        An entry is spelled as in the vocabulary, or with "␣" for a space that belongs to it. An id that has no entry, where a
-        head has more rows than its tokenizer has tokens, is written as in "id 263".
-        """
-        spelled = (
-            token,
-            token.replace(SPACE, "\u2581"),
-            token.replace(SPACE, "\u0120"),
-            token.replace(SPACE, "</w>"),
-        )
-        with self._tokenizing():
-            for one in dict.fromkeys(spelled):
-                entry = self.tokenizer.convert_tokens_to_ids(one)
-                if isinstance(entry, int) and self.tokenizer.convert_ids_to_tokens(entry) == one:
-                    return [entry]
-            numbered = _NUMBERED.fullmatch(token)
-            number = int(numbered[1]) if numbered else self.network.config.vocab_size
-            if (
-                number < self.network.config.vocab_size
-                and self.tokenizer.convert_ids_to_tokens(number) is None
-            ):
-                return [number]
-            text = token.replace(SPACE, " ")
-            return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
-
-    @contextmanager
-    def _tokenizing(self) -> Iterator[None]:
-        """A context for one thread at a time: tokenizers keep their truncation settings on themselves."""
-        advice = "Type other words, correct its tokenizer.json, or select another model."
-        with self._tokenizer_lock, failures_of(f"The tokenizer of {self.name} failed on this text", advice):
-            yield
-
-    def inputs(self, tokens: Tokens, target: Tokens | None = None) -> dict[str, Any]:
-        """Arguments of the network's forward for these tokens: a batch of one, caches off.
-
-        One text needs no padding and so no padding mask, for which transformers' eager attention would add a matrix
-        of zeros to every score.
-
-        Raises:
-            ModelFailedError: a token has no row in the embeddings.
-        """
-        self._refuse_beyond(tokens, self.network)
-        if target is not None:
-            self._refuse_beyond(target, self.network.get_decoder())  # type: ignore[no-untyped-call]
-        device = self.network.device
-        inputs: dict[str, Any] = {"input_ids": torch.tensor(tokens.ids, device=device)[None]}
-        if getattr(self.network.config, "type_vocab_size", 0) > 1:
-            inputs["token_type_ids"] = torch.tensor(tokens.segment, device=device)[None]
-        if target is not None:
-            inputs["decoder_input_ids"] = torch.tensor(target.ids, device=device)[None]
-        if hasattr(self.network.config, "use_cache"):
-            inputs["use_cache"] = False
-        return inputs
-
-    def _refuse_beyond(self, tokens: Tokens, reader: nn.Module) -> None:
-        """Refuses tokens that a network, or its decoder, has no embedding of; torch says only that an index is out of range."""
-        n_row = n_rows(reader)
-        if n_row is None or (beyond := np.flatnonzero(tokens.ids >= n_row)).size == 0:
-            return
-        first = int(beyond[0])
-        raise ModelFailedError(
-            f"The token {tokens.labels[first]} has the id {tokens.ids[first]}; the embeddings of {self.name} have {n_row:,} "
-            f"rows, for ids 0 to {n_row - 1}. Leave that token out of the text, or add rows with resize_token_embeddings."
-        )
-
-    def _start_id(self) -> int:
-        """The token that the decoder reads first: mBART's is the last one of its text, which may be the language.
-
-        Source: ``shift_tokens_right`` of transformers 5.23.0's mbart and plbart.
-        """
-        if self.languages is not None and self.network.config.model_type in ("mbart", "plbart"):
-            return int(self.tokenizer(text_target="", verbose=False)["input_ids"][-1])
-        return decoder_start(self.network)
-
-    def _decoder_start(self, language: str | None = None) -> Tokens:
-        """What a decoder reads before it has written anything: its start token."""
-        with self._tokenizing():
-            told = self._tell(language, is_target=True)
-            start = self._start_id()
-            labels = labels_of(self.tokenizer, [start])
-        return Tokens(
-            text="",
-            ids=np.array([start], dtype=np.int64),
-            labels=labels,
-            is_special=np.array([True]),
-            segment=np.array([0]),
-            word=np.array([-1]),
-            language=told,
-        )
-
-    def decoder_tokens(
-        self, text: str | None, *, cut: bool, max_tokens: int | None, language: str | None
-    ) -> Tokens:
-        """What the decoder reads: its start token, then the text without the last token after it; arguments as `tokenize`."""
-        start = self._decoder_start(language)
-        if text is None:
-            return start
-        tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens, language=start.language, is_target=True)
-        return after_start(start, tokens)
 
 
 def load_model(
@@ -409,7 +35,7 @@ def load_model(
     """A model whose weights are on this disk, running on attnviz's attention.
 
     Args:
-        name: a name on offer, any Hub id that has been downloaded, or a checkpoint folder. None for
+        name: a name on offer, any Hub id that has been downloaded, a checkpoint folder or a GGUF file. None for
             bert-base-uncased where it is on disk, and the bundled all-MiniLM-L6-v2 otherwise.
         device: a torch device such as "cpu" or "cuda:1", or "auto" for CUDA where it is available, and the CPU
             otherwise. None for the value of ``ATTNVIZ_DEVICE``, or "auto" if it is not set. A trace is always on the
@@ -441,9 +67,8 @@ are read at once, one of them lacks its tied weights, and so may all later check
 
 def _load(name: str, location: Location, device: torch.device, dtype: DType, is_mapped: bool) -> Model:
     folder, gguf, repair = location.folder, location.gguf, location.repair
-    is_mapped |= (
-        location.is_packaged or gguf is not None
-    )  # these files are never truncated; what was dequantised is attnviz's own
+    # A package's files are never truncated, nor are those that attnviz dequantised.
+    is_mapped |= location.is_packaged or gguf is not None
     with failures_of(f"{name} cannot be shown", "Select another model."):
         refuse_files(name, gguf or folder)
         with _loading, quiet():
@@ -484,11 +109,3 @@ def _load(name: str, location: Location, device: torch.device, dtype: DType, is_
         layers = find_layers(network, **inputs)
         let_states_change(network, layers, names, **inputs)
         return replace(model, output_maps=maps, layers=layers)
-
-
-def n_rows(reader: nn.Module) -> int | None:
-    """Number of token ids that a network, or its decoder, has embeddings of; None where its family does not say."""
-    try:
-        return len(reader.get_input_embeddings().get_parameter("weight"))  # type: ignore[operator]  # not every module has it
-    except (AttributeError, NotImplementedError):
-        return None

@@ -1,6 +1,6 @@
 """The MLP of every layer: the module whose output a layer adds to the residual stream beside its attention's.
 
-One concept: the MLP, found and checked by running the model, since every family calls it otherwise. A layer leaves s + m, or
+One concept: the MLP, found and checked by running the model, since every family names it differently. A layer leaves s + m, or
 a norm of it, where m is the output of its MLP, or of the norm behind it (Gemma 2), and s a vector that passed through the
 layer before: the stream after the attention; where attention and MLP stand side by side (GPT-NeoX), the stream before both
 plus the output of W_O. A mixture of experts counts as one MLP. A layer that multiplies what it adds (Granite) has none here.
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from attnviz.model.capture import recorded
 from attnviz.model.forward import forward
+from attnviz.model.normalisation import is_norm
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -55,7 +56,7 @@ def find_mlps(
     outermost, joining = set(layers), set(output_maps)
 
     def enter(_: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        state = next((one for one in (*args, *named.values()) if _is_state(one)), None)
+        state = next((one for one in (*args, *named.values()) if is_batch_of_states(one)), None)
         if state is not None:
             found.append(_Layer(given=state))
 
@@ -94,7 +95,7 @@ def _mlp_of(layer: _Layer) -> nn.Module | None:
     if layer.attention is None or layer.left is None:
         return None
     sums = [layer.left]
-    sums += [given for one, given, made in layer.calls if _is_norm(one) and torch.equal(made, layer.left)]
+    sums += [given for one, given, made in layer.calls if is_norm(one) and torch.equal(made, layer.left)]
     streams = [layer.given + layer.attention]
     for number, (module, given, made) in enumerate(layer.calls):
         if number >= layer.n_before and any(
@@ -113,10 +114,6 @@ def _is_sum(total: Tensor, *terms: Tensor) -> bool:
     return fits and bool(first.any()) and bool(second.any())
 
 
-def _is_norm(module: nn.Module) -> bool:
-    weight = getattr(module, "weight", None)
-    return isinstance(weight, Tensor) and weight.ndim == 1
-
-
-def _is_state(given: Any) -> bool:
+def is_batch_of_states(given: Any) -> bool:
+    """Whether an argument of a layer is a vector for each row and token."""
     return isinstance(given, Tensor) and given.ndim == 3 and given.is_floating_point()

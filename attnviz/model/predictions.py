@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
 from attnviz.model.forward import forward
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_of
 from attnviz.model.trace import Trace
 from attnviz.records import Record, check_index

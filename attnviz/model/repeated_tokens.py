@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Int
 
 from attnviz.errors import SelectionError
-from attnviz.model.loading import Model, n_rows
+from attnviz.model.model import Model, n_rows
 from attnviz.model.token_labels import labels_of
 from attnviz.model.trace import Trace
 from attnviz.records import Tokens

@@ -18,7 +18,7 @@ from attnviz.model.interventions import Place
 from attnviz.records import Kind, Record
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from attnviz.errors import SelectionError, UnsupportedArchitectureError, enough_memory
 from attnviz.model.capture import recorded, share_parameters
 from attnviz.model.forward import forward
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.states import NotedStates
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, Record, check_index

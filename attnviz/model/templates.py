@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _MARK = "\ue000"
-"""Stands for the text where it is to be seen what a chat template writes around it; of the private use area."""
+"""Takes the place of the text, to find what a chat template writes around it; a character of the private use area."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

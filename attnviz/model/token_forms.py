@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from attnviz.model.answers import token_id, token_logits
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.token_labels import labels_of
 from attnviz.model.trace import Trace
 from attnviz.records import SPACE, Record, bare, check_index
@@ -23,7 +23,7 @@ class LikelierForm(Record):
     """Another form of a token, which a model finds clearly more likely."""
 
     token: str
-    """As `attnviz.model.loading.Model.name_of` writes it."""
+    """As `attnviz.model.model.Model.name_of` writes it."""
     probability: float
     asked: str
     """The form that was asked for, written in the same way."""

@@ -21,7 +21,7 @@ from attnviz.model.interventions import Intervention, check_layers
 from attnviz.records import Progress
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 Variant = Sequence[Intervention]
@@ -135,7 +135,7 @@ def first_layer(trace: "Trace", variant: Variant) -> int:
 
 
 class Stopped(BaseException):
-    """Raised by changes that have seen what they are for, to end the pass; no error, so that it is not put into words."""
+    """Raised by changes to end the pass once they have what they need; no Exception, so that it is not reported as an error."""
 
 
 def run_rows(

@@ -35,7 +35,7 @@ from attnviz.records import (
 )
 
 if TYPE_CHECKING:
-    from attnviz.model.loading import Model
+    from attnviz.model.model import Model
     from attnviz.model.trace import Trace
 
 _NO_CHARACTER = "\N{REPLACEMENT CHARACTER}"
@@ -58,8 +58,8 @@ def verify(model: "Model", trace: "Trace") -> VerificationReport:
     `Trace.layer_weights`), norm-based weights, head outputs and the output after W_O with its outputs; and the last hidden
     state with the model's. What is computed from these numbers, such as statistics, rollout, maps and effects, is not compared.
 
-    Both runs share all modules but attention. What these compute wrongly, both runs do: no comparison here would see it if the
-    family's module left out, say, its rotary positions.
+    Both runs share all modules but attention. What these compute wrongly is wrong in both runs: a family's module that left out,
+    say, its rotary positions would still pass.
 
     Vectors that differ more than rounding usually explains are compared once more, with a tolerance taken from the
     same model in float64: some models amplify every rounding error.

@@ -20,6 +20,7 @@ from attnviz.records.record import (
     Record,
     Role,
     check_index,
+    progress_within,
 )
 from attnviz.records.tokens import TEMPLATES, Axis, Template, Tokens, Unit, arrange
 
@@ -59,6 +60,7 @@ __all__ = [
     "head_table",
     "heads_in",
     "known",
+    "progress_within",
     "read_heads",
     "visible",
 ]

@@ -105,6 +105,12 @@ class AttentionPattern(Record):
             f"{shape[0]} queries, but {len(self.hidden_weight)} hidden weights",
         )
 
+    @property
+    def is_resting_place(self) -> Bool[np.ndarray, " key"]:
+        """Keys where heads rest: special tokens, and the first token of a decoder's text (Xiao et al. 2023, arXiv:2309.17453)."""
+        special: Bool[np.ndarray, " key"] = self.keys.is_special
+        return special | (self.keys.positions == 0) if self.kind == "decoder" else special
+
     def arranged(self, queries: Axis, keys: Axis, *, renormalise: bool = False) -> "AttentionPattern":
         """The same matrix with other entries on its axes: words for tokens, or only some entries.
 

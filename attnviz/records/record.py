@@ -23,6 +23,18 @@ ROLE_NAMES: Mapping[Role, str] = MappingProxyType({"query": "queries", "key": "k
 Progress = Callable[[float], None]
 """What a long computation tells its progress: called with the share that is done, 0 to 1."""
 
+
+def progress_within(progress: Progress | None, start: float, share: float) -> Progress:
+    """What a part of a computation tells its progress.
+
+    Args:
+        progress: of the whole; None for nobody to tell.
+        start: the share of the whole that is done before the part.
+        share: the share of the whole that the part is.
+    """
+    return (lambda _: None) if progress is None else (lambda done: progress(start + share * done))
+
+
 Measure = Literal["weights", "norms", "rollout"]
 """Measure of a cell: ``weights``, the attention weight; ``norms``, the norm-based weight ‖w·v·W_O‖ (Kobayashi et al.
 2020); ``rollout``, an estimate through all layers (Abnar and Zuidema 2020). See `attnviz.maths.attribution`."""
@@ -61,7 +73,7 @@ class Provenance(Record):
     model: str
     """Name of the model: a Hub id, or the folder's name."""
     revision: str
-    """Commit on the Hub, version of the package, or "local folder" or "local file"."""
+    """Commit on the Hub, version of the package, "local folder" or "local file"."""
     dtype: str
     """Arithmetic of the forward pass, such as "float32"."""
     versions: Mapping[str, str]

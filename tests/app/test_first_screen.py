@@ -156,6 +156,21 @@ def test_an_example_of_the_language_model_comes_with_its_head_pair_and_outcome_a
     assert MEASURED[0].shows in unescaped(at.selectbox(key="preset_choice").help)
 
 
+def test_a_text_of_the_language_model_starts_at_a_link_of_its_own_not_at_the_first_token():
+    at = open_page(
+        model=SMOLLM2, text=MEASURED[0].text, layer=MEASURED[0].head.layer, head=MEASURED[0].head.head
+    )
+    assert_no_exception(at)
+    assert facts(finding(at)).quoted == ("␣and", "␣Mary")  # others give "When" more than that
+
+
+@pytest.mark.parametrize(("query", "bars", "left_out"), [(4, 5, []), (13, 8, [("13", "6")])])
+def test_only_keys_that_a_query_sees_are_counted_as_not_listed(query, bars, left_out):
+    at = open_page(model=SMOLLM2, text=MEASURED[0].text, query=query)
+    assert len(figure(at, "ranking")["data"][0]["y"]) == bars
+    assert [facts(line.value).numbers for line in at.caption if "not listed" in line.value] == [*left_out]
+
+
 def test_a_preset_replaces_a_pair(first_screen):
     type_text(first_screen, "The door opened.", "Who opened it?")
     first_screen.selectbox(key="preset_choice").set_value(PRESETS[0]).run()

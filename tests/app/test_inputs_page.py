@@ -148,13 +148,13 @@ def test_integrated_gradients_sum_to_the_difference_of_outcomes(theirs, saved):
     rows, _ = (one.value for one in at.table)
     assert list(rows["method"]) == METHODS
     row = {title: rows[title][METHODS.index("Integrated gradients")] for title in rows}
-    assert (row["sum over the tokens"], row["has to be"]) == (
+    assert (row["sum over the tokens"], row["expected sum"]) == (
         number_text(values.sum()),
         number_text(difference),
     )
     assert row["integral"] == "converged, 40 points"
     others = [
-        one for number, one in enumerate(rows["has to be"]) if METHODS[number] != "Integrated gradients"
+        one for number, one in enumerate(rows["expected sum"]) if METHODS[number] != "Integrated gradients"
     ]
     assert set(others) == {"–"}  # nothing is promised of theirs
 

@@ -11,7 +11,7 @@ from attnviz.errors import EmptyTextError, SelectionError
 from attnviz.maps import layouts
 from attnviz.maps.collection import collect
 from attnviz.maps.joint_map import joint_map
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from tests.app.screen import (
     ROOT,
     WAIT_SECONDS,

@@ -8,6 +8,7 @@ from attnviz.effects.patching import patch
 from tests.app.screen import (
     assert_no_exception,
     captions,
+    charts,
     errors,
     figure,
     headline,
@@ -16,7 +17,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
-from ui.sections.patching import prompts as section
+from ui.sections import prompts as section
 
 PAGE = "pages/patching.py"
 ROWS = (
@@ -37,9 +38,7 @@ def folder(headed, monkeypatch, offer_to_workers):
 
 @pytest.mark.parametrize("carried", ["heads", pytest.param("value", marks=pytest.mark.nightly)])
 def test_the_mean_over_the_pairs(folder, headed, carried):
-    at = until_drawn(
-        open_page(PAGE, model=folder, text="the cat sat", patch_prompts="set", patch_carried=carried)
-    )
+    at = until_drawn(open_page(PAGE, model=folder, text="the cat sat", prompts="set", patch_carried=carried))
     assert_no_exception(at)
     model, _ = headed("gpt2")
     found = []
@@ -54,20 +53,27 @@ def test_the_mean_over_the_pairs(folder, headed, carried):
     assert shared
     is_share = figure(at, "patching_shares")["data"][0]["colorbar"]["title"]["text"].startswith("share")
     np.testing.assert_allclose(drawn, changes / difference if is_share else changes, atol=2e-4)
-    assert "2 pairs" in headline(at)
+    assert "mean over 2 pairs" in headline(at)
     assert "Line 3: " in unescaped(captions(at)) and "tokens, and differ in" in unescaped(captions(at))
 
 
-def test_a_model_without_an_answer_is_refused():
-    at = open_page(PAGE, patch_prompts="set")
+def test_a_model_without_answers_leads_to_one_that_has_them():
+    at = open_page(PAGE, model="all-MiniLM-L6-v2", prompts="set")
     assert_no_exception(at)
-    assert "no language head" in errors(at)[0]
+    assert not errors(at) and not charts(at)
+    assert any("has no language head" in one.value for one in at.markdown)
+    assert at.button(key="use_language_model").label == "Use SmolLM2-135M-Instruct"
+
+
+def test_what_is_measured_leads_there_too():
+    """The fields of the outcome offer it, where no prediction can be measured."""
+    at = until_drawn(open_page(PAGE, model="all-MiniLM-L6-v2"))
+    assert at.button(key="use_language_model").label == "Use SmolLM2-135M-Instruct"
+    assert charts(at)  # what can be measured is
 
 
 def test_a_file_replaces_the_table(folder):
-    at = until_drawn(
-        open_page(PAGE, model=folder, text="the cat sat", patch_prompts="set", patch_carried="heads")
-    )
+    at = until_drawn(open_page(PAGE, model=folder, text="the cat sat", prompts="set", patch_carried="heads"))
     [uploader] = [one for one in at.file_uploader if one.key.startswith("prompts_file")]
     data = b"clean,corrupted,answer,wrong_answer\nthe cat sat,the dog sat,a,b\nthe cat,,a,b\n"
     at = until_drawn(uploader.set_value(("pairs.csv", data, "text/csv")).run())

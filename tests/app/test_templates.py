@@ -71,3 +71,12 @@ def test_the_python_of_the_page_puts_the_same_around_the_text(template, chat):
     [line] = [one for one in lines if one.startswith("trace = ")]
     trace = eval(line.partition(" = ")[2], {"model": chat})
     assert trace.tokens.equal(chat.tokenize(TEXT, template=template))
+
+
+def test_another_model_keeps_the_selected_token_where_no_template_moved_it(chat):
+    for template, is_kept in (("plain", True), ("chat", False)):
+        at = open_page(model="chatting", text=TEXT, template=template, query=0)
+        assert shown(at)["query"] == "0"
+        at.selectbox(key="field_model").set_value("all-MiniLM-L6-v2").run()
+        assert_no_exception(at)
+        assert (shown(at)["query"] == "0") == is_kept

@@ -1,5 +1,6 @@
 """The number of the drawn run on the page: what all other tests in Chromium wait for."""
 
+import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import LOAD_MS
@@ -31,6 +32,7 @@ def test_it_is_raised_when_charts_are_drawn_and_again_for_each_run(server, visit
     assert int(app.get_attribute("data-drawn")) > 1
 
 
+@pytest.mark.nightly
 def test_it_is_not_there_while_a_run_is_under_way(server, page):
     open_screen(page, server)
     page.evaluate("""() => {

@@ -1,5 +1,6 @@
 """Any query string, on any page: it is shown, or said what is shown in its place, without an exception."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def test_a_link(params, page, tally):
     tally("links")
 
 
+@pytest.mark.nightly
 @given(first=links, second=links, pages=st.tuples(st.sampled_from(PAGES), st.sampled_from(PAGES)))
 def test_one_link_after_another_in_one_visit(first, second, pages, tally):
     at = open_page(pages[0].file, **first)

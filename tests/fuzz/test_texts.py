@@ -45,6 +45,7 @@ class Tags(html.parser.HTMLParser):
         ]
 
 
+@pytest.mark.nightly
 @given(text=texts, second=st.none() | texts, layer=st.integers(0, 5), head=st.integers(0, 11))
 def test_a_page_that_needs_no_network(text, second, layer, head, embedded, types_unchecked, tally):
     try:

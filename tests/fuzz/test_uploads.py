@@ -58,6 +58,7 @@ def test_as_a_bundle(data, bundles, tally):
     tally("uploaded bundles")
 
 
+@pytest.mark.nightly
 @FEW
 @given(file=st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
 def test_as_lines(file, tally):

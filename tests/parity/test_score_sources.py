@@ -18,6 +18,7 @@ import attnviz
 from attnviz.effects.score_sources import score_sources
 from attnviz.model.interventions import ScaledOutput
 from tests import tiny
+from tests.parity.test_logit_attribution import frozen
 
 TEXT = "the cat sat when it opened"
 LAYER, HEAD, QUERY, KEY = 2, 1, 4, 2
@@ -64,16 +65,6 @@ def test_parts_sum_to_the_model_s_own_product(name, tiny_model):
             assert score + found.bias == pytest.approx(
                 float(trace.scores(layer, head)[query, key]), abs=1e-5 * found.size
             )
-
-
-def frozen(module: nn.Module, args: tuple[torch.Tensor, ...], made: torch.Tensor) -> torch.Tensor:
-    """A norm's own output, as a linear function of its input."""
-    given = args[0]
-    bias = getattr(module, "bias", None)
-    bias = 0 if bias is None else bias
-    is_layer_norm = "LayerNorm" in type(module).__name__ and "RMS" not in type(module).__name__
-    centred = given - given.mean(dim=-1, keepdim=True) if is_layer_norm else given
-    return centred * ((made - bias) / centred).detach() + bias
 
 
 class Truth:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.bundle.writing import Bundle, write_bundle
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from tests import calls
 from tests.bundles import bundle_of

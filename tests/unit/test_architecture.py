@@ -331,6 +331,7 @@ class TestImport:
             == "False"
         )
 
+    @pytest.mark.nightly
     def test_check_can_fail(self):
         assert_none(
             f"{library} is not noticed"

@@ -11,7 +11,7 @@ import attnviz
 from attnviz.maps import chance as module
 from attnviz.maps.chance import FEWEST_PERMUTATIONS, LEVEL, N_PERMUTATIONS, chance
 from attnviz.maps.faithfulness import faithfulness
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.records import Chance
 
 CAUSAL = np.tri(6, dtype=bool)

@@ -6,7 +6,7 @@ import numpy as np
 
 import attnviz
 from attnviz.figures import draw_errors, draw_ranking
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from attnviz.figures import draw_heatmap, draw_pattern, draw_ranking
 from attnviz.figures.heatmap import MOST_CELLS_WITH_SCORES, TALLEST
 from attnviz.figures.theme import DARK, LIGHT, weight_scale
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
 from tests import hand_made

@@ -8,7 +8,7 @@ import pytest
 import attnviz
 from attnviz.figures import draw_pattern, draw_projection, draw_ranking
 from attnviz.figures.labels import label_at, literal, shortened
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 
 
 def test_long_labels_lose_their_middle() -> None:

@@ -13,7 +13,7 @@ from transformers.models.mbart.modeling_mbart import shift_tokens_right as shift
 
 import attnviz
 from attnviz.errors import SelectionError
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from tests.translation import FAMILIES, save
 
 TEXT, TARGET = "a door opened", "it sat"

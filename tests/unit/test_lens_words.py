@@ -84,11 +84,11 @@ def test_only_answers_are_the_logit_lens():
     [
         (
             LargestPart(head=Head(3, 1), n_equal=0, adds=-1.5),
-            "Of all heads layer 3, head 1 has the largest direct effect on the logit: −1.50; it is 4.0",
+            "Of all heads, layer 3, head 1 has the largest direct effect on the logit: −1.50; it is 4.0",
         ),
         (
             LargestPart(head=Head(3, 1), n_equal=2, adds=-1.5),
-            "Of all heads layer 3, head 1 has the largest direct effect on the logit (2 others are as large): −1.50; it is 4.0",
+            "Of all heads, layer 3, head 1 has the largest direct effect on the logit (2 others are as large): −1.50; it is 4.0",
         ),
         (None, "No head’s direct effect on the logit is a number; it is 4.0"),
     ],

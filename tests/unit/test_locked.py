@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 FROM = {
     "app": "requirements.txt",
     "dev": "requirements-dev.txt",
+    "nightly": "requirements-nightly.txt",
     "bench": "requirements-bench.txt",
     "audit": "requirements-audit.txt",
 }

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import attnviz
-from attnviz.figures.numbers import HOVER_NUMBER, cell_text, number_text, share_text
+from attnviz.figures.numbers import HOVER_NUMBER, cell_text, number_text, share_text, sum_text
 from tests.findings import assert_none
 
 
@@ -23,6 +23,7 @@ def test_numbers_in_words() -> None:
     assert [cell_text(number) for number in cells] == [
         *("0.000", "0.475", "0.012", "1.00", "4.00", "−0.041", "−4.50", "−12,346"),
     ]
+    assert [sum_text(number) for number in (-4.126, 2.0, -0.004)] == ["−4.13", "2.00", "0.00"]
 
 
 FIGURES = {

@@ -144,7 +144,7 @@ def test_a_token_that_is_not_there(tiny_model, outcome):
         (TokenAnswer(position=2, token="door"), "probability of “door” predicted at “cat” (token 2)"),
         (
             TokenAnswer(position=9, token="door", against=" mat"),
-            "logit of “door” minus that of “\u2423mat”, predicted at token 9",
+            "logit of “door” minus that of “\u2423mat” predicted at token 9",
         ),
         (
             TokenAnswer(token=" door", by="rank"),

@@ -10,7 +10,7 @@ from attnviz.effects.attribution_patching import attribute_patches
 from attnviz.effects.outcome import TokenAnswer, TokenState, measured
 from attnviz.effects.patching import CARRIED, OF_HEADS, patch
 from attnviz.errors import SelectionError
-from attnviz.model.interventions import ReplacedState
+from attnviz.model.interventions import ReplacedState, ScaledOutput
 from attnviz.model.states import hidden_states
 from tests.hooked import Hooked, put
 
@@ -205,3 +205,12 @@ def test_an_outcome_without_a_gradient_is_refused(embedded):
     measure = measured(embedded, receiver, TokenState(position=1))
     with pytest.raises(SelectionError, match="gradient of a change of a token's state was asked for"):
         attribute_patches(embedded, receiver, donor, measure)
+
+
+@pytest.mark.parametrize("carry", [patch, attribute_patches])
+def test_states_of_a_run_with_an_intervention_are_refused(embedded, carry):
+    own = embedded.trace(TEXT)
+    changed = embedded.trace(TEXT, interventions=[ScaledOutput(layer=0, head=0, factor=0.0)])
+    for receiver, donor in ((own, changed), (changed, own)):
+        with pytest.raises(SelectionError, match="Trace both texts without interventions"):
+            carry(embedded, receiver, donor, outcome)

@@ -208,3 +208,8 @@ def test_the_unit_is_that_of_what_is_measured(bert):
     found = patch(bert, receiver, donor, measured(bert, receiver, Similarity(text=OTHER)))
     assert found.unit == "cosine"
     assert found.joined(found).unit == "cosine"
+
+
+def test_states_that_cannot_be_carried(bert, types_unchecked):
+    with pytest.raises(attnviz.SelectionError, match="“logits” was to be carried over; what can be is "):
+        patch(bert, bert.trace(TEXT), bert.trace(OTHER), outcome, carried="logits")

@@ -15,7 +15,7 @@ from attnviz.maps.attention_map import implied_weights
 from attnviz.maps.layouts import limits, principal_components
 from attnviz.maps.projection import METHODS
 from attnviz.maps.spaces import SPACES
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 
 pytestmark = pytest.mark.slow

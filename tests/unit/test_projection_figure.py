@@ -10,7 +10,7 @@ from attnviz.figures import draw_projection
 from attnviz.figures.label_placement import SIDES
 from attnviz.figures.projection import HEIGHT, hides_labels
 from attnviz.figures.theme import LIGHT
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 
 

@@ -1,19 +1,9 @@
-"""Tables of prompts: what is read and what is refused line by line, and means with their spread over the pairs."""
+"""Tables of prompts: what is read, and what is refused line by line."""
 
-import numpy as np
 import pytest
 
-from attnviz.effects.patching import PatchEffects, patch
-from attnviz.effects.prompts import (
-    COLUMNS,
-    MOST_PROMPTS,
-    checked_prompts,
-    outcome_of_pair,
-    over_prompts,
-    read_prompts,
-    set_csv,
-)
-from attnviz.errors import EmptyTextError, InvalidTextError, ShapeError
+from attnviz.effects.prompts import MOST_PROMPTS, checked_prompts, outcome_of_pair, read_prompts
+from attnviz.errors import EmptyTextError, InvalidTextError
 
 ROW = '"When Mary and John met, John","When Mary and John met, Mary", Mary, John'
 
@@ -72,7 +62,7 @@ def gpt2(headed):
     return headed("gpt2")[0]
 
 
-def test_pairs_that_a_model_cannot_be_patched_with(gpt2):
+def test_pairs_that_experiments_on_a_model_cannot_be_made_on(gpt2):
     """Each with its line: another number of tokens, an answer of two tokens, answers that are the same."""
     table = (
         "the cat sat,the dog sat,a,b\nthe cat sat,the cats sat,a,b\nthe cat,the dog,ab,c\nthe cat,the dog,a,a"
@@ -91,43 +81,3 @@ def test_the_answer_is_read_at_the_mask_or_at_the_end(gpt2, headed):
     assert outcome_of_pair(bert, trace, pair).position == trace.tokens.labels.index("[MASK]") == 2
     trace = gpt2.trace("the cat sat")
     assert outcome_of_pair(gpt2, trace, pair).position == len(trace.tokens) - 1
-
-
-def effects(outcomes, base, donor):
-    return PatchEffects(
-        kind="decoder",
-        carried="heads",
-        base=base,
-        donor=donor,
-        outcomes=np.array(outcomes, dtype=np.float32),
-    )
-
-
-def test_the_mean_and_its_spread_on_paper():
-    """Changes 1 and 3 of differences 2 and 6: the share is 2 / 4; their standard deviation, with n - 1, is √2."""
-    found = over_prompts([effects([[2.0, 1.0]], 1.0, 3.0), effects([[5.0, 2.0]], 2.0, 8.0)])
-    assert (found.mean.base, found.mean.donor, found.n_pair) == (1.5, 5.5, 2)
-    np.testing.assert_allclose(found.mean.shares, [[0.5, 0.0]])
-    np.testing.assert_allclose(found.spread, [[np.sqrt(2), 0.0]], rtol=1e-6)
-    alone = over_prompts([effects([[2.0]], 1.0, 3.0)])
-    assert np.isnan(alone.spread).all() and alone.mean.shares == [[0.5]]
-
-
-def test_token_by_token_pairs_must_be_of_one_length():
-    with pytest.raises(ShapeError, match="the pairs have 2 and 3 tokens"):
-        over_prompts([effects([[1.0, 2.0, 3.0]], 0.0, 1.0), effects([[1.0, 2.0]], 0.0, 1.0)])
-
-
-def test_what_is_saved_has_every_pair_and_cell(gpt2):
-    prompts = read_prompts("the cat sat,the dog sat,a,b\nthe cat ran on,the dog ran on,b,a")
-    found = {}
-    for line, pair in zip(prompts.lines, prompts.pairs, strict=True):
-        receiver, donor = gpt2.trace(pair.clean), gpt2.trace(pair.corrupted)
-        found[line] = patch(gpt2, receiver, donor, lambda states: states[:, -1, 0], carried="heads")
-    header, *rows = (
-        set_csv(dict(zip(prompts.lines, prompts.pairs, strict=True)), found).decode("utf-8-sig").splitlines()
-    )
-    assert header == f"line,{','.join(COLUMNS)},clean outcome,corrupted outcome,layer,head,outcome"
-    assert len(rows) == 2 * 3 * 2
-    assert rows[6].startswith("2,the cat ran on,the dog ran on,b,a,")
-    assert float(rows[6].split(",")[-1]) == pytest.approx(float(found[2].outcomes[0, 0]))

@@ -1,9 +1,17 @@
-"""Why heads of SmolLM2-135M-Instruct look where they do: the story of its induction head, on the real weights."""
+"""Heads of SmolLM2-135M-Instruct on the real weights: why its induction head looks where it does, and who moves a name."""
+
+import statistics
 
 import numpy as np
 import pytest
+import torch
 
+from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.logit_attribution import attribute_token
+from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects
+from attnviz.effects.prompts import outcome_of_pair, prepared, read_prompts
 from attnviz.effects.score_sources import score_sources
+from attnviz.records import Head
 
 pytestmark = pytest.mark.slow
 
@@ -26,3 +34,57 @@ def test_an_induction_head_s_key_is_of_the_previous_token_head(smollm2):
     source = found.sources[int(found.of_key.argmax())]
     assert (source.name, source.layer, source.head) == ("head", 16, 0)
     assert found.of_key.max() > own / 2
+
+
+@pytest.mark.nightly
+def test_who_is_given_something_over_a_set_of_prompts(smollm2):
+    """Layer 23, head 3 has the largest effect and the largest direct effect on average, whatever the names.
+
+    Every pair is run anew with a hook of this test, and its difference is read from the language head in float64.
+    """
+    pairs = read_prompts(
+        '"When Mary and John went to the store, John gave a drink to",'
+        '"When Mary and John went to the store, Mary gave a drink to", Mary, John\n'
+        '"When John and Mary went to the store, John gave a drink to",'
+        '"When John and Mary went to the store, Mary gave a drink to", Mary, John\n'
+    ).pairs
+    head = Head(23, 3)
+    effects, direct, changes = [], [], []
+    for pair in pairs:
+        clean, _, measure = prepared(smollm2, pair)
+        effects.append(ablate_heads(smollm2, clean, measure, layers=range(22, 25)))
+        answer = outcome_of_pair(smollm2, clean, pair)
+        direct.append(attribute_token(smollm2, clean, answer.position, answer.token, against=answer.against))
+        changes.append(_difference(smollm2, pair, head) - _difference(smollm2, pair))
+    found = mean_head_effects(effects)
+    assert found.mean.ranked()[0] == head
+    assert float(found.effects.mean[head]) == pytest.approx(statistics.mean(changes), abs=1e-3)
+    assert float(found.effects.spread[head]) == pytest.approx(statistics.stdev(changes), abs=1e-3)
+    parts = mean_direct_effects(direct)
+    assert parts.mean.ranked()[0] == head and parts.mean.passed
+    outcomes = [_difference(smollm2, pair) for pair in pairs]
+    assert parts.mean.total == pytest.approx(statistics.mean(outcomes), abs=1e-3)
+
+
+def _difference(model, pair, off=None):
+    """Logit of the answer minus that of the wrong answer after the clean prompt, with a head's output set to zero by a hook."""
+    hooks = []
+    if off is not None:
+        size = model.network.config.head_dim
+
+        def silence(module, given):
+            heads = given[0].clone()
+            heads[..., off.head * size : (off.head + 1) * size] = 0
+            return (heads,)
+
+        layer = model.network.layers[off.layer].self_attn.o_proj
+        hooks.append(layer.register_forward_pre_hook(silence))
+    with torch.no_grad():
+        read = model.tokenizer(pair.clean, return_tensors="pt")
+        logits = model.head(**read).logits[0, -1].double()
+    for one in hooks:
+        one.remove()
+    [first], [second] = (
+        model.tokenizer(one, add_special_tokens=False).input_ids for one in (pair.answer, pair.wrong_answer)
+    )
+    return float(logits[first] - logits[second])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from tests.chatting import SPECIAL, chat_tokenizer, model_with
 
 TEXT = "the cat"

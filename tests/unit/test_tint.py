@@ -8,7 +8,7 @@ import pytest
 import attnviz
 from attnviz.figures import draw_projection
 from attnviz.figures.theme import DARK
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 
 

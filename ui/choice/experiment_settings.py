@@ -10,8 +10,8 @@ from attnviz.effects.ablation import Ablation
 from attnviz.effects.patching import Carried
 from ui.choice.fields import Branch, Branches, Number, Text, Word
 
-PatchedPrompts = Literal["pair", "set"]
-"""What is patched."""
+Prompts = Literal["sentence", "set"]
+"""What experiments are made on."""
 PatchedAt = Literal["all", "selected", "each"]
 """Where what heads are made of is carried over."""
 PatchedPath = Literal["any", "outcome", "query", "key", "value"]
@@ -25,7 +25,7 @@ MOST_BRANCHES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeSettings:
-    """The number of a forward pass that experiments have an effect on."""
+    """The number of a forward pass that experiments have an effect on, and of which texts."""
 
     outcome: Annotated[
         str,
@@ -38,6 +38,15 @@ class OutcomeSettings:
     ] = ""
     """As `attnviz.effects.outcome.outcome_from` reads it; empty for what the model answers itself, and without a language head
     for the similarity with a sentence that differs by one word."""
+    prompts: Annotated[
+        Prompts,
+        Word(
+            names={"sentence": "Sentence above", "set": "Set of prompts"},
+            title="Prompts",
+            help="Measures the outcome of the sentence above, or the difference of two answers' logits for every pair of a table of "
+            "prompts, whose mean and standard deviation are shown: the same table in Effects, Lens and Patching.",
+        ),
+    ] = "sentence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +86,6 @@ class PatchingSettings:
         ),
     ] = ""
     """Empty for the sentence with one word exchanged."""
-    prompts: Annotated[
-        PatchedPrompts,
-        Word(
-            names={"pair": "Two sentences", "set": "A set of pairs"},
-            title="Prompts",
-            help="Patches the sentence above with another one, or every pair of a table, whose mean and spread are shown.",
-        ),
-    ] = "pair"
     carried: Annotated[
         Carried,
         Word(

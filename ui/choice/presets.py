@@ -31,7 +31,7 @@ class Preset:
     outcome: str = ""
     """What experiments measure, as `attnviz.effects.outcome.outcome_from` reads it; empty where what is selected stays."""
     shows: str = ""
-    """What is to be seen in `model`, with the numbers measured there; empty where nothing was measured."""
+    """What `model` shows, with the numbers measured there; empty where nothing was measured."""
     numbers: tuple[float, ...] = ()
     """Those of `shows`."""
     has_blank: bool = False

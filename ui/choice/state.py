@@ -97,7 +97,8 @@ def change(**changes: Any) -> None:
     """Chooses something else; what was said about the last choice is no longer shown.
 
     What no field can hold is left out: it is not from a control of ours. Masked tokens and branches are those of one text as
-    one model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one until a phrase is made of it.
+    one model reads it, so another has none; languages are those of one tokenizer. A query or key that is selected is a single one
+    until a phrase is made of it.
     """
     changes = {name: value for name, value in changes.items() if can_be(name, value)}
     if changes.keys() & {"model", "text", "second"}:
@@ -106,7 +107,7 @@ def change(**changes: Any) -> None:
         changes = {"write_branches": (), "write_branch": 0, "write_beside": None} | changes
     if "model" in changes:
         changes = dict.fromkeys(LANGUAGES, "") | {"template": "plain"} | changes
-    if "template" in changes:
+    if changes.get("template", chosen().template) != chosen().template:  # which moves every token
         changes = {"masked": (), "other_masked": None, "query": None, "key": None} | changes
     if changes.keys() & {"other_model", "other_text", "other_second"}:
         changes = {"other_masked": None} | changes
@@ -326,11 +327,11 @@ def _kept_pick(trace: Trace, kind: Any) -> tuple[int, None] | None:
 
 
 def _strongest_query(trace: Trace, selection: Selection) -> int:
-    """The query that gives most weight to a token of the text other than itself."""
+    """The query that gives most weight to a token of the text other than itself, where heads do not rest."""
     kind: Any = selection.kind
     pattern = trace.pattern(*selection.place, kind)
     weights = pattern.weights.copy()
-    weights[:, pattern.keys.is_special] = -1
+    weights[:, pattern.is_resting_place] = -1
     if kind != "cross":
         np.fill_diagonal(weights, -1)
     weights[pattern.queries.is_special, :] = -2  # even a text of one token has a better one

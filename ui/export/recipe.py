@@ -117,26 +117,66 @@ def _named(settings: Mapping[str, object]) -> str:
 
 def effects_lines(view: View, outcome: object) -> str:
     """Python that switches off every head, as on the page Effects, and lists the largest effects."""
-    selection = view.selection
-    kind = f"kind={view.kind!r}" if selection.kind else ""
-    is_mean = selection.effects.ablation == "mean"
-    own = selection.effects.references.strip()
-    lines = ["import attnviz", "from attnviz.effects.ablation import ablate_heads"]
-    lines += ["from attnviz.effects.mean_outputs import mean_outputs"] * is_mean
-    lines += ["from attnviz.effects.outcome import measured, outcome_from"]
-    lines += ["from attnviz.maps.collection import bundled"] * (is_mean and not own)
-    lines += _trace_lines(view)
-    lines.append(f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))")
+    kind = f"kind={view.kind!r}" if view.selection.kind else ""
+    imports, means, given = _mean_lines(view)
+    return "\n".join(
+        [
+            "import attnviz",
+            "from attnviz.effects.ablation import ablate_heads",
+            "from attnviz.effects.outcome import measured, outcome_from",
+            *imports,
+            *_trace_lines(view),
+            f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
+            *means,
+            f"found = ablate_heads({', '.join(filter(None, ['model, trace, outcome', kind, given]))})",
+            "for head in found.ranked()[:8]:",
+            "    print(head.words, found.effects[head])",
+            "",
+        ]
+    )
+
+
+def ablated_set_lines(view: View, prompts: PromptSet) -> str:
+    """Python that switches off every head on every pair of a set, as on the page Effects, and lists the largest mean effects."""
+    imports, means, given = _mean_lines(view)
+    return "\n".join(
+        [
+            "import attnviz",
+            "from attnviz.effects.ablation import ablate_heads",
+            "from attnviz.effects.over_pairs import mean_head_effects",
+            "from attnviz.effects.prompts import checked_prompts, prepared, read_prompts",
+            *imports,
+            *_set_lines(view, prompts),
+            *means,
+            "found = []",
+            "for pair in prompts.pairs:",
+            "    clean, corrupted, outcome = prepared(model, pair)",
+            f"    found.append(ablate_heads({', '.join(filter(None, ['model, clean, outcome', given]))}))",
+            "over = mean_head_effects(found)",
+            "for head in over.mean.ranked()[:8]:",
+            "    print(head.words, over.effects.mean[head], over.effects.spread[head])",
+            "",
+        ]
+    )
+
+
+def _mean_lines(view: View) -> tuple[list[str], list[str], str]:
+    """Imports and lines that take the mean outputs of heads, and how they are given; empty where heads give zeros."""
+    chosen = view.selection.effects
+    if chosen.ablation == "zero":
+        return [], [], ""
+    own = chosen.references.strip()
+    imports = ["from attnviz.effects.mean_outputs import mean_outputs"]
+    imports += [] if own else ["from attnviz.maps.collection import bundled"]
     texts = repr(own.splitlines()) if own else "bundled().splitlines()"
-    lines += [f"means = mean_outputs(model, {texts})"] * is_mean
-    given = ", ".join(filter(None, ["model, trace, outcome", kind, "means=means" * is_mean]))
-    lines += [f"found = ablate_heads({given})", "for head in found.ranked()[:8]:"]
-    return "\n".join([*lines, "    print(head.words, found.effects[head])", ""])
+    return imports, [f"means = mean_outputs(model, {texts})"], "means=means"
 
 
 def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> str:
     """Python that carries states from one text to another, as on the page Patching, and draws the shares."""
     function, module, end = "patch", "patching", list[str]()
+    is_to_head = patches.end is not None and patches.end.head is not None
+    side = "key" if patches.carried in ("key", "value") else "query"
     places = {"layer": patches.layer, "position": patches.position}
     at = _named({name: place for name, place in places.items() if place is not None})
     carried = _call(kind=view.selection.kind and view.kind, carried=_unless("layer", patches.carried))
@@ -151,19 +191,19 @@ def patching_lines(view: View, outcome: object, text: str, patches: Patches) -> 
             *(["from attnviz.effects.patching import PathEnd"] if end else []),
             f"from attnviz.effects.{module} import {function}",
             "from attnviz.figures.patching import draw_patching",
-            *(["from attnviz.records import Head"] if end else []),
+            *(["from attnviz.records import Head"] if is_to_head else []),
             *_trace_lines(view),
             f"donor = model.trace({_read(view, text)})",
             f"outcome = measured(model, trace, outcome_from({str(outcome)!r}))",
             f"found = {function}({given})",
-            f"tokens = trace.query_tokens({view.kind!r}), donor.query_tokens({view.kind!r})",
+            f"tokens = trace.{side}_tokens({view.kind!r}), donor.{side}_tokens({view.kind!r})",
             "draw_patching(found, *tokens).show()",
             "",
         ]
     )
 
 
-def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
+def patched_set_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
     """Python that patches every pair of a set, as on the page Patching, and draws the mean."""
     places = {"layer": patches.layer, "position": patches.position}
     at = _named({name: place for name, place in places.items() if place is not None})
@@ -173,21 +213,30 @@ def prompt_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
     return "\n".join(
         [
             "import attnviz",
+            "from attnviz.effects.over_pairs import mean_patches",
             *(["from attnviz.effects.patching import PathEnd"] if end else []),
             f"from attnviz.effects.{module} import {function}",
-            "from attnviz.effects.prompts import checked_prompts, over_prompts, prepared, read_prompts",
+            "from attnviz.effects.prompts import checked_prompts, prepared, read_prompts",
             "from attnviz.figures.patching import draw_patching",
             *(["from attnviz.records import Head"] if end else []),
-            f"model = attnviz.load_model({view.selection.model!r})",
-            f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
-            'print(*prompts.refused, sep="\\n")',
+            *_set_lines(view, prompts),
             f"found = [{function}(model, *prepared(model, pair){', ' * bool(named)}{named}) for pair in prompts.pairs]",
-            "mean = over_prompts(found)",
+            "over = mean_patches(found)",
             "tokens = model.tokenize(prompts.pairs[0].clean)",
-            "draw_patching(mean.mean, tokens, tokens, spread=mean.spread).show()",
+            "draw_patching(over.mean, tokens, tokens, spread=over.changes.spread).show()",
             "",
         ]
     )
+
+
+def _set_lines(view: View, prompts: PromptSet) -> list[str]:
+    """The model and the pairs of a set that experiments can be made on."""
+    return [
+        "",
+        f"model = attnviz.load_model({view.selection.model!r})",
+        f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
+        'print(*prompts.refused, sep="\\n")',
+    ]
 
 
 def _path_end(patches: Patches) -> str:
@@ -218,6 +267,30 @@ def lens_lines(view: View, position: int, answer: TokenAnswer | None) -> str:
             f"found = {apart}(model, trace, {asked})",
             "for head in found.ranked()[:8]:",
             "    print(head.words, found.heads[head])",
+            "",
+        ]
+    )
+
+
+def attributed_set_lines(view: View, prompts: PromptSet) -> str:
+    """Python that takes the outcome of every pair of a set apart, as on the page Lens, and draws the means layer by layer."""
+    return "\n".join(
+        [
+            "import attnviz",
+            "from attnviz.effects.logit_attribution import attribute_token",
+            "from attnviz.effects.over_pairs import mean_direct_effects",
+            "from attnviz.effects.prompts import checked_prompts, prepared, read_prompts",
+            "from attnviz.figures.direct_effects import draw_layer_parts",
+            *_set_lines(view, prompts),
+            "found = []",
+            "for pair in prompts.pairs:",
+            "    clean, corrupted, measure = prepared(model, pair)",
+            "    answer = measure.outcome",
+            "    found.append(attribute_token(model, clean, answer.position, answer.token, against=answer.against))",
+            "over = mean_direct_effects(found)",
+            "for head in over.mean.ranked()[:8]:",
+            "    print(head.words, over.heads.mean[head], over.heads.spread[head])",
+            "draw_layer_parts(over.mean, over=over).show()",
             "",
         ]
     )

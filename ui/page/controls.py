@@ -98,7 +98,7 @@ def place(view: View) -> None:
         for name, tokens in texts.items():
             if tokens is not None:
                 told = view.selection.but(**{name: tokens.language})
-                st.selectbox(**widgets.field(name, told, options=languages.codes, width=170))
+                st.selectbox(**widgets.field(name, told, options=languages.codes, width=280))
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
@@ -118,9 +118,9 @@ def place(view: View) -> None:
 
 
 def names(view: View) -> None:
-    """What the selected head is called, once that is known."""
+    """What the selected head is called, and after what, once that is known."""
     if (probes := known_probes(view)) and (called := called_words(probes, view.selection.place)):
-        st.caption(called, width="content")
+        st.caption(f"On repeated random tokens: {called}", width="content")
 
 
 def rows_and_columns(view: View) -> None:

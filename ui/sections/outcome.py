@@ -20,12 +20,13 @@ from attnviz.errors import SelectionError
 from attnviz.figures.labels import shortened
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.model.answers import token_id
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.predictions import predict
 from attnviz.model.token_forms import CLEARLY_LIKELIER, likelier_form
 from attnviz.records import Tokens
 from ui.choice import state
 from ui.choice.exchanged import exchanged
+from ui.page.language_model import offer_language_model
 from ui.page.view import View
 from ui.streamlit_fixes.stale_values import tie
 from ui.words.literal import LONGEST_QUOTED, literal, quoted
@@ -149,6 +150,12 @@ def controls(view: View, outcome: Outcome) -> None:
                     is_list=True,
                 ),
             )
+    if _model(view).head is None:
+        offer_language_model(
+            view.selection,
+            "has no language head, so no prediction can be measured.",
+            key="use_language_model",
+        )
 
 
 def _answer(view: View, outcome: TokenAnswer, at: int) -> None:

@@ -31,7 +31,7 @@ from attnviz.model.anatomy import LayerAnatomy
 from attnviz.model.catalogue import locate, offer
 from attnviz.model.interventions import Intervention, MaskedKeys
 from attnviz.model.languages import Languages
-from attnviz.model.loading import Model
+from attnviz.model.model import Model
 from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, Template, VerificationReport

@@ -3,8 +3,9 @@
 Outcomes are given as `attnviz.effects.outcome.outcome_from` reads them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from attnviz.effects.cell_effects import CellEffects
 from attnviz.effects.copying import copying_scores
 from attnviz.effects.deletion import Deletion, RandomOrders, deletion_curves, random_orders
 from attnviz.effects.input_attribution import AttributionMethod, InputAttribution, attribute_inputs
-from attnviz.effects.logit_attribution import DirectEffects, attribute_state, attribute_token
+from attnviz.effects.logit_attribution import DirectEffects, DirectParts, attribute_state, attribute_token
 from attnviz.effects.mean_outputs import MeanOutputs, mean_outputs
-from attnviz.effects.outcome import TokenAnswer, measured, outcome_from, own_answer
+from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, measured, outcome_from, own_answer
 from attnviz.effects.patching import Carried, PatchEffects, PathEnd
 from attnviz.effects.path_patching import patch_paths
-from attnviz.effects.prompts import PromptPair, prepared
+from attnviz.effects.prompts import PromptPair, outcome_of_pair, prepared
 from attnviz.effects.score_sources import ScoreSources, score_sources
 from attnviz.errors import (
     EmptyTextError,
@@ -32,6 +33,7 @@ from attnviz.errors import (
     UnsupportedArchitectureError,
 )
 from attnviz.model.continuation import Continuation, Told, continue_text
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Head, Kind, Progress, Tokens
 from ui.work import with_model
@@ -152,7 +154,21 @@ def patch(
     """The outcome with one state of another text at a time."""
     model = with_model.own(name)
     first, second = (model.trace_tokens(*one) for one in (receiver, donor))
-    given = model, first, second, measured(model, first, outcome_from(outcome))
+    measure = measured(model, first, outcome_from(outcome))
+    return _patched(model, first, second, measure, patches, rows=rows, progress=progress)
+
+
+def _patched(
+    model: Model,
+    receiver: Trace,
+    donor: Trace,
+    measure: MeasuredOutcome,
+    patches: Patches,
+    *,
+    rows: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> PatchEffects:
+    given = model, receiver, donor, measure
     if patches.end is not None:
         return patch_paths(*given, patches.end, position=patches.position, layers=rows, progress=progress)
     return patching.patch(
@@ -166,25 +182,35 @@ def patch(
     )
 
 
-def patch_pair(
-    name: str, pair: PromptPair, line: int, patches: Patches, *, progress: Progress
-) -> PatchEffects | str:
-    """The same for a pair of a set of prompts; a sentence where the model cannot be patched with it."""
-    model = with_model.own(name)
+def of_line(
+    name: str, line: int, experiment: Callable[..., Any], pair: PromptPair, *given: Any, progress: Progress
+) -> Any:
+    """What an experiment finds of a pair of a set of prompts; a sentence where it cannot be made on it."""
     try:
-        given = model, *prepared(model, pair)
-        if patches.end is not None:
-            return patch_paths(*given, patches.end, position=patches.position, progress=progress)
-        return patching.patch(
-            *given,
-            carried=patches.carried,
-            kind=patches.kind,
-            layer=patches.layer,
-            position=patches.position,
-            progress=progress,
-        )
+        return experiment(with_model.own(name), pair, *given, progress=progress)
     except (EmptyTextError, InvalidTextError, SelectionError, ShapeError, TextTooLongError) as error:
         return f"Line {line}: {error}"
+
+
+def patch_pair(model: Model, pair: PromptPair, patches: Patches, *, progress: Progress) -> PatchEffects:
+    """The outcome of the clean prompt with one state of the corrupted one at a time."""
+    return _patched(model, *prepared(model, pair), patches, progress=progress)
+
+
+def ablate_pair(
+    model: Model, pair: PromptPair, means: MeanOutputs | None, *, progress: Progress
+) -> HeadEffects:
+    """The outcome of the clean prompt without each head."""
+    clean, _, measure = prepared(model, pair)
+    return ablation.ablate_heads(model, clean, measure, means=means, progress=progress)
+
+
+def attribute_pair(model: Model, pair: PromptPair, *, progress: Progress) -> DirectParts:
+    """What each part adds directly to the outcome of the clean prompt."""
+    clean, _, _ = prepared(model, pair)
+    answer = outcome_of_pair(model, clean, pair)
+    progress(0.5)
+    return attribute_token(model, clean, answer.position, answer.token, against=answer.against)
 
 
 def attribute_patches(name: str, receiver: Read, donor: Read, outcome: str, patches: Patches) -> PatchEffects:

@@ -8,7 +8,8 @@ from attnviz.maps.collection import Collection
 from attnviz.maps.collection import collect as collected
 from attnviz.maps.projection import project
 from attnviz.model import verification
-from attnviz.model.loading import Model, load_model
+from attnviz.model.loading import load_model
+from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Kind, Progress, VerificationReport
 from ui.limits import MODELS_MB

@@ -6,6 +6,11 @@ from ui.components import register
 _mount = register("label_room", "chart", "chart_insides")
 
 
-def label_room(chart: str, *, note: str, theme: ThemeName) -> None:
-    """Hides labels of the chart of this key that lie on others in this window; ``note`` is shown where it hides any."""
-    _mount(key=f"{chart}_labels", data={"chart": chart, "note": note, "colour": THEMES[theme].quiet})
+def label_room(chart: str, *, note: str, theme: ThemeName, picked: str = "") -> None:
+    """Hides labels of the chart of this key that lie on others in this window; ``note`` is shown where it hides any.
+
+    Args:
+        picked: a label that always stays.
+    """
+    data = {"chart": chart, "note": note, "colour": THEMES[theme].quiet, "picked": picked}
+    _mount(key=f"{chart}_labels", data=data)

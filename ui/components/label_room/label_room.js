@@ -1,6 +1,6 @@
 // Hides labels of a map that lie on others, on another point, or leave the chart. Maps are laid out for a wide window; in a
 // narrow one the points are closer to each other, and labels as large as before. Of labels that lie on each other the one at
-// the end of the wider line stays; those at the ends of the widest line always do, and are moved into the chart.
+// the end of the wider line stays; those at the ends of the widest line always do, and the picked one, and are moved into the chart.
 // Rests on chart and chart_insides.
 
 const GAP = 4; // px between labels, a word space
@@ -33,7 +33,7 @@ function lineWidths(chart) {
 }
 
 /** Hides what has no room; whether there was any. */
-function makeRoom(chart) {
+function makeRoom(chart, picked) {
   const widths = lineWidths(chart);
   const widest = Math.max(...widths.values());
   const written = [...chart.querySelectorAll(".textpoint text")].filter(({ textContent }) => textContent);
@@ -44,7 +44,8 @@ function makeRoom(chart) {
     const { x, y } = pointOf(label);
     const box = label.getBoundingClientRect();
     const inwards = Math.max(frame.left - box.left, 0) + Math.min(frame.right - box.right, 0);
-    return { label, box, inwards, own: `${x} ${y}`, width: widths.get(`${x} ${y}`) ?? 0 };
+    const width = label.textContent === picked ? Infinity : (widths.get(`${x} ${y}`) ?? 0);
+    return { label, box, inwards, own: `${x} ${y}`, width };
   });
   labels.sort((one, other) => other.width - one.width);
   const kept = [];
@@ -54,7 +55,7 @@ function makeRoom(chart) {
       (isEnd || Math.abs(inwards) <= MOST_CUT) &&
       !kept.some((other) => meet(box, other)) &&
       !points.some((point) => point.own !== own && liesOn(box, point.box));
-    const isHidden = !hasRoom && !(isEnd && width === widest);
+    const isHidden = !hasRoom && !(isEnd && width >= widest);
     label.style.visibility = isHidden ? "hidden" : "visible";
     if (isEnd) {
       label.style.translate = `${inwards}px`;
@@ -71,7 +72,7 @@ function show({ data, parentElement }) {
 
   return followChart(line, data.chart, (chart) => {
     const look = () => {
-      line.textContent = makeRoom(chart) ? data.note : "";
+      line.textContent = makeRoom(chart, data.picked) ? data.note : "";
     };
     look();
     return listen(chart, { plotly_afterplot: look });

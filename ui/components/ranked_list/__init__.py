@@ -20,7 +20,7 @@ class Row:
     amount: str
     """The number that rows are ranked by, as it is written."""
     length: float
-    """Of the bar, 0 to 1."""
+    """Of the bar, −1 to 1; below 0 it has the tone of what falls."""
     picked: bool
 
 
@@ -56,7 +56,7 @@ def ranked_list(
             "scrolls": scrolls,
             "rows": [asdict(row) for row in rows],
             "colours": colours(
-                theme, "text", "quiet", "edge", "query", "key", "key_text", "picked", "strong"
+                theme, "text", "quiet", "edge", "query", "key", "key_text", "picked", "strong", "falls"
             ),
         },
         on_pick_change=take,

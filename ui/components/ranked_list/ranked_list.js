@@ -11,8 +11,8 @@ function row(data, number, isRanked, pick) {
   const what = make("span", data.key ? "what pair" : "what");
   if (data.key) what.append(make("bdi", "query", data.text), " → ", make("bdi", "key", data.key));
   else what.append(data.text);
-  const bar = make("span", "bar");
-  bar.style.setProperty("--share", data.length);
+  const bar = make("span", data.length < 0 ? "bar falls" : "bar");
+  bar.style.setProperty("--share", Math.abs(data.length));
   button.append(make("span", "rank", isRanked ? number + 1 : ""), " ", what, " ", make("span", "amount", data.amount), bar);
   return make("li", "", button);
 }

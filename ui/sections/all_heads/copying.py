@@ -21,8 +21,8 @@ from ui.work.jobs import TELLS_PROGRESS, job
 
 NOTE = (
     "Copying score: the sum of the eigenvalues of W_E W_V W_O W_U over the sum of their absolute values, 1 where a head raises the logits of "
-    "the tokens that it attends to, −1 where it lowers them. It is of the embedding and the logits alone: what MLPs and other heads do "
-    "between is left out. Gains of norms are part of the matrices. Source: Elhage et al. 2021, "
+    "the tokens that it attends to, −1 where it lowers them. It takes the embedding straight to the logits: what MLPs and other "
+    "heads do in between is left out. Gains of norms are part of the matrices. Source: Elhage et al. 2021, "
     "transformer-circuits.pub/2021/framework, section “Detecting Copying Behavior”."
 )
 

@@ -105,7 +105,7 @@ def notes(screen: Screen) -> None:
         said.append("Rollout is of all heads together; weights are shown.")
     marks = " · ".join(f"{MARKS[label]} {label}" for label in screen.labels or MARKS)
     said.append(
-        f"Marks: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."
+        f"Marks from this text: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."
     )
     if note := marks_note(screen.probes):
         said.append(note)

@@ -10,13 +10,17 @@ from ui.sections.all_heads.screen import NUMBERS, Screen, pick
 from ui.words.head_names import names_said
 
 TABLE_HEIGHT = 460  # px
+_WIDTHS = {"On random tokens": 165, "Labels": 95}  # px; the longest of most models
 
 
 def table(screen: Screen) -> None:
     """Every number of the heads that are not dimmed, to be sorted; a row selects its head."""
     selection = screen.view.selection
     places = np.argwhere(screen.is_kept)
-    st.markdown(f"**{len(places)} of {len(screen.heads)} heads, by number**")
+    which = (
+        f"all {len(places)}" if len(places) == len(screen.heads) else f"{len(places)} of {len(screen.heads)}"
+    )
+    st.markdown(f"**The numbers of {which} heads**")
     columns = {
         "Layer": places[:, 0],
         "Head": places[:, 1],
@@ -28,6 +32,7 @@ def table(screen: Screen) -> None:
         NUMBERS[name].title: st.column_config.NumberColumn(format="%.3f", help=NUMBERS[name].help)
         for name in screen.numbers
     }
+    formats |= {name: st.column_config.TextColumn(width=width) for name, width in _WIDTHS.items()}
     rows = [(int(layer), int(head)) for layer, head in places]
     st.dataframe(
         columns,

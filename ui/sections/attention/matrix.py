@@ -86,7 +86,7 @@ def notes(screen: Screen) -> None:
 def ranking(screen: Screen) -> None:
     """The keys of the selected query, largest first."""
     pattern, query = screen.pattern, screen.query
-    if pattern.queries.index(query) is not None:
+    if (row := pattern.queries.index(query)) is not None:
         chart(
             draw_ranking(pattern, query, picked_key=screen.key, theme=screen.view.theme),
             key="ranking",
@@ -94,7 +94,7 @@ def ranking(screen: Screen) -> None:
             on_pick=pick,
             whole_rows=True,
         )
-        rest = len(pattern.keys) - MOST_BARS
+        rest = int(pattern.allowed[row].sum()) - MOST_BARS
         st.caption(
             f"{linked('Key', 'Keys')} of the {linked('Query')} {literal(name(pattern.queries, query))}, largest "
             f"{linked('Weight') if pattern.measure == 'weights' else MEASURE_NAMES[pattern.measure]} first"

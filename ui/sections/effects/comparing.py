@@ -24,6 +24,7 @@ def weights_and_effects(screen: Screen) -> Figure | None:
     """A point for each cell of the selected head: its weight, and the size of the effect of masking it; None until known."""
     view, place = screen.view, screen.view.selection.place
     queries, keys = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    n_allowed = int(view.trace.pattern(*place, view.kind).allowed.sum())
     st.markdown(f"**Do weights predict effects? The cells of {place.words}**")
     work = screen.job(
         "cells",
@@ -36,7 +37,7 @@ def weights_and_effects(screen: Screen) -> Figure | None:
             )
         ],
     )
-    n_variant = min(MOST_CELLS, len(queries) * len(keys))
+    n_variant = min(MOST_CELLS, n_allowed)
     if not is_there(
         work,
         screen.n_tokens(n_variant),

@@ -13,7 +13,7 @@ from ui.page.head_names import known_probes
 from ui.page.waiting import Request, is_there
 from ui.sections import outcome
 from ui.sections.effects.facts import largest_effect
-from ui.sections.effects.screen import Screen, joined
+from ui.sections.effects.screen import AblatedRun, Screen, joined
 from ui.words.extremes import equals
 from ui.words.head_names import marks_note, marks_of, with_names
 from ui.words.literal import literal
@@ -35,8 +35,21 @@ def controls(screen: Screen) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="effects_controls"):
         outcome.controls(screen.view, screen.outcome)
         st.segmented_control(**widgets.field("ablation", required=True))
-    if screen.ablation == "mean":
+    references(screen)
+
+
+def references(run: AblatedRun) -> None:
+    """The sentences whose means a head gives while it is off, where it gives those."""
+    if run.ablation == "mean":
         st.text_area(**widgets.field("references", height=68, placeholder="The bundled sentences"))
+
+
+def means_are_there(run: AblatedRun, ablation: Ablation, *, key: str, request: Request | None = None) -> bool:
+    """Whether what a head gives while it is off is known; arguments as `ablated`."""
+    reads = "Reading the reference sentences"
+    return ablation == "zero" or is_there(
+        run.means_job(), run.n_means(), reads, key=f"{key}_means_act", request=request
+    )
 
 
 def ablated(
@@ -48,10 +61,7 @@ def ablated(
         key: of its buttons.
         request: what it waits for where it takes long; None for what begins by itself.
     """
-    reads = "Reading the reference sentences"
-    if ablation == "mean" and not is_there(
-        screen.means_job(), screen.n_means(), reads, key=f"{key}_means_act", request=request
-    ):
+    if not means_are_there(screen, ablation, key=key, request=request):
         return None
     work = screen.ablation_job(ablation)
 
@@ -111,7 +121,7 @@ def ranking(screen: Screen, found: HeadEffects) -> None:
             Row(
                 text=one.title,
                 amount=signed_text(float(found.effects[one])),
-                length=abs(float(found.effects[one])) / largest,
+                length=float(found.effects[one]) / largest,
                 picked=one == screen.view.selection.place,
             )
             for one in heads
@@ -147,7 +157,7 @@ def layers(screen: Screen) -> LayerEffects | None:
             Row(
                 text=f"Layer {layer}",
                 amount=signed_text(float(effect)),
-                length=abs(float(effect)) / largest,
+                length=float(effect) / largest,
                 picked=layer == screen.view.selection.layer,
             )
             for layer, effect in enumerate(found.effects)
@@ -162,12 +172,12 @@ def layers(screen: Screen) -> LayerEffects | None:
     return found
 
 
-def means_words(screen: Screen) -> str:
+def means_words(run: AblatedRun) -> str:
     """Which means these are, as in a sentence."""
-    means = screen.means("mean")
+    means = run.means("mean")
     assert means is not None
-    own = bool(screen.view.selection.effects.references.strip())
-    return mean_words(means.n_text, means.n_apart(screen.view.kind), own=own)
+    own = bool(run.view.selection.effects.references.strip())
+    return mean_words(means.n_text, means.n_apart(run.view.kind), own=own)
 
 
 def mean_words(n_text: int, n_apart: int, *, own: bool) -> str:

@@ -5,11 +5,9 @@ from functools import reduce
 
 from attnviz.effects.ablation import Ablation, HeadEffects
 from attnviz.effects.mean_outputs import MeanOutputs
-from attnviz.effects.outcome import Outcome
 from attnviz.maps.collection import bundled
 from attnviz.records import Head
-from ui.page.view import View
-from ui.sections.own_run import MeasuredRun, check_can_run
+from ui.sections.own_run import MeasuredRun, OwnRun
 from ui.work import experiments
 from ui.work.jobs import TELLS_PROGRESS, Call, Job, job
 
@@ -22,23 +20,13 @@ _TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen(MeasuredRun):
-    """What is measured of the heads of a text."""
+class AblatedRun(OwnRun):
+    """What a head gives while it is off."""
 
     @property
     def ablation(self) -> Ablation:
         """What a head gives while it is off."""
         return self.view.selection.effects.ablation
-
-    @property
-    def heads(self) -> tuple[Head, ...]:
-        """Every head, layer by layer."""
-        return self.view.trace.heads(self.view.kind)
-
-    @property
-    def n_layers(self) -> int:
-        """Number of layers."""
-        return self.view.trace.n_layers(self.view.kind)
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -67,6 +55,25 @@ class Screen(MeasuredRun):
         """What the numbers of a way to switch heads off depend on, for the keys of jobs."""
         return (self.view.kind, ablation, self.references if ablation == "mean" else None)
 
+    def n_means(self) -> int:
+        """Tokens of the bundled model that reading the reference sentences counts for."""
+        return self.counted(sum(map(len, self.references)) // _TOKEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen(MeasuredRun, AblatedRun):
+    """What is measured of the heads of a text."""
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """Every head, layer by layer."""
+        return self.view.trace.heads(self.view.kind)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return self.view.trace.n_layers(self.view.kind)
+
     def ablation_job(self, ablation: Ablation) -> Job:
         """The job that switches off every head: the last layers first, which take least."""
 
@@ -78,24 +85,10 @@ class Screen(MeasuredRun):
 
         return self.job("ablation", self.of_ablation(ablation), calls)
 
-    def n_means(self) -> int:
-        """Tokens of the bundled model that reading the reference sentences counts for."""
-        return self.counted(sum(map(len, self.references)) // _TOKEN)
-
     def n_tokens(self, n_variants: int) -> int:
         """Tokens of the bundled model that so many variants of the text count for."""
         of_text = len(self.view.trace.tokens) + len(self.view.trace.target_tokens or ())
         return self.counted(n_variants * of_text)
-
-
-def look(view: View, chosen: Outcome) -> Screen:
-    """The text on screen.
-
-    Raises:
-        SelectionError: an opened bundle, which cannot be run again here.
-    """
-    check_can_run(view, "Heads were to be switched off")
-    return Screen(view=view, outcome=chosen)
 
 
 def joined(work: Job) -> HeadEffects | None:

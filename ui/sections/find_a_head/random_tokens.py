@@ -3,7 +3,7 @@
 import streamlit as st
 
 from attnviz.figures import draw_pattern
-from attnviz.figures.numbers import number_text, share_text
+from attnviz.figures.numbers import cell_text, share_text
 from attnviz.heads.probes import PROBES, HeadProbes
 from attnviz.model.catalogue import offer
 from attnviz.records import AttentionPattern, Head
@@ -53,7 +53,7 @@ def _ranking(view: View, found: HeadProbes, name: str) -> None:
         [
             Row(
                 text=one.title,
-                amount=f"{number_text(float(found.means[name][one]))} ± {found.spreads[name][one]:.2f}",
+                amount=f"{cell_text(float(found.means[name][one]))} ± {cell_text(float(found.spreads[name][one]))}",
                 length=float(found.means[name][one]),
                 picked=one == view.selection.place,
             )

@@ -101,7 +101,7 @@ def note(screen: Screen) -> str:
     n = len(found.written)
     return (
         f"{n} token{'s' * (n != 1)}, {how}.{ended} The row of a token is what the head read when the next token was written; a "
-        "decoder's rows do not change with what follows, so that one matrix holds every step. Probabilities are at temperature 1."
+        "decoder's rows do not change with what follows, so one matrix holds every step. Probabilities are at temperature 1."
     )
 
 

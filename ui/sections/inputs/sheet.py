@@ -79,13 +79,13 @@ def sum_row(found: InputAttribution) -> dict[str, str]:
     integral, signed = found.integral, number_text(found.sum) if found.has_sign else "–"
     row = {"method": NAMES[found.method], "sum over the tokens": signed}
     if integral is None:
-        return row | {"has to be": "–", "apart": "–", "integral": "–"}
+        return row | {"expected sum": "–", "difference": "–", "integral": "–"}
     apart = abs(found.sum - integral.difference)
     share = f" ({percent_text(apart / abs(integral.difference))})" if integral.difference else ""
     points = f"{integral.n_points} points"
     return row | {
-        "has to be": number_text(integral.difference),
-        "apart": f"{number_text(apart)}{share}",
+        "expected sum": number_text(integral.difference),
+        "difference": f"{number_text(apart)}{share}",
         "integral": f"converged, {points}" if integral.converged else f"did not converge, {points}",
     }
 

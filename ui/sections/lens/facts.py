@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.effects.lens import FollowedTokens, LayerSimilarities, Lens
-from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.effects.logit_attribution import DirectParts
 from attnviz.records import Head
 from ui.words.extremes import places_of_largest
 
@@ -65,7 +65,7 @@ class LargestPart:
     adds: float
 
 
-def largest_part(found: DirectEffects) -> LargestPart | None:
+def largest_part(found: DirectParts) -> LargestPart | None:
     """The head that adds or subtracts most; None where no head has a number."""
     places = places_of_largest(np.abs(found.heads))
     if not places:

@@ -1,21 +1,24 @@
 """What each head, MLP and the embedding add to the answer at the selected token, as a grid and a ranking."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
 
-from attnviz.effects.logit_attribution import DirectEffects
+from attnviz.effects.logit_attribution import DirectEffects, DirectParts
 from attnviz.effects.outcome import TokenAnswer
+from attnviz.effects.over_pairs import MeanDirectEffects, over_pairs
 from attnviz.figures.direct_effects import draw_layer_parts
-from attnviz.figures.numbers import number_text, power_text
+from attnviz.figures.numbers import number_text, power_text, spread_text
 from attnviz.records import Axis, Head, as_label, by_layer, heads_in, known
 from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
 from ui.page.head_names import known_probes
+from ui.page.view import View
 from ui.sections.lens.facts import LargestPart, largest_part
 from ui.sections.lens.screen import Screen
 from ui.words.extremes import equals
@@ -76,13 +79,13 @@ def finding(largest: LargestPart | None, what: str, whole: str) -> str:
     if largest is None:
         return f"No head’s direct effect on {what} is a number; {whole}"
     return (
-        f"Of all heads {largest.head.words} has the largest direct effect on {what}{equals(largest.n_equal)}: "
+        f"Of all heads, {largest.head.words} has the largest direct effect on {what}{equals(largest.n_equal)}: "
         f"{number_text(largest.adds)}; {whole}"
     )
 
 
-def parts(screen: Screen, found: DirectEffects) -> None:
-    """The parts with the largest direct effects, heads and others."""
+def named_parts(found: DirectParts) -> list[tuple[str, float, Head | None]]:
+    """All parts of the model with what each adds, and its head where it is one; in the same order for every text."""
     named: list[tuple[str, float, Head | None]] = [("Embedding", found.embedding, None)]
     for layer, of_layer in enumerate(found.heads):
         named += [
@@ -91,29 +94,41 @@ def parts(screen: Screen, found: DirectEffects) -> None:
         ]
         named.append((f"Layer {layer}, MLP", float(found.mlps[layer]), None))
         named.append((f"Layer {layer}, biases", float(found.biases[layer]), None))
-    named.append(("Final biases", found.bias, None))
-    named.sort(key=lambda one: -abs(one[1]))
-    largest = abs(named[0][1]) or 1.0
-    shown = named[:_MOST_PARTS]
+    return [*named, ("Final biases", found.bias, None)]
+
+
+def parts(view: View, found: DirectParts, of_pairs: Sequence[DirectParts] = ()) -> None:
+    """The parts with the largest direct effects, heads and others.
+
+    Args:
+        of_pairs: those of every pair, where these are the means over pairs of prompts.
+    """
+    named = named_parts(found)
+    spread = np.full(len(named), np.nan)
+    if of_pairs:
+        spread = over_pairs([adds for _, adds, _ in named_parts(one)] for one in of_pairs).spread
+    order = sorted(range(len(named)), key=lambda one: -abs(named[one][1]))[:_MOST_PARTS]
+    largest = abs(named[order[0]][1]) or 1.0
 
     def pick(row: int) -> None:
-        if (head := shown[row][2]) is not None:
+        if (head := named[order[row]][2]) is not None:
             state.change(layer=head.layer, head=head.head)
 
-    st.markdown("**Largest direct effects of all parts**")
+    st.markdown(f"**Largest {'mean ' * bool(of_pairs)}direct effects of all parts**")
     ranked_list(
         [
             Row(
                 text=title,
-                amount=number_text(number),
-                length=abs(number) / largest,
-                picked=head == screen.view.selection.place,
+                amount=f"{number_text(number)}{spread_text(float(spread[one]))}",
+                length=number / largest,
+                picked=head == view.selection.place,
             )
-            for title, number, head in shown
+            for one in order
+            for title, number, head in [named[one]]
         ],
         name="Parts of the model with the largest direct effects; select a head",
         on_pick=pick,
-        theme=screen.view.theme,
+        theme=view.theme,
         key="lens_parts",
     )
     st.markdown(total(found))
@@ -133,7 +148,7 @@ def sources(screen: Screen, found: DirectEffects) -> None:
             Row(
                 text=f"{labels.labels[at]} ({at})",
                 amount=number_text(float(of_keys[at])),
-                length=abs(float(of_keys[at])) / largest,
+                length=float(of_keys[at]) / largest,
                 picked=at == screen.view.selection.key,
             )
             for at in keys
@@ -155,10 +170,14 @@ def sources_note(n_shown: int, n_token: int, adds: float) -> str:
     )
 
 
-def layers(screen: Screen, found: DirectEffects) -> Figure:
-    """What each layer adds, its heads together and its MLP; the figure."""
+def layers(view: View, found: DirectParts, over: MeanDirectEffects | None = None) -> Figure:
+    """What each layer adds, its heads together and its MLP; the figure.
+
+    Args:
+        over: as `draw_layer_parts`.
+    """
     st.markdown("**Layer by layer**")
-    drawn: Figure = draw_layer_parts(found, picked=screen.view.selection.layer, theme=screen.view.theme)
+    drawn: Figure = draw_layer_parts(found, over=over, picked=view.selection.layer, theme=view.theme)
     chart(
         drawn,
         key="lens_layer_parts",
@@ -169,7 +188,7 @@ def layers(screen: Screen, found: DirectEffects) -> Figure:
     return drawn
 
 
-def total(found: DirectEffects) -> str:
+def total(found: DirectParts) -> str:
     """The sum of all parts beside the model's own number, as Markdown."""
     return (
         f"Sum of all parts **{found.summed:.6g}** · the model’s own **{found.total:.6g}** · apart **{power_text(abs(found.gap))}**"

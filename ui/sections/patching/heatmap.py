@@ -52,15 +52,17 @@ def finding(tokens: Tokens, found: PatchEffects) -> str:
     percent = percent_text(abs(largest.share))
     if percent == "0%":
         return "No single state accounts for even 1% of the difference"
-    state = _state(Axis.of(tokens), found, largest)
+    swapped = _swapped(Axis.of(tokens), found, largest)
     if largest.share < 0:
-        return f"{state} moves the outcome away from the other sentence’s, by {percent} of the difference"
+        return f"{swapped} moves the outcome away from the other sentence’s, by {percent} of the difference"
     if round(100 * largest.share) > 100:
-        return f"{state} moves the outcome beyond the other sentence’s, by {percent} of the difference in all"
-    return f"{state} accounts for {percent} of the difference"
+        return (
+            f"{swapped} moves the outcome beyond the other sentence’s, by {percent} of the difference in all"
+        )
+    return f"{swapped} accounts for {percent} of the difference"
 
 
-def _state(tokens: Axis, found: PatchEffects, largest: LargestShare) -> str:
+def _swapped(tokens: Axis, found: PatchEffects, largest: LargestShare) -> str:
     """What moves the outcome most, as the subject of a sentence."""
     carried = CARRIED[found.carried]
     if found.columns == "token":

@@ -95,7 +95,7 @@ def _list(view: View, parts: list[tuple[tuple[Source, ...], float]], side: str, 
                 text=_title(sources[0]),
                 key=_title(sources[1]) if len(sources) > 1 else "",
                 amount=signed_text(part),
-                length=abs(part) / largest,
+                length=part / largest,
                 picked=False,
             )
             for sources, part in shown
@@ -168,14 +168,14 @@ def note(found: ScoreSources) -> str:
         if found.passed
         else f"The parts sum to {sum_text(found.summed)}, which is {gap} from the {sum_text(found.product)} that the model used: more than "
         "rounding.",
-        "A part, up or down, is what one source of the query and one of the key make of the product q · k, times the scale; norms keep the scale that "
-        "they had at these tokens, which makes the split exact.",
+        "A part, up or down, is what a source of the query and a source of the key add to q · k, times the scale; norms keep the scale that they had "
+        "at these tokens, which makes the split exact.",
     ]
     if any(one.name == "position" for one in found.sources):
         said.append("Learned positions are a source, “position”.")
     else:
         said.append(
-            "What the model does to queries and keys by position, such as a rotation, is part of every number and no source."
+            "What the model does to queries and keys by position, such as a rotation, is included in every part; it is no source of its own."
         )
     if found.softcap is not None:
         said.append(f"The softcap of {found.softcap:g} comes after the sum.")
@@ -184,7 +184,7 @@ def note(found: ScoreSources) -> str:
     if not found.allowed:
         said.append("The query may not see this key, so that the product does not count.")
     said.append(
-        "A softmax compares the scores of one row: a part that is as large for every key moves no weight. Elhage et al. 2021, "
+        "A softmax compares the scores of one row: a part that is equally large for every key changes no weight. Elhage et al. 2021, "
         "transformer-circuits.pub/2021/framework; frozen norms: Wang et al. 2022, arXiv:2211.00593."
     )
     return " ".join(said)

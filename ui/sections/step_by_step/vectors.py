@@ -22,7 +22,8 @@ from ui.words.literal import literal
 from ui.work import cache
 
 if TYPE_CHECKING:
-    from attnviz.model.anatomy import LayerAnatomy, NormalisationMethod
+    from attnviz.model.anatomy import LayerAnatomy
+    from attnviz.model.normalisation import NormalisationMethod
 
 _NORM_NAMES: "dict[NormalisationMethod, str]" = {"layer": "LayerNorm", "rms": "RMSNorm"}
 _NORM_SOURCES: "dict[NormalisationMethod, str]" = {

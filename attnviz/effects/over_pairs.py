@@ -1,0 +1,216 @@
+"""What experiments find on a set of prompts: the mean over its pairs, and how far the pairs differ.
+
+One concept: the numbers of all pairs, with their mean and its spread. Whatever is averaged, the effects of patches, of heads that are
+switched off, or direct effects, is this record, and is written as the same table.
+
+Source: Wang et al. 2022, "Interpretability in the Wild" (arXiv:2211.00593), section 2.2, averages over a set of prompts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.logit_attribution import DirectParts
+from attnviz.effects.patching import PatchEffects
+from attnviz.effects.prompts import PromptPair
+from attnviz.errors import ShapeError
+from attnviz.records import Record, heads_in
+from attnviz.records.table import table_csv
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OverPairs(Record):
+    """The same numbers of several pairs of prompts: their mean, and how far they differ from pair to pair."""
+
+    pairs: Float[np.ndarray, "pair ..."]
+    """The numbers of each pair."""
+
+    @property
+    def n_pair(self) -> int:
+        """Number of pairs."""
+        return len(self.pairs)
+
+    @property
+    def mean(self) -> Float[np.ndarray, "..."]:
+        """The mean over the pairs."""
+        return np.asarray(self.pairs.mean(axis=0, dtype=np.float64), dtype=np.float32)
+
+    @property
+    def spread(self) -> Float[np.ndarray, "..."]:
+        """The standard deviation over the pairs, with n - 1 below; NaN for one pair."""
+        if self.n_pair < 2:
+            return np.full(self.pairs.shape[1:], np.nan, dtype=np.float32)
+        return np.asarray(self.pairs.std(axis=0, ddof=1, dtype=np.float64), dtype=np.float32)
+
+
+_Row = tuple[Sequence[object], OverPairs]
+"""What stands before a number in a table, and the number of each pair."""
+
+
+def over_pairs(numbers: Iterable[Any]) -> OverPairs:
+    """The record of the same number, or table of numbers, of each pair."""
+    return OverPairs(pairs=np.stack([np.asarray(one, dtype=np.float32) for one in numbers]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeanPatches(Record):
+    """The effects of patches over pairs of prompts."""
+
+    mean: PatchEffects
+    """Means of the outcomes, of both texts' too: its shares are of the mean difference, not means of shares, which a pair with a
+    small difference would dominate."""
+    clean: OverPairs
+    """Outcomes of the clean prompts."""
+    corrupted: OverPairs
+    """Outcomes of the corrupted prompts."""
+    changes: OverPairs
+    """What carrying each state adds, [pair, row, column]."""
+
+    def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
+        """A line for every cell, as `pairs_csv`."""
+        rows: list[_Row] = [
+            (("", "", "clean outcome"), self.clean),
+            (("", "", "corrupted outcome"), self.corrupted),
+        ]
+        rows += [((*place, "change"), of_cell) for place, of_cell in _cells(self.changes)]
+        return pairs_csv(prompts, (self.mean.rows, self.mean.columns, "number"), rows)
+
+
+def mean_patches(effects: Sequence[PatchEffects]) -> MeanPatches:
+    """The same map of several pairs.
+
+    Raises:
+        ShapeError: columns are tokens, and pairs have different numbers of them.
+    """
+    shapes = {one.outcomes.shape for one in effects}
+    if len(shapes) != 1:
+        counts = " and ".join(str(n_column) for n_column in sorted({shape[1] for shape in shapes}))
+        raise ShapeError(
+            f"The mean over pairs was asked for token by token; the pairs have {counts} tokens. Carry what heads are made of at all "
+            "tokens, or give prompts of one length."
+        )
+    clean, corrupted = over_pairs(one.base for one in effects), over_pairs(one.donor for one in effects)
+    mean = replace(
+        effects[0],
+        base=float(clean.mean),
+        donor=float(corrupted.mean),
+        outcomes=over_pairs(one.outcomes for one in effects).mean,
+    )
+    changes = over_pairs(one.changes for one in effects)
+    return MeanPatches(mean=mean, clean=clean, corrupted=corrupted, changes=changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeanHeadEffects(Record):
+    """The effects of switching off each head over pairs of prompts: on the clean one of each."""
+
+    mean: HeadEffects
+    clean: OverPairs
+    """Outcomes of the unchanged runs."""
+    effects: OverPairs
+    """What switching off each head adds to the outcome, [pair, layer, head]."""
+
+    def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
+        """A line for every head, as `pairs_csv`."""
+        rows: list[_Row] = [(("", "", "clean outcome"), self.clean)]
+        rows += [((*place, "effect"), of_cell) for place, of_cell in _cells(self.effects)]
+        return pairs_csv(prompts, ("layer", "head", "number"), rows)
+
+
+def mean_head_effects(effects: Sequence[HeadEffects]) -> MeanHeadEffects:
+    """The effects of the heads of one model on several pairs, switched off in the same way."""
+    clean = over_pairs(one.base for one in effects)
+    outcomes = over_pairs(one.heads for one in effects).mean
+    return MeanHeadEffects(
+        mean=replace(effects[0], base=float(clean.mean), heads=outcomes),
+        clean=clean,
+        effects=over_pairs(one.effects for one in effects),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeanDirectEffects(Record):
+    """What each part of a model adds directly to the outcome, over pairs of prompts: on the clean one of each."""
+
+    mean: DirectParts
+    """Its parts sum to the mean of the outcomes."""
+    totals: OverPairs
+    """The model's own number for each pair."""
+    embedding: OverPairs
+    heads: OverPairs
+    """[pair, layer, head]."""
+    attention: OverPairs
+    """All heads of each layer together, [pair, layer]."""
+    mlps: OverPairs
+    """[pair, layer]."""
+    biases: OverPairs
+    """[pair, layer]."""
+    bias: OverPairs
+
+    def csv(self, prompts: Mapping[int, PromptPair]) -> bytes:
+        """A line for every part, as `pairs_csv`."""
+        rows: list[_Row] = [(("", "embedding"), self.embedding)]
+        for layer in range(len(self.mean.mlps)):
+            rows += [
+                ((layer, f"head {one.head}"), OverPairs(pairs=self.heads.pairs[:, *one]))
+                for one in heads_in(self.mean.heads)
+                if one.layer == layer
+            ]
+            for name, parts in (("MLP", self.mlps), ("biases", self.biases)):
+                rows.append(((layer, name), OverPairs(pairs=parts.pairs[:, layer])))
+        rows += [(("", "final biases"), self.bias), (("", "model"), self.totals)]
+        return pairs_csv(prompts, ("layer", "part"), rows)
+
+
+def mean_direct_effects(effects: Sequence[DirectParts]) -> MeanDirectEffects:
+    """The direct effects of the parts of one model on several pairs."""
+    numbers = {
+        "totals": over_pairs(one.total for one in effects),
+        "embedding": over_pairs(one.embedding for one in effects),
+        "heads": over_pairs(one.heads for one in effects),
+        "attention": over_pairs(one.of_attention for one in effects),
+        "mlps": over_pairs(one.mlps for one in effects),
+        "biases": over_pairs(one.biases for one in effects),
+        "bias": over_pairs(one.bias for one in effects),
+    }
+    mean = DirectParts(
+        unit=effects[0].unit,
+        total=float(numbers["totals"].mean),
+        embedding=float(numbers["embedding"].mean),
+        heads=numbers["heads"].mean,
+        mlps=numbers["mlps"].mean,
+        biases=numbers["biases"].mean,
+        bias=float(numbers["bias"].mean),
+    )
+    return MeanDirectEffects(mean=mean, **numbers)
+
+
+def pairs_csv(
+    prompts: Mapping[int, PromptPair],
+    names: Sequence[str],
+    rows: Iterable[_Row],
+) -> bytes:
+    """A line for each number: its mean, its standard deviation, and the number of every pair, whose prompts stand in the first line.
+
+    Args:
+        prompts: by their lines, in the order of the numbers.
+        names: of what stands before the numbers in each row.
+        rows: what stands before the numbers, and a number of each pair.
+    """
+    of_pairs = [
+        f"line {line}: {pair.clean} | {pair.corrupted} | {pair.answer} | {pair.wrong_answer}"
+        for line, pair in prompts.items()
+    ]
+    written = ([*before, one.mean[()], one.spread[()], *one.pairs] for before, one in rows)
+    return table_csv([*names, "mean", "standard deviation", *of_pairs], written)
+
+
+def _cells(found: OverPairs) -> list[tuple[tuple[int, ...], OverPairs]]:
+    """The numbers of each cell of a table that is known, with its place."""
+    flat = found.pairs.reshape(len(found.pairs), -1)
+    places = enumerate(np.ndindex(found.mean.shape))
+    return [(place, OverPairs(pairs=flat[:, at])) for at, place in places if not np.isnan(found.mean[place])]

@@ -1,0 +1,132 @@
+"""A set of prompts in Effects and Lens: means and spreads are those of runs made anew here, and all rooms have one table."""
+
+import statistics
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import torch
+
+from attnviz.model.interventions import ScaledOutput
+from tests.app.screen import (
+    assert_no_exception,
+    captions,
+    component,
+    errors,
+    facts,
+    figure,
+    headline,
+    numbers,
+    open_page,
+    unescaped,
+    until_drawn,
+)
+from ui.sections import prompts as section
+
+ROWS = (
+    ("the cat sat on", "the dog sat on", "a", "b"),
+    ("a mat when it", "a mat when he", "b", "a"),
+    ("the cat", "the cats", "a", "b"),
+    ("a dog ran on it", "a cat ran on it", "a", "b"),
+)
+"""The third has prompts of different lengths."""
+GOOD = (0, 1, 3)
+
+
+@pytest.fixture
+def folder(headed, monkeypatch, offer_to_workers):
+    """A tiny GPT-2 with a language head, on offer."""
+    _, folder = headed("gpt2")
+    offer_to_workers(folder)
+    monkeypatch.setattr(section, "OF_DECODERS", ROWS)
+    return folder.name
+
+
+def in_cells(at, key):
+    """Mean and standard deviation that the grid says of each head, [layer head]."""
+    cells = component(at, key)["cells"]
+    said = [[facts(cell["text"]) for cell in of_layer] for of_layer in cells]
+    for layer, of_layer in enumerate(said):
+        for head, one in enumerate(of_layer):
+            assert one.heads == ((layer, head),)
+    return np.array([[[number(part) for part in one.numbers] for one in of_layer] for of_layer in said])
+
+
+def number(written):
+    """A number as it is shown."""
+    written = written.replace("−", "-")
+    digits, _, power = written.partition("\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10")
+    superscripts = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    return float(digits) * 10.0 ** int(power.translate(superscripts) or 0)
+
+
+def difference(model, row, **changed):
+    """The answer's logit minus the wrong answer's after the last token, with the language head of the checkpoint."""
+    states = torch.tensor(model.trace(row[0], **changed).last_hidden_state[-1]).double()
+    logits = model.head.lm_head.weight.detach().double() @ states
+    first, second = model.tokenizer.convert_tokens_to_ids([row[2], row[3]])
+    return float(logits[first] - logits[second])
+
+
+def head_off(model, row, layer, head):
+    return difference(model, row, interventions=[ScaledOutput(layer=layer, head=head, factor=0.0)])
+
+
+def saved(at, monkeypatch):
+    """What the lines of "Copy as Python" find."""
+    monkeypatch.setattr(go.Figure, "show", lambda self: None)
+    names = {}
+    exec(component(at, "save_picture")["python"], names)
+    return names["over"]
+
+
+def test_effects_on_every_pair(folder, headed, monkeypatch):
+    model, _ = headed("gpt2")
+    at = until_drawn(open_page("pages/effects.py", model=folder, text="the cat sat", prompts="set"))
+    assert_no_exception(at)
+    drawn = in_cells(at, "effects_grid")
+    for layer, head in np.ndindex(*drawn.shape[:2]):
+        changes = [head_off(model, ROWS[one], layer, head) - difference(model, ROWS[one]) for one in GOOD]
+        expected = [statistics.mean(changes), statistics.stdev(changes)]
+        np.testing.assert_allclose(drawn[layer, head], expected, rtol=6e-3, atol=1e-5)
+    largest = np.unravel_index(np.abs(drawn[..., 0]).argmax(), drawn.shape[:2])
+    said = facts(headline(at))
+    assert said.heads == (tuple(int(one) for one in largest),)
+    assert said.numbers[-2] == "3"
+    assert "Line 3: " in unescaped(captions(at)) and "tokens, and differ in" in unescaped(captions(at))
+    found = saved(at, monkeypatch)
+    np.testing.assert_allclose(found.effects.mean, drawn[..., 0], rtol=6e-3, atol=1e-5)
+
+
+def test_direct_effects_on_every_pair(folder, headed, monkeypatch):
+    """Of the last layer, direct effects are what the number loses without the head, but for the scale of the last norm."""
+    model, _ = headed("gpt2")
+    at = until_drawn(open_page("pages/lens.py", model=folder, text="the cat sat", prompts="set"))
+    assert_no_exception(at)
+    drawn = in_cells(at, "lens_heads")
+    found = saved(at, monkeypatch)
+    np.testing.assert_allclose(found.heads.mean, drawn[..., 0], rtol=6e-3, atol=1e-5)
+    np.testing.assert_allclose(found.heads.spread, drawn[..., 1], rtol=6e-3, atol=1e-5)
+    outcomes = [difference(model, ROWS[one]) for one in GOOD]
+    assert found.totals.pairs.tolist() == pytest.approx(outcomes, abs=1e-5)
+    bars = figure(at, "lens_layer_parts")["data"]
+    shown = sum(float(numbers(one["y"]).sum()) for one in bars) + found.mean.bias
+    assert shown == pytest.approx(statistics.mean(outcomes), abs=1e-4)
+    np.testing.assert_allclose(numbers(bars[0]["error_y"]["array"]), found.attention.spread, atol=1e-6)
+    [said] = [one.value for one in at.markdown if "3 pairs" in one.value]
+    assert facts(said).heads == (tuple(divmod(int(np.abs(found.heads.mean).argmax()), drawn.shape[1])),)
+
+
+def test_all_rooms_have_one_table(folder):
+    """A file that is given in one room is what the others show."""
+    at = until_drawn(open_page("pages/effects.py", model=folder, text="the cat sat", prompts="set"))
+    [uploader] = [one for one in at.file_uploader if one.key.startswith("prompts_file")]
+    data = b"clean,corrupted,answer,wrong_answer\nthe cat sat,the dog sat,a,b\nthe cat,,a,b\n"
+    at = until_drawn(uploader.set_value(("pairs.csv", data, "text/csv")).run())
+    assert "1 pair" in headline(at)
+    for page in ("pages/lens.py", "pages/patching.py"):
+        at.switch_page(page)
+        at = until_drawn(at.run())
+        assert any(one.label == "1 pair of prompts" for one in at.expander)
+        assert any("Line 3 has no corrupted" in one for one in errors(at))
+        assert any("mean over 1 pair)" in unescaped(one.value) for one in at.markdown)

@@ -1,0 +1,78 @@
+"""What pages say and draw of means over pairs of prompts, of numbers that are worked out on paper."""
+
+import numpy as np
+import pytest
+
+from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.logit_attribution import DirectParts
+from attnviz.effects.over_pairs import mean_direct_effects, mean_head_effects
+from attnviz.figures.direct_effects import draw_layer_parts
+from attnviz.figures.numbers import spread_text
+from ui.sections.effects import over_set as of_effects
+from ui.sections.lens import over_set as of_lens
+
+
+def effects(base, heads):
+    return HeadEffects(kind="decoder", ablation="zero", base=base, heads=np.array(heads, dtype=np.float32))
+
+
+def parts(factor):
+    """Heads add 1, -2 and 0 to layer 0 and 0, 0, 4 to layer 1, MLPs 3 and 5, all times the factor."""
+    return DirectParts(
+        unit="difference of logits",
+        total=float(12 * factor),
+        embedding=float(factor),
+        heads=np.array([[1, -2, 0], [0, 0, 4]], dtype=np.float32) * factor,
+        mlps=np.array([3, 5], dtype=np.float32) * factor,
+        biases=np.zeros(2, dtype=np.float32),
+        bias=0.0,
+    )
+
+
+def test_no_spread_of_one_pair():
+    assert spread_text(0.25) == " ± 0.250"
+    assert spread_text(float("nan")) == ""
+
+
+def test_the_largest_mean_effect():
+    """Changes of head 1: -1 and -3, of head 0: 2 and -2, whose mean is 0."""
+    found = mean_head_effects([effects(4.0, [[6.0, 3.0]]), effects(5.0, [[3.0, 2.0]])])
+    assert of_effects.finding_of_set(found) == (
+        "**Largest mean effect: without layer 0, head 1 the logit difference of the answers falls from 4.50 to 2.50 "
+        "(mean over 2 pairs, standard deviation 1.41)**"
+    )
+    alone = mean_head_effects([effects(4.0, [[4.0, 4.0]])])
+    assert of_effects.finding_of_set(alone) == "**No head changes the outcome, 4.00 (mean over 1 pair)**"
+
+
+def test_the_largest_mean_direct_effect():
+    """4 and 12 of the last head: mean 8, standard deviation 4 √2."""
+    found = mean_direct_effects([parts(np.float32(1)), parts(np.float32(3))])
+    said = of_lens.finding(found)
+    assert "layer 1, head 2" in said and "8.00; that difference is 24.0" in said
+    assert said.endswith("(mean over 2 pairs, standard deviation 5.66)")
+
+
+def test_bars_have_lines_of_one_standard_deviation():
+    """Heads of layer 0 add -1 and -3 together, of layer 1 4 and 12; MLPs 3 and 9, 5 and 15; the embedding 1 and 3."""
+    found = mean_direct_effects([parts(np.float32(1)), parts(np.float32(3))])
+    attention, mlps, embedding = draw_layer_parts(found.mean, over=found).data
+    root = np.sqrt(2)
+    for bars, means, spreads in (
+        (attention, [-2, 8], [root, 4 * root]),
+        (mlps, [6, 10], [3 * root, 5 * root]),
+        (embedding, [2], [root]),
+    ):
+        np.testing.assert_allclose(bars.y, means)
+        np.testing.assert_allclose(bars.error_y.array, spreads, rtol=1e-6)
+    assert attention.hovertemplate[1].startswith("layer %{x}, all heads: ")
+    assert " ± 5.66" in attention.hovertemplate[1]
+    of_one_text = draw_layer_parts(parts(np.float32(1))).data
+    assert all(bars.error_y.array is None for bars in of_one_text)
+    assert not any("±" in said for bars in of_one_text for said in bars.hovertemplate)
+
+
+def test_means_of_opposite_effects_cancel_but_their_spread_stays():
+    found = mean_head_effects([effects(4.0, [[6.0, 3.0]]), effects(5.0, [[3.0, 2.0]])])
+    assert found.effects.mean[0, 0] == 0
+    assert found.effects.spread[0, 0] == pytest.approx(np.sqrt(8))

@@ -1,0 +1,117 @@
+"""Every head switched off on every pair of a set of prompts: the mean effects as a grid, a ranking, a finding and words."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.effects.ablation import HeadEffects
+from attnviz.effects.over_pairs import MeanHeadEffects, mean_head_effects
+from attnviz.figures.numbers import number_text
+from ui.choice import widgets
+from ui.components.ranked_list import Row, ranked_list
+from ui.page.view import View
+from ui.sections import prompts
+from ui.sections.effects.facts import largest_effect
+from ui.sections.effects.grid import N_RANKED, means_are_there, means_words, pick, references
+from ui.sections.effects.screen import AblatedRun
+from ui.sections.prompts import SetRun
+from ui.words.extremes import equals
+from ui.words.literal import literal
+from ui.work import experiments
+
+
+def look(view: View) -> SetRun[HeadEffects] | None:
+    """What heads give while they are off, the table of pairs, and the job; None where the model has no answers, or means are not known.
+
+    Raises:
+        As `ui.sections.prompts.table`.
+    """
+    off = AblatedRun(view=view)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="effects_controls"):
+        st.segmented_control(**widgets.field("ablation", required=True))
+    references(off)
+    pairs = prompts.table(view)
+    if pairs is None or not means_are_there(off, off.ablation, key="ablation"):
+        return None
+    return prompts.set_run(
+        view,
+        pairs,
+        experiments.ablate_pair,
+        off.of_ablation(off.ablation),
+        lambda: (off.means(off.ablation),),
+    )
+
+
+def ablated(run: SetRun[HeadEffects]) -> MeanHeadEffects | None:
+    """The mean over all pairs; None until all are done, with the mean over those that are."""
+
+    def so_far() -> None:
+        grid(run.view, mean_head_effects([*run.found.values()]))
+
+    return (
+        mean_head_effects([*run.found.values()])
+        if run.is_done("Switching off every head on", so_far)
+        else None
+    )
+
+
+def grid(view: View, found: MeanHeadEffects) -> None:
+    """All heads, each with its mean effect."""
+    prompts.grid(
+        view,
+        found.effects,
+        name="Mean effect of switching off each head",
+        what="mean effect",
+        key="effects_grid",
+    )
+
+
+def ranking(view: View, found: MeanHeadEffects) -> None:
+    """The heads with the largest mean effects, each a click away."""
+    mean, heads = found.effects.mean, found.mean.ranked()[:N_RANKED]
+    largest = max(float(np.nanmax(np.abs(mean))), 1e-12)
+    st.markdown("**Largest mean effects**")
+    ranked_list(
+        [
+            Row(
+                text=one.short,
+                amount=prompts.mean_text(found.effects, *one),
+                length=float(mean[one]) / largest,
+                picked=one == view.selection.place,
+            )
+            for one in heads
+        ],
+        name="Heads with the largest mean effects; select one",
+        on_pick=lambda row: pick(*heads[row]),
+        theme=view.theme,
+        key="effects_ranking",
+    )
+
+
+def finding_of_set(found: MeanHeadEffects) -> str:
+    """Which head has the largest effect on average, and how far that differs from pair to pair, as Markdown."""
+    largest, n_pair = largest_effect(found.mean), found.effects.n_pair
+    if largest is None:
+        return (
+            f"**No head changes the outcome, {number_text(found.mean.base)} ({prompts.over_words(n_pair)})**"
+        )
+    before, after = number_text(largest.before), number_text(largest.after)
+    how = "falls" if largest.after < largest.before else "rises"
+    changed = f"stays at {before}" if before == after else f"{how} from {before} to {after}"
+    over = prompts.over_words(n_pair, float(found.effects.spread[largest.head]))
+    return (
+        f"**Largest mean effect{equals(largest.n_equal)}: without {largest.head.words} the logit difference of the answers {changed} "
+        f"({over})**"
+    )
+
+
+def note(run: SetRun[HeadEffects], found: MeanHeadEffects) -> str:
+    """What the numbers are relative to, what they are the mean of, and which lines are left out."""
+    off = AblatedRun(view=run.view)
+    gives = "zeros" if found.mean.ablation == "zero" else means_words(off)
+    said = [
+        prompts.outcome_words({"clean": found.clean}),
+        "Each number is the mean of the outcome of a clean prompt without the head minus that of the unchanged run; while it is off, a "
+        f"head gives {gives}. Means of opposite effects cancel: a head with a mean near 0 and a large standard deviation matters in "
+        "single pairs.",
+    ]
+    return literal(" ".join([*said, *run.refused]))

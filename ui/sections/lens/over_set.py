@@ -1,0 +1,76 @@
+"""Direct logit attribution of every pair of a set of prompts: what each part adds on average, and how far pairs differ."""
+
+import streamlit as st
+from plotly.graph_objects import Figure
+
+from attnviz.effects.logit_attribution import DirectParts
+from attnviz.effects.over_pairs import MeanDirectEffects, mean_direct_effects
+from attnviz.figures.numbers import number_text
+from ui.page.view import View
+from ui.sections import prompts
+from ui.sections.lens import heads
+from ui.sections.lens.facts import largest_part
+from ui.sections.prompts import SetRun
+from ui.words.literal import literal
+from ui.work import experiments
+
+
+def look(view: View) -> SetRun[DirectParts] | None:
+    """The table of pairs, and the job that takes their answers apart; None where the model has no answers.
+
+    Raises:
+        As `ui.sections.prompts.table`.
+    """
+    pairs = prompts.table(view)
+    return None if pairs is None else prompts.set_run(view, pairs, experiments.attribute_pair, ())
+
+
+def attributed(run: SetRun[DirectParts]) -> MeanDirectEffects | None:
+    """The mean over all pairs; None until all have been taken apart, with the mean over those that have been."""
+
+    def so_far() -> None:
+        _grid(run.view, mean_direct_effects([*run.found.values()]))
+
+    return mean_direct_effects([*run.found.values()]) if run.is_done("Taking apart", so_far) else None
+
+
+def show(run: SetRun[DirectParts], found: MeanDirectEffects) -> Figure:
+    """The finding, all heads, all layers and the largest parts; the figure of the layers."""
+    view = run.view
+    left, right = st.columns([3, 1], gap="medium")
+    with left:
+        st.markdown(f"**{finding(found)}**")
+        _grid(view, found)
+        st.caption(note(run, found))
+        drawn = heads.layers(view, found.mean, found)
+    with right:
+        heads.parts(view, found.mean, [*run.found.values()])
+    return drawn
+
+
+def _grid(view: View, found: MeanDirectEffects) -> None:
+    prompts.grid(
+        view, found.heads, name="What each head adds on average", what="mean direct effect", key="lens_heads"
+    )
+
+
+def finding(found: MeanDirectEffects) -> str:
+    """Which head adds or subtracts most on average, and how far that differs from pair to pair."""
+    largest, n_pair = largest_part(found.mean), found.heads.n_pair
+    over = "" if largest is None else prompts.over_words(n_pair, float(found.heads.spread[largest.head]))
+    said = heads.finding(
+        largest,
+        "the logit difference of the answers on average",
+        f"that difference is {number_text(found.mean.total)}",
+    )
+    return f"{said} ({over or prompts.over_words(n_pair)})"
+
+
+def note(run: SetRun[DirectParts], found: MeanDirectEffects) -> str:
+    """What is measured, what the parts sum to, and which lines are left out."""
+    said = [
+        prompts.outcome_words({"clean": found.totals}),
+        "Each part is the mean of what it adds directly, through W_O and the norms after it, whose scales are kept; means of parts sum "
+        "to the mean outcome.",
+    ]
+    return literal(" ".join([*said, *run.refused]))

@@ -1,0 +1,88 @@
+"""States patched in every pair of a set of prompts: the mean over them as a heatmap, a finding and a table."""
+
+import streamlit as st
+from plotly.graph_objects import Figure
+
+from attnviz.effects.over_pairs import MeanPatches, mean_patches
+from attnviz.effects.patching import PatchEffects
+from attnviz.figures.numbers import percent_text
+from attnviz.figures.patching import draw_patching
+from ui.choice import state
+from ui.page.chart import chart
+from ui.page.view import View
+from ui.sections import prompts
+from ui.sections.patching.facts import NoShares, largest_share
+from ui.sections.patching.heatmap import finding, picked_place
+from ui.sections.patching.screen import carried_controls, patches_of
+from ui.sections.prompts import SetRun
+from ui.words.literal import literal
+from ui.work import experiments
+
+
+def look(view: View) -> SetRun[PatchEffects] | None:
+    """The table of pairs, its controls, and the job that patches them; None where the model has no answers.
+
+    Raises:
+        As `ui.sections.prompts.table`.
+    """
+    with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
+        carried_controls(view)
+    pairs, patches = prompts.table(view), patches_of(view)
+    if pairs is None:
+        return None
+    return prompts.set_run(view, pairs, experiments.patch_pair, patches, lambda: (patches,))
+
+
+def patched(run: SetRun[PatchEffects]) -> MeanPatches | None:
+    """The mean over all pairs; None until they have been patched, with the mean over those that have been."""
+    done = run.is_done(
+        "Patching", lambda: _draw(run, mean_patches([*run.found.values()]), key="patching_so_far")
+    )
+    return mean_patches([*run.found.values()]) if done else None
+
+
+def heatmap(run: SetRun[PatchEffects], found: MeanPatches) -> Figure:
+    """The mean over the pairs, with its spread in the hover texts; the figure."""
+    return _draw(run, found, key="patching_shares")
+
+
+def _draw(run: SetRun[PatchEffects], found: MeanPatches, *, key: str) -> Figure:
+    def pick(clicked: object) -> None:
+        match clicked:
+            case [int(row), int(column)]:
+                state.change(**picked_place(found.mean, row, column))
+
+    tokens = run.tokens
+    drawn = draw_patching(found.mean, tokens, tokens, spread=found.changes.spread, theme=run.view.theme)
+    chart(
+        drawn,
+        key=key,
+        alt=f"Mean over {prompts.n_pairs(found.changes.n_pair)} of prompts with each state carried over, a cell for each "
+        f"{found.mean.rows} and {found.mean.columns}",
+        on_pick=pick,
+        name="States; select one",
+    )
+    return drawn
+
+
+def finding_of_set(run: SetRun[PatchEffects], found: MeanPatches) -> str:
+    """Which state moves the outcome most on average, and how far that differs from pair to pair."""
+    said, largest = finding(run.tokens, found.mean), largest_share(found.mean)
+    over = prompts.n_pairs(found.changes.n_pair)
+    if isinstance(largest, NoShares) or found.changes.n_pair < 2:
+        return f"{said} (mean over {over})"
+    spread = float(found.changes.spread[largest.row, largest.column]) / abs(
+        found.mean.donor - found.mean.base
+    )
+    return f"{said} (mean over {over}, standard deviation {percent_text(spread)})"
+
+
+def note(run: SetRun[PatchEffects], found: MeanPatches) -> str:
+    """What is measured and averaged, and which lines are left out."""
+    said = [
+        prompts.outcome_words({"clean": found.clean, "corrupted": found.corrupted}),
+        "States are carried from the corrupted prompt into the clean one. Shares are of the mean difference.",
+    ]
+    if found.mean.columns == "token":
+        said.append("Columns have the tokens of the first pair.")
+    return literal(" ".join([*said, *run.refused]))
