@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import entropy
 
 from attnviz.figures.numbers import number_text
+from tests import tiny
 from tests.app.screen import DOOR, Facts, assert_no_exception, facts, open_page, shown
 from ui.page.navigation import PAGES
 from ui.words.glossary import GROUPS, PAGE
@@ -47,17 +48,24 @@ def test_the_numbers_are_the_models(text, layer, head, query, key, embedded):
         assert named in said
 
 
+def links_of(page: str, **params: object) -> set[str]:
+    """Anchors of the terms that a page links, each of them once."""
+    at = open_page(page, **params)
+    found = [link for one in [*at.markdown, *at.caption] for link in LINK.findall(one.value)]
+    assert len(found) == len(set(found)), f"{page} links a term twice"
+    return set(found)
+
+
 @pytest.mark.nightly
-def test_every_term_is_linked_from_a_page_and_every_link_has_a_term():
+def test_every_term_is_linked_from_a_page_and_every_link_has_a_term(tmp_path, offer_to_workers):
     linked = set()
     for page in [
         one.file for one in PAGES if one.file not in (PAGE, "pages/many_sentences.py", "pages/all_maps.py")
     ]:
         for step in range(8 if page == "pages/step_by_step.py" else 1):
-            at = open_page(page, text="The door opened.", second="Who opened it?", step=step)
-            found = [link for one in [*at.markdown, *at.caption] for link in LINK.findall(one.value)]
-            assert len(found) == len(set(found)), f"{page} links a term twice"
-            linked |= set(found)
+            linked |= links_of(page, text="The door opened.", second="Who opened it?", step=step)
+    offer_to_workers(tiny.save_with_head("bert", tmp_path / "bert"))  # without a head no lens shows answers
+    linked |= links_of("pages/lens.py", model="bert", text="the cat sat")
     assert linked == set(TERMS)
 
 

@@ -38,7 +38,7 @@ def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
 
 def test_a_figure_is_explained_by_key(page: Page, server: str) -> None:
     open_place(page, server)
-    words = page.get_by_text("For how many of the queries the nearest key")
+    words = page.get_by_text("Share of the queries whose nearest key")
     expect(words).to_be_hidden()
     page.get_by_text("Nearest key has the largest weight", exact=True).focus()
     page.keyboard.press("Enter")

@@ -1,9 +1,12 @@
 """Tokens that look like markup are text in every part of the screen, and do nothing."""
 
+from urllib.parse import urlencode
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.app.hostile import LABELS, TEXT
+from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import (
     chips,
     finding,
@@ -137,6 +140,10 @@ def test_a_typed_text_with_markup_is_only_text(page, server):
 @pytest.mark.nightly
 def test_markup_in_a_link_is_only_text(page, server):
     text = "<img src=x onerror=alert(1)> **b** $x^2$ ~~s~~"
-    open_screen(page, server, text=text, model=text, metric=text)
-    expect(page.get_by_text(f"The link asks for the model “{text}”")).to_be_visible()
+    open_screen(page, server, text=text, metric=text)
+    expect(page.get_by_text(f"“{text}”; it can be")).to_be_visible()
+    assert_untouched(page)
+
+    page.goto(f"{server}/?{urlencode({'text': text, 'model': text})}")
+    expect(page.get_by_text(f"There is no model called '{text}' here.")).to_be_visible(timeout=LOAD_MS)
     assert_untouched(page)

@@ -25,8 +25,8 @@ def status(pid: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def test_it_is_smaller_than_1500_mb(engine, image):
-    assert int(engine("image", "inspect", "--format", "{{.Size}}", image).stdout) < 1.5e9
+def test_it_is_smaller_than_1600_mb(engine, image):
+    assert int(engine("image", "inspect", "--format", "{{.Size}}", image).stdout) < 1.6e9  # 93 MB of it are the language model
 
 
 def test_it_says_what_it_is(engine, image):
