@@ -38,6 +38,7 @@ def text_of(name: str) -> Any:
         heads=lambda kind: [Head(*place) for place in product(range(3), range(4))],
         n_layers=lambda kind: 3,
         attention=lambda layer, kind: SimpleNamespace(kind=kind, query=range(4), key=range(2)),
+        pattern=lambda layer, head, kind: SimpleNamespace(allowed=np.ones((5, 5), dtype=bool)),
     )
 
 
