@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from attnviz.effects.lens import FollowedTokens
 
 _PANEL, _REST = 130, 70  # px
-_WHOLE = ",d"  # a rank: "12,345"
 _DASHES, _SYMBOLS = ("solid", "dash"), ("circle", "diamond")
 
 
@@ -43,13 +42,14 @@ def draw_followed(
     axes: dict[str, object] = {}
     for number, (title, curves) in enumerate(panels):
         is_rank = title == "rank"
+        y = "%{y:,}" if is_rank else f"%{{y:{HOVER_NUMBER}}}"
         top = 1 - number * (height + gap)
         suffix = "" if number == 0 else str(number + 1)
         axes[f"yaxis{suffix}"] = {
             **grid_axis(palette),
             "title": axis_title(title, palette.quiet),
             "domain": [max(0.0, top - height), top],
-            **({"type": "log", "autorange": "reversed", "dtick": 1, "tickformat": _WHOLE} if is_rank else {}),
+            **({"type": "log", "autorange": "reversed", "dtick": 1, "tickformat": ","} if is_rank else {}),
             **({"zeroline": True, "zerolinecolor": palette.quiet} if title.startswith("difference") else {}),
         }
         for at, numbers in curves:
@@ -71,7 +71,7 @@ def draw_followed(
                     },
                     marker={"size": 6, "symbol": "square" if at < 0 else _SYMBOLS[at % 2]},
                     customdata=layers,
-                    hovertemplate=f"layer %{{x}}, {name}: {title} %{{y:{_WHOLE if is_rank else HOVER_NUMBER}}}<extra></extra>",
+                    hovertemplate=f"layer %{{x}}, {name}: {title} {y}<extra></extra>",
                     cliponaxis=False,
                 )
             )
