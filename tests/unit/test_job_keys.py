@@ -28,6 +28,7 @@ def text_of(name: str) -> Any:
     return SimpleNamespace(
         tokens=tokens,
         target_tokens=None,
+        interventions=(),
         last_tokens=tokens,
         kinds=("encoder",),
         measures=lambda kind: ("weights", "norms"),
