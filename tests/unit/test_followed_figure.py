@@ -17,5 +17,5 @@ def test_a_rank_is_written_whole_and_all_else_to_three_digits():
     )
     said = [one.hovertemplate for one in draw_followed(found).data]
     assert len(said) == 5  # the difference, and two tokens' probabilities and ranks
-    assert [one for one in said if "%{y:,d}" in one] == [one for one in said if "rank" in one]
+    assert [one for one in said if "%{y:,}" in one] == [one for one in said if "rank" in one]
     assert sum("rank" in one for one in said) == 2 and sum("%{y:.3g}" in one for one in said) == 3
