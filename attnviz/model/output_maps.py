@@ -58,9 +58,11 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
     found: dict[tuple[Kind, int], OutputMap] = {}
     with recorded(network) as recording:
 
-        def look(module: Linear, given: tuple[Any, ...], made: Tensor) -> None:
+        def look(module: Linear, given: tuple[Any, ...], made: object) -> None:
             place, output = recording.order.last, recording.output
             if place is None or output is None or place in found:
+                return
+            if not isinstance(made, Tensor):  # a router of experts gives scores and logits (Llama 4)
                 return
             joined = output.flatten(-2)  # [batch, query, head x d_value]
             if given[0].numel() == joined.numel() and torch.equal(given[0].reshape(joined.shape), joined):

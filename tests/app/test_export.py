@@ -1,18 +1,22 @@
 """Export: what the popover of every page gives, and the bundles that pages make."""
 
+import ast
 import csv
 import io
 import json
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import attnviz
 from attnviz.bundle.reading import read_bundle
+from tests import small_records
 from tests.app.opened import banner
 from tests.app.screen import (
     DOOR,
+    ROOT,
     assert_no_exception,
     component,
     errors,
@@ -26,6 +30,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.tiers import first_gates
+from ui.choice.selection import Selection
 from ui.export import captions as picture_captions
 from ui.export import take
 from ui.page.navigation import PAGES
@@ -49,6 +54,33 @@ def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, 
     assert_no_exception(at)
     assert meanings or page.name in ("Many sentences", "Generation")  # which the bundled model has nothing on
     assert [key for key, said in meanings.items() if not said] == []
+
+
+def offered(source: str) -> set[str]:
+    """Keys of the pictures that a page's module writes out where it offers them, those on a condition too."""
+    calls = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Call) and len(one.args) > 1]
+    return {
+        key.value
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "take"
+        for pictures in ast.walk(call.args[1])
+        if isinstance(pictures, ast.Dict)
+        for key in pictures.keys
+        if isinstance(key, ast.Constant)
+    }
+
+
+def test_a_picture_that_is_only_there_once_it_is_asked_for_says_what_it_means_too():
+    view = SimpleNamespace(
+        selection=Selection(model="m", text="a door"),
+        measure="weights",
+        kind="encoder",
+        query=0,
+        trace=SimpleNamespace(query_tokens=lambda _: small_records.tokens()),
+    )
+    keys = {key for page in PAGES for key in offered((ROOT / page.file).read_text("utf-8"))}
+    assert {"score_sources", "lens_followed", "patching_gradient"} <= keys
+    assert {key for key in keys if not picture_captions.meaning(view, key)} == set()
 
 
 def rows_of(csv_bytes):

@@ -12,6 +12,7 @@ import pytest
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.outcome import TokenAnswer, TokenState
 from attnviz.records import Head
+from tests import small_records
 from ui.choice.selection import Selection
 from ui.sections import own_run
 from ui.sections.effects import comparing, grid, together
@@ -21,17 +22,9 @@ from ui.sections.lens import screen as lens
 from ui.sections.patching import screen as patching
 
 
-class Words(list[int]):
-    """Tokens of a text."""
-
-    text = ""
-    ids = (1, 2, 3, 4, 5)
-
-
 def text_of(name: str) -> Any:
     """A trace of a text; two are equal if they are one."""
-    tokens = Words(range(5))
-    tokens.text = name
+    tokens = small_records.tokens(5, text=name)
     return SimpleNamespace(
         tokens=tokens,
         target_tokens=None,

@@ -93,7 +93,7 @@ def test_what_pages_compute_of_a_trace(trace, expected):
     products = products_of(trace, **AT)
     np.testing.assert_allclose(products.scores(products.scale)[seen], scores[seen], atol=1e-5)
     np.testing.assert_allclose(products.row(6, products.scale), scores[6][seen[6]], atol=1e-5)
-    for key in np.flatnonzero(seen[6]):
+    for key in np.flatnonzero(seen[6]).tolist():
         assert score_of(trace, *AT.values(), 6, key).value == pytest.approx(scores[6, key], abs=1e-5)
     np.testing.assert_allclose(stream_head(trace, **AT, tile=3)[-1].output.numpy(), output, atol=1e-4)
 
