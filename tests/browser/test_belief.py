@@ -38,8 +38,9 @@ def test_a_ticked_map_is_shown(page: Page, server: str) -> None:
 
 def test_a_figure_is_explained_by_key(page: Page, server: str) -> None:
     open_place(page, server)
-    words = page.get_by_text("Share of the queries whose nearest key")
+    figure = page.get_by_text("Nearest key has the largest weight", exact=True)
+    words = figure.locator("xpath=following-sibling::span")
     expect(words).to_be_hidden()
-    page.get_by_text("Nearest key has the largest weight", exact=True).focus()
+    figure.focus()
     page.keyboard.press("Enter")
     expect(words).to_be_visible()

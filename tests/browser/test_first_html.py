@@ -18,9 +18,7 @@ def test_is_in_our_style_before_the_first_script_has_run(server, visitors):
 
     expect(page).to_have_title("Compare · attnviz")
     first_look = page.locator("#first_look")
-    expect(
-        first_look.get_by_text("Compare", exact=True)
-    ).to_be_in_viewport()  # what attnviz does has the word, too
+    expect(first_look.get_by_text("Compare", exact=True)).to_be_in_viewport()
     for said in (page_named("Compare").question, PURPOSE, "Loading the page."):
         expect(first_look.get_by_text(said)).to_be_in_viewport()
     content = page.locator(".stMain")

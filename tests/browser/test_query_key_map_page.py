@@ -114,9 +114,7 @@ def test_a_click_on_a_key_draws_lines_to_its_strongest_queries_and_marks_its_col
     open_space(page, server, **PLACE)
     click_point(page, "keys", 5)
     wait_for_link(page, key=5, lines_of="key", query=7)
-    expect(finding(page)).to_contain_text(
-        "of all queries “opened” gives “door” the largest share of its attention"
-    )
+    expect(finding(page)).to_contain_text("“opened” gives “door”")
     wait_for_map(page)
     strongest = door_trace.weights(3, 1)[:, 5].argsort()[::-1][:5]
     lines = [[at(page, "keys", 5), at(page, "queries", int(query))] for query in strongest]

@@ -307,11 +307,7 @@ class TestLongText:
     def test_has_a_bounded_number_of_lines_and_labels_that_can_be_read(self, page, server):
         open_flow(page, server, text=LONG, cut=1, layer=3, head=1, query=155)
         assert 5 < drawn(page) < 200  # those of the selected pair, so that each can be seen
-        expect(
-            page.get_by_text(
-                re.compile(r"2,000 lines, \d+\.\d% of the weight, and [\d,]+ left out: drawn are all of ")
-            )
-        ).to_be_visible()
+        expect(page.get_by_text(re.compile(r"^2,000 lines, \d+\.\d% of the weight"))).to_be_visible()
         expect(picture(page).locator("[data-side=query]")).to_have_count(512)
         for side in ("query", "key"):
             assert overlapping(page, side) == []
