@@ -55,8 +55,10 @@ with map_column, errors.explained():
         st.container(height=HEIGHT, border=False)  # so that nothing below jumps when the map comes
 with matrix_column:
     if projection is not None:
-        belief.panel(drawn, projection)
-    draw_matrix(view, picked, said)
+        belief.reliability(drawn, projection)
+    draw_matrix(view, picked, said)  # above the table, so that a laptop shows it beside the map
+    if projection is not None:
+        belief.table(drawn, projection)
 
 if projection is not None:
     belief.implied(drawn, projection, picked)

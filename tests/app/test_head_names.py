@@ -47,7 +47,7 @@ def test_pages_with_a_grid_name_the_heads(nothing_known):
     assert weights.shape == (102, 102)  # 50 tokens twice, [CLS] and [SEP]
     assert np.diag(weights, k=-1).mean() > 0.95
     at = open_page(layer=0, head=2)
-    assert [one.value for one in at.caption if one.value == "previous token"]
+    assert [one.value for one in at.caption if one.value.endswith(": previous token")]
     at = until_drawn(open_page("pages/all_heads.py", layer=0, head=2, grid="probe_previous"))
     assert cells(at)[0][2]["label"].startswith("0.99")
     assert cells(at)[0][2]["mark"] == "←"  # once, though the text's own number is above its threshold too

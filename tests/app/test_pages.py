@@ -1,6 +1,7 @@
 """Every page, for texts of every size, and what holds when the page changes."""
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from tests.app.screen import (
     DOOR,
@@ -141,3 +142,9 @@ def test_settings_of_a_picture_survive_a_change_of_page():
 
     assert shown(at)["special"] == "hidden"
     assert matrix(at).shape == (9, 9)
+
+
+def test_a_docstring_of_a_page_s_constant_is_not_shown():
+    at = AppTest.from_string('"""A page."""\n\nNAMES = {}\n"""By key, what it is called."""').run()
+    assert_no_exception(at)
+    assert not at.markdown

@@ -56,10 +56,14 @@ def map_facts(projection: Projection) -> MapFacts:
     )
 
 
-def panel(view: View, projection: Projection) -> None:
-    """Whether this map can be read, and the figures that say so, beside those of the vectors it was made from."""
+def reliability(view: View, projection: Projection) -> None:
+    """Whether this map can be read."""
     has_bias = is_biased(view.trace.attention(projection.layer, view.kind))
     st.markdown(verdict(projection, has_bias=has_bias))
+
+
+def table(view: View, projection: Projection) -> None:
+    """The figures of the verdict, beside those of the vectors that the map was made from."""
     if projection.in_map.n_query:
         st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>" + _figures(view, projection))
 
