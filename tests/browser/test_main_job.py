@@ -93,9 +93,9 @@ def test_next_and_the_number_field_change_the_head(page, server):
     wait_until_drawn(page)
     second = once_changed(page, cells, before)
     page.get_by_role("button", name="Options").click()
-    expect(page.get_by_label(re.compile("^Head"))).to_have_value("2")
+    expect(page.get_by_role("spinbutton", name=re.compile("^Head"))).to_have_value("2")
 
-    field = page.get_by_label(re.compile("^Head"))
+    field = page.get_by_role("spinbutton", name=re.compile("^Head"))
     field.fill("11")
     field.press("Enter")
     expect(finding(page)).to_contain_text("Layer 3, head 11:")
@@ -126,8 +126,10 @@ def test_clicks_in_a_row_are_not_taken_back(page, server):
     for _ in range(4):
         page.get_by_role("button", name="Next").click()
     page.get_by_role("button", name="Options").click()
-    page.get_by_label(re.compile("^Layer")).fill("2")
-    page.get_by_label(re.compile("^Layer")).press("Enter")  # read after all that was clicked before it
+    page.get_by_role("spinbutton", name=re.compile("^Layer")).fill("2")
+    page.get_by_role("spinbutton", name=re.compile("^Layer")).press(
+        "Enter"
+    )  # read after all that was clicked before it
     wait_for_link(page, layer=2)
     expect(finding(page)).to_contain_text("Layer 2, head ")
     heads = page.evaluate("window.heads")
@@ -259,8 +261,8 @@ def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
     expect_soon(page, link, chosen)
     expect(sentence(page)).to_have_value("The old door creaked.")
     page.get_by_role("button", name="Options").click()
-    expect(page.get_by_label(re.compile("^Layer"))).to_have_value("2")
-    expect(page.get_by_label(re.compile("^Head"))).to_have_value("5")
+    expect(page.get_by_role("spinbutton", name=re.compile("^Layer"))).to_have_value("2")
+    expect(page.get_by_role("spinbutton", name=re.compile("^Head"))).to_have_value("5")
 
 
 @pytest.mark.nightly

@@ -26,7 +26,9 @@ def status(pid: int) -> dict[str, str]:
 
 
 def test_it_is_smaller_than_1600_mb(engine, image):
-    assert int(engine("image", "inspect", "--format", "{{.Size}}", image).stdout) < 1.6e9  # 93 MB of it are the language model
+    assert (
+        int(engine("image", "inspect", "--format", "{{.Size}}", image).stdout) < 1.6e9
+    )  # 93 MB of it are the language model
 
 
 def test_it_says_what_it_is(engine, image):
