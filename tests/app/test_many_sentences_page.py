@@ -189,7 +189,7 @@ def test_a_pick_that_is_not_there_is_said():
 
 
 def test_the_map_before_stays_while_the_next_is_made_and_when_it_is_stopped(tmp_path, monkeypatch):
-    at = open_lines()
+    at = open_lines(seed=191)  # whose t-SNE map no other test has had made
     held = Held("attnviz.maps.joint_map:joint_map", tmp_path)
     monkeypatch.setattr("ui.sections.many_sentences.joint_map.joint_map", held)
     at.button_group(key="field_joint_method").set_value("tsne").run()
