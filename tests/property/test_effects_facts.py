@@ -253,7 +253,8 @@ def test_the_methods_that_are_better_than_chance(data, n_method):
 
 @given(st.data(), st.integers(1, 4), st.integers(1, 5), st.sampled_from(["layer", "attention", "heads"]))
 def test_the_state_with_the_largest_share(data, n_row, n_token, carried):
-    base, donor = data.draw(BASES), data.draw(WITH_NAN)
+    # Most differences that are drawn are small beside the spread of the outcomes; a far donor's is not.
+    base, donor = data.draw(BASES), data.draw(st.sampled_from([-64.0, 64.0]) | WITH_NAN)
     outcomes = data.draw(arrays((n_row, n_token), WITH_NAN))
     effects = PatchEffects(
         kind="encoder",

@@ -40,10 +40,12 @@ def reads_last(found: PatchEffects) -> bool:
 
 def largest_share(found: PatchEffects) -> LargestShare | NoShares:
     """The largest share of all rows but one that the outcome reads; as a size, for it may be below 0."""
-    shares = np.abs(found.shares[:-1] if reads_last(found) else found.shares)
-    places = places_of_largest(shares)
+    asked = slice(None, -1 if reads_last(found) else None)
+    places = places_of_largest(np.abs(found.shares[asked]))
     if not places:
-        known = np.isfinite(found.base) and np.isfinite(found.donor) and np.isfinite(found.outcomes).any()
+        known = (
+            np.isfinite(found.base) and np.isfinite(found.donor) and np.isfinite(found.outcomes[asked]).any()
+        )
         different: Literal["equal", "small"] = "small" if found.has_difference else "equal"
         return NoShares(
             reason=different if known else "unknown", base=found.base, donor=found.donor, spread=found.spread
