@@ -255,6 +255,7 @@ class TestPicking:
     @pytest.mark.nightly
     def test_the_keyboard_alone_selects_a_key(self, page, server):
         open_screen(page, server)
+        page.get_by_role("button", name="Options").press("Enter")
         field = page.get_by_role("combobox", name=re.compile("Key"))
         field.focus()
         page.keyboard.press("ArrowDown")
