@@ -45,7 +45,7 @@ PERCENTILES = (5.0, 95.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeletionCurve(Record):
-    """The outcome along one method's order of the tokens, most important first."""
+    """The outcome as tokens are taken away in one method's order, most important first."""
 
     method: AttributionMethod
     order: Int[np.ndarray, " step"]
@@ -80,7 +80,7 @@ class ChanceBand(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RandomOrders(Record):
-    """The outcome along random orders of the tokens, or along a part of them; what methods are compared with."""
+    """The outcome as tokens are taken away in random orders, all of these or a part; what methods are compared with."""
 
     removal: TokenRemoval
     baseline: Baseline | None

@@ -11,6 +11,17 @@ def sent(key: str, trigger: str) -> Any:
     return getattr(st.session_state.get(key), trigger, None)
 
 
+def takes_position(key: str, trigger: str, n_token: int, call: Callable[[int], None]) -> Callable[[], None]:
+    """A callback for the component of this key: ``call`` is called with the position of a token that it sends by this name."""
+
+    def take() -> None:
+        position = sent(key, trigger)
+        if isinstance(position, int | float) and 0 <= position < n_token:
+            call(int(position))
+
+    return take
+
+
 def takes_cell(
     key: str, rows: Sequence[Sequence[object]], on_pick: Callable[[int, int], None]
 ) -> Callable[[], None]:

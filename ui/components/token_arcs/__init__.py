@@ -9,7 +9,7 @@ from jaxtyping import Float
 from attnviz.figures.theme import ThemeName
 from attnviz.records import Head, Tokens
 from ui.components import colours, register
-from ui.components.sent import sent
+from ui.components.sent import takes_position
 from ui.components.token_strip import cut_mark
 
 _mount = register("token_arcs", "svg", "html", "mask", "renew", "stage")
@@ -37,12 +37,6 @@ def token_arcs(
         mask_label: what the mask token is written as; the selected token then has a button that masks it
             or brings it back, which calls ``on_mask``. None where tokens cannot be masked.
     """
-
-    def take(trigger: str, call: Callable[[int], None]) -> None:
-        position = sent("token_strip", trigger)
-        if isinstance(position, int | float) and 0 <= position < len(queries):
-            call(int(position))
-
     _mount(
         key="token_strip",
         data={
@@ -56,8 +50,8 @@ def token_arcs(
                 theme, "background", "text", "quiet", "edge", "query", "key", "picked", "failed"
             ),
         },
-        on_pick_change=lambda: take("pick", on_pick),
-        on_mask_change=lambda: take("mask", on_mask),
+        on_pick_change=takes_position("token_strip", "pick", len(queries), on_pick),
+        on_mask_change=takes_position("token_strip", "mask", len(queries), on_mask),
     )
 
 

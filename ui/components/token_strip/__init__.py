@@ -9,7 +9,7 @@ from attnviz.figures.numbers import share_text
 from attnviz.figures.theme import ThemeName
 from attnviz.records import Tokens
 from ui.components import colours, register
-from ui.components.sent import sent
+from ui.components.sent import takes_position
 
 _mount = register("token_strip", "html", "mask", "renew")
 
@@ -34,11 +34,6 @@ def token_strip(
             tokens are not the keys.
     """
     continues_word = tokens.continues_word
-
-    def take(trigger: str, call: Callable[[int], None]) -> None:
-        position = sent("token_strip", trigger)
-        if isinstance(position, int | float) and 0 <= position < len(tokens):
-            call(int(position))
 
     _mount(
         key="token_strip",
@@ -65,8 +60,8 @@ def token_strip(
                 theme, "background", "text", "quiet", "edge", "query", "key", "picked", "failed"
             ),
         },
-        on_pick_change=lambda: take("pick", on_pick),
-        on_mask_change=lambda: take("mask", on_mask),
+        on_pick_change=takes_position("token_strip", "pick", len(tokens), on_pick),
+        on_mask_change=takes_position("token_strip", "mask", len(tokens), on_mask),
     )
 
 
