@@ -20,6 +20,7 @@ from ui.components.drawn import drawn
 from ui.components.enter_runs import enter_runs
 from ui.components.reconnected import reconnected
 from ui.components.taps import taps
+from ui.components.term_cards import term_cards
 from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
 from ui.page import bundles, controls, downloads, errors, lesson, navigation
@@ -79,6 +80,7 @@ def frame_around(name: str) -> Iterator[View]:
         )  # the first of the sidebar: it takes its width before the page is drawn beside it
         theme_change(_theme(), on_change=state.hold)
         tooltips()
+        term_cards()
         enter_runs("field_text")
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")

@@ -57,6 +57,8 @@ def matching(searched: str) -> list[Term]:
 def linked(name: str, shown: str = "") -> str:
     """Markdown that leads from a word on a page to its term, with what is selected; a new tab opens.
 
+    Its title is what `ui.components.term_cards` shows.
+
     Args:
         name: of the term.
         shown: the words of the page; the name, as it stands in a sentence, if empty.
@@ -65,7 +67,7 @@ def linked(name: str, shown: str = "") -> str:
     params = urlencode(of_session(Link).params or {})
     link = f"glossary?{params}#{term.anchor}" if params else f"glossary#{term.anchor}"
     in_sentence = name[0].lower() + name[1:] if name[1].islower() else name
-    return f'[{shown or in_sentence}]({link} "{term.means}")'
+    return f'[{shown or in_sentence}]({link} "{term.name}: {term.means}")'
 
 
 def terms(*names: str) -> None:
