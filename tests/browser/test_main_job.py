@@ -260,7 +260,7 @@ def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
     expect_soon(page, link, chosen)
     expect(page.get_by_text("Page not found")).to_have_count(0)
 
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Explore", exact=True).click()
     wait_until_drawn(page)
     expect(finding(page)).to_contain_text("Layer 2, head 5: “door” gives")
     expect_soon(page, link, chosen)

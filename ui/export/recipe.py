@@ -319,7 +319,7 @@ def inputs_lines(view: View, outcome: object) -> str:
 
 
 def generation_lines(view: View, picks: Mapping[int, int]) -> str:
-    """Python that continues the sentence, as on the page Generation, and draws the selected head over all of it.
+    """Python that continues the sentence, as in the room Generate, and draws the selected head over all of it.
 
     Args:
         picks: ids of the tokens that were picked by hand, by step from 0.

@@ -58,7 +58,7 @@ def greedy(screen: Screen) -> Figure | None:
     st.caption(
         f"Removed in this order: {order}. Each step removes the head whose removal leaves the outcome closest to the unchanged "
         f"{number_text(found.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). Pick heads beside the selected "
-        "one on Token flow to remove those."
+        "one on “Several heads” of Explore to remove those."
     )
     return drawn
 

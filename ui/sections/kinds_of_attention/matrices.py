@@ -71,7 +71,7 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
         said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
     st.caption(said)
     link_to(
-        "Token flow",
+        "Several heads",
         label="See the edges as lines",
         help="Shows this head as lines from each query to its keys, without the attention mask.",
     )
