@@ -14,13 +14,10 @@ from typing import IO, Any
 
 from attnviz.errors import enough_memory
 from ui.work import log, memory
+from ui.work.stopping import Stopped, end_if_stopped, listen_to
 
 IDLE = 5.0
 """Seconds without a call after which memory is given back."""
-
-
-class _Stopped(BaseException):
-    """No visitor waits for this call any more; not an Exception, so that no library takes it for one of its own."""
 
 
 def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
@@ -53,8 +50,7 @@ def main() -> None:
         answers.flush()
 
     def tell(share: float, part: Any = None) -> None:
-        if stop.is_set():
-            raise _Stopped
+        end_if_stopped()
         answer("share", (float(share), part))
 
     def next_call() -> bytes:
@@ -63,6 +59,7 @@ def main() -> None:
         memory.give_back()
         return calls.get()
 
+    listen_to(stop)
     while True:
         try:
             function, positional, named = pickle.loads(next_call())
@@ -71,7 +68,7 @@ def main() -> None:
             with enough_memory():
                 result = function(*positional, **named)
             answer("result", result)
-        except _Stopped:
+        except Stopped:
             answer("stopped", None)
         except Exception as error:  # noqa: BLE001 - it goes to the page that asked
             error.add_note(log.where(error))
