@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO, Any
@@ -20,44 +21,18 @@ IDLE = 5.0
 """Seconds without a call after which memory is given back."""
 
 
-def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
-    """Takes in calls, and None for "stop the last one"."""
-    while True:
-        try:
-            message = pickle.load(source)
-        except EOFError:
-            os._exit(0)  # even in the middle of a call
-        if message is None:
-            stop.set()
-        else:
-            stop.clear()
-            calls.put(message)
+def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], stop: threading.Event) -> None:
+    """Makes one call after the other; answers with shares of it, then its `result`, its `error`, or that it was `stopped`.
 
-
-def main() -> None:
-    """Makes one call after the other."""
-    if hasattr(os, "nice"):
-        os.nice(5)  # people's screens come first
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
-    log.begin()
-    calls: SimpleQueue[bytes] = SimpleQueue()
-    stop = threading.Event()
-    threading.Thread(target=_read, args=(sys.stdin.buffer, calls, stop), daemon=True).start()
-
-    def answer(what: str, value: Any) -> None:
-        answers.write(pickle.dumps((what, value)))  # all of it or, where that fails, nothing
-        answers.flush()
+    Args:
+        next_call: waits for a call, pickled: a function, its arguments and its named arguments.
+        answer: takes what and of it a value; what it raises is raised in a call that tells a share, and goes for its error.
+        stop: set when nobody waits for the call any more, which then ends as `ui.work.stopping` says.
+    """
 
     def tell(share: float, part: Any = None) -> None:
         end_if_stopped()
         answer("share", (float(share), part))
-
-    def next_call() -> bytes:
-        with suppress(Empty):
-            return calls.get(timeout=IDLE)
-        memory.give_back()
-        return calls.get()
 
     listen_to(stop)
     while True:
@@ -76,6 +51,44 @@ def main() -> None:
                 answer("error", (type(error), error.args, vars(error)))
             except Exception:  # noqa: BLE001 - what it holds cannot be sent, for one reason or another
                 answer("error", (RuntimeError, (f"{type(error).__name__}: {error}",), {}))
+
+
+def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
+    """Takes in calls, and None for "stop the last one"."""
+    while True:
+        try:
+            message = pickle.load(source)
+        except EOFError:
+            os._exit(0)  # even in the middle of a call
+        if message is None:
+            stop.set()
+        else:
+            stop.clear()
+            calls.put(message)
+
+
+def main() -> None:
+    """Serves the process that has started this one, through the pipes between them."""
+    if hasattr(os, "nice"):
+        os.nice(5)  # people's screens come first
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    log.begin()
+    calls: SimpleQueue[bytes] = SimpleQueue()
+    stop = threading.Event()
+    threading.Thread(target=_read, args=(sys.stdin.buffer, calls, stop), daemon=True).start()
+
+    def answer(what: str, value: Any) -> None:
+        answers.write(pickle.dumps((what, value)))  # all of it or, where that fails, nothing
+        answers.flush()
+
+    def next_call() -> bytes:
+        with suppress(Empty):
+            return calls.get(timeout=IDLE)
+        memory.give_back()
+        return calls.get()
+
+    serve(next_call, answer, stop)
 
 
 if __name__ == "__main__":
