@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from attnviz.errors import ProjectionError, TextTooLongError
+from ui.work.stopping import Stopped, end_if_stopped
 
 
 def double(number: int) -> int:
@@ -143,3 +144,13 @@ def until_untold(path: Path) -> str:
     while not path.exists():
         time.sleep(0.01)
     return "done"
+
+
+def once_left(path: Path, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Makes another call once nobody waits for this one any more, and says by a file that it waits for that."""
+    path.touch()
+    with suppress(Stopped):
+        while True:
+            end_if_stopped()
+            time.sleep(0.01)
+    return call(*arguments, **named)

@@ -15,13 +15,10 @@ from typing import IO, Any
 
 from attnviz.errors import enough_memory
 from ui.work import log, memory
+from ui.work.stopping import Stopped, end_if_stopped, listen_to
 
 IDLE = 5.0
 """Seconds without a call after which memory is given back."""
-
-
-class _Stopped(BaseException):
-    """No visitor waits for this call any more; not an Exception, so that no library takes it for one of its own."""
 
 
 def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], stop: threading.Event) -> None:
@@ -30,14 +27,14 @@ def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], st
     Args:
         next_call: waits for a call, pickled: a function, its arguments and its named arguments.
         answer: takes what and of it a value; what it raises is raised in a call that tells a share, and goes for its error.
-        stop: set when nobody waits for the call any more, which ends with the next share that it tells.
+        stop: set when nobody waits for the call any more, which then ends as `ui.work.stopping` says.
     """
 
     def tell(share: float, part: Any = None) -> None:
-        if stop.is_set():
-            raise _Stopped
+        end_if_stopped()
         answer("share", (float(share), part))
 
+    listen_to(stop)
     while True:
         try:
             function, positional, named = pickle.loads(next_call())
@@ -46,7 +43,7 @@ def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], st
             with enough_memory():
                 result = function(*positional, **named)
             answer("result", result)
-        except _Stopped:
+        except Stopped:
             answer("stopped", None)
         except Exception as error:  # noqa: BLE001 - it goes to the page that asked
             error.add_note(log.where(error))
