@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from attnviz.errors import ProjectionError, TextTooLongError
+from ui.work.stopping import Stopped, end_if_stopped
 
 
 def double(number: int) -> int:
@@ -52,6 +53,17 @@ def fail_unless(path: Path) -> str:
     raise ValueError("no file")
 
 
+class _Real(dict[str, Callable[..., Any]]):
+    """Functions by their names "module:function", as they were when first asked for: what stands for one may have taken its place."""
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        self[name] = found = resolve_name(name)
+        return found
+
+
+_REAL = _Real()
+
+
 @dataclass(frozen=True)
 class Failing:
     """Stands for a function that makes something, by its name "module:function"; fails until there is a file."""
@@ -60,10 +72,13 @@ class Failing:
     path: Path
     error: Exception
 
+    def __post_init__(self) -> None:
+        _REAL[self.make]  # before it stands there
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if not self.path.exists():
             raise self.error
-        return resolve_name(self.make)(*arguments, **named)
+        return _REAL[self.make](*arguments, **named)
 
 
 @dataclass(frozen=True)
@@ -74,11 +89,14 @@ class Held:
     folder: Path
     n_free: int = 0
 
+    def __post_init__(self) -> None:
+        _REAL[self.make]  # before it stands there
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         while not (self._is_free() or (self.folder / "go").exists()):
             named.get("progress", float)(0.0)  # may stop it
             time.sleep(0.01)
-        return resolve_name(self.make)(*arguments, **named)
+        return _REAL[self.make](*arguments, **named)
 
     def _is_free(self) -> bool:
         for number in range(self.n_free):
@@ -126,3 +144,13 @@ def until_untold(path: Path) -> str:
     while not path.exists():
         time.sleep(0.01)
     return "done"
+
+
+def once_left(path: Path, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Makes another call once nobody waits for this one any more, and says by a file that it waits for that."""
+    path.touch()
+    with suppress(Stopped):
+        while True:
+            end_if_stopped()
+            time.sleep(0.01)
+    return call(*arguments, **named)

@@ -25,9 +25,13 @@ RUN_AGAIN = ("tests/browser/", "tests/server/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `--dist loadgroup` one process has all that needs a server, so that there is one server; the others' files stay whole, for
+    what a file's tests share."""
     for item in items:
-        if item.nodeid.startswith(RUN_AGAIN):
+        needs_server = item.nodeid.startswith(RUN_AGAIN)
+        if needs_server:
             item.add_marker(pytest.mark.flaky(reruns=1))
+        item.add_marker(pytest.mark.xdist_group("server" if needs_server else item.location[0]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -223,13 +223,16 @@ def _read(
         layers = [trace.layer_weights(one, kind).mean(axis=0) for one in range(n_layer)]
         flows = []
         for number, row in enumerate(rows):
-            flows.append(attention_flow(layers, row))
-            progress((number + 1) / len(rows))
+            told = progress_within(progress, number / len(rows), 1 / len(rows))
+            flows.append(attention_flow(layers, row, progress=told))
         return np.asarray(np.mean(flows, axis=0), dtype=np.float32)
     if method == "rollout":
         matrix = trace.rollout(n_layer - 1, kind)
     else:
-        of_layers = [trace.pattern(one, None, kind, measure="norms").weights for one in range(n_layer)]
+        of_layers = []
+        for layer in range(n_layer):
+            of_layers.append(trace.pattern(layer, None, kind, measure="norms").weights)
+            progress((layer + 1) / n_layer)
         matrix = np.sum(of_layers, axis=0)
     return np.asarray(matrix[rows].mean(axis=0), dtype=np.float32)
 

@@ -3,7 +3,7 @@
 One concept: the maximum flow through the graph of all layers. numpy and scipy only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +14,12 @@ CAPACITY_OF_ONE = 2**30
 """scipy's maximum_flow counts in int32, so a capacity is its share of this number, rounded."""
 
 
-def attention_flow(layers: Sequence[Float[np.ndarray, "query key"]], query: int) -> Float[np.ndarray, " key"]:
+def attention_flow(
+    layers: Sequence[Float[np.ndarray, "query key"]],
+    query: int,
+    *,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Float[np.ndarray, " key"]:
     """The maximum flow from a token after the last layer to each token before the first, from 0 to 1.
 
     Each flow is a maximum of its own, so together they may exceed 1: they are no shares. Capacities are rounded to
@@ -23,6 +28,7 @@ def attention_flow(layers: Sequence[Float[np.ndarray, "query key"]], query: int)
     Args:
         layers: weights averaged over the heads, from the lowest layer upwards.
         query: the token at the top.
+        progress: called with the share of the keys that is done, 0 to 1.
 
     Raises:
         ValueError: there is no layer.
@@ -33,10 +39,10 @@ def attention_flow(layers: Sequence[Float[np.ndarray, "query key"]], query: int)
     """
     graph, n_token = _graph(layers), len(layers[0]) if layers else 0
     source = len(layers) * n_token + query
-    flows = [
-        maximum_flow(graph, source, key, method="dinic").flow_value / CAPACITY_OF_ONE
-        for key in range(n_token)
-    ]
+    flows = []
+    for key in range(n_token):
+        flows.append(maximum_flow(graph, source, key, method="dinic").flow_value / CAPACITY_OF_ONE)
+        progress((key + 1) / n_token)
     return np.asarray(flows, dtype=np.float32)
 
 

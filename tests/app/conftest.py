@@ -1,8 +1,11 @@
 """What all tests of pages have in common."""
 
-import os
+import pickle
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from queue import Queue, SimpleQueue
 from typing import Any
 
 import pytest
@@ -11,12 +14,11 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
-from attnviz.model.catalogue import MODELS_VARIABLE
 from tests.waiting import begin_with_new_processes
 from ui.export import take
 from ui.page import downloads, errors, waiting
-from ui.work import cache, head_cache, jobs, with_model
-from ui.work.process import Process, Processes
+from ui.work import cache, head_cache, jobs, process, with_model, worker
+from ui.work.workers import Workers
 
 
 @pytest.fixture(autouse=True)
@@ -34,27 +36,63 @@ def _a_small_job_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "LONGEST_WAIT", 30.0)
 
 
-OFFERED: dict[int, str | None] = {}
-"""What the operator listed when a worker process was started, by its number."""
+class _Ended(BaseException):
+    """Ends a thread that makes calls, in the middle of one too."""
 
 
-@pytest.fixture(autouse=True)
-def _workers_know_the_models_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process keeps the environment that it was started in: one that was offered other models is ended, and another started."""
-    start, take = Processes.start, Processes.take
+class Here:
+    """A thread of this process in place of a process of its own, with the models that are loaded here: a worker that starts imports
+    torch and loads its model, which takes longer than most tests. What is sent and answered is pickled all the same."""
 
-    def started(self: Processes) -> Process:
-        process = start(self)
-        OFFERED[process.id] = os.environ.get(MODELS_VARIABLE)
-        return process
+    def __init__(self) -> None:
+        self.is_alive = True
+        self._stop = threading.Event()
+        self._calls: SimpleQueue[bytes | None] = SimpleQueue()
+        self._answers: Queue[tuple[str, Any]] = Queue()
+        threading.Thread(target=self._serve, daemon=True).start()
 
-    def taken(self: Processes) -> Process | None:
-        while (process := take(self)) and OFFERED.get(process.id) != os.environ.get(MODELS_VARIABLE):
-            self.forget(process)
-        return process
+    def _serve(self) -> None:
+        with suppress(_Ended):
+            worker.serve(self._next_call, self._answer, self._stop)
 
-    monkeypatch.setattr(Processes, "start", started)
-    monkeypatch.setattr(Processes, "take", taken)
+    def _next_call(self) -> bytes:
+        if (call := self._calls.get()) is None:
+            raise _Ended
+        return call
+
+    def _answer(self, what: str, value: Any) -> None:
+        if not self.is_alive:
+            raise _Ended
+        self._answers.put(pickle.loads(pickle.dumps((what, value))))
+
+    def send(self, message: bytes | None) -> None:
+        if message is None:
+            self._stop.set()
+        else:
+            self._stop.clear()
+            self._calls.put(message)
+
+    def receive(self, seconds: float) -> tuple[str, Any]:
+        return self._answers.get(timeout=seconds)
+
+    @property
+    def id(self) -> int:
+        return id(self)
+
+    def end(self) -> int:
+        self.is_alive = False
+        self._stop.set()
+        self._calls.put(None)
+        return 0
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _jobs_are_made_here() -> Iterator[None]:
+    """Other folders' tests have processes of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "Process", Here)
+        patch.setattr(jobs, "_workers", Workers())
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -181,9 +181,9 @@ def plot(page: Page, key: str) -> Locator:
 
 
 def finding(page: Page) -> Locator:
-    """The line in words; while the next one is drawn the one before may still be there."""
-    drawn = page.locator("[data-testid=stElementContainer][data-stale=false]")
-    return drawn.get_by_text(re.compile(r"^Layer \d+, head \d+: "))
+    """The line in words; while the next one is drawn the one before may still be there. What the tokens say aloud begins alike."""
+    drawn = page.locator("[data-testid=stElementContainer][data-stale=false] strong")
+    return drawn.filter(has_text=re.compile(r"^Layer \d+, head \d+: "))
 
 
 def verdict(page: Page) -> Locator:

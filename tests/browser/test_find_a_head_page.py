@@ -44,6 +44,7 @@ def test_a_link(server, page):
     expect(page).to_have_title("Find a head · All heads · attnviz")
 
 
+@pytest.mark.nightly
 def test_a_click_on_a_head_picks_it_everywhere(page, server):
     open_find(page, server)
     rows(page, "best_heads").nth(1).click()

@@ -280,6 +280,7 @@ def test_what_is_typed_and_not_shown_yet_is_marked(page, server):
     expect(button).to_have_css("outline-style", "none")
 
 
+@pytest.mark.nightly
 def test_a_press_on_a_picture_of_the_sentence_before_shows_the_new_one_alone(page, server):
     """Query and key that it would select are tokens of the old sentence."""
     open_screen(page, server, text=DOOR, layer=3, head=1)

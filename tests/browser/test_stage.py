@@ -18,6 +18,7 @@ from tests.browser.screen import (
     row,
     wait_until_drawn,
 )
+from tests.tiers import first_gates
 
 HEAD = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
 
@@ -128,7 +129,9 @@ def test_enter_shows_the_sentence_and_shift_enter_begins_a_line(page, server):
     expect(page).to_have_url(re.compile("text=A\\+pelican%0Asat\\+down\\."))
 
 
-@pytest.mark.parametrize(("part", "key"), [("Matrix", "matrix"), ("Map", "map"), ("Arcs", "token_flow")])
+@pytest.mark.parametrize(
+    ("part", "key"), first_gates(("Matrix", "matrix"), ("Map", "map"), ("Arcs", "token_flow"))
+)
 def test_one_part_fills_the_stage(part, key, page, server):
     open_screen(page, server, "", **HEAD)
     beside = page.locator(f".st-key-{key}").bounding_box()["width"] if key != "token_flow" else 400

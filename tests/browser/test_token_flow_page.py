@@ -118,6 +118,7 @@ def test_pointing_at_a_key_shows_the_lines_that_arrive(page, server, weights):
     assert drawn(page) == len(arriving)
 
 
+@pytest.mark.nightly
 def test_pointing_asks_nothing_of_the_server(page, server):
     open_flow(page, server, **PLACE)
     page.evaluate("""() => {

@@ -15,6 +15,7 @@ from attnviz.records import Kind, Progress, VerificationReport
 from ui.limits import MODELS_MB
 from ui.work import log
 from ui.work.memory import n_bytes
+from ui.work.stopping import end_if_stopped
 
 MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 """Loaded models of this process."""
@@ -22,9 +23,12 @@ MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 
 @cached(MODELS, key=lambda name: name)
 def own(name: str) -> Model:
-    """The model of this name in this process."""
+    """The model of this name in this process; a call that nobody waits for ends before the next of its modules runs."""
     since = time.monotonic()
     model = load_model(name)
+    parts = [one for one in (model.network, model.reference, model.head, model.classifier) if one is not None]
+    for module in {module for part in parts for module in part.modules()}:
+        module.register_forward_pre_hook(end_if_stopped)
     log.event("model_loaded", model=name, megabytes=n_bytes(model) // 10**6, seconds=time.monotonic() - since)
     return model
 

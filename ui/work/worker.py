@@ -8,19 +8,49 @@ import os
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
 from attnviz.errors import enough_memory
 from ui.work import log, memory
+from ui.work.stopping import Stopped, end_if_stopped, listen_to
 
 IDLE = 5.0
 """Seconds without a call after which memory is given back."""
 
 
-class _Stopped(BaseException):
-    """No visitor waits for this call any more; not an Exception, so that no library takes it for one of its own."""
+def serve(next_call: Callable[[], bytes], answer: Callable[[str, Any], None], stop: threading.Event) -> None:
+    """Makes one call after the other; answers with shares of it, then its `result`, its `error`, or that it was `stopped`.
+
+    Args:
+        next_call: waits for a call, pickled: a function, its arguments and its named arguments.
+        answer: takes what and of it a value; what it raises is raised in a call that tells a share, and goes for its error.
+        stop: set when nobody waits for the call any more, which then ends as `ui.work.stopping` says.
+    """
+
+    def tell(share: float, part: Any = None) -> None:
+        end_if_stopped()
+        answer("share", (float(share), part))
+
+    listen_to(stop)
+    while True:
+        try:
+            function, positional, named = pickle.loads(next_call())
+            if "progress" in named:  # `ui.work.jobs.TELLS_PROGRESS`
+                named = named | {"progress": tell}
+            with enough_memory():
+                result = function(*positional, **named)
+            answer("result", result)
+        except Stopped:
+            answer("stopped", None)
+        except Exception as error:  # noqa: BLE001 - it goes to the page that asked
+            error.add_note(log.where(error))
+            try:
+                answer("error", (type(error), error.args, vars(error)))
+            except Exception:  # noqa: BLE001 - what it holds cannot be sent, for one reason or another
+                answer("error", (RuntimeError, (f"{type(error).__name__}: {error}",), {}))
 
 
 def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event) -> None:
@@ -38,7 +68,7 @@ def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event)
 
 
 def main() -> None:
-    """Makes one call after the other."""
+    """Serves the process that has started this one, through the pipes between them."""
     if hasattr(os, "nice"):
         os.nice(5)  # people's screens come first
     answers = os.fdopen(os.dup(1), "wb")
@@ -52,33 +82,13 @@ def main() -> None:
         answers.write(pickle.dumps((what, value)))  # all of it or, where that fails, nothing
         answers.flush()
 
-    def tell(share: float, part: Any = None) -> None:
-        if stop.is_set():
-            raise _Stopped
-        answer("share", (float(share), part))
-
     def next_call() -> bytes:
         with suppress(Empty):
             return calls.get(timeout=IDLE)
         memory.give_back()
         return calls.get()
 
-    while True:
-        try:
-            function, positional, named = pickle.loads(next_call())
-            if "progress" in named:  # `ui.work.jobs.TELLS_PROGRESS`
-                named = named | {"progress": tell}
-            with enough_memory():
-                result = function(*positional, **named)
-            answer("result", result)
-        except _Stopped:
-            answer("stopped", None)
-        except Exception as error:  # noqa: BLE001 - it goes to the page that asked
-            error.add_note(log.where(error))
-            try:
-                answer("error", (type(error), error.args, vars(error)))
-            except Exception:  # noqa: BLE001 - what it holds cannot be sent, for one reason or another
-                answer("error", (RuntimeError, (f"{type(error).__name__}: {error}",), {}))
+    serve(next_call, answer, stop)
 
 
 if __name__ == "__main__":

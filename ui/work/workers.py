@@ -14,9 +14,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from ui.limits import WORKERS
 from ui.work.process import ENDED, Process, Processes, as_raised, lost
 
-LAST_SHARE = 5.0
-"""Seconds for a call that nobody waits for to tell its next share, with which it ends; its process is ended after that, and
-with it the model that it has loaded."""
+LAST_SHARE = 60.0
+"""Seconds for a call that nobody waits for to end by itself (`ui.work.stopping`), more than loading a model takes on a busy machine;
+its process is ended after that, and with it the models that it has loaded."""
 LISTEN_SECONDS = 0.25
 """How often it is asked whether anybody still waits for a call that says nothing."""
 THREADS = "serving jobs"

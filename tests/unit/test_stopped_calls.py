@@ -1,0 +1,97 @@
+"""Cancelling: every call on a model ends before it is done, and its process stays with the model that it has loaded."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attnviz.effects.deletion import random_orders
+from attnviz.effects.input_attribution import METHODS, attribute_inputs
+from attnviz.effects.outcome import TokenAnswer
+from attnviz.effects.patching import PathEnd
+from attnviz.effects.prompts import PromptPair
+from attnviz.model.model import Model
+from attnviz.records import Head
+from tests import calls
+from tests.waiting import wait_until
+from ui.work import experiments, jobs, probes, with_model
+from ui.work.experiments import Patches
+from ui.work.jobs import TELLS_PROGRESS, Call, Job
+
+CLEAN, CORRUPTED = "cats sat", "mats sat"
+
+
+def calls_of(model: Model, name: str) -> dict[str, Call]:
+    """Every call on a model that a page makes, by a name."""
+    trace, donor = model.trace(CLEAN), model.trace(CORRUPTED)
+    answer = TokenAnswer(position=-1, token="c", against="m")
+    texts = (trace.tokens, None), (donor.tokens, None)
+    head = Head(2, 1)
+    given = name, trace, str(answer)
+    off: dict[str, Any] = {"kind": "decoder", "means": None}
+    pair = PromptPair(clean=CLEAN, corrupted=CORRUPTED, answer="c", wrong_answer="m")
+    attributions = attribute_inputs(model, trace, answer, methods=["keys_masked"])
+    chance = random_orders(model, trace, answer, n_orders=3)
+    patched = Patches(kind="decoder", carried="layer")
+    told = TELLS_PROGRESS
+    return {
+        "means": (experiments.means, (name, [CLEAN]), told),
+        "ablate": (experiments.ablate, given, {**off, "layers": (0, 1), **told}),
+        "ablate_layers": (experiments.ablate_layers, given, {**off, **told}),
+        "remove": (experiments.remove, (*given, [head]), {**off, "greedily": False, **told}),
+        "remove greedily": (experiments.remove, (*given, [head]), {**off, "greedily": True, **told}),
+        "mask_cells": (experiments.mask_cells, (*given, head), {"kind": "decoder", "seed": 0, **told}),
+        "patch": (experiments.patch, (name, *texts, str(answer), patched), told),
+        "patch paths": (
+            experiments.patch,
+            (name, *texts, str(answer), Patches(kind="decoder", carried="heads", end=PathEnd(head=head))),
+            told,
+        ),
+        "attribute_patches": (experiments.attribute_patches, (name, *texts, str(answer), patched), {}),
+        "patch_pair": (experiments.of_line, (name, 1, experiments.patch_pair, pair, patched), told),
+        "ablate_pair": (experiments.of_line, (name, 1, experiments.ablate_pair, pair, None), told),
+        "attribute_pair": (experiments.of_line, (name, 1, experiments.attribute_pair, pair), told),
+        "lens": (experiments.lens, (name, trace), {}),
+        "follow": (experiments.follow, (name, trace, 3, ["c"]), {}),
+        "direct_effects": (experiments.direct_effects, (name, trace, 3, ""), {}),
+        "split_score": (experiments.split_score, (name, trace, head, 3, 2), {"kind": "decoder"}),
+        "copy_scores": (experiments.copy_scores, (name,), told),
+        **{f"attribute by {one}": (experiments.attribute, (*given, one), told) for one in METHODS},
+        "delete_at_random": (experiments.delete_at_random, given, {"seed": 0, "part": (0, 1), **told}),
+        "delete": (experiments.delete, (*given, attributions, chance), told),
+        "write": (
+            experiments.write,
+            (name, trace.tokens),
+            {"n_tokens": 3, "temperature": 0.0, "seed": 0, "picks": {}, **told},
+        ),
+        "verify": (with_model.verify, (name, trace), {}),
+        "collect": (with_model.collect, (name, f"{CLEAN}\n{CORRUPTED}", 1), {"kind": "decoder", **told}),
+        "probe": (probes.probe, (name,), told),
+        "pattern": (probes.pattern, (name, head, "decoder"), {}),
+    }
+
+
+def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
+    headed: Callable[[str], tuple[Model, Path]], tmp_path: Path
+):
+    """Each begins once nobody waits for it any more, so that one that does not end by itself has a result."""
+    model, folder = headed("llama")
+    asked = calls_of(model, str(folder))
+    functions = {
+        one for function, given, _ in asked.values() for one in (function, *given) if inspect.isfunction(one)
+    }
+    own = {
+        one for one in vars(experiments).values() if getattr(one, "__module__", "") == experiments.__name__
+    }
+    assert {one for one in own if inspect.isfunction(one) and not one.__name__.startswith("_")} <= functions
+    processes = ()
+    for number, (name, (function, given, named)) in enumerate(asked.items()):
+        begun = tmp_path / str(number)
+        job = Job([(calls.once_left, (begun, function, *given), named)])
+        job.watch()
+        wait_until(begun.exists)
+        processes = processes or jobs.state().processes
+        job.leave()
+        wait_until(lambda: not jobs.state().n_under_way)
+        assert (name, job.results, job.error) == (name, [None], None)
+        assert jobs.state().processes == processes, name
