@@ -10,48 +10,44 @@ from ui.page.navigation import ROOMS
 from ui.words.glossary import TERMS, matching
 
 WAS = {
-    "": ("Explore", "Attention"),
-    "all_heads": ("All heads", "All heads"),
-    "token_flow": ("Explore", "Token flow"),
-    "generation": ("Generate", "Generation"),
-    "find_a_head": ("All heads", "Find a head"),
-    "compare": ("Compare", "Compare"),
-    "many_sentences": ("Many texts", "Many sentences"),
-    "query_key_map": ("Explore", "Query-key map"),
-    "all_maps": ("All heads", "All maps"),
-    "effects": ("Cause", "Effects"),
-    "patching": ("Compare", "Patching"),
-    "lens": ("Cause", "Lens"),
-    "inputs": ("Cause", "Inputs"),
-    "door_experiment": ("Door experiment", "Door experiment"),
-    "step_by_step": ("How it works", "Step by step"),
-    "scaling": ("How it works", "Scaling"),
-    "positions": ("How it works", "Positions"),
-    "kinds_of_attention": ("How it works", "Kinds of attention"),
-    "claims": ("Myths", "Claims"),
-    "cost": ("How it works", "Cost"),
-    "history": ("How it works", "History"),
-    "glossary": ("Glossary", "Glossary"),
-    "verification": ("Verification", "Verification"),
+    "": "Explore",
+    "all_heads": "All heads",
+    "token_flow": "Explore",
+    "generation": "Generate",
+    "find_a_head": "All heads",
+    "compare": "Compare",
+    "many_sentences": "Many texts",
+    "query_key_map": "Explore",
+    "all_maps": "All heads",
+    "effects": "Cause",
+    "patching": "Compare",
+    "lens": "Cause",
+    "inputs": "Cause",
+    "door_experiment": "Door experiment",
+    "step_by_step": "How it works",
+    "scaling": "How it works",
+    "positions": "How it works",
+    "kinds_of_attention": "How it works",
+    "claims": "Myths",
+    "cost": "How it works",
+    "history": "How it works",
+    "glossary": "Glossary",
+    "verification": "Verification",
 }
-"""By the address of a page of before, the room that it opens now, and what it was called."""
+"""By the address of a page of before, the room that it opens now."""
 PLACE = {"text": "it opened", "layer": "2", "head": "5", "query": "1", "key": "2", "special": "hidden"}
 
 
-def menu(at) -> dict[str, tuple[str, str]]:
-    """By its label, where each entry leads: the address, and what is to fill the stage."""
-    links = [one.proto for one in at.sidebar.get("page_link")]
-    params = [dict(pair.split("=") for pair in one.query_string.split("&")) for one in links]
-    return {
-        one.label: (one.page, known.get("filled", "all")) for one, known in zip(links, params, strict=True)
-    }
+def menu(at) -> dict[str, str]:
+    """By its label, the address that each entry leads to."""
+    return {one.proto.label: one.proto.page for one in at.sidebar.get("page_link")}
 
 
 @pytest.mark.parametrize("address", WAS)
 def test_an_address_of_before_opens_its_room_with_the_same_view(address):
     at = open_page(f"pages/{address}.py" if address else "attention.py", **PLACE)
     assert_no_exception(at)
-    assert [one.value for one in at.title] == [WAS[address][0]]
+    assert [one.value for one in at.title] == [WAS[address]]
     assert PLACE.items() <= shown(at).items()
     labels = [one.proto.label for one in at.main.get("page_link")]
     assert [label for label in labels if label in row_of(at)] == row_of(at)
@@ -60,21 +56,23 @@ def test_an_address_of_before_opens_its_room_with_the_same_view(address):
 def test_the_menu_has_nine_entries_and_each_leads_to_where_its_room_was_left():
     at = open_page(text="it opened", filled="matrix")
     first = {
-        "Explore": ("", "matrix"),
-        "All heads": ("all_heads", "matrix"),
-        "How it works": ("step_by_step", "matrix"),
-        "Door experiment": ("door_experiment", "matrix"),
-        "Myths": ("claims", "matrix"),
-        "Compare": ("compare", "matrix"),
-        "Cause": ("effects", "matrix"),
-        "Generate": ("generation", "matrix"),
-        "Many texts": ("many_sentences", "matrix"),
+        "Explore": "",
+        "All heads": "all_heads",
+        "How it works": "step_by_step",
+        "Door experiment": "door_experiment",
+        "Myths": "claims",
+        "Compare": "compare",
+        "Cause": "effects",
+        "Generate": "generation",
+        "Many texts": "many_sentences",
     }
     assert menu(at) == first
     at.switch_page("pages/scaling.py").run()
-    assert menu(at) == first | {"How it works": ("scaling", "matrix")}
+    assert menu(at) == first | {"How it works": "scaling"}
+    [explore] = [one.proto for one in at.sidebar.get("page_link") if one.proto.label == "Explore"]
+    assert "&filled=matrix" in explore.query_string
     at.switch_page("pages/token_flow.py").run()
-    assert menu(at) == first | {"How it works": ("scaling", "matrix"), "Explore": ("token_flow", "matrix")}
+    assert menu(at) == first | {"How it works": "scaling", "Explore": "token_flow"}
 
 
 def test_no_room_of_several_parts_has_the_name_of_one():
