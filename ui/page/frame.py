@@ -92,7 +92,8 @@ def frame_around(name: str) -> Iterator[View]:
         st.stop()
     is_stage = page.address == ""
     examples_place = head_place = None
-    with st.container(key="controls", gap="small"):
+    controls_place = st.container(key="controls", gap="small")
+    with controls_place:
         if "sentence" in page.asks:
             examples_place = controls.sentence()
         if page.asks and not is_stage:
@@ -111,6 +112,10 @@ def frame_around(name: str) -> Iterator[View]:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
         view = _view(page.place, selection, places, rail)
+    if view is None:  # whatever is wrong with text or model can be put right here
+        with controls_place:
+            examples_place = examples_place or controls.sentence()
+            head_place = head_place or _head_place()
     if examples_place is not None:
         with examples_place:
             controls.examples(
