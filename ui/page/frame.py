@@ -97,7 +97,7 @@ def frame_around(name: str) -> Iterator[View]:
         if "sentence" in page.asks:
             examples_place = controls.sentence()
         if page.asks and not is_stage:
-            head_place = _head_place()
+            head_place = _head_place(page)
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
     stage: AbstractContextManager[object] = nullcontext()
@@ -106,7 +106,7 @@ def frame_around(name: str) -> Iterator[View]:
         with st.container(key="stage"):
             stage, beside = st.columns((3, 1), gap="medium")
         with beside:
-            head_place = _head_place()
+            head_place = _head_place(page)
             rail = st.container(key="rail")
     with messages:
         if bundle := opened(selection.bundle):
@@ -115,7 +115,7 @@ def frame_around(name: str) -> Iterator[View]:
     if view is None:  # whatever is wrong with text or model can be put right here
         with controls_place:
             examples_place = examples_place or controls.sentence()
-            head_place = head_place or _head_place()
+            head_place = head_place or _head_place(page)
     if examples_place is not None:
         with examples_place:
             controls.examples(
@@ -152,9 +152,10 @@ def frame_around(name: str) -> Iterator[View]:
         st.stop()
 
 
-def _head_place() -> DeltaGenerator:
+def _head_place(page: Part) -> DeltaGenerator:
     """Where model and head are selected; the model at once, the head when it is known which there are."""
-    place = st.container(key="place", horizontal=True, vertical_alignment="center", gap="small")
+    key = "place" if "head" in page.asks else "model_place"  # which needs less room
+    place = st.container(key=key, horizontal=True, vertical_alignment="center", gap="small")
     with place:
         controls.model()
     return place
