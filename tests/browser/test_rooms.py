@@ -96,3 +96,21 @@ def test_a_tap_on_a_term_opens_its_card_and_a_second_one_its_page(browser, serve
         expect(opened.value).to_have_url(re.compile("/glossary.*#key$"))
     finally:
         context.close()
+
+
+@pytest.mark.nightly
+def test_the_glossary_is_searched_in_a_drawer_that_escape_closes(page, server):
+    open_screen(page, server, **PLACE)
+    page.get_by_role("button", name="Glossary").click()
+    drawer = page.get_by_role("dialog")
+    search = drawer.get_by_role("textbox", name="Search")
+    search.fill("causal mask")
+    search.press("Enter")
+    expect(drawer.get_by_text("Causal mask:")).to_be_visible()
+    expect(drawer.get_by_text("Token:", exact=True)).to_have_count(0)
+    search.fill("no such word")
+    search.press("Enter")
+    expect(drawer.get_by_text("No term has “no such word” in its name or its meaning.")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(drawer).to_have_count(0)
+    assert {name: str(value) for name, value in PLACE.items()}.items() <= link(page).items()

@@ -39,7 +39,11 @@ function show() {
     card.replaceChildren(strong, `: ${means}`);
     term.setAttribute("aria-describedby", card.id);
     card.hidden = false;
-    const at = term.getClientRects()[0];
+    place();
+  };
+  const place = () => {
+    if (!link?.isConnected) return close();
+    const at = link.getClientRects()[0];
     const { width, height } = card.getBoundingClientRect();
     const below = at.bottom + GAP;
     const isBelow = below + height + EDGE <= innerHeight || at.top < height + GAP + EDGE;
@@ -84,7 +88,7 @@ function show() {
     ["focusin", focus],
     ["focusout", leave],
     ["keydown", key],
-    ["scroll", close],
+    ["scroll", place],
   ];
   for (const [event, act] of listens) document.addEventListener(event, act, true);
   return () => {
