@@ -64,7 +64,7 @@ AS_SERVED := --jaxtyping-packages=
 
 test: check chromium nginx ## What gates a merge: check, the examples in docstrings and docs, and the tests, in ten to twenty minutes
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs $(AS_SERVED)
-	$(PYTEST) --dist loadgroup --no-loadscope-reorder $(PAGES) $(CORE) -m "not nightly" $(AS_SERVED)
+	$(PYTEST) --dist loadscope --no-loadscope-reorder $(PAGES) $(CORE) -m "not nightly" $(AS_SERVED)
 
 nightly: ## Everything that does not gate a merge, to the end whatever fails: all families, sizes and windows, image, fuzz, load
 	@$(MAKE) --keep-going nightly-parts

@@ -19,7 +19,7 @@ import numpy as np
 from attnviz.effects.outcome import MeasuredOutcome, TokenAnswer, measured
 from attnviz.effects.patching import differing
 from attnviz.errors import AttnvizError, EmptyTextError, InvalidTextError
-from attnviz.records import Record
+from attnviz.records import Record, Template
 from attnviz.records.table import table_csv
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class PromptPair(Record):
     """The token that the clean prompt is continued with, spelled with its space: " Mary"."""
     wrong_answer: str
     """The token that belongs to the corrupted one."""
+    template: Template = "plain"
+    """What is put around both prompts, as `Model.trace`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +60,13 @@ class PromptSet(Record):
         return table_csv(COLUMNS, [[getattr(one, name) for name in COLUMNS] for one in self.pairs])
 
 
-def read_prompts(text: str) -> PromptSet:
+def read_prompts(text: str, template: Template = "plain") -> PromptSet:
     """The pairs of a table: comma-separated, or by tabs as spreadsheets paste them, with or without a line of names.
 
     Spaces around answers count, those around prompts do not.
+
+    Args:
+        template: of all pairs.
 
     Raises:
         EmptyTextError: there is no row.
@@ -86,11 +91,11 @@ def read_prompts(text: str) -> PromptSet:
         numbered = [
             (number, [row[at] if at < len(row) else "" for at in order]) for number, row in numbered[1:]
         ]
-    return prompts_of(numbered)
+    return prompts_of(numbered, template)
 
 
-def prompts_of(rows: Iterable[tuple[int, Sequence[str]]]) -> PromptSet:
-    """The pairs of rows with their line numbers.
+def prompts_of(rows: Iterable[tuple[int, Sequence[str]]], template: Template = "plain") -> PromptSet:
+    """The pairs of rows with their line numbers, in a template.
 
     Raises:
         EmptyTextError: there is no row.
@@ -113,7 +118,11 @@ def prompts_of(rows: Iterable[tuple[int, Sequence[str]]]) -> PromptSet:
             clean, corrupted, answer, wrong = row
             pairs.append(
                 PromptPair(
-                    clean=clean.strip(), corrupted=corrupted.strip(), answer=answer, wrong_answer=wrong
+                    clean=clean.strip(),
+                    corrupted=corrupted.strip(),
+                    answer=answer,
+                    wrong_answer=wrong,
+                    template=template,
                 )
             )
             lines.append(number)
@@ -150,7 +159,7 @@ def prepared(model: "Model", pair: PromptPair) -> "tuple[Trace, Trace, MeasuredO
         ShapeError: the prompts have other numbers of tokens.
         UnsupportedArchitectureError: no language head.
     """
-    receiver, donor = model.trace(pair.clean), model.trace(pair.corrupted)
+    receiver, donor = (model.trace(one, template=pair.template) for one in (pair.clean, pair.corrupted))
     differing(receiver.tokens, donor.tokens)
     return receiver, donor, measured(model, receiver, outcome_of_pair(model, receiver, pair))
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from plotly import graph_objects as go
 
+from attnviz.figures.hatching import hatching
 from attnviz.figures.ink import cell_letters
 from attnviz.figures.theme import (
     SMALL_FONT_SIZE,
@@ -60,6 +61,8 @@ def draw_layer_grid(
     theme: ThemeName = "light",
 ) -> go.Figure:
     """A heatmap with rows down and tokens across, or tokens down where there are many rows; custom data of a cell are row and token.
+
+    Cells without a number are hatched, so that they do not look like 0.
 
     Args:
         row: what a row is, as in "layer".
@@ -116,11 +119,11 @@ def draw_layer_grid(
         "dtick": 1,
         "tickfont": {"size": SMALL_FONT_SIZE},
     }
-    framed = []
+    framed = hatching(np.isnan(numbers), palette)
     if picked is not None:
         of_token, of_all = (picked - 0.5, picked + 0.5), (-0.5, n_row - 0.5)
         wide, high = (of_all, of_token) if is_across else (of_token, of_all)
-        framed = [outline(wide, high, palette.picked, width=2)]
+        framed.append(outline(wide, high, palette.picked, width=2))
     marks = [cells]
     if letters is not None:
         fills = colours_at(numbers.ravel().astype(float), theme)

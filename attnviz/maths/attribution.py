@@ -2,7 +2,7 @@
 
 One concept: from weights to the contribution of each key. Two measures, each a matrix [query, key]: norm-based
 weights, the norm of each weighted and transformed value vector, and rollout, an estimate of how attention accumulates
-through the layers. numpy only.
+through the layers. numpy, and torch for one product.
 """
 
 from collections.abc import Iterable
@@ -35,12 +35,16 @@ def value_lengths(
 
     Its square is v (W_O W_O^T) v^T, computed in float64: with small matrices instead of long vectors.
     """
-    # einsum has no threads: the threads of numpy's matrix products would take a core from torch between two layers
-    weight = output_weight.astype(np.float64)
-    gram = np.einsum("hvm,hwm->hvw", weight, weight)  # [head, d_value, d_value]
-    vectors = np.repeat(value, len(weight) // len(value), axis=0).astype(np.float64)  # [head, key, d_value]
-    squares = np.einsum("hkv,hkv->hk", np.einsum("hkv,hvw->hkw", vectors, gram), vectors)
-    return np.asarray(np.sqrt(squares.clip(min=0.0)), dtype=np.float32)
+    import torch  # no page that opens loads it
+
+    from attnviz.maths.attention import expand_heads
+
+    # the threads of numpy's matrix products would take a core from torch between two layers
+    weight = torch.tensor(output_weight, dtype=torch.float64)
+    gram = weight @ weight.mT  # [head, d_value, d_value]
+    vectors = expand_heads(torch.tensor(value, dtype=torch.float64), len(weight))  # [head, key, d_value]
+    squares = (vectors @ gram * vectors).sum(dim=-1)  # [head, key]
+    return np.asarray(squares.clamp(min=0.0).sqrt().float().numpy())
 
 
 def lengths_of(products: Float[np.ndarray, "head head key"]) -> Float[np.ndarray, "head key"]:

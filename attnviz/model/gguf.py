@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from tempfile import mkdtemp
+from time import time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -42,7 +43,8 @@ _MAGIC = b"GGUF"
 """First bytes of the format."""
 _WEIGHTS = SAFETENSORS_FILES[0]
 _MADE = "dequantised.json"
-"""What a folder was made from, and the SHA-256 of the weights that were made."""
+"""How the file's numbers were written, and what says that the weights are those that were made: their size, the time of their last
+change, in whole seconds since copies keep no finer ones, and their SHA-256 where that is another time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +105,19 @@ def _sha256(file: Path) -> str:
 
 def _made(folder: Path) -> Dequantised | None:
     """The folder, if it is there with the weights that were made."""
+    weights = folder / _WEIGHTS
     try:
         made = json.loads((folder / _MADE).read_bytes())
-        if made["sha256"] == _sha256(folder / _WEIGHTS):
+        if made.get("stamp") == _stamp(weights) or made["sha256"] == _sha256(weights):
             return Dequantised(folder=folder, quantization=made["quantization"])
     except (FileNotFoundError, ValueError, KeyError):
         pass
     return None
+
+
+def _stamp(weights: Path) -> list[int]:
+    found = weights.stat()
+    return [found.st_size, found.st_mtime_ns]
 
 
 def _make(name: str, file: Path, folder: Path) -> None:
@@ -126,7 +134,13 @@ def _make(name: str, file: Path, folder: Path) -> None:
         config.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
         save_file(weights, unfinished / _WEIGHTS, metadata={"format": "pt"})
-        made = {"quantization": quantization, "sha256": _sha256(unfinished / _WEIGHTS)}
+        now = int(time())
+        os.utime(unfinished / _WEIGHTS, (now, now))
+        made = {
+            "quantization": quantization,
+            "stamp": _stamp(unfinished / _WEIGHTS),
+            "sha256": _sha256(unfinished / _WEIGHTS),
+        }
         (unfinished / _MADE).write_text(json.dumps(made))
         unfinished.chmod(0o755)  # other users may read it, as they may other models
         shutil.rmtree(folder, ignore_errors=True)

@@ -270,12 +270,12 @@ class TestBundlesOfPages:
 
     @pytest.mark.parametrize(
         ("page", "place", "n_figures"),
-        [
+        first_gates(
+            ("lens", "Lens · Cause", 2),
             ("effects", "Heads off · Cause", 4),
             ("patching", "Patching · Compare", 2),
-            ("lens", "Lens · Cause", 2),
             ("inputs", "Inputs · Cause", 2),
-        ],
+        ),
     )
     def test_experiments(self, bundled, page, place, n_figures):
         bundle, files = bundled(f"pages/{page}.py")

@@ -131,6 +131,17 @@ def test_each_wrong_value_is_said_once_however_often_the_page_runs():
     assert notices(at) == []
 
 
+def test_a_layer_or_head_that_a_link_does_not_name_is_one_that_is_there(checkpoint, monkeypatch):
+    """A tiny BERT has 3 layers and 2 heads; the examples show layer 3, head 1, of which nothing is said."""
+    folder = checkpoint("bert")
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    at = open_page(model=folder.name, text="the door opened")
+    assert_no_exception(at)
+    assert (shown(at)["layer"], notices(at)) == ("2", [])
+    [notice] = notices(open_page(model=folder.name, text="the door opened", layer=3))
+    assert facts(notice).numbers == ("3", "0", "2", "2")
+
+
 def test_a_notice_goes_with_the_next_choice():
     at = open_page(layer=99)
     assert at.number_input(key="field_layer").value == 5

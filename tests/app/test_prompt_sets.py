@@ -7,7 +7,9 @@ import plotly.graph_objects as go
 import pytest
 import torch
 
+import attnviz
 from attnviz.model.interventions import ScaledOutput
+from tests import tiny
 from tests.app.screen import (
     assert_no_exception,
     captions,
@@ -21,6 +23,7 @@ from tests.app.screen import (
     unescaped,
     until_drawn,
 )
+from tests.chatting import chat_tokenizer
 from ui.sections import prompts as section
 
 ROWS = (
@@ -96,6 +99,26 @@ def test_effects_on_every_pair(folder, headed, monkeypatch):
     assert "Line 3: " in unescaped(captions(at)) and "tokens, and differ in" in unescaped(captions(at))
     found = saved(at, monkeypatch)
     np.testing.assert_allclose(found.effects.mean, drawn[..., 0], rtol=6e-3, atol=1e-5)
+
+
+def test_a_set_is_read_in_the_template(tmp_path, monkeypatch, offer_to_workers):
+    """On the page, and by the lines of "Copy as Python"."""
+    folder = tiny.save_with_head("llama", tmp_path / "chatting")
+    chat_tokenizer().save_pretrained(folder)
+    offer_to_workers(folder)
+    rows = (("ab", "cb", "b", "c"), ("da", "db", "a", "b"))
+    monkeypatch.setattr(section, "OF_DECODERS", rows)
+    page = open_page("pages/effects.py", model="chatting", text="ab", prompts="set", template="chat")
+    at = until_drawn(page)
+    assert_no_exception(at)
+    model = attnviz.load_model(str(folder))
+    found = saved(at, monkeypatch)
+    off = {"interventions": [ScaledOutput(layer=1, head=4, factor=0.0)]}
+    chat = {"template": "chat"}
+    changes = [difference(model, one, **chat, **off) - difference(model, one, **chat) for one in rows]
+    mean = pytest.approx(statistics.mean(changes), rel=6e-3, abs=1e-5)
+    assert in_cells(at, "effects_grid")[1, 4, 0] == mean
+    assert found.effects.mean[1, 4] == mean
 
 
 def test_direct_effects_on_every_pair(folder, headed, monkeypatch):

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import pytest
+
 from attnviz import cli
 from tests.findings import assert_none
 from ui.choice import parameters
@@ -174,6 +176,7 @@ def test_every_file_that_is_named_is_there():
     assert_none(findings(missing))
 
 
+@pytest.mark.nightly
 def test_every_name_of_attnviz_is_there():
     """In examples, as readers meet it who type them; elsewhere, by the file that it names."""
     assert_none(unknown(DOCS))

@@ -1,5 +1,6 @@
 """GGUF files: a tiny Llama written as llama.cpp's converter would, damaged ones, and the bundled language model."""
 
+import os
 import shutil
 import threading
 from hashlib import sha256
@@ -154,6 +155,20 @@ class TestATinyLlama:
         monkeypatch.setattr(reading, "_make", None)
         assert attnviz.load_model(str(file)).folder == first
 
+    def test_what_was_made_is_hashed_once(self, file, monkeypatch):
+        hashed, sha256 = [], reading._sha256
+        monkeypatch.setattr(reading, "_sha256", lambda path: (hashed.append(path.suffix), sha256(path))[1])
+        for _ in range(2):
+            attnviz.load_model(str(file))
+        assert hashed.count(".safetensors") == 1
+
+    def test_a_made_folder_that_was_copied_is_not_made_again(self, file, monkeypatch):
+        """Its weights have another time of change; their bytes say that they are the same."""
+        [made] = attnviz.load_model(str(file)).folder.glob("*.safetensors")
+        os.utime(made, (1, 1))
+        monkeypatch.setattr(reading, "_make", None)
+        attnviz.load_model(str(file))
+
     def test_of_two_at_once_one_makes_the_folder(self, file, monkeypatch):
         made, make = [], reading._make
 
@@ -258,6 +273,7 @@ class TestTheBundledLanguageModel:
         assert smollm2.weights.account.quantization == "Q4_1"
         assert list(smollm2.weights_sha256) == ["SmolLM2-135M-Instruct.Q4_1.gguf"]
 
+    @pytest.mark.nightly
     def test_numbers_follow_llama_cpps_rule(self, smollm2):
         """Q4_1: blocks of 32 numbers, d and m in half precision, then 16 bytes; x = d q + m, low nibbles first.
 

@@ -1,5 +1,7 @@
 """Where layers stand in figures: the first on top, or on the left where there are more than twelve; each has its label."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -16,9 +18,11 @@ ISOLATES = "\u2068\u2069"  # around a token, so that its direction does not chan
 COLOURS = Colours(scale=[(0.0, "#ffffff"), (1.0, "#000000")], low=0.0, high=1.0, title="share")
 
 
-def drawn(n_row: int, n_token: int, picked: int | None = None):
-    """A grid whose cell of row r and token t holds r + t / 10, and says so."""
+def drawn(n_row: int, n_token: int, picked: int | None = None, missing: tuple[int, int] | None = None):
+    """A grid whose cell of row r and token t holds r + t / 10, and says so; a missing one has no number."""
     numbers = np.add.outer(np.arange(n_row), np.arange(n_token) / 10).astype(np.float32)
+    if missing is not None:
+        numbers[missing] = np.nan
     names = [f"t{at}" for at in range(n_token)]
     return draw_layer_grid(
         numbers,
@@ -27,7 +31,9 @@ def drawn(n_row: int, n_token: int, picked: int | None = None):
         written=names,
         colours=COLOURS,
         said=[[f"{row} {at}" for at in range(n_token)] for row in range(n_row)],
-        letters=[[f"{row}|{at}" for at in range(n_token)] for row in range(n_row)],
+        letters=[[f"{row}|{at}" for at in range(n_token)] for row in range(n_row)]
+        if missing is None
+        else None,
         picked=picked,
     )
 
@@ -76,6 +82,15 @@ def test_thirteen_layers_stand_from_the_first_on_the_left():
 def test_the_selected_token_is_outlined(n_row, x, y):
     [frame] = drawn(n_row, 3, picked=2).layout.shapes
     assert ((frame.x0, frame.x1), (frame.y0, frame.y1)) == (x, y)
+
+
+@pytest.mark.parametrize(("n_row", "x", "y"), [(12, (1.5, 2.5), (3.5, 4.5)), (13, (3.5, 4.5), (1.5, 2.5))])
+def test_a_cell_without_a_number_is_hatched(n_row, x, y):
+    """Its place is what a reader would take for 0 otherwise: layer 4, token 2."""
+    shapes = drawn(n_row, 3, missing=(4, 2)).layout.shapes
+    ends = [tuple(map(float, place.split(","))) for place in re.findall(r"[-\d.]+,[-\d.]+", shapes[0].path)]
+    assert [(min(one), max(one)) for one in zip(*ends, strict=True)] == [x, y]
+    assert not drawn(n_row, 3).layout.shapes
 
 
 @pytest.mark.parametrize(("n_row", "axis"), [(12, "yaxis"), (30, "xaxis")])

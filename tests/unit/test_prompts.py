@@ -2,8 +2,11 @@
 
 import pytest
 
-from attnviz.effects.prompts import MOST_PROMPTS, checked_prompts, outcome_of_pair, read_prompts
+import attnviz
+from attnviz.effects.prompts import MOST_PROMPTS, checked_prompts, outcome_of_pair, prepared, read_prompts
 from attnviz.errors import EmptyTextError, InvalidTextError
+from tests import tiny
+from tests.chatting import chat_tokenizer
 
 ROW = '"When Mary and John met, John","When Mary and John met, Mary", Mary, John'
 
@@ -81,3 +84,15 @@ def test_the_answer_is_read_at_the_mask_or_at_the_end(gpt2, headed):
     assert outcome_of_pair(bert, trace, pair).position == trace.tokens.labels.index("[MASK]") == 2
     trace = gpt2.trace("the cat sat")
     assert outcome_of_pair(gpt2, trace, pair).position == len(trace.tokens) - 1
+
+
+def test_both_prompts_are_read_in_the_template(tmp_path):
+    tiny.save_with_head("llama", tmp_path)
+    chat_tokenizer().save_pretrained(tmp_path)
+    model = attnviz.load_model(str(tmp_path))
+    prompts = checked_prompts(model, read_prompts("ab,ac,b,c\n", "chat"))
+    assert prompts.refused == ()
+    clean, corrupted, measure = prepared(model, prompts.pairs[0])
+    said = "".join(clean.tokens.labels), "".join(corrupted.tokens.labels)
+    assert [one.count("assistant") for one in said] == [1, 1]
+    assert measure.outcome.position == len(clean.tokens) - 1

@@ -41,6 +41,8 @@ class Chosen:
     """The token that is the query in what is shown."""
     kept_query: str | None = None
     """The query of the sentence before the one just typed, which stays where this one has it too."""
+    unasked: frozenset[str] = frozenset()
+    """What the link did not name: where a model lacks the layer or head of the examples, nothing is said of it."""
 
 
 LONGEST_LINK = 60_000
@@ -71,6 +73,7 @@ def current(page: str) -> Selection:
     other_link = params and params != link.params and not clicked and not is_late
     if here.selection is None or other_link:
         here.selection, here.notices = from_params(params)
+        here.unasked = frozenset({"layer", "head"} - params.keys())
         if "text" not in params:
             here.preset = first_preset(chosen().model)
         link.params = params
@@ -140,6 +143,7 @@ def show(selection: Selection, notices: list[str]) -> None:
     """Takes a whole selection, with what there is to say about it."""
     here = of_session(Chosen)
     here.selection, here.notices, here.clicked = selection, notices, True
+    here.unasked = frozenset()
 
 
 def pin(**shown: Any) -> None:
@@ -239,7 +243,8 @@ def fit(selection: Selection, trace: Trace) -> Selection:
         nonlocal selection
         found = selection.value(name)
         if found is not None and found >= count:
-            _remark(nearest_words(name, found, count, things))
+            if name not in of_session(Chosen).unasked:
+                _remark(nearest_words(name, found, count, things))
             changed: dict[str, Any] = {name: count - 1}
             selection = selection.but(**changed)
 

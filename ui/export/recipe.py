@@ -222,7 +222,8 @@ def patched_set_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
             *_set_lines(view, prompts),
             f"found = [{function}(model, *prepared(model, pair){', ' * bool(named)}{named}) for pair in prompts.pairs]",
             "over = mean_patches(found)",
-            "tokens = model.tokenize(prompts.pairs[0].clean)",
+            "first = prompts.pairs[0]",
+            "tokens = model.tokenize(first.clean, template=first.template)",
             "draw_patching(over.mean, tokens, tokens, spread=over.changes.spread).show()",
             "",
         ]
@@ -231,10 +232,11 @@ def patched_set_lines(view: View, prompts: PromptSet, patches: Patches) -> str:
 
 def _set_lines(view: View, prompts: PromptSet) -> list[str]:
     """The model and the pairs of a set that experiments can be made on."""
+    template = _unless("plain", view.selection.template)
     return [
         "",
         f"model = attnviz.load_model({view.selection.model!r})",
-        f"prompts = checked_prompts(model, read_prompts({prompts.csv().decode('utf-8-sig')!r}))",
+        f"prompts = checked_prompts(model, read_prompts({_call(prompts.csv().decode('utf-8-sig'), template=template)}))",
         'print(*prompts.refused, sep="\\n")',
     ]
 

@@ -111,7 +111,7 @@ class SetRun(Generic[Found]):
     def tokens(self) -> Tokens:
         """Of the first clean prompt."""
         first = next(iter(self.pairs.values()))
-        return cache.model(self.view.selection.model).tokenize(first.clean)
+        return cache.model(self.view.selection.model).tokenize(first.clean, template=first.template)
 
     def is_done(self, said: str, so_far: Callable[[], None]) -> bool:
         """Whether something has been found of all pairs but those that are refused; until then what has come is drawn.
@@ -199,7 +199,7 @@ def table(view: View) -> PromptSet | None:
         )
         if own.problem:
             st.error(literal(own.problem), icon=":material/error:")
-    return prompts_of(enumerate(rows, 1))
+    return prompts_of(enumerate(rows, 1), view.selection.template)
 
 
 def set_run(

@@ -176,6 +176,10 @@ def sofar(screen: Screen, work: Job) -> None:
     """The states that have been carried so far."""
     if (found := joined(work)) is not None:
         heatmap(screen, found, key="patching_so_far")
+        n_done, n_all = int(np.isfinite(found.outcomes).sum()), screen.n_cells
+        st.caption(
+            f"{n_done:,} of {n_all:,} cells are patched; hatched cells are not patched yet, and are no zeros."
+        )
 
 
 def error_words(found: PatchEffects, error: Comparison) -> str:
@@ -215,6 +219,8 @@ def note(screen: Screen, found: PatchEffects) -> str:
             "One path at a time: this head has its output for sentence B, every other head its output for the sentence above; "
             "MLPs and norms follow (path patching; Wang et al. 2022, arXiv:2211.00593)."
         )
+        if found.end.head is not None:
+            said.append("From hatched heads no path leads there.")
     if found.carried in ("key", "value") and screen.view.trace.attention(0, found.kind).shares_keys:
         said.append(
             "Several heads read the same keys and values (grouped-query attention): a key-value head is one of these groups."

@@ -66,9 +66,14 @@ class Screen(MeasuredRun):
         )
 
     @property
+    def n_cells(self) -> int:
+        """Cells that are patched."""
+        return len(self._grid.cells(self._rows))
+
+    @property
     def n_tokens(self) -> int:
         """Tokens of all runs."""
-        n_run = len(self._grid.cells(self._rows)) * (1 if self.patches.end is None else 2)
+        n_run = self.n_cells * (1 if self.patches.end is None else 2)
         return n_run * len(self.view.trace.tokens)
 
     @property
