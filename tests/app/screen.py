@@ -120,8 +120,13 @@ def assert_nothing_drawn(at: AppTest) -> None:
     """Neither picture, token, finding nor verdict, of whatever text or model: only the fields, the menu and messages."""
     assert_no_exception(at)
     assert not at.main.get("bidi_component")
-    assert [one.proto.label for one in at.main.get("page_link")] == row_of(at)
+    assert [one.proto.label for one in at.main.get("page_link")] == row_of(at)[len(of_stage(at)) :]
     assert not any(one.value.startswith("**") for one in at.main.markdown)
+
+
+def of_stage(at: AppTest) -> list[str]:
+    """What can fill the stage where it is open, as the buttons of its row name it."""
+    return [one.label for one in at.main.button if str(one.key).startswith("part_")]
 
 
 def row_of(at: AppTest) -> list[str]:

@@ -74,7 +74,9 @@ def test_arcs_of_cross_attention_lead_to_the_other_text(checkpoint, monkeypatch)
     [("all", {"matrix", "map"}), ("matrix", {"matrix"}), ("map", {"map"}), ("token_flow", {"token_flow"})],
 )
 def test_one_part_fills_the_stage(filled, there):
-    at = open_page(text=DOOR, filled=filled)
+    at = open_page(text=DOOR)
+    at.button(key=f"part_{filled}").click().run()
+    assert shown(at).get("filled", "all") == filled
     assert_no_exception(at)
     drawn = {one.key for one in at.get("bidi_component")}
     assert drawn & {"matrix", "map", "token_flow"} == there

@@ -115,13 +115,13 @@ def expect_its_one_name(page: Page, path: str) -> None:
 
 
 def row(page: Page) -> Locator:
-    """The links to the parts of the room."""
-    return page.locator(".st-key-parts").get_by_role("link")
+    """The parts of the room: links, and buttons where the stage is open and changes itself."""
+    return page.locator(".st-key-parts :is(a, button)")
 
 
 def current(page: Page) -> Locator:
     """The links that are marked as leading to what is shown: of the menu, and of the row."""
-    return page.locator(".st-key-menu a[aria-current=page], .st-key-parts a[aria-current=page]")
+    return page.locator(".st-key-menu [aria-current=page], .st-key-parts [aria-current=page]")
 
 
 def wait_for_points(page: Page, key: str) -> None:

@@ -45,6 +45,9 @@ class Tags(html.parser.HTMLParser):
         ]
 
 
+WITH_SENTENCE = [page for page in PAGES if "sentence" in page.asks]
+
+
 @pytest.mark.nightly
 @given(text=texts, second=st.none() | texts, layer=st.integers(0, 5), head=st.integers(0, 11))
 def test_a_page_that_needs_no_network(text, second, layer, head, embedded, types_unchecked, tally):
@@ -73,8 +76,11 @@ def test_a_page_that_needs_no_network(text, second, layer, head, embedded, types
     tally("offline pages")
 
 
+WITH_SENTENCE = [page for page in PAGES if "sentence" in page.asks]
+
+
 @pytest.mark.nightly
-@given(text=texts, second=texts | st.just(""), page=st.sampled_from(PAGES))
+@given(text=texts, second=texts | st.just(""), page=st.sampled_from(WITH_SENTENCE))
 def test_a_text_on_a_page(text, second, page, tally):
     at = type_text(open_page(page.file, iterations=250), text, second)
     assert_shown(at)

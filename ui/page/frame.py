@@ -84,22 +84,21 @@ def frame_around(name: str) -> Iterator[View]:
         enter_runs("field_text", "field_second")
     is_stage = page.address == ""
     examples_place = head_place = None
-    with st.container(key="controls", gap="small"):
+    controls_place = st.container(key="controls", gap="small")
+    with controls_place:
         top = st.container()
         places = navigation.heading(page)
         try:
             offers()
             selection = state.with_opened_bundle(state.current(page.name))
-        except (
-            AttnvizError
-        ) as error:  # the operator's list of models is wrong: there is nothing to fall back on
+        except AttnvizError as error:  # the operator's list of models is wrong: nothing to fall back on
             errors.show(error)
             st.stop()
         if "sentence" in page.asks:
             with top:
                 examples_place = controls.sentence()
         if page.asks and not is_stage:
-            head_place = _head_place()
+            head_place = _head_place(page)
     lesson_place = st.container(key="lesson")
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
@@ -109,12 +108,17 @@ def frame_around(name: str) -> Iterator[View]:
         with st.container(key="stage"):
             stage, beside = st.columns((3, 1), gap="medium")
         with beside:
-            head_place = _head_place()
+            head_place = _head_place(page)
             rail = st.container(key="rail")
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
         view = _view(page.place, selection, places, rail)
+    if view is None:  # whatever is wrong with text or model can be put right here
+        with controls_place:
+            with top:
+                examples_place = examples_place or controls.sentence()
+            head_place = head_place or _head_place(page)
     if examples_place is not None:
         with examples_place:
             controls.examples(
@@ -151,9 +155,10 @@ def frame_around(name: str) -> Iterator[View]:
         st.stop()
 
 
-def _head_place() -> DeltaGenerator:
+def _head_place(page: Part) -> DeltaGenerator:
     """Where model and head are selected; the model at once, the head when it is known which there are."""
-    place = st.container(key="place", horizontal=True, vertical_alignment="center", gap="small")
+    key = "place" if "head" in page.asks else "model_place"  # which needs less room
+    place = st.container(key=key, horizontal=True, vertical_alignment="center", gap="small")
     with place:
         controls.model()
     return place

@@ -10,6 +10,7 @@ from typing import Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ui.choice import state
 from ui.choice.selection import Filled, Selection
 from ui.components.current_links import current_links
 from ui.session import Link, of_session
@@ -352,7 +353,19 @@ def links(here: Part, selection: Selection, row: DeltaGenerator, menu: DeltaGene
     if len(room.parts) > 1:
         with row:
             for part in room.parts:
-                _link(part, selection.to_params(), label=part.name, help=part.question)
+                if (
+                    part.filled and here.filled
+                ):  # Streamlit 1.67 does not read the link to the script that is open
+                    st.button(
+                        part.name,
+                        type="tertiary",
+                        on_click=state.change,
+                        kwargs={"filled": part.filled},
+                        key=f"part_{part.filled}",
+                        help=part.question,
+                    )
+                else:
+                    _link(part, selection.to_params(), label=part.name, help=part.question)
     with menu:
         for one in ROOMS:
             part = part_named(left.get(one.name, one.parts[0].name))

@@ -1,4 +1,4 @@
-"""Which links lead to what is shown, for screen readers and the style: Streamlit marks none of them.
+"""Which links and buttons lead to what is shown, for screen readers and the style: Streamlit marks none of them.
 
 Version: 1.67.0; its own mark is a colour, on every link to the same script.
 """

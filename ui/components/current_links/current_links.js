@@ -8,9 +8,9 @@ function show({ data }) {
     const place = document.querySelector(`.st-key-${key}`);
     if (!place) return [];
     const mark = () => {
-      const elements = [...place.querySelectorAll(".stElementContainer:has(.stPageLink, .stSkeleton)")];
+      const elements = [...place.querySelectorAll(".stElementContainer:has(.stPageLink, .stButton, .stSkeleton)")];
       elements.forEach((element, at) => {
-        const link = element.querySelector("a");
+        const link = element.querySelector("a, button");
         if (at === current) link?.setAttribute("aria-current", "page");
         else link?.removeAttribute("aria-current");
       });
