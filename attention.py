@@ -26,7 +26,7 @@ PICTURES = {
 }
 """By the key of a chart or component on the stage, what its picture is called."""
 
-with frame_around("Attention") as view:
+with frame_around("Together") as view:
     screen = Screen.of(view)
     filled = view.selection.filled
     with st.container(key="stage_parts"):
@@ -75,18 +75,18 @@ terms(
     "Perplexity",
 )
 link_to(
-    "Query-key map",
+    "Other maps",
     label="Where does this score come from?",
     selection=view.selection.but(query=screen.query, key=screen.key, sources=True),
     help="Splits the score of the selected query and key by where both come from: embedding, earlier heads and MLPs.",
 )
 link_to(
-    "Claims",
+    "Myths",
     label="What weights do not say",
     help="A weight says what a head reads, not what the answer depends on: four claims, measured.",
 )
 link_to(
-    "Effects",
+    "Heads off",
     label="What if this head were off?",
     help="Switches this head off, and every other, to measure what happens to an outcome.",
 )

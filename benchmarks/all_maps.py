@@ -56,12 +56,12 @@ def measure() -> Iterator[Measurement]:
 
 def _shown(browser: Browser, server: str, text: str) -> tuple[float, float]:
     page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.goto(f"{server}/verification?{urlencode({'model': LARGE, 'text': text})}")
-    page.wait_for_selector(".st-key-errors .js-plotly-plot", timeout=PATIENCE_MS)
+    page.goto(f"{server}/find_a_head?{urlencode({'model': LARGE, 'text': text})}")
+    page.wait_for_selector(".st-key-head_grid svg", timeout=PATIENCE_MS)
     page.wait_for_selector("[data-test-script-state=notRunning]", timeout=PATIENCE_MS)
     received = received_lengths(page)
     start = time.perf_counter()
-    page.get_by_role("link", name="All maps").click()
+    page.get_by_role("link", name="Maps", exact=True).click()
     page.wait_for_function(DRAWN, arg=N_HEAD, timeout=PATIENCE_MS, polling=100)
     page.evaluate(TWO_FRAMES)
     return time.perf_counter() - start, sum(received) / 1e6

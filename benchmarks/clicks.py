@@ -95,8 +95,8 @@ CLICKS = (
     Click(what="Euclidean", press=_press("Euclidean", "radio"), pictures=("map",)),
     Click(what="Cosine", press=_press("Cosine", "radio"), pictures=("map",)),
     Click(what="the next layer", press=_step_layer),
-    Click(what="page All heads", press=_open("All heads"), pictures=("head_grid",)),
-    Click(what="page Attention", press=_open("Attention")),
+    Click(what="room All heads", press=_open("All heads"), pictures=("head_grid",)),
+    Click(what="room Explore", press=_open("Explore")),
 )
 
 

@@ -161,7 +161,7 @@ EFFECTS: dict[str, Callable[[Model, Trace], Iterator[Found]]] = {
     "Scaling": scaling,
     "Positions": positions,
     "Kinds of attention": kinds_of_attention,
-    "Claims": claims,
+    "Myths": claims,
     "History": history,
 }
 """The effect of each page; what Cost counts follows from the number of tokens alone."""

@@ -17,7 +17,7 @@ from ui.sections.all_heads.table import as_csv, table
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
-view = frame("All heads")
+view = frame("Pictures and numbers")
 found = st.container(key="finding")
 with errors.explained():
     screen = look(view)

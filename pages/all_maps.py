@@ -9,7 +9,7 @@ from ui.sections.all_maps.drawing import as_csv, screen
 from ui.sections.all_maps.layout import job_of
 from ui.sections.all_maps.settings import controls, in_words
 
-view = frame("All maps")
+view = frame("Maps")
 controls(view)
 with errors.explained():
     work = job_of(view)

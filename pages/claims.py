@@ -22,7 +22,7 @@ CLAIMS = (
     ("“The larger the weight, the more a key adds”", contribution),
 )
 
-view = frame("Claims")
+view = frame("Myths")
 csv = None
 with errors.explained():
     claims = cache.claims(view.selection.source, view.kind)

@@ -17,7 +17,7 @@ from ui.words import findings as words
 from ui.words.findings import place, strongest_key
 from ui.words.literal import literal
 
-with frame_around("Compare") as view:  # whose link says what B really is
+with frame_around("Side by side") as view:  # whose link says what B really is
     numbers = view.pattern()
     key = strongest_key(numbers, view.query) if view.selection.key is None else view.selection.key
     picked = view.query, key

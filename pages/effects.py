@@ -22,7 +22,7 @@ from ui.sections.own_run import check_can_run
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
-view = frame("Effects")
+view = frame("Heads off")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     check_can_run(view, "Heads were to be switched off")
@@ -37,7 +37,7 @@ with errors.explained():
                 st.caption(over_set.note(run, mean))
             with right:
                 over_set.ranking(view, mean)
-                link_to("Attention", label=f"See the attention of {view.selection.place.words}")
+                link_to("Together", label=f"See the attention of {view.selection.place.words}")
             find_probes(view)
             terms("Head", "Ablation", "Outcome")
             take(
@@ -60,7 +60,7 @@ with errors.explained():
                 st.caption(literal(note(screen, effects)))
             with right:
                 ranking(screen, effects)
-                link_to("Attention", label=f"See the attention of {view.selection.place.words}")
+                link_to("Together", label=f"See the attention of {view.selection.place.words}")
                 of_layers = layers(screen)
             drawn: dict[str, Figure | None] = {}
             left, right = st.columns(2, gap="medium")

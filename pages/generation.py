@@ -14,7 +14,7 @@ from ui.sections.generation.writing import are_there, without_writing
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
-view = frame("Generation")
+view = frame("Generate")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
     if not can_write(view):

@@ -9,13 +9,13 @@ from attnviz.figures.numbers import number_text, share_text
 from ui.components.anchor import anchor
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.page.navigation import PAGES, link_to
+from ui.page.navigation import PAGES, link_to, room_of
 from ui.page.view import View
 from ui.words.findings import strongest_key
 from ui.words.glossary import GROUPS, Term
 from ui.words.literal import literal, quoted
 
-NAMES = {page.file: page.name for page in PAGES}
+PARTS = {page.file: page for page in PAGES}
 
 
 def numbers_here(view: View) -> dict[str, str]:
@@ -65,8 +65,12 @@ def show(term: Term, here: str) -> None:
         st.markdown(f":material/data_object: Here: {here}.")
     with st.container(horizontal=True, vertical_alignment="center"):
         if term.page:
-            name = NAMES[term.page]
-            link_to(name, help=f"Shows it on the page {name}, with the current selection.")
+            part = PARTS[term.page]
+            link_to(
+                part.name,
+                label=part.place,
+                help=f"Shows it in {room_of(part).name}, with the current selection.",
+            )
         if term.source:
             st.caption(literal(term.source))
 

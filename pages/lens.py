@@ -76,7 +76,7 @@ with errors.explained():
                 with right:
                     parts(view, effects)
                     sources(screen, effects)
-                    link_to("Effects", label=f"What if {view.selection.place.words} were off?")
+                    link_to("Heads off", label=f"What if {view.selection.place.words} were off?")
         find_probes(view)
         terms(*terms_of(answers), "Direct effect", "Residual stream", "Layer", "Head")
         take(

@@ -24,7 +24,7 @@ from ui.words import findings as written
 from ui.words.glossary import terms
 from ui.words.literal import literal
 
-view = frame("Query-key map")
+view = frame("Other maps")
 view = replace(view, selection=view.selection.but(show="weights"))  # nothing else here has a matrix
 selection, query = view.selection, view.query
 numbers = view.pattern()

@@ -25,7 +25,7 @@ from ui.sections.token_flow.settings import MOST_HEADS, controls
 from ui.words.findings import MEASURE_NOTES, finding, place, strongest_key
 from ui.words.literal import literal
 
-view = frame("Token flow")
+view = frame("Several heads")
 selection = view.selection
 chosen = chosen_heads(view)
 heads = chosen[:MOST_HEADS]

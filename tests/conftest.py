@@ -10,6 +10,7 @@ import jaxtyping
 import pytest
 from plotly.basedatatypes import BaseFigure
 from transformers.utils import logging
+from xdist.scheduler import LoadScopeScheduling
 
 import attnviz
 from attnviz.model.model import Model
@@ -28,6 +29,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(RUN_AGAIN):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+class OneServer(LoadScopeScheduling):  # type: ignore[misc]
+    """One process has all tests that need a server, so that one is started; files stay whole, for what their tests share."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "server" if nodeid.startswith(RUN_AGAIN) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneServer | None:
+    return OneServer(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -52,8 +64,11 @@ def _numbers(figure: BaseFigure) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def checked_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every figure that a test draws is what plotly makes of it when it checks each field."""
+def checked_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure that a test draws is what plotly makes of it when it checks each field; the pages draw theirs so in
+    tests/app/test_pages.py alone, for it takes a tenth of their tests' time."""
+    if request.path.parent.name == "app" and request.path.stem != "test_pages":
+        return
     unchecked = BaseFigure.__init__
 
     def checked(self: BaseFigure, *args: Any, **named: Any) -> None:

@@ -18,6 +18,7 @@ from tests.waiting import begin_with_new_processes
 from ui.export import take
 from ui.page import downloads, errors, waiting
 from ui.work import cache, head_cache, jobs, process, with_model, worker
+from ui.work.jobs import Job
 from ui.work.workers import Workers
 
 
@@ -86,13 +87,16 @@ class Here:
         return 0
 
 
-@pytest.fixture(autouse=True, scope="package")
-def _jobs_are_made_here() -> Iterator[None]:
-    """Other folders' tests have processes of their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "Process", Here)
-        patch.setattr(jobs, "_workers", Workers())
-        yield
+WORKERS: list[Workers[Job]] = []
+"""Those of the tests of pages while another test runs, which has processes of its own."""
+
+
+@pytest.fixture(autouse=True)
+def _jobs_are_made_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(process, "Process", Here)
+    monkeypatch.setattr(jobs, "_workers", WORKERS.pop() if WORKERS else Workers())
+    yield
+    WORKERS.append(jobs._workers)
 
 
 @pytest.fixture(autouse=True)

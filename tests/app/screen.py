@@ -12,6 +12,8 @@ from urllib.parse import parse_qsl
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
+from ui.page.navigation import ROOMS
+
 ROOT = Path(__file__).parents[2]
 DOOR = "I was watching the door when it opened."
 WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
@@ -118,8 +120,14 @@ def assert_nothing_drawn(at: AppTest) -> None:
     """Neither picture, token, finding nor verdict, of whatever text or model: only the fields, the menu and messages."""
     assert_no_exception(at)
     assert not at.main.get("bidi_component")
-    assert [one.proto.label.partition(":")[0] for one in at.main.get("page_link")] == ["Next"]
+    assert [one.proto.label for one in at.main.get("page_link")] == row_of(at)
     assert not any(one.value.startswith("**") for one in at.main.markdown)
+
+
+def row_of(at: AppTest) -> list[str]:
+    """The parts of the room that is open, as its row is to name them."""
+    [room] = [one for one in ROOMS if one.name == at.title[0].value] or [None]
+    return [] if room is None or len(room.parts) < 2 else [part.name for part in room.parts]
 
 
 def errors(at: AppTest) -> list[str]:

@@ -188,6 +188,7 @@ def test_rollout_has_no_heads():
     assert "Rollout" in captions(at)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("family", ["bart", "gpt2", "t5", "llama"])
 def test_every_kind_of_attention(family, checkpoint, monkeypatch):
     folder = checkpoint(family)

@@ -207,6 +207,7 @@ def test_a_text_of_one_token_has_nothing_to_judge():
     assert all("too few keys" in cell["text"] for cell in drawn.values())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("family", ["bart", "gpt2", "t5", "llama"])
 def test_every_kind_of_attention(family, checkpoint, monkeypatch):
     folder = checkpoint(family)

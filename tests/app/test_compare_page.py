@@ -346,6 +346,7 @@ def test_rollout_is_compared_layer_by_layer(door_trace):
     assert facts(said(at)).numbers[1:3] == ("0", "3")  # the layers of A
 
 
+@pytest.mark.nightly
 def test_512_tokens_are_light():
     text = " ".join(f"door{number}" for number in range(400))
     at = open_page(PAGE, text=text, cut=1)

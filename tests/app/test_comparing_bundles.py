@@ -93,6 +93,7 @@ class TestComparing:
         assert facts(said).has("11", "4")  # tokens in the bundle, and of its text here
         assert ":green[" not in all_words(at)
 
+    @pytest.mark.nightly
     def test_another_bundle_has_to_be_compared_itself(self, door_bundle):
         at = open_bundle(open_page(), door_bundle)
         at.button(key="compare_bundle").click().run()

@@ -52,7 +52,7 @@ def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, 
     monkeypatch.setattr(take, "caption", noting)
     at = open_page(page.file, **PLACE, **({"step": 0} if page.name == "Step by step" else {}))
     assert_no_exception(at)
-    assert meanings or page.name in ("Many sentences", "Generation")  # which the bundled model has nothing on
+    assert meanings or page.name in ("Many texts", "Generate")  # which the bundled model has nothing on
     assert [key for key, said in meanings.items() if not said] == []
 
 
@@ -233,16 +233,16 @@ class TestBundlesOfPages:
     def test_says_its_page_and_can_be_opened_on_another(self, bundled, taken):
         bundle, files = bundled("pages/all_heads.py")
         data = taken["take_bundle"][1]()
-        assert bundle.page == "All heads"
+        assert bundle.page == "Pictures and numbers · All heads"
         assert "All heads" in files["view.html"].decode()
         at = open_bundle(open_page(), data)
         assert errors(at) == []
         assert banner(at)
-        assert read_bundle(taken["take_bundle"][1]()).page == "Attention"
+        assert read_bundle(taken["take_bundle"][1]()).page == "Explore"
 
     def test_token_flow(self, bundled):
         bundle, files = bundled("pages/token_flow.py", heads="3.5")
-        assert (bundle.page, bundle.settings["heads"]) == ("Token flow", "3.5")
+        assert (bundle.page, bundle.settings["heads"]) == ("Several heads · Explore", "3.5")
         assert rows_of(files["page.csv"])[0] == ["layer", "head", "query", "key", "number"]
         svg = json.loads(files["figures.json"])["Token flow"]
         assert svg.count("<path ") == len(rows_of(files["page.csv"])) - 1
@@ -250,7 +250,7 @@ class TestBundlesOfPages:
 
     def test_query_key_map(self, bundled):
         bundle, files = bundled("pages/query_key_map.py", method="pca")
-        assert (bundle.page, bundle.settings["method"]) == ("Query-key map", "pca")
+        assert (bundle.page, bundle.settings["method"]) == ("Other maps · Explore", "pca")
         header, *rows = rows_of(files["points.csv"])
         assert header == ["role", "token", "x", "y", "method", "vectors", "settings"]
         assert len(rows) == 22
@@ -263,17 +263,22 @@ class TestBundlesOfPages:
 
     def test_compare(self, bundled):
         bundle, files = bundled("pages/compare.py", other_head=5)
-        assert bundle.page == "Compare"
+        assert bundle.page == "Side by side · Compare"
         assert set(json.loads(files["figures.json"])) == {"Matrix A", "Matrix B", "B minus A"}
         assert len(rows_of(files["page.csv"])) > 1
         assert b'id="more_2"' in files["view.html"]
 
     @pytest.mark.parametrize(
-        ("page", "n_figures"),
-        [("Effects", 4), ("Patching", 2), ("Lens", 2), ("Inputs", 2)],
+        ("page", "place", "n_figures"),
+        first_gates(
+            ("lens", "Lens · Cause", 2),
+            ("effects", "Heads off · Cause", 4),
+            ("patching", "Patching · Compare", 2),
+            ("inputs", "Inputs · Cause", 2),
+        ),
     )
-    def test_experiments(self, bundled, page, n_figures):
-        bundle, files = bundled(f"pages/{page.lower()}.py")
-        assert bundle.page == page
+    def test_experiments(self, bundled, page, place, n_figures):
+        bundle, files = bundled(f"pages/{page}.py")
+        assert bundle.page == place
         assert len(json.loads(files["figures.json"])) == n_figures
         assert len(rows_of(files["page.csv"])) > 11

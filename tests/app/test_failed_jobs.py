@@ -6,6 +6,7 @@ from attnviz.errors import ProjectionError
 from attnviz.maps.ranking import MapChoice
 from tests.app.screen import ask_until, assert_no_exception, errors, figure, open_page
 from tests.calls import Failing
+from tests.tiers import first_gates
 from ui.sections.query_key_map import ranked_maps
 
 LONG_TEXT = (
@@ -48,10 +49,10 @@ def is_drawn(at, picture):
 )
 @pytest.mark.parametrize(
     ("error", "said", "space"),
-    [
+    first_gates(
         (ValueError("a secret"), UNKNOWN, "raw"),
         (ProjectionError("Take *this*."), "Take *this*.", "centred"),
-    ],
+    ),
 )
 def test_is_explained_and_can_be_made_once_more(
     page, where, what, picture, text, error, said, space, monkeypatch, tmp_path
@@ -73,6 +74,7 @@ def test_is_explained_and_can_be_made_once_more(
     assert errors(at) == []
 
 
+@pytest.mark.nightly
 def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
     there = tmp_path / "there"
     monkeypatch.setattr(

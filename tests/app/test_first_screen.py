@@ -35,7 +35,7 @@ from tests.app.screen import (
     unescaped,
 )
 from ui.choice.presets import MEASURED, PRESETS, offered_presets
-from ui.page.navigation import PAGES
+from ui.page.navigation import ROOMS
 from ui.words.findings import lines_note
 from ui.words.judgement import READ, judge, short
 
@@ -361,7 +361,7 @@ def test_a_matrix_that_cannot_be_drawn_leaves_the_menu_and_the_link(monkeypatch)
     monkeypatch.setattr("ui.stage.matrix.draw_pattern", failing)
     at = open_page(text="A door that is not drawn.")
     assert len(at.exception) == 1
-    assert len(at.sidebar.get("page_link")) == len(PAGES)
+    assert len(at.sidebar.get("page_link")) == len(ROOMS)
     assert at.button(key="head_next")
     assert shown(at)["text"] == "A door that is not drawn."
 

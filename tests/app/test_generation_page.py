@@ -184,6 +184,7 @@ def test_more_than_the_model_reads_is_explained(offered):
     assert "reads at most" in " ".join(errors(at))
 
 
+@pytest.mark.nightly
 def test_a_model_that_does_not_write_says_so_and_offers_one_that_does():
     at = open_page(PAGE, text=TEXT, model=EMBEDDED, write_tokens=2)
     assert_no_exception(at)

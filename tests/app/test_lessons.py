@@ -6,7 +6,7 @@ from tests import tiny
 from tests.app.screen import assert_no_exception, chips, errors, facts, open_page, picked, shown, unescaped
 from ui.choice.lessons import LESSONS
 from ui.choice.presets import PRESETS
-from ui.page.navigation import page_named
+from ui.page.navigation import part_named
 
 OTHER = "The old door creaked in the wind."
 
@@ -18,7 +18,7 @@ def button(at):
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda one: f"{one.page}, {one.model}")
 def test_a_click_leads_to_the_example(lesson):
-    at = open_page(page_named(lesson.page).file, model=lesson.model, text=OTHER, layer=3, head=1)
+    at = open_page(part_named(lesson.page).file, model=lesson.model, text=OTHER, layer=3, head=1)
     assert shown(at)["text"] == OTHER  # the reader's own stays until she asks
     said = unescaped(button(at).label)
     assert lesson.shows in said and said.endswith(f"({lesson.words})")

@@ -20,7 +20,7 @@ from tests.app.screen import (
     unescaped,
 )
 from tests.tiers import first_gates
-from ui.page.navigation import page_named
+from ui.page.navigation import part_named
 
 PAGE = "pages/step_by_step.py"
 SENTENCES = (DOOR, "The bank of the river was steep, so nobody could land there.")
@@ -279,7 +279,7 @@ def test_every_step_names_its_source(step):
 def test_at_most_four_sentences_say_what_a_step_is(step):
     at = open_page(PAGE, text=DOOR, step=step)
     texts = [one.value for one in at.markdown if one.value[:2] != "**" and one.value not in recomputed(at)]
-    texts.remove(page_named("Step by step").question)
+    texts.remove(part_named("Step by step").question)
     [words] = [one for one in texts if len(one) > 60 and not one.startswith("<style")]
     words = re.sub(r'\]\(\S+ ".*?"\)', "]", words)  # what a link's tooltip says is not the step's
     assert 1 <= len(re.findall(r"[.!?](?:\s|$)", words)) <= 4

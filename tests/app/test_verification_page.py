@@ -115,6 +115,7 @@ def n_passed(page) -> str:
     return counted
 
 
+@pytest.mark.nightly
 def test_every_preset_passes(page):
     assert len(page.table) == 1  # not before it is asked for
     page.button(key="verify_presets").click().run()

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LOAD_MS
-from ui.page.navigation import PAGES
+from ui.page.navigation import PAGES, ROOMS, room_of
 
 DOOR = "I was watching the door when it opened."
 SOON_SECONDS = 30  # for what takes a moment, on a slow machine
@@ -104,12 +104,24 @@ def _wait_for_a_run(page: Page, *, other_than: str | None = None) -> str:
 
 
 def expect_its_one_name(page: Page, path: str) -> None:
-    """A page's heading, its title, and its place on the way through all pages."""
-    number = [one.address for one in PAGES].index(path)
-    name, after = PAGES[number].name, PAGES[(number + 1) % len(PAGES)].name
-    expect(page.get_by_role("heading", level=1)).to_have_text(name)
-    expect(page).to_have_title(re.compile(f"^{re.escape(name)} · attnviz$"))
-    expect(page.get_by_role("link", name=f"Next: {after}")).to_be_visible()
+    """The room's name as heading, part and room as title, and both marked as current in the row and in the menu."""
+    [part] = [one for one in PAGES if one.address == path]
+    room = room_of(part)
+    expect(page.get_by_role("heading", level=1)).to_have_text(room.name)
+    expect(page).to_have_title(part.title)
+    expect(row(page)).to_have_text([one.name for one in room.parts] if len(room.parts) > 1 else [])
+    is_hidden = room not in ROOMS
+    expect(current(page)).to_contain_text([room.name] * (not is_hidden) + [part.name] * (len(room.parts) > 1))
+
+
+def row(page: Page) -> Locator:
+    """The links to the parts of the room."""
+    return page.locator(".st-key-parts").get_by_role("link")
+
+
+def current(page: Page) -> Locator:
+    """The links that are marked as leading to what is shown: of the menu, and of the row."""
+    return page.locator(".st-key-menu a[aria-current=page], .st-key-parts a[aria-current=page]")
 
 
 def wait_for_points(page: Page, key: str) -> None:
@@ -169,9 +181,9 @@ def plot(page: Page, key: str) -> Locator:
 
 
 def finding(page: Page) -> Locator:
-    """The line in words; while the next one is drawn the one before may still be there."""
-    drawn = page.locator("[data-testid=stElementContainer][data-stale=false]")
-    return drawn.get_by_text(re.compile(r"^Layer \d+, head \d+: "))
+    """The line in words; while the next one is drawn the one before may still be there. What the tokens say aloud begins alike."""
+    drawn = page.locator("[data-testid=stElementContainer][data-stale=false] strong")
+    return drawn.filter(has_text=re.compile(r"^Layer \d+, head \d+: "))
 
 
 def verdict(page: Page) -> Locator:

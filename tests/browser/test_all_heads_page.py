@@ -77,7 +77,7 @@ def test_a_link(server, page):
     assert (pixels[:, 2] == 0x0A).all()  # the strongest tone is somewhere in each
     expect(said(page)).to_contain_text("Layer 4, head 2: largest weight ")
     expect_picked(page, 4, 2)
-    expect(page).to_have_title("All heads · attnviz")
+    expect(page).to_have_title("Pictures and numbers · All heads · attnviz")
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
@@ -85,7 +85,7 @@ def test_a_click_picks_a_head_everywhere(page, server):
     open_heads(page, server, text=OLD_DOOR)
     cell(page, 1, 8).click()
     expect_picked(page, 1, 8)
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Explore", exact=True).click()
     expect(page.get_by_text(re.compile("^Layer 1, head 8: "))).to_be_visible(timeout=LOAD_MS)
 
 
@@ -199,6 +199,6 @@ def test_512_tokens(page, server):
 def test_hostile_tokens_do_nothing(visitors, server):
     page = visitors()
     open_heads(page, server, model="hostile", layer=1, head=0, text=TEXT)
-    expect(page).to_have_title("All heads · attnviz")
+    expect(page).to_have_title("Pictures and numbers · All heads · attnviz")
     expect(page.get_by_test_id("stMain").locator("img[src=x], b, .katex")).to_have_count(0)
     assert (np.array(drawn_pixels(page))[:, 2:] == [0x0A, 0xFF]).any()

@@ -7,15 +7,15 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import finding, link, open_screen, picked_chips, sentence
-from ui.page.navigation import PAGES
+from ui.page.navigation import ROOMS
 
 pytestmark = pytest.mark.nightly
 
-NAMES = [page.name for page in PAGES]
+NAMES = [room.name for room in ROOMS]
 
 
 def menu(page):
-    links = page.get_by_test_id("stSidebar").get_by_role("link").filter(has_not_text="weights within")
+    links = page.locator(".st-key-menu").get_by_role("link")
     expect(links).to_have_count(len(NAMES))
     return links.all_inner_texts()
 

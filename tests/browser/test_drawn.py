@@ -7,6 +7,7 @@ from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import answered, open_screen, plot, wait_until_drawn
 
 
+@pytest.mark.nightly
 def test_it_is_raised_when_charts_are_drawn_and_again_for_each_run(server, visitors):
     """Plotly's script is held until the test lets it through; until then the run has ended and no chart is drawn."""
     page = visitors(alone=True)

@@ -41,9 +41,10 @@ def test_a_link(server, page):
     expect(said(page)).to_contain_text(
         "from “it” to “door”, rank 2 of 72 heads; layer 3, head 1 gives the most, 47.5%."
     )
-    expect(page).to_have_title("Find a head · attnviz")
+    expect(page).to_have_title("Find a head · All heads · attnviz")
 
 
+@pytest.mark.nightly
 def test_a_click_on_a_head_picks_it_everywhere(page, server):
     open_find(page, server)
     rows(page, "best_heads").nth(1).click()
@@ -54,7 +55,7 @@ def test_a_click_on_a_head_picks_it_everywhere(page, server):
 
     page.locator(".st-key-head_grid [data-layer='2'][data-head='4']").click()
     wait_for_link(page, layer=2, head=4, query=7, key=5)
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Explore", exact=True).click()
     expect(page.get_by_text(re.compile(r"^Layer 2, head 4: “it” gives "))).to_be_visible(timeout=LOAD_MS)
 
 
@@ -134,7 +135,7 @@ def test_tokens_that_look_like_markup_are_text(page, server):
     for one in rows(page, "best_pairs").locator("bdi").all_text_contents():
         assert one in labels
     expect(said(page)).to_contain_text(f"from “{TOKENS[0]}” to “{TOKENS[1]}”")
-    expect(page).to_have_title("Find a head · attnviz")
+    expect(page).to_have_title("Find a head · All heads · attnviz")
     for selector in ("img[src=x]", "a[href^='https://example.org']", "b", ".katex", "em", "del"):
         expect(page.get_by_test_id("stMain").locator(selector)).to_have_count(0)
 

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import LOAD_MS, running_server
 from tests.browser.screen import finding, wait_until_drawn
 from ui.page.first_look import PURPOSE
-from ui.page.navigation import page_named
+from ui.page.navigation import part_named
 
 pytestmark = pytest.mark.nightly
 
@@ -16,10 +16,10 @@ def test_is_in_our_style_before_the_first_script_has_run(server, visitors):
     page.route_web_socket("**/_stcore/stream", lambda _: None)  # a server that never answers
     page.goto(f"{server}/compare")
 
-    expect(page).to_have_title("Compare · attnviz")
+    expect(page).to_have_title("Side by side · Compare · attnviz")
     first_look = page.locator("#first_look")
     expect(first_look.get_by_text("Compare", exact=True)).to_be_in_viewport()
-    for said in (page_named("Compare").question, PURPOSE, "Loading the page."):
+    for said in (part_named("Side by side").question, PURPOSE, "Loading the page."):
         expect(first_look.get_by_text(said)).to_be_in_viewport()
     content = page.locator(".stMain")
     expect(content).to_be_attached()
@@ -37,10 +37,10 @@ def test_finds_the_server_where_all_pages_are_below_a_path(below_a_path, visitor
     page.goto(f"{below_a_path}/compare?layer=4")
     wait_until_drawn(page, "compare")
 
-    expect(page).to_have_title("Compare · attnviz")
+    expect(page).to_have_title("Side by side · Compare · attnviz")
     expect(page.get_by_test_id("stHeading").first).to_have_text("Compare")
     expect(page.locator("#first_look")).to_be_hidden()
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
-    expect(page).to_have_title(page_named("Attention").title, timeout=LOAD_MS)
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Explore", exact=True).click()
+    expect(page).to_have_title(part_named("Together").title, timeout=LOAD_MS)
     expect(finding(page)).to_contain_text("Layer 4", timeout=LOAD_MS)
     visitors.leave()

@@ -1,4 +1,4 @@
-"""What a newcomer meets: the purpose of attnviz, a tour, and a menu of all pages."""
+"""What a newcomer meets: the purpose of attnviz, a tour, and the menu."""
 
 import re
 
@@ -21,7 +21,7 @@ from tests.browser.screen import (
     wait_until_drawn,
 )
 from ui.page.frame import WITHOUT_FINDING
-from ui.page.navigation import PAGES, page_named
+from ui.page.navigation import part_named
 
 
 def tour(page):
@@ -131,18 +131,6 @@ def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
     assert page.evaluate("localStorage.getItem('attnviz.tour')") == "6"
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("height", [768])
-def test_all_pages_are_in_sight_on_a_laptop_in_their_groups(server, visitors, height):
-    page = visitors(width=1366, height=height)
-    open_screen(page, server)
-    for one in PAGES:
-        entry = page.get_by_test_id("stSidebar").get_by_role("link", name=one.name, exact=False).first
-        expect(entry).to_be_in_viewport(ratio=1)
-    groups = page.locator(".st-key-menu strong").all_inner_texts()
-    assert groups == list(dict.fromkeys(one.group for one in PAGES))
-
-
 def test_on_a_phone_the_menu_is_one_tap_away_and_closes_when_a_page_is_chosen(server, visitors):
     page = visitors(width=400, height=800)
     open_screen(page, server)
@@ -171,7 +159,7 @@ def test_on_a_phone_what_is_found_stays_in_sight(server, visitors):
 @pytest.mark.parametrize("name", WITHOUT_FINDING)
 def test_on_a_phone_a_tap_on_next_is_seen_on_every_page(name, server, visitors):
     page = visitors(width=400, height=800)
-    open_screen(page, server, page_named(name).address, layer=3, head=1)
+    open_screen(page, server, part_named(name).address, layer=3, head=1)
     line = page.locator(".st-key-selected_finding")
     expect(line).to_contain_text("Layer 3, head 1: “it” gives 47.5%")
     page.get_by_role("button", name="Next", exact=True).click()
@@ -202,13 +190,13 @@ def test_on_a_phone_the_drawer_closes_when_a_bundle_is_opened(server, visitors, 
 def test_a_tap_on_a_page_keeps_what_is_typed(server, page):
     open_screen(page, server)
     sentence(page).fill("The cat slept because it was tired.")
-    box = page.get_by_test_id("stSidebar").get_by_role("link", name="Token flow").bounding_box()
+    box = page.get_by_test_id("stSidebar").get_by_role("link", name="All heads").bounding_box()
     finger = page.context.new_cdp_session(page)
     place = {"x": box["x"] + 30, "y": box["y"] + box["height"] / 2}
     finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [place]})
     wait_for_a_frame(page)  # a finger stays for longer
     finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    expect(page).to_have_title("Token flow · attnviz")
+    expect(page).to_have_title("Pictures and numbers · All heads · attnviz")
     wait_for_link(page, text="The cat slept because it was tired.")
     expect(sentence(page)).to_have_value("The cat slept because it was tired.")
 
@@ -220,7 +208,7 @@ def test_a_page_keeps_what_is_typed_for_b(width, server, visitors):
     typed = "The cat slept because it was tired."
     open_screen(page, server, "compare", text=DOOR, layer=3, head=1, other_text="I was watching the window.")
     page.get_by_label("Sentence B", exact=True).fill(typed)
-    to_token_flow(page, width)
+    to_all_heads(page, width)
     wait_for_link(page, other_text=typed)
 
 
@@ -231,16 +219,16 @@ def test_a_page_keeps_what_is_typed_as_the_second_sentence(width, server, visito
     open_screen(page, server, text=DOOR, layer=3, head=1)
     page.get_by_role("button", name="Second sentence").click()
     page.locator(".st-key-field_second textarea").fill("It was late.")
-    to_token_flow(page, width)
+    to_all_heads(page, width)
     wait_for_link(page, second="It was late.")
 
 
-def to_token_flow(page, width):
+def to_all_heads(page, width):
     """Opens another page from the menu, at once."""
     if width < 768:
         page.get_by_test_id("stExpandSidebarButton").click()
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Token flow").click()
-    expect(page).to_have_title("Token flow · attnviz", timeout=LOAD_MS)
+    page.get_by_test_id("stSidebar").get_by_role("link", name="All heads").click()
+    expect(page).to_have_title("Pictures and numbers · All heads · attnviz", timeout=LOAD_MS)
 
 
 @pytest.mark.nightly
@@ -292,6 +280,7 @@ def test_what_is_typed_and_not_shown_yet_is_marked(page, server):
     expect(button).to_have_css("outline-style", "none")
 
 
+@pytest.mark.nightly
 def test_a_press_on_a_picture_of_the_sentence_before_shows_the_new_one_alone(page, server):
     """Query and key that it would select are tokens of the old sentence."""
     open_screen(page, server, text=DOOR, layer=3, head=1)

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from attnviz.model.catalogue import SMOLLM2
@@ -9,6 +10,7 @@ from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import open_screen, wait_for_link, wait_until_drawn
 
 
+@pytest.mark.nightly
 def test_a_click_on_a_candidate_makes_a_branch_that_goes_on_with_it(page: Page, server: str) -> None:
     text = "When Mary and John went to the store, John gave a drink to"
     open_screen(page, server, "generation", model=SMOLLM2, text=text, written=2)

@@ -74,6 +74,7 @@ def points_pointed_at(page):
     }""")
 
 
+@pytest.mark.nightly
 def test_chips_axes_and_bars_show_them_as_they_are(opened):
     labels = chips(opened).locator(".label").all_inner_texts()
     assert labels == ["[CLS]", "the", *LABELS, "door", "[SEP]"]

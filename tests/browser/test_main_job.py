@@ -86,6 +86,7 @@ def test_everything_of_the_main_job_is_above_the_fold(page, server):
         assert box["y"] >= 0 and box["y"] + box["height"] <= 900
 
 
+@pytest.mark.nightly
 def test_next_and_the_number_field_change_the_head(page, server):
     open_screen(page, server)
     before = cells(page)
@@ -155,6 +156,7 @@ def test_hover_says_everything_about_a_cell(page, server):
     expect(readout(page)).to_contain_text("query it·7 → key door·5")  # back to what is picked
 
 
+@pytest.mark.nightly
 def test_a_blank_text_gets_a_message_and_nothing_of_the_text_before(page, server):
     open_screen(page, server)
     show_attention(page, "  ")
@@ -244,6 +246,7 @@ def test_a_text_over_the_limit_is_offered_to_be_cut_and_marked(page, server):
     assert abs(query - 100) <= 4 and abs(key - 200) <= 4  # two pixels: a cell is half of one
 
 
+@pytest.mark.nightly
 def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
     open_screen(page, server, layer=2, head=5, query=3, text="The old door creaked.")
     chosen = link(page)
@@ -257,7 +260,7 @@ def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
     expect_soon(page, link, chosen)
     expect(page.get_by_text("Page not found")).to_have_count(0)
 
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Attention", exact=True).click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Explore", exact=True).click()
     wait_until_drawn(page)
     expect(finding(page)).to_contain_text("Layer 2, head 5: “door” gives")
     expect_soon(page, link, chosen)

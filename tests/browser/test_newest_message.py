@@ -52,6 +52,7 @@ def draw_twice(page, address):
     wait_for_a_frame(page)  # a component draws in the turn after it is called
 
 
+@pytest.mark.nightly
 def test_the_newest_message_is_drawn_and_goes_on(page, address):
     draw_twice(page, address)
     drawn = page.locator(".drawn")
@@ -59,6 +60,7 @@ def test_the_newest_message_is_drawn_and_goes_on(page, address):
     expect(drawn).to_have_attribute("data-ended", "no")
 
 
+@pytest.mark.nightly
 def test_it_is_not_without_the_work_around(page, address):
     """Where it fails, `ui/streamlit_fixes/newest_message.js` may no longer be needed."""
     draw_twice(page, f"{address}/?plain")

@@ -198,7 +198,7 @@ def test_a_link(server, page):
     open_space(
         page, server, **PLACE, method="tsne", space="centred", metric="euclidean", lines_of="key", key=5
     )
-    expect(page).to_have_title("Query-key map · attnviz")
+    expect(page).to_have_title("Other maps · Explore · attnviz")
     expect(
         page.get_by_text(re.compile("^t-SNE, euclidean distance, perplexity 5, 1000 iterations"))
     ).to_be_visible()

@@ -15,8 +15,10 @@ from tests.browser.screen import (
     open_screen,
     picked_chips,
     plot,
+    row,
     wait_until_drawn,
 )
+from tests.tiers import first_gates
 
 HEAD = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
 
@@ -127,11 +129,13 @@ def test_enter_shows_the_sentence_and_shift_enter_begins_a_line(page, server):
     expect(page).to_have_url(re.compile("text=A\\+pelican%0Asat\\+down\\."))
 
 
-@pytest.mark.parametrize(("part", "key"), [("Matrix", "matrix"), ("Map", "map"), ("Arcs", "token_flow")])
+@pytest.mark.parametrize(
+    ("part", "key"), first_gates(("Matrix", "matrix"), ("Map", "map"), ("Arcs", "token_flow"))
+)
 def test_one_part_fills_the_stage(part, key, page, server):
     open_screen(page, server, "", **HEAD)
     beside = page.locator(f".st-key-{key}").bounding_box()["width"] if key != "token_flow" else 400
     with answered(page):
-        page.locator(".st-key-field_filled").get_by_text(part, exact=True).click()
+        row(page).get_by_text(part, exact=True).click()
     expect(page).to_have_url(re.compile(f"filled={key}"))
     assert page.locator(f".st-key-{key}").bounding_box()["width"] > 1.4 * beside

@@ -137,6 +137,7 @@ class TestPictures:
         assert max(shown["first"][:3]) < 120  # weight .995: almost the strongest tone
         assert min(shown["empty"][:3]) > 240  # weight .001
 
+    @pytest.mark.nightly
     def test_as_pdf_are_a_page_of_the_width_of_a_column_with_words(self, page, server, visitors):
         open_screen(page, server, text=DOOR, query=7)
         open_popover(page)
@@ -159,6 +160,7 @@ class TestPictures:
             assert words in pdf.words(made)
         assert b"SourceSans3" in made and b"SourceCodeVF" in made
 
+    @pytest.mark.nightly
     def test_as_svg_of_a_column_have_its_width_its_fonts_and_no_frame_of_the_selection(self, page, server):
         open_screen(page, server, text=DOOR, query=7)
         wait_until_still(page)
@@ -183,6 +185,7 @@ class TestPictures:
         assert screen(page) == before
         assert page.evaluate(ranges) == seen  # a map that was drawn in another size is as it was
 
+    @pytest.mark.nightly
     def test_as_png_of_a_column_have_600_dots_per_inch_and_letters(self, page, server):
         open_screen(page, server, text=DOOR, query=7)
         open_popover(page)
@@ -333,6 +336,7 @@ class TestBundle:
         wait_until_drawn(page)
         expect_soon(page, cells, before["cells"])
 
+    @pytest.mark.nightly
     def test_its_page_needs_no_network(self, bundle, visitors, tmp_path):
         path, before = bundle
         with zipfile.ZipFile(path) as archive:

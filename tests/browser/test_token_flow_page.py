@@ -118,6 +118,7 @@ def test_pointing_at_a_key_shows_the_lines_that_arrive(page, server, weights):
     assert drawn(page) == len(arriving)
 
 
+@pytest.mark.nightly
 def test_pointing_asks_nothing_of_the_server(page, server):
     open_flow(page, server, **PLACE)
     page.evaluate("""() => {
@@ -402,6 +403,6 @@ def test_a_link(server, page):
     open_flow(page, server, **PLACE, lines_of="query", heads="3.5")
     expect(said(page)).to_contain_text("query it·7 → L3 H1: [CLS]·0 0.484, door·5 0.475; L3 H5: ")
     expect(page.get_by_text(re.compile("^Layer 3, head 1: “it” gives 47.5%"))).to_be_visible()
-    expect(page).to_have_title("Token flow · attnviz")
+    expect(page).to_have_title("Several heads · Explore · attnviz")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)

@@ -13,6 +13,7 @@ from streamlit.runtime.scriptrunner import exec_code
 from streamlit.testing.v1 import AppTest
 
 from tests.app.conftest import (  # noqa: F401 - fixtures of pages, for these pages too
+    _jobs_are_made_here,
     _made_here,
     _on_this_machine,
     _packages_scanned_once,

@@ -128,12 +128,13 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
         shares.append(mean([agreement(*row) for row in here]))
     p = mean([one <= own + 1e-9 for one in by_chance])
     assert facts.judged.nearest == (mean([one >= own_share - 1e-9 for one in shares]) <= 0.05)
-    assert (facts.judged.order == "chance") == (p > 0.05 or own >= 0)
+    if abs(own) > 1e-9:  # otherwise its sign is rounding
+        assert (facts.judged.order == "chance") == (p > 0.05 or own > 0)
     match facts.judged.order:
         case "weak":
-            assert -0.3 < own < 0
+            assert -0.3 - 1e-9 < own < 0
         case "rough":
-            assert -0.7 < own <= -0.3 + 1e-9
+            assert -0.7 - 1e-9 < own <= -0.3 + 1e-9
         case "fair":
             assert own <= -0.7 + 1e-9
             pairs = [
@@ -149,7 +150,7 @@ def test_the_verdict_on_a_map(queries, keys, scores, allowed, follows) -> None:
     if facts.worst_query is not None:
         assert facts.judged.order == "fair"
         assert worst[judged.index(facts.worst_query)] == pytest.approx(max(worst), abs=1e-9)
-        assert max(worst) > -0.7
+        assert max(worst) > -0.7 - 1e-9
     elif facts.judged.order == "fair":
         assert max(worst) <= -0.7 + 1e-9
 

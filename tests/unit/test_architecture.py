@@ -311,12 +311,15 @@ class TestImport:
             for library in sorted(loaded_by(statement))
         )
 
+    @pytest.mark.nightly
     def test_of_the_core_does_not_load_streamlit(self):
         assert loaded_by("import attnviz; attnviz.load_model; attnviz.verify") == {"torch", "transformers"}
 
+    @pytest.mark.nightly
     def test_of_the_mathematics_does_not_load_transformers(self):
         assert loaded_by("import attnviz.maths.attention") == {"torch"}
 
+    @pytest.mark.nightly
     def test_of_a_screen_does_not_load_torch_before_ui(self):
         """`ui` says how the threads of torch wait, which OpenMP reads once."""
         assert "torch" not in loaded_by("; ".join(imports_before_ui(ROOT)))

@@ -190,6 +190,7 @@ class TestJointMap:
         assert found.in_map.worst_correlation == pytest.approx(max(correlations), abs=1e-6)
         assert found.in_map.nearest_agreement == pytest.approx(np.mean(nearest))
 
+    @pytest.mark.nightly
     def test_key_points_are_permuted_within_their_sentence(self, few):
         """Three sentences: by 400 draws of the test's own, both quantiles and both shares of as good a map."""
         found = joint_map(*few.vectors(4), scores_of(few, 4), method="pca", space="raw")

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import pytest
+
 from attnviz import cli
 from tests.findings import assert_none
 from ui.choice import parameters
 from ui.choice.selection import FIELDS
-from ui.page.navigation import PAGES
+from ui.page.navigation import GLOSSARY, PAGES, ROOMS, VERIFICATION
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -174,21 +176,25 @@ def test_every_file_that_is_named_is_there():
     assert_none(findings(missing))
 
 
+@pytest.mark.nightly
 def test_every_name_of_attnviz_is_there():
     """In examples, as readers meet it who type them; elsewhere, by the file that it names."""
     assert_none(unknown(DOCS))
     assert sum(1 for text in DOCS.values() for _ in typed_names(text)) > 5  # examples are found
 
 
-def rows_of_pages(readme: str) -> list[str]:
-    """The pages that README's table names, in its order."""
-    table = readme.split("| page | what it answers |")[1].split("\n\n")[0]
-    return re.findall(r"^\| ([^|]+?) \|", table, flags=re.MULTILINE)
+def rows_of_parts(readme: str) -> list[tuple[str, str, str]]:
+    """Room, part and what it answers, as README's table has them."""
+    table = readme.split("| room | part | what it answers |")[1].split("\n\n")[0]
+    return re.findall(r"^\| ([^|]+?) \| ([^|]+?) \| ([^|]+?) \|", table, flags=re.MULTILINE)
 
 
-def test_readme_the_menu_and_the_files_are_the_same_pages():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert sorted(rows_of_pages(readme)) == sorted(page.name for page in PAGES)
+def test_readme_has_every_part_of_every_room_with_its_question_and_every_file_is_one():
+    rows = rows_of_parts(README)
+    parts = [(room.name, part) for room in (*ROOMS, VERIFICATION, GLOSSARY) for part in room.parts]
+    assert [row[:2] for row in rows] == [(room, part.name) for room, part in parts]
+    asked = [text[: len(part.question)] for (*_, text), (_, part) in zip(rows, parts, strict=True)]
+    assert asked == [part.question for _, part in parts]
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")}
     assert {page.file for page in PAGES} == files | {"attention.py"}
 
@@ -234,7 +240,8 @@ def test_checks_can_fail():
         for folder in FOLDERS
         if list(missing(f"`{folder}/no-thing.py`")) != [f"1: there is no {folder}/no-thing.py"]
     )
-    assert rows_of_pages("| page | what it answers |\n|---|---|\n| One | Why? |\n\n| no | row |") == ["One"]
+    table = "| room | part | what it answers |\n|---|---|---|\n| One | Two | Why? |\n\n| no | row | here |"
+    assert rows_of_parts(table) == [("One", "Two", "Why?")]
 
 
 def test_check_of_names_can_fail():
@@ -268,12 +275,3 @@ def test_check_of_names_can_fail():
         "example:4: attnviz.figures.draw_nothing is nowhere in attnviz",
         "example:5: attnviz.maths.attention.hardmax is nowhere in attnviz",
     ]
-
-
-def test_readme_asks_each_page_s_question_as_the_page_does():
-    rows = {
-        row.split(" | ")[0][2:]: row.split(" | ")[1] for row in README.splitlines() if row.startswith("| ")
-    }
-    assert {one.name: rows[one.name][: len(one.question)] for one in PAGES} == {
-        one.name: one.question for one in PAGES
-    }

@@ -1,10 +1,9 @@
 """What is let in before Streamlit sees it."""
 
-import asyncio
-
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
+from tests.visitor import run
 from ui.work import gate, uploads
 from ui.work.gate import Gate
 
@@ -31,7 +30,7 @@ def through(*sent: dict, scope: dict | None = None) -> tuple[list, list]:
     async def send(one):
         answered.append(one)
 
-    asyncio.run(Gate(server)(scope or {"type": "websocket", "path": "/_stcore/stream"}, receive, send))
+    run(Gate(server)(scope or {"type": "websocket", "path": "/_stcore/stream"}, receive, send))
     return received, answered
 
 
@@ -96,7 +95,7 @@ class TestUploads:
             async def receive():
                 return body.pop(0)
 
-            asyncio.run(Gate(server)(scope, receive, send))
+            run(Gate(server)(scope, receive, send))
             return answered[0]["status"], dict(answered[0]["headers"])
 
         return ask, seen
@@ -137,7 +136,7 @@ def test_a_page_counts_while_it_is_open():
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        asyncio.run(Gate(server)({"type": "websocket", "path": "/x"}, None, None))
+        run(Gate(server)({"type": "websocket", "path": "/x"}, None, None))
     assert (counted, gate.n_open()) == ([1], 0)
 
 

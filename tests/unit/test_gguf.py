@@ -273,6 +273,7 @@ class TestTheBundledLanguageModel:
         assert smollm2.weights.account.quantization == "Q4_1"
         assert list(smollm2.weights_sha256) == ["SmolLM2-135M-Instruct.Q4_1.gguf"]
 
+    @pytest.mark.nightly
     def test_numbers_follow_llama_cpps_rule(self, smollm2):
         """Q4_1: blocks of 32 numbers, d and m in half precision, then 16 bytes; x = d q + m, low nibbles first.
 

@@ -47,6 +47,7 @@ def test_other_ways_never_hold_the_matrix(method):
     assert found[1] / found[0] == pytest.approx(2, abs=0.05)
 
 
+@pytest.mark.nightly
 def test_the_process_itself_grows_as_much():
     """The peak of a process of its own, as the system has it."""
     code = """

@@ -39,6 +39,23 @@ def test_what_the_cells_show(outcomes, donor, cells, limit, what, title):
     assert found.colorbar.title.text == title
 
 
+@pytest.mark.parametrize(
+    ("donor", "said"),
+    [(4.0, "share 0.250 ± 0.125, outcome 1.00"), (0.0, "change 1.00 ± 0.500, outcome 1.00")],
+)
+def test_the_spread_of_a_mean_is_in_the_unit_of_the_mean(donor, said):
+    """A standard deviation of 0.5 beside a difference of 4 is an eighth of it; beside no difference it stays what it is."""
+    found = PatchEffects(
+        kind="encoder",
+        carried="layer",
+        base=0.0,
+        donor=donor,
+        outcomes=np.array([[1.0, 0.0]], dtype=np.float32),
+    )
+    spread = np.array([[0.5, 0.25]], dtype=np.float32)
+    assert draw_patching(found, *TOKENS, spread=spread).data[0].hovertext[0][0].endswith(said)
+
+
 def test_a_token_that_differs_has_a_mark_that_looks_the_same_upright():
     """A disc: a triangle points elsewhere where labels stand upright, and what is said below it does not turn with them."""
     found = PatchEffects(

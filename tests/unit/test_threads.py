@@ -54,6 +54,7 @@ def assert_same(methods: str, *more: str) -> None:
     assert one[1] == two[1]
 
 
+@pytest.mark.nightly
 def test_of_tsne() -> None:
     assert_same("tsne")
 

@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests import calls
+from tests.tiers import first_gates
 from tests.waiting import LONG, begin_with_new_processes, done, wait_until
 from ui.work import events, jobs, workers
 from ui.work.jobs import TELLS_PROGRESS, Job
@@ -73,7 +74,7 @@ class TestProcesses:
         done(long)
         assert log.read_text().split() == ["short"]
 
-    @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+    @pytest.mark.parametrize("how", first_gates(signal.SIGTERM, signal.SIGKILL))
     def test_end_with_the_server(self, how):
         """Even in the middle of a call."""
         server = """if True:

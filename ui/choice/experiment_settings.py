@@ -44,7 +44,7 @@ class OutcomeSettings:
             names={"sentence": "Sentence above", "set": "Set of prompts"},
             title="Prompts",
             help="Measures the outcome of the sentence above, or the difference of two answers' logits for every pair of a table of "
-            "prompts, whose mean and standard deviation are shown: the same table in Effects, Lens and Patching.",
+            "prompts, whose mean and standard deviation are shown: the same table in Heads off, Lens and Patching.",
         ),
     ] = "sentence"
 

@@ -20,7 +20,7 @@ _SHOWS = {
     "Scaling": "the softmax is nearly one-hot without scaling",
     "Positions": "the order of the words matters",
     "Kinds of attention": "tokens attend to later ones",
-    "Claims": "the weights are far from symmetric",
+    "Myths": "the weights are far from symmetric",
     "History": "scaling changes the weights",
 }
 

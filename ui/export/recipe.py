@@ -116,7 +116,7 @@ def _named(settings: Mapping[str, object]) -> str:
 
 
 def effects_lines(view: View, outcome: object) -> str:
-    """Python that switches off every head, as on the page Effects, and lists the largest effects."""
+    """Python that switches off every head, as in “Heads off”, and lists the largest effects."""
     kind = f"kind={view.kind!r}" if view.selection.kind else ""
     imports, means, given = _mean_lines(view)
     return "\n".join(
@@ -137,7 +137,7 @@ def effects_lines(view: View, outcome: object) -> str:
 
 
 def ablated_set_lines(view: View, prompts: PromptSet) -> str:
-    """Python that switches off every head on every pair of a set, as on the page Effects, and lists the largest mean effects."""
+    """Python that switches off every head on every pair of a set, as in “Heads off”, and lists the largest mean effects."""
     imports, means, given = _mean_lines(view)
     return "\n".join(
         [
@@ -321,7 +321,7 @@ def inputs_lines(view: View, outcome: object) -> str:
 
 
 def generation_lines(view: View, picks: Mapping[int, int]) -> str:
-    """Python that continues the sentence, as on the page Generation, and draws the selected head over all of it.
+    """Python that continues the sentence, as in the room Generate, and draws the selected head over all of it.
 
     Args:
         picks: ids of the tokens that were picked by hand, by step from 0.

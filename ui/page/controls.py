@@ -1,4 +1,4 @@
-"""What is looked at, above every page: the sentence, the model, layer and head, and what rows and columns stand for."""
+"""What is looked at, above the pages: the sentence, the model, layer and head, and what rows and columns stand for."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def own_model() -> None:
 
 
 def place(view: View) -> None:
-    """Kind of attention and languages where there are several, layer and head."""
+    """Kind of attention and languages, where there are several."""
     kind, trace = view.kind, view.trace
     if len(trace.kinds) > 1:
         st.segmented_control(
@@ -99,6 +99,11 @@ def place(view: View) -> None:
             if tokens is not None:
                 told = view.selection.but(**{name: tokens.language})
                 st.selectbox(**widgets.field(name, told, options=languages.codes, width=280))
+
+
+def head(view: View) -> None:
+    """Layer and head."""
+    kind, trace = view.kind, view.trace
     heads = trace.heads(kind)
     last_head = trace.n_heads(view.selection.layer, kind) - 1
     st.number_input(**widgets.field("layer", view.selection, label=f"Layer (0–{heads[-1].layer})", width=205))
@@ -129,7 +134,7 @@ def names(view: View) -> None:
 
 
 def rows_and_columns(view: View) -> None:
-    """The popover of `entries`, which every page but the first has above it."""
+    """The popover of `entries`."""
     with st.popover("Rows and columns", icon=":material/table_rows:", key="rows_and_columns"):
         entries(view)
 
@@ -137,8 +142,7 @@ def rows_and_columns(view: View) -> None:
 def entries(view: View) -> None:
     """What is put around the text, what rows and columns stand for and which are left out."""
     has = has_words(view.trace.tokens, view.trace.target_tokens)
-    if len(templates := cache.templates(view.selection.source)) > 1:
-        st.selectbox(**widgets.field("template", options=templates))
+    template(view)
     st.segmented_control(
         **widgets.field(
             "unit",
@@ -153,6 +157,12 @@ def entries(view: View) -> None:
     st.toggle(**widgets.field("without_first"))
     if view.trace.tokens.text_pair is not None:
         st.segmented_control(**widgets.field("sentences", required=True))
+
+
+def template(view: View) -> None:
+    """What is put around the text, where that can be chosen."""
+    if len(templates := cache.templates(view.selection.source)) > 1:
+        st.selectbox(**widgets.field("template", options=templates, width=300))
 
 
 def _walk(step: int, heads: Sequence[Head]) -> None:

@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-from ui.page.navigation import Page
+from ui.page.navigation import Part, room_of
 
 PURPOSE = (
     "attnviz shows where a language model's attention goes in your own sentence, head by head, "
@@ -12,11 +12,13 @@ PURPOSE = (
 _LOGO = Path(__file__).with_name("logo.svg").read_text(encoding="utf-8")
 
 
-def first_look(page: Page) -> str:
+def first_look(page: Part) -> str:
     """HTML that lies over the empty page; first_look.css takes it away as soon as the heading is drawn."""
+    room = room_of(page)
+    row = "".join(f"<span>{escape(part.name)}</span>" for part in room.parts) if len(room.parts) > 1 else ""
     return (
         f'<div id="first_look"><div class="menu">{_LOGO}</div><div class="page">'
-        f'<p class="head"><strong>{escape(page.name)}</strong> {escape(page.question)}</p>'
+        f'<p class="head"><strong>{escape(room.name)}</strong> {escape(page.question)}</p><p class="parts">{row}</p>'
         f"<p>{escape(PURPOSE)}</p>"
         '<p class="waits" role="status">Loading the page. Right after a start of the server the model is loaded first, '
         "which takes a few seconds.</p>"

@@ -20,10 +20,12 @@ from ui.components.drawn import drawn
 from ui.components.enter_runs import enter_runs
 from ui.components.reconnected import reconnected
 from ui.components.taps import taps
+from ui.components.term_cards import term_cards
 from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
 from ui.page import bundles, controls, downloads, errors, lesson, navigation
-from ui.page.navigation import Places
+from ui.page.glossary_search import glossary_search
+from ui.page.navigation import Part, Places
 from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
 from ui.streamlit_fixes.one_value import read_one_value
@@ -41,17 +43,9 @@ _ICON = "data:image/png;base64," + b64encode(Path(__file__).with_name("icon.png"
 )
 """Sent as it is: the address of a file that Streamlit serves is not there for a moment while a page gives way to the next."""
 _LOGO = Path(__file__).parent / "logo.svg"
-WITHOUT_FINDING = (
-    "Scaling",
-    "Positions",
-    "Kinds of attention",
-    "Claims",
-    "Cost",
-    "Glossary",
-    "Verification",
-)
-"""Pages that do not begin with what the selected head does."""
-_SIDEBAR_WIDTH = 220  # px, for the longest name of a page
+WITHOUT_FINDING = ("Scaling", "Kinds of attention", "Myths", "Verification")
+"""Parts that a head is selected for, and that do not begin with what it does."""
+_SIDEBAR_WIDTH = 220  # px, for the longest name of a room
 
 
 def frame(name: str) -> View:
@@ -71,7 +65,7 @@ def frame_around(name: str) -> Iterator[View]:
     A browser draws what it has before it takes up more, so the picture that the page is for comes before all that does
     not depend on it.
     """
-    page = navigation.page_named(name)
+    page = navigation.part_named(name)
     st.set_page_config(
         page_title=page.title,
         page_icon=_ICON,
@@ -86,6 +80,7 @@ def frame_around(name: str) -> Iterator[View]:
         )  # the first of the sidebar: it takes its width before the page is drawn beside it
         theme_change(_theme(), on_change=state.hold)
         tooltips()
+        term_cards()
         enter_runs("field_text")
     places = navigation.heading(page)
     lesson_place = st.container(key="lesson")
@@ -96,9 +91,11 @@ def frame_around(name: str) -> Iterator[View]:
         errors.show(error)
         st.stop()
     is_stage = page.address == ""
+    examples_place = head_place = None
     with st.container(key="controls", gap="small"):
-        examples_place = controls.sentence()
-        if not is_stage:
+        if "sentence" in page.asks:
+            examples_place = controls.sentence()
+        if page.asks and not is_stage:
             head_place = _head_place()
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
@@ -113,12 +110,13 @@ def frame_around(name: str) -> Iterator[View]:
     with messages:
         if bundle := opened(selection.bundle):
             bundles.banner(bundle)
-        view = _view(name, selection, places, rail)
-    with examples_place:
-        controls.examples(
-            (selection if view is None else view.selection).model,
-            fills_blanks=view is not None and cache.fills_blanks(view.selection.source),
-        )
+        view = _view(page.place, selection, places, rail)
+    if examples_place is not None:
+        with examples_place:
+            controls.examples(
+                (selection if view is None else view.selection).model,
+                fills_blanks=view is not None and cache.fills_blanks(view.selection.source),
+            )
     try:
         if view is not None:
             with lesson_place:
@@ -130,24 +128,16 @@ def frame_around(name: str) -> Iterator[View]:
     finally:
         shown = selection if view is None else view.selection
         state.mirror(replace(shown, b=state.chosen().b))  # B is fitted by its page
-        if view is not None:
+        if view is not None and head_place is not None:
             with head_place:
-                if is_stage:
-                    controls.walk(view)
-                else:
-                    controls.place(view)
-                    controls.walk(view)
-                    controls.rows_and_columns(view)
-                controls.names(view)
-        with places.next:
-            navigation.next_page(page)
-        with menu:
-            navigation.menu()
+                _choices_of_head(page, view)
+        navigation.links(navigation.part_shown(page, shown), shown, places.parts, menu)
         with st.sidebar:
             reconnected(on_change=state.hold)
             drawn()
             bundles.uploader()
             controls.own_model()  # beside the model's field it would put the controls on one more line
+            glossary_search()
         with messages:
             read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
             notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
@@ -163,6 +153,23 @@ def _head_place() -> DeltaGenerator:
     with place:
         controls.model()
     return place
+
+
+def _choices_of_head(page: Part, view: View) -> None:
+    """What of the kind of attention, head, rows and columns matters here; on the stage most is in its drawer."""
+    if page.filled is None:
+        controls.place(view)
+        if "head" in page.asks:
+            controls.head(view)
+    if "head" in page.asks:
+        controls.walk(view)
+    if page.filled is None:
+        if "rows" in page.asks:
+            controls.rows_and_columns(view)
+        else:
+            controls.template(view)
+    if "head" in page.asks:
+        controls.names(view)
 
 
 def _selected_finding(view: View) -> None:

@@ -1,250 +1,364 @@
-"""The pages in the order of reading, each with its name and the question that it answers; and the menu of them all.
+"""The rooms in the order of reading, each with its parts and the question that each part answers; and the menu of them all.
 
-One concept: the list of pages. Menu, title of the tab, heading, address and the links from page to page follow from it.
+One concept: the list of rooms. Menu, title of the tab, heading, addresses and the links from part to part follow from it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui.choice.selection import Selection
+from ui.choice.selection import Filled, Selection
+from ui.components.current_links import current_links
 from ui.session import Link, of_session
 
-Group = Literal["Look", "Compare", "Maps", "Effects", "Learn", "Check"]
+Asked = Literal["sentence", "head", "rows"]
+"""What is chosen above a part: sentence (with the model), layer and head, and which rows and columns there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One page; its name in small letters, joined by "_", is its address."""
+class Part:
+    """One part of a room: what a link of the row below the room's heading opens."""
 
     name: str
-    group: Group
-    icon: str
-    """Name of a Material symbol."""
+    address: str
+    """Path in the address bar, without a slash; empty for the first screen."""
     question: str
-    """What the page answers."""
-
-    @property
-    def address(self) -> str:
-        """Path in the address bar, without a slash; empty for the first page."""
-        return "" if self.name == "Attention" else self.name.lower().replace(" ", "_").replace("-", "_")
-
-    @property
-    def title(self) -> str:
-        """What the browser's tab says."""
-        return f"{self.name} · attnviz"
+    """What it answers."""
+    asks: tuple[Asked, ...] = ("sentence", "head")
+    """What has an effect on it."""
+    filled: Filled | None = None
+    """What fills the stage; None where there is no stage."""
 
     @property
     def file(self) -> str:
         """The script, as Streamlit's links name it."""
         return f"pages/{self.address}.py" if self.address else "attention.py"
 
+    @property
+    def place(self) -> str:
+        """Part and room, "Scaling · How it works"; all that fills the stage is one place, for it is one script."""
+        room = room_of(self).name
+        return room if self.filled or self.name == room else f"{self.name} · {room}"
 
-PAGES = (
-    Page(
-        name="Attention",
-        group="Look",
+    @property
+    def title(self) -> str:
+        """What the browser's tab says."""
+        return f"{self.place} · attnviz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """One entry of the menu."""
+
+    name: str
+    icon: str
+    """Name of a Material symbol."""
+    question: str
+    """What a person comes with."""
+    parts: tuple[Part, ...]
+    """The first is what the menu opens on a first visit."""
+
+
+def _alone(name: str, icon: str, question: str, address: str, *asks: Asked) -> Room:
+    """A room of one part."""
+    part = Part(name=name, address=address, question=question, asks=asks)
+    return Room(name=name, icon=icon, question=question, parts=(part,))
+
+
+_ON_STAGE: tuple[Asked, ...] = ("sentence", "head", "rows")
+
+ROOMS = (
+    Room(
+        name="Explore",
         icon="grid_on",
-        question="Which tokens does each token attend to?",
+        question="Where does each token look?",
+        parts=(
+            Part(
+                name="Together",
+                address="",
+                question="Which tokens does each token attend to?",
+                asks=_ON_STAGE,
+                filled="all",
+            ),
+            Part(
+                name="Arcs",
+                address="",
+                question="Where does all attention of this head go?",
+                asks=_ON_STAGE,
+                filled="token_flow",
+            ),
+            Part(
+                name="Matrix",
+                address="",
+                question="How much does each query attend to each key?",
+                asks=_ON_STAGE,
+                filled="matrix",
+            ),
+            Part(
+                name="Map",
+                address="",
+                question="Which queries and keys of this head lie close together?",
+                asks=_ON_STAGE,
+                filled="map",
+            ),
+            Part(
+                name="Several heads",
+                address="token_flow",
+                question="Where does the attention of one head, or of several, go?",
+                asks=("sentence", "head", "rows"),
+            ),
+            Part(
+                name="Other maps",
+                address="query_key_map",
+                question="Where do the queries and keys of a head lie?",
+                asks=("sentence", "head", "rows"),
+            ),
+        ),
     ),
-    Page(
+    Room(
         name="All heads",
-        group="Look",
         icon="apps",
-        question="Which heads are there, and which are alike?",
+        question="Which heads are there?",
+        parts=(
+            Part(
+                name="Pictures and numbers",
+                address="all_heads",
+                question="Which heads are there, and which are alike?",
+                asks=("sentence", "head", "rows"),
+            ),
+            Part(
+                name="Maps",
+                address="all_maps",
+                question="Where do queries and keys lie in every head?",
+            ),
+            Part(
+                name="Find a head",
+                address="find_a_head",
+                question="Which head links these two tokens?",
+                asks=("sentence", "head", "rows"),
+            ),
+        ),
     ),
-    Page(
-        name="Token flow",
-        group="Look",
-        icon="conversion_path",
-        question="Where does the attention of one head, or of several, go?",
+    Room(
+        name="How it works",
+        icon="stairs",
+        question="How does a sentence become a matrix?",
+        parts=(
+            Part(
+                name="Step by step",
+                address="step_by_step",
+                question="How does a sentence become a matrix, and the matrix an output?",
+            ),
+            Part(
+                name="Scaling",
+                address="scaling",
+                question="Why are scores divided by the square root of d_k?",
+            ),
+            Part(
+                name="Positions",
+                address="positions",
+                question="How does the model know the order of the words?",
+                asks=("sentence",),
+            ),
+            Part(
+                name="Kinds of attention",
+                address="kinds_of_attention",
+                question="What if a token could see fewer others?",
+            ),
+            Part(
+                name="Cost",
+                address="cost",
+                question="What does attention cost as a text grows?",
+                asks=("sentence",),
+            ),
+            Part(
+                name="History",
+                address="history",
+                question="What came before scaled dot-product attention?",
+            ),
+        ),
     ),
-    Page(
-        name="Generation",
-        group="Look",
-        icon="edit_note",
-        question="What does a decoder read while it writes?",
+    _alone(
+        "Door experiment",
+        "door_front",
+        "Why does one token attend to another?",
+        "door_experiment",
+        "sentence",
+        "head",
+        "rows",
     ),
-    Page(
-        name="Find a head",
-        group="Compare",
-        icon="search",
-        question="Which head links these two tokens?",
+    _alone(
+        "Myths",
+        "forum",
+        "Which common claims about attention hold for this sentence?",
+        "claims",
+        "sentence",
+        "head",
     ),
-    Page(
+    Room(
         name="Compare",
-        group="Compare",
         icon="compare_arrows",
         question="What changes with another sentence, head, layer or model?",
+        parts=(
+            Part(
+                name="Side by side",
+                address="compare",
+                question="What changes with another sentence, head, layer or model?",
+                asks=("sentence", "head", "rows"),
+            ),
+            Part(
+                name="Patching",
+                address="patching",
+                question="Where does the difference between two sentences lie?",
+            ),
+        ),
     ),
-    Page(
-        name="Many sentences",
-        group="Compare",
-        icon="library_books",
-        question="What does a head do over many sentences?",
-    ),
-    Page(
-        name="Query-key map",
-        group="Maps",
-        icon="scatter_plot",
-        question="Where do the queries and keys of a head lie?",
-    ),
-    Page(
-        name="All maps",
-        group="Maps",
-        icon="view_module",
-        question="Where do queries and keys lie in every head?",
-    ),
-    Page(
-        name="Effects",
-        group="Effects",
+    Room(
+        name="Cause",
         icon="bolt",
-        question="What if a head were off?",
+        question="What would change without it?",
+        parts=(
+            Part(name="Heads off", address="effects", question="What if a head were off?"),
+            Part(
+                name="Inputs",
+                address="inputs",
+                question="Which tokens does the outcome depend on?",
+                asks=("sentence",),
+            ),
+            Part(
+                name="Lens",
+                address="lens",
+                question="What would the model predict if it stopped after each layer?",
+            ),
+        ),
     ),
-    Page(
-        name="Patching",
-        group="Effects",
-        icon="healing",
-        question="Where does the difference between two sentences lie?",
+    _alone(
+        "Generate",
+        "edit_note",
+        "What does a decoder read while it writes?",
+        "generation",
+        "sentence",
+        "head",
     ),
-    Page(
-        name="Lens",
-        group="Effects",
-        icon="biotech",
-        question="What would the model predict if it stopped after each layer?",
-    ),
-    Page(
-        name="Inputs",
-        group="Effects",
-        icon="manage_search",
-        question="Which tokens does the outcome depend on?",
-    ),
-    Page(
-        name="Door experiment",
-        group="Learn",
-        icon="door_front",
-        question="Why does one token attend to another?",
-    ),
-    Page(
-        name="Step by step",
-        group="Learn",
-        icon="stairs",
-        question="How does a sentence become a matrix, and the matrix an output?",
-    ),
-    Page(
-        name="Scaling",
-        group="Learn",
-        icon="square_foot",
-        question="Why are scores divided by the square root of d_k?",
-    ),
-    Page(
-        name="Positions",
-        group="Learn",
-        icon="format_list_numbered",
-        question="How does the model know the order of the words?",
-    ),
-    Page(
-        name="Kinds of attention",
-        group="Learn",
-        icon="grid_guides",
-        question="What if a token could see fewer others?",
-    ),
-    Page(
-        name="Claims",
-        group="Learn",
-        icon="forum",
-        question="Which common claims about attention hold for this sentence?",
-    ),
-    Page(
-        name="Cost",
-        group="Learn",
-        icon="monitoring",
-        question="What does attention cost as a text grows?",
-    ),
-    Page(
-        name="History",
-        group="Learn",
-        icon="history",
-        question="What came before scaled dot-product attention?",
-    ),
-    Page(
-        name="Glossary",
-        group="Learn",
-        icon="dictionary",
-        question="What do the words mean?",
-    ),
-    Page(
-        name="Verification",
-        group="Check",
-        icon="fact_check",
-        question="Are these numbers the model's own?",
+    _alone(
+        "Many texts",
+        "library_books",
+        "What does a head do over many sentences?",
+        "many_sentences",
+        "head",
+        "rows",
     ),
 )
+"""The entries of the menu."""
+VERIFICATION = _alone(
+    "Verification",
+    "fact_check",
+    "Are these numbers the model's own?",
+    "verification",
+    "sentence",
+    "head",
+)
+"""Opens behind the verdict."""
+GLOSSARY = _alone("Glossary", "dictionary", "What do the words mean?", "glossary")
+"""Opens from the terms, and from the search at the foot of the menu."""
+_ALL = (*ROOMS, VERIFICATION, GLOSSARY)
+PAGES = tuple(part for room in _ALL for part in room.parts if part.filled in (None, "all"))
+"""One part of each script: of the stage the first."""
 
 
-def page_named(name: str) -> Page:
-    """The page of this name; there is one, or StopIteration is raised."""
-    return next(page for page in PAGES if page.name == name)
+def part_named(name: str) -> Part:
+    """The part of this name; there is one, or StopIteration is raised."""
+    return next(part for room in _ALL for part in room.parts if part.name == name)
 
 
-def page_after(page: Page) -> Page:
-    """The page that a reader goes on to: the next one of the menu, and after the last one the first."""
-    return PAGES[(PAGES.index(page) + 1) % len(PAGES)]
+def room_of(part: Part) -> Room:
+    """The room that a part belongs to."""
+    return next(room for room in _ALL if part in room.parts)
+
+
+def part_shown(page: Part, selection: Selection) -> Part:
+    """The part that is looked at: on the stage it is a matter of what fills it."""
+    if page.filled is None:
+        return page
+    return next(part for part in room_of(page).parts if part.filled == selection.filled)
+
+
+@dataclass(slots=True)
+class LookedAt:
+    """Where a visitor left each room."""
+
+    parts: dict[str, str] = field(default_factory=dict)
+    """Name of the part that was last looked at, by the room's name."""
 
 
 def link_to(
     name: str, *, label: str = "", icon: str = "", selection: Selection | None = None, help: str | None = None
 ) -> None:
-    """A link to the page of this name.
+    """A link to the part of this name.
 
     Args:
         label: the name if empty.
-        icon: name of a Material symbol, the page's if empty.
-        selection: what the page shows; None for what is chosen.
+        icon: name of a Material symbol, the room's if empty.
+        selection: what the part shows; None for what is chosen.
     """
-    page = page_named(name)
-    st.page_link(
-        page.file,
-        label=label or page.name,
-        icon=f":material/{icon or page.icon}:",
-        query_params=selection.to_params() if selection else of_session(Link).params or {},
+    part = part_named(name)
+    _link(
+        part,
+        selection.to_params() if selection else of_session(Link).params or {},
+        label=label or part.name,
+        icon=f":material/{icon or room_of(part).icon}:",
         help=help,
     )
 
 
+def _link(
+    part: Part, params: Mapping[str, str], *, label: str, icon: str | None = None, help: str | None = None
+) -> None:
+    if part.filled is not None and params:  # without them what is chosen stays, whatever fills the stage
+        params = {name: value for name, value in params.items() if name != "filled"}
+        params |= {} if part.filled == "all" else {"filled": part.filled}
+    st.page_link(part.file, label=label, icon=icon, query_params=params, help=help)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where a page's heading is filled in later."""
+    """Where a heading is filled in later."""
 
     verdict: DeltaGenerator
-    next: DeltaGenerator
+    parts: DeltaGenerator
     lead: DeltaGenerator
 
 
-def heading(page: Page) -> Places:
-    """Name and question of a page; the places for the verdict, for the page to go on to, and for what it says first."""
+def heading(page: Part) -> Places:
+    """Name of the room, question of the part; the places for the verdict, the row of parts, and for what a part says first."""
     with st.container(key="page_head", horizontal=True, vertical_alignment="center", gap="small"):
-        st.title(page.name, anchor=False, width="content")
+        st.title(room_of(page).name, anchor=False, width="content")
         st.markdown(page.question, width="stretch")
         # A container with a height is there before what it holds, so that nothing moves when that comes.
         verdict = st.container(key="verdict", width="content", height=40)
-        following = st.container(key="next_page", width="content", height=24)
+        parts = st.container(key="parts", horizontal=True, gap=None, height=32, border=False)
     lead = st.container(key="lead")
-    return Places(verdict=verdict, next=following, lead=lead)
+    return Places(verdict=verdict, parts=parts, lead=lead)
 
 
-def next_page(page: Page) -> None:
-    """The page to go on to, once the link to what is shown is known."""
-    following = page_after(page)
-    link_to(following.name, label=f"Next: {following.name}")
-
-
-def menu() -> None:
-    """All pages as links, in groups."""
-    for group in dict.fromkeys(page.group for page in PAGES):
-        st.markdown(f"**{group}**")
-        for page in PAGES:
-            if page.group == group:
-                link_to(page.name)
+def links(here: Part, selection: Selection, row: DeltaGenerator, menu: DeltaGenerator) -> None:
+    """The parts of the room in their row, and all rooms in the menu, each leading to where it was left."""
+    room = room_of(here)
+    left = of_session(LookedAt).parts
+    left[room.name] = here.name
+    if len(room.parts) > 1:
+        with row:
+            for part in room.parts:
+                _link(part, selection.to_params(), label=part.name, help=part.question)
+    with menu:
+        for one in ROOMS:
+            part = part_named(left.get(one.name, one.parts[0].name))
+            icon = f":material/{one.icon}:"
+            _link(part, of_session(Link).params or {}, label=one.name, icon=icon, help=one.question)
+        current_links(
+            part=room.parts.index(here),
+            room=ROOMS.index(room) if room in ROOMS else None,
+        )

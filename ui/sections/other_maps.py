@@ -9,7 +9,7 @@ from ui.page.navigation import link_to
 def other_maps() -> None:
     """The link below a map."""
     link_to(
-        "Query-key map",
+        "Other maps",
         label="Other maps of these vectors, one fitted to the attention itself",
         help="Each map has a verdict of its own: where this one says little, another may say more.",
     )

@@ -185,7 +185,7 @@ def table(view: View) -> PromptSet | None:
             if st.form_submit_button(
                 "Use these pairs",
                 type="primary",
-                help="Computes the page for the pairs of the table; Effects, Lens and Patching have the same.",
+                help="Computes the page for the pairs of the table; Heads off, Lens and Patching have the same.",
             ):
                 _take(edited.fillna("").astype(str).values.tolist())
                 whole_page()

@@ -85,7 +85,7 @@ def masked_link(screen: Screen) -> None:
     selection = screen.view.selection
     if selection.masked and not selection.bundle:
         link_to(
-            "Compare",
+            "Side by side",
             label="Compare with the unmasked text",
             selection=selection.but(masked=(), other_masked=selection.masked),
             help="Shows what masking changes: A is the unmasked text, B the masked one.",

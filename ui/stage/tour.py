@@ -84,7 +84,7 @@ def stops_of(screen: Screen) -> list[Stop]:
             title="Verdict",
             text="attnviz computes attention itself and compares tokens, vectors, weights and outputs of every head with the "
             "model's own, for this very sentence. Follow the link to see each comparison; then change the head, or go on to "
-            "another page.",
+            "another room.",
             target="verdict",
         ),
     ]

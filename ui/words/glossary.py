@@ -39,21 +39,35 @@ with Path(__file__).with_suffix(".toml").open("rb") as _file:
     GROUPS = {
         group["name"]: tuple(Term(**one) for one in group["terms"]) for group in tomllib.load(_file)["groups"]
     }
-_TERMS = {term.name: term for terms in GROUPS.values() for term in terms}
+TERMS = {term.name: term for terms in GROUPS.values() for term in terms}
+"""All terms by their names."""
+
+
+def matching(searched: str) -> list[Term]:
+    """The terms that have all these words in their name or their meaning, first those with all of them in the name."""
+    words = searched.casefold().split()
+
+    def has(text: str) -> bool:
+        return all(word in text.casefold() for word in words)
+
+    found = [term for term in TERMS.values() if has(f"{term.name} {term.means}")]
+    return sorted(found, key=lambda term: not has(term.name))
 
 
 def linked(name: str, shown: str = "") -> str:
     """Markdown that leads from a word on a page to its term, with what is selected; a new tab opens.
 
+    Its title is what `ui.components.term_cards` shows.
+
     Args:
         name: of the term.
         shown: the words of the page; the name, as it stands in a sentence, if empty.
     """
-    term = _TERMS[name]
+    term = TERMS[name]
     params = urlencode(of_session(Link).params or {})
     link = f"glossary?{params}#{term.anchor}" if params else f"glossary#{term.anchor}"
     in_sentence = name[0].lower() + name[1:] if name[1].islower() else name
-    return f'[{shown or in_sentence}]({link} "{term.means}")'
+    return f'[{shown or in_sentence}]({link} "{term.name}: {term.means}")'
 
 
 def terms(*names: str) -> None:

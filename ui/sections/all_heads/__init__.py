@@ -1,1 +1,1 @@
-"""Parts of the page "All heads"."""
+"""Parts of "Pictures and numbers"."""

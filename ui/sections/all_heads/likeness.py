@@ -46,7 +46,7 @@ def nearest(screen: Screen) -> None:
         + (f" Of {n_queries:,} rows {n_rows:,} are compared, evenly spaced." if n_rows < n_queries else "")
     )
     link_to(
-        "Effects",
+        "Heads off",
         label=f"What if {selection.place.words} were off?",
         help="Switches this head off, and every other, to measure what happens to an outcome.",
     )

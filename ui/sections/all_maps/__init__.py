@@ -1,1 +1,1 @@
-"""Parts of the page "All maps"."""
+"""Parts of "Maps"."""

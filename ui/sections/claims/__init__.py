@@ -1,1 +1,1 @@
-"""Parts of the page "Claims"."""
+"""Parts of "Myths"."""

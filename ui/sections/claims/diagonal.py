@@ -5,6 +5,7 @@ import streamlit as st
 from attnviz.figures.numbers import share_text
 from attnviz.heads import verdicts
 from attnviz.heads.claims import Claims
+from attnviz.heads.verdicts import Diagonal
 from ui.page.view import View
 from ui.sections.claims.picture import figure, heads_say
 from ui.words.glossary import linked
@@ -18,13 +19,10 @@ def diagonal(view: View, claims: Claims) -> None:
         claims, has_special=bool(is_special.any()), rests_on_first=is_decoder and not is_special[0]
     )
     shares = {"the query's own token": found.own, "the token before or after": found.neighbour}
-    order = ["own token", "neighbour", "another"]
     if found.special is not None:
         shares[linked("Special token", "a special token")] = found.special
-        order.insert(1, "special token")
     if found.first is not None:
         shares["the first token, where many heads rest,"] = found.first
-        order.insert(-2, "first token")
     listed = [
         f"{said} for {share_text(shares[said])}" for said in sorted(shares, key=lambda one: -shares[one])
     ]
@@ -34,6 +32,13 @@ def diagonal(view: View, claims: Claims) -> None:
         f"{heads_say(found.heads)} have more than half of their queries attend most to themselves. Over all heads, the "
         f"key with the largest weight is {', '.join(listed)}, and another token for "
         f"{share_text(found.other)}. A query counts once, as the first of these that fits: "
-        f"{', '.join(order)}.{first} Compare Clark et al. 2019, arXiv:1906.04341, sections 3.1 and 3.2."
+        f"{', '.join(precedence(found))}.{first} Compare Clark et al. 2019, arXiv:1906.04341, sections 3.1 and 3.2."
     )
     figure(view, "diagonal", claims.on_itself, "share of the queries that attend most to themselves")
+
+
+def precedence(found: Diagonal) -> list[str]:
+    """What the strongest key of a query may be, in the order in which `attnviz.heads.claims.measure` asks."""
+    special = ["special token"] if found.special is not None else []
+    first = ["first token"] if found.first is not None else []
+    return ["own token", *special, *first, "neighbour", "another"]

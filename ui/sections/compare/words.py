@@ -116,19 +116,21 @@ def notes(view: View, comparison: Comparison) -> str:
         hidden_note(view),
         RENORMALISED * view.is_renormalised,
     ]
-    only_a, only_b = comparison.unpaired
-    if only_a.n_keys or only_b.n_keys:
-        said.append(
-            f"{counted(only_a.n_keys)} of A (−) and {counted(only_b.n_keys)} of B (+) have no partner; they are hatched where "
-            "they are missing."
-        )
-        if comparison.first.measure != "norms":
-            of_what = "attention" if comparison.first.measure == "weights" else "rollout"
-            said.append(
-                f"On average {share_text(only_a.share)} of A's {of_what} and {share_text(only_b.share)} of B's lies on them."
-            )
+    said.append(without_partner(comparison))
     said.append(zoom_note(comparison, view.selection.b.zoom))
     if comparison.splits_differ:
         said.append(SPLITS_DIFFER)
     said.append("Triangles mark the largest changes, upwards where B has more.")
     return " ".join(one for one in said if one)
+
+
+def without_partner(comparison: Comparison) -> str:
+    """How many keys only A or only B has, and what share of its attention they have; empty where each has a partner."""
+    only_a, only_b = comparison.unpaired
+    if not (only_a.n_keys or only_b.n_keys):
+        return ""
+    said = f"{counted(only_a.n_keys)} of A (−) and {counted(only_b.n_keys)} of B (+) have no partner; they are hatched where they are missing."
+    if comparison.first.measure == "norms":
+        return said
+    of_what = "attention" if comparison.first.measure == "weights" else "rollout"
+    return f"{said} On average {share_text(only_a.share)} of A's {of_what} and {share_text(only_b.share)} of B's lies on them."

@@ -63,7 +63,7 @@ def variation(view: View, pattern: AttentionPattern, key: int, experiment: Exper
                 help="Selects a head that gives this pair the largest weight.",
             )
         link_to(
-            "Compare",
+            "Side by side",
             label="Compare side by side",
             selection=compared(selection.but(query=view.query, key=key), experiment.selection),
             help="Shows the experiment and yours side by side; until you change something, the same sentence with one word "

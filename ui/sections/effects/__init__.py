@@ -1,1 +1,1 @@
-"""Parts of the page "Effects"."""
+"""Parts of "Heads off"."""

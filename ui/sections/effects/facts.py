@@ -1,4 +1,4 @@
-"""What the numbers of the page Effects say, before it is put into words."""
+"""What the numbers of “Heads off” say, before it is put into words."""
 
 from dataclasses import dataclass
 

@@ -58,7 +58,7 @@ def greedy(screen: Screen) -> Figure | None:
     st.caption(
         f"Removed in this order: {order}. Each step removes the head whose removal leaves the outcome closest to the unchanged "
         f"{number_text(found.base)} (after Michel et al. 2019, arXiv:1905.10650, section 4). Pick heads beside the selected "
-        "one on Token flow to remove those."
+        "one on “Several heads” of Explore to remove those."
     )
     return drawn
 
@@ -67,8 +67,7 @@ def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
     """The outcome while all heads go, the smallest effect first, beside the largest first; None until known."""
     st.markdown("**How many heads can go?**")
     ranked = effects.ranked()
-    orders = {"smallest effect first": ranked[::-1], "largest effect first": ranked}
-    works = {name: _job(screen, order, greedily=False) for name, order in orders.items()}
+    works = {name: _job(screen, order, greedily=False) for name, order in removal_orders(effects).items()}
     found: dict[str, Removal] = {}
     for number, (name, work) in enumerate(works.items()):
         if not is_there(
@@ -91,6 +90,12 @@ def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
         "the same as others show only here."
     )
     return drawn
+
+
+def removal_orders(effects: HeadEffects) -> dict[str, list[Head]]:
+    """The two orders in which all heads are switched off, by their names."""
+    ranked = effects.ranked()
+    return {"smallest effect first": ranked[::-1], "largest effect first": ranked}
 
 
 def _job(screen: Screen, heads: list[Head], *, greedily: bool) -> Job:

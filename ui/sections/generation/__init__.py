@@ -1,1 +1,1 @@
-"""Parts of the page "Generation"."""
+"""Parts of "Generate"."""

@@ -8,6 +8,7 @@ from ui.page.chart import chart
 # isort: split
 from attnviz.effects.masking import under_mask
 from attnviz.figures import draw_pattern
+from attnviz.records import AttentionPattern
 from ui.components.heatmap_events import heatmap_events
 from ui.page.navigation import link_to
 from ui.page.view import View
@@ -51,7 +52,6 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
             on_label=lambda *clicked: pick(list(clicked)),
             theme=view.theme,
         )
-    n_seen, n_all = int(masked.allowed.sum()), masked.allowed.size
     with st.container(horizontal=True, vertical_alignment="bottom", key="paint_cell"):
         pick_key(view, key)
         query_name, key_name = name(own.queries, view.query), name(own.keys, key)
@@ -63,15 +63,21 @@ def matrices(view: View, allowed: np.ndarray, key: int) -> None:
             key="paint",
             help="Masks this cell, or allows it again, as selecting a cell of the model's own matrix does.",
         )
-    said = (
-        f"{n_seen:,} of {n_all:,} cells are left; hatched cells may not be seen. Select a cell of the model's own matrix "
-        "to mask it, or to allow it again."
-    )
-    if empty := int((~masked.allowed.any(axis=1)).sum()):
-        said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
-    st.caption(said)
+    st.caption(cells_left(masked))
     link_to(
-        "Token flow",
+        "Several heads",
         label="See the edges as lines",
         help="Shows this head as lines from each query to its keys, without the attention mask.",
     )
+
+
+def cells_left(masked: AttentionPattern) -> str:
+    """How many cells of a matrix may be seen, by both masks, and how many queries see nothing."""
+    allowed = masked.allowed
+    said = (
+        f"{int(allowed.sum()):,} of {allowed.size:,} cells are left; hatched cells may not be seen. Select a cell of the model's own "
+        "matrix to mask it, or to allow it again."
+    )
+    if empty := int((~allowed.any(axis=1)).sum()):
+        said += f" {empty} quer{'ies see' if empty > 1 else 'y sees'} no key at all; their rows are zero."
+    return said

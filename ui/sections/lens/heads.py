@@ -218,5 +218,5 @@ def _note(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> s
     return (
         f"{instead}All parts together, heads, MLPs, embedding and biases, {sums}. Each is what a part adds directly, through W_O and the "
         "norms after it, whose scales are kept; what it changes in later heads and MLPs is left out, so that switching the head off "
-        "(Effects) gives another number (Wang et al. 2022, arXiv:2211.00593)."
+        "(Heads off) gives another number (Wang et al. 2022, arXiv:2211.00593)."
     )

@@ -113,10 +113,14 @@ def sentence(view: View, screen: Screen, token: int) -> None:
         head=screen.head,
     )
     with st.container(horizontal=True):
-        for page in ("Attention", "Query-key map", "Token flow"):
+        for part, label in (
+            ("Together", "Explore"),
+            ("Several heads", "Several heads"),
+            ("Other maps", "Other maps"),
+        ):
             link_to(
-                page,
-                label=f"Open in {page}",
+                part,
+                label=f"Open in {label}",
                 selection=there,
                 help="Shows this sentence there, with this query and key selected.",
             )

@@ -1,1 +1,1 @@
-"""Parts of the page "Query-key map"."""
+"""Parts of "Other maps"."""

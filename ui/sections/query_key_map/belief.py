@@ -197,7 +197,7 @@ def _figures(view: View, projection: Projection) -> str:
             (
                 "Attention lost",
                 "Kullback–Leibler divergence of the model's weights from those that the map implies, mean over the "
-                f"queries: 0 for none; equal weights on all keys would lose {_lost_by_equal_weights(view, projection):.2f} nats.",
+                f"queries: 0 for none; equal weights on all keys would lose {lost_by_equal_weights(_pattern(view, projection.layer, projection.head)):.2f} nats.",
                 [f"{projection.divergence:.2f} nats"],
             )
         )
@@ -213,9 +213,8 @@ def _figures(view: View, projection: Projection) -> str:
     return f'<table class="belief"><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _lost_by_equal_weights(view: View, projection: Projection) -> float:
-    """What a map that puts every key equally far away would lose, in nats: mean of ln n - entropy."""
-    pattern = _pattern(view, projection.layer, projection.head)
+def lost_by_equal_weights(pattern: AttentionPattern) -> float:
+    """What a map that puts every key equally far away would lose, in nats: mean of ln n - entropy, n the keys that a query may see."""
     weights = pattern.weights.astype(np.float64)
     logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
     n_key = pattern.allowed.sum(axis=1).clip(min=1)

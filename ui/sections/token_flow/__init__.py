@@ -1,1 +1,1 @@
-"""Parts of the page "Token flow"."""
+"""Parts of "Several heads"."""

@@ -1,0 +1,125 @@
+"""The rooms: a menu of nine, each to where it was left, and every address that there was before them."""
+
+import re
+
+import pytest
+
+from tests.app.screen import assert_no_exception, open_page, row_of, shown, unescaped
+from tests.tiers import first_gates
+from ui.page.navigation import ROOMS
+from ui.words.glossary import TERMS, matching
+
+WAS = {
+    "": "Explore",
+    "all_heads": "All heads",
+    "token_flow": "Explore",
+    "generation": "Generate",
+    "find_a_head": "All heads",
+    "compare": "Compare",
+    "many_sentences": "Many texts",
+    "query_key_map": "Explore",
+    "all_maps": "All heads",
+    "effects": "Cause",
+    "patching": "Compare",
+    "lens": "Cause",
+    "inputs": "Cause",
+    "door_experiment": "Door experiment",
+    "step_by_step": "How it works",
+    "scaling": "How it works",
+    "positions": "How it works",
+    "kinds_of_attention": "How it works",
+    "claims": "Myths",
+    "cost": "How it works",
+    "history": "How it works",
+    "glossary": "Glossary",
+    "verification": "Verification",
+}
+"""By the address of a page of before, the room that it opens now."""
+PLACE = {"text": "it opened", "layer": "2", "head": "5", "query": "1", "key": "2", "special": "hidden"}
+
+
+def menu(at) -> dict[str, str]:
+    """By its label, the address that each entry leads to."""
+    return {one.proto.label: one.proto.page for one in at.sidebar.get("page_link")}
+
+
+@pytest.mark.parametrize("address", WAS)
+def test_an_address_of_before_opens_its_room_with_the_same_view(address):
+    at = open_page(f"pages/{address}.py" if address else "attention.py", **PLACE)
+    assert_no_exception(at)
+    assert [one.value for one in at.title] == [WAS[address]]
+    assert PLACE.items() <= shown(at).items()
+    labels = [one.proto.label for one in at.main.get("page_link")]
+    assert [label for label in labels if label in row_of(at)] == row_of(at)
+
+
+def test_the_menu_has_nine_entries_and_each_leads_to_where_its_room_was_left():
+    at = open_page(text="it opened", filled="matrix")
+    first = {
+        "Explore": "",
+        "All heads": "all_heads",
+        "How it works": "step_by_step",
+        "Door experiment": "door_experiment",
+        "Myths": "claims",
+        "Compare": "compare",
+        "Cause": "effects",
+        "Generate": "generation",
+        "Many texts": "many_sentences",
+    }
+    assert menu(at) == first
+    at.switch_page("pages/scaling.py").run()
+    assert menu(at) == first | {"How it works": "scaling"}
+    [explore] = [one.proto for one in at.sidebar.get("page_link") if one.proto.label == "Explore"]
+    assert "&filled=matrix" in explore.query_string
+    at.switch_page("pages/token_flow.py").run()
+    assert menu(at) == first | {"How it works": "scaling", "Explore": "token_flow"}
+
+
+def test_no_room_of_several_parts_has_the_name_of_one():
+    assert [
+        room.name
+        for room in ROOMS
+        if len(room.parts) > 1 and room.name in {part.name for one in ROOMS for part in one.parts}
+    ] == []
+
+
+def test_a_part_of_the_stage_leads_to_the_stage_and_nothing_else_changes():
+    at = open_page("pages/query_key_map.py", **PLACE)
+    links = {one.proto.label: one.proto for one in at.main.get("page_link")}
+    for name, filled in {"Together": "", "Arcs": "token_flow", "Matrix": "matrix", "Map": "map"}.items():
+        assert links[name].page == ""
+        wanted = shown(at) | ({"filled": filled} if filled else {})
+        assert dict(pair.split("=") for pair in links[name].query_string.split("&")) == {
+            key: value.replace(" ", "+") for key, value in wanted.items()
+        }
+
+
+def test_a_text_that_is_too_long_for_a_link_stays_where_a_room_is_opened():
+    text = "door " * 13_000
+    at = open_page(text=text, filled="map", cut=1)
+    assert [one.proto.query_string for one in at.sidebar.get("page_link")] == [""] * len(ROOMS)
+
+
+@pytest.mark.parametrize("page", first_gates("attention.py", "pages/many_sentences.py"))
+def test_the_glossary_opens_anywhere_with_all_terms(page):
+    at = open_page(page)
+    assert [one for one in at.text_input if one.key == "glossary_search"] == []
+    at.button(key="open_glossary").click().run()
+    assert_no_exception(at)
+    assert listed(at) == list(TERMS)
+    assert at.text_input(key="glossary_search").label == "Search"
+
+
+def listed(at) -> list[str]:
+    """The terms in the drawer."""
+    said = [re.match(r"\*\*(.+?):\*\* ", unescaped(one.value)) for one in at.markdown]
+    return [one[1] for one in said if one and one[1] in TERMS]
+
+
+def test_a_search_takes_words_of_names_and_meanings_names_first():
+    found = [term.name for term in matching("MASK causal")]
+    assert found[0] == "Causal mask"
+    assert matching("") == list(TERMS.values())
+    assert matching("nothing-of-the-kind") == []
+    by_meaning = [term.name for term in matching("vocabulary")]
+    assert "Token" in by_meaning

@@ -1,0 +1,24 @@
+// aria-current on the link to what is shown, in the row of parts and in the menu. Streamlit fills both one link after another.
+
+function show({ data }) {
+  const watchers = [
+    ["parts", data.row],
+    ["menu", data.menu],
+  ].flatMap(([key, current]) => {
+    const place = document.querySelector(`.st-key-${key}`);
+    if (!place) return [];
+    const mark = () => {
+      const elements = [...place.querySelectorAll(".stElementContainer:has(.stPageLink, .stSkeleton)")];
+      elements.forEach((element, at) => {
+        const link = element.querySelector("a");
+        if (at === current) link?.setAttribute("aria-current", "page");
+        else link?.removeAttribute("aria-current");
+      });
+    };
+    mark();
+    const watcher = new MutationObserver(mark);
+    watcher.observe(place, { childList: true, subtree: true });
+    return [watcher];
+  });
+  return () => watchers.forEach((watcher) => watcher.disconnect());
+}
