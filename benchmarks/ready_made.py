@@ -10,9 +10,8 @@ import streamlit as st
 READY = json.loads(Path(os.environ["ATTNVIZ_READY_MADE"]).read_text(encoding="utf-8"))
 
 st.set_page_config(layout="wide")
-with st.sidebar, st.form("sentence", border=False):
+with st.sidebar:
     text = st.text_area("Sentence", next(iter(READY)), key="text")
-    st.form_submit_button("Show attention")
 left, _ = st.columns(2)
 with left:
     st.plotly_chart(plotly.io.from_json(READY[text]), theme=None, key="matrix")

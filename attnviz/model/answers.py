@@ -46,9 +46,8 @@ def token_logits(
     """
     head = language_head(model, "an answer")
     rows = vectors.reshape(-1, 1, vectors.shape[-1]).to(model.network.device, model.network.dtype)
-    rows = (
-        rows.contiguous()
-    )  # of rows that lie apart, torch multiplies each with the whole vocabulary by itself
+    # of rows that lie apart in memory, torch multiplies each with the whole vocabulary by itself
+    rows = rows.contiguous()
     logits: Tensor = forward(head, inputs_embeds=rows).logits
     return logits.to(vectors.dtype).reshape(*vectors.shape[:-1], -1)
 

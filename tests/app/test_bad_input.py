@@ -23,6 +23,7 @@ from tests.app.screen import (
 )
 from tests.small_records import tokens
 from tests.tiers import first_gates
+from ui.choice.presets import PRESETS
 from ui.components.token_strip import cut_mark
 from ui.page.navigation import PAGES
 from ui.work import cache
@@ -108,7 +109,7 @@ def test_a_good_text_takes_the_message_away():
 
 def test_the_message_stays_while_other_things_change():
     at = type_text(open_page(), " ")
-    at.button(key="show_attention").click().run()
+    at.run()
 
     assert len(errors(at)) == 1
     assert_nothing_drawn(at)
@@ -144,7 +145,7 @@ def test_the_next_text_is_not_cut_unasked():
 
 def test_a_preset_after_a_cut_text_is_not_marked_as_cut():
     at = open_page(text="door " * 600, cut=1, iterations=250)
-    at.selectbox(key="preset_choice").select_index(0).run()
+    at.button_group(key="preset_choice").set_value(PRESETS[0]).run()
 
     assert "cut" not in shown(at)
     assert chips(at)[1:4] == ["i", "was", "watching"]
@@ -172,7 +173,7 @@ def test_a_refused_first_visit_draws_nothing_and_goes_on_where_the_link_led():
 
 def test_an_example_takes_the_place_of_a_text_that_is_refused():
     at = type_text(open_page(), "\x00\x07")
-    at.selectbox(key="preset_choice").select_index(0).run()
+    at.button_group(key="preset_choice").set_value(PRESETS[0]).run()
     assert errors(at) == []
     assert facts(finding(at)).quoted[0] == "it"
 

@@ -18,13 +18,15 @@ def in_messages(at) -> dict[str, tuple[object, object]]:
     for one in at.select_slider:
         found[one.key] = one.format_func(one.value), one.options[int(one.proto.default[0])]
     for one in at.selectbox:
-        if one.key not in ("preset_choice", "experiment_word"):  # actions, which hold nothing
+        if one.key != "experiment_word":  # an action, which holds nothing
             shown = one.options[one.proto.default] if one.proto.HasField("default") else None
             found[one.key] = one.format_func(one.value), shown
     for one in at.multiselect:
         held = [one.format_func(value) for value in one.value]
         found[one.key] = held, [one.options[at] for at in one.proto.default]
     for one in at.button_group:
+        if one.key == "preset_choice":  # an action, which holds nothing
+            continue
         held = one.value if isinstance(one.value, list) else [one.value]
         names = [option.content for option in one.proto.options]
         found[one.key] = [one.format_func(value) for value in held], [names[at] for at in one.proto.default]

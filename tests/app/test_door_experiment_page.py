@@ -208,19 +208,19 @@ class TestWithBert:
 
     def test_the_example_leads_to_the_head_of_the_experiment(self, bert):
         at = open_page(model="bert-base-uncased", text="The cat slept.", layer=5, head=7)
-        at.selectbox(key="preset_choice").set_value(DOOR_MASK).run()
+        at.button_group(key="preset_choice").set_value(DOOR_MASK).run()
         assert_no_exception(at)
         place = {name: shown(at)[name] for name in ("text", "layer", "head", "query", "key")}
         assert place == {"text": MASKED, "layer": "3", "head": "11", "query": "7", "key": "5"}
-        at.selectbox(key="preset_choice").set_value(DOOR_IT).run()
+        at.button_group(key="preset_choice").set_value(DOOR_IT).run()
         assert (shown(at)["layer"], shown(at)["head"]) == ("3", "11")  # whose head is the bundled model's
 
 
 def test_the_example_of_the_bundled_model_leads_to_its_head():
     at = open_page(text="The cat slept.", layer=5, head=7)
-    at.selectbox(key="preset_choice").set_value(next(one for one in PRESETS if one.head is None)).run()
+    at.button_group(key="preset_choice").set_value(next(one for one in PRESETS if one.head is None)).run()
     assert (shown(at)["layer"], shown(at)["head"]) == ("5", "7")
-    at.selectbox(key="preset_choice").set_value(DOOR_IT).run()
+    at.button_group(key="preset_choice").set_value(DOOR_IT).run()
     assert_no_exception(at)
     assert (shown(at)["layer"], shown(at)["head"]) == ("3", "1")
     assert picked(at) == [7]

@@ -109,7 +109,7 @@ def test_a_picked_query_is_joined_to_its_strongest_keys(few, mapped):
     [said] = [facts(line) for line in markdown(at) if facts(line).numbers[:2] == ("3", "4")]  # sentence, line
     assert said.quoted == ("it", *(labels[key] for key in order))
     assert said.numbers[2:] == tuple(f"{100 * weights[key]:.1f}%" for key in order)
-    there = next(one.proto for one in at.main.get("page_link") if one.proto.label == "Open in Attention")
+    there = next(one.proto for one in at.main.get("page_link") if one.proto.label == "Open in Explore")
     assert "text=Why+was+it+closed%3F" in there.query_string
     assert f"query=3&key={order[0]}" in there.query_string
 

@@ -31,6 +31,7 @@ from tests.app.screen import (
     type_text,
     unescaped,
 )
+from ui.choice.presets import PRESETS
 from ui.page import bundles
 
 
@@ -120,8 +121,8 @@ class TestOpening:
             type_text(opened, "A new sentence.")
             assert chips(opened) == ["[CLS]", "a", "new", "sentence", ".", "[SEP]"]
         elif way == "example":
-            choice = opened.selectbox(key="preset_choice")
-            choice.set_value(next(one for one in choice.options if "bank" in one)).run()
+            bank = next(one for one in PRESETS if "bank" in one.text)
+            opened.button_group(key="preset_choice").set_value(bank).run()
             assert "bank" in chips(opened)
         else:
             opened.button(key="leave_bundle").click().run()

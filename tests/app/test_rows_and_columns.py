@@ -57,7 +57,7 @@ class TestWords:
     def test_the_switch_is_in_the_link_and_on_every_page(self):
         at = open_page(text=PIECES)
         at.button_group(key="field_unit").set_value("words").run()
-        at.switch_page("pages/verification.py").run()
+        at.switch_page("pages/all_heads.py").run()
         assert shown(at)["unit"] == "words"
         assert at.button_group(key="field_unit").value == "words"
 

@@ -219,7 +219,7 @@ def sentence(page: Page) -> Locator:
 
 def show_attention(page: Page, text: str) -> None:
     sentence(page).fill(text)
-    page.get_by_role("button", name="Show attention").click()
+    sentence(page).press("Enter")
 
 
 def link(page: Page) -> dict[str, str]:

@@ -86,7 +86,7 @@ def walk(page, button):
         wait_for_link(page, head=head)
         wait_until_drawn(page)
         expect(tooltip(page)).to_be_hidden()
-        for key in ("field_layer", "field_head", "preset_choice"):
+        for key in ("field_model", "preset_choice"):
             assert page.locator(f".st-key-{key}").evaluate(COVERED) == 0
 
 

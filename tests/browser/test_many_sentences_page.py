@@ -119,7 +119,7 @@ def test_a_click_shows_the_sentence_and_its_lines_without_sending_the_points_aga
     expect(marks(page).first).to_have_text("old·2")
     wait_for_link(page, joint_token=2)
     wait_until_drawn(page)
-    page.get_by_role("link", name="Open in Attention").click()
+    page.get_by_role("link", name="Open in Explore").click()
     page.wait_for_url(lambda url: "/many_sentences" not in url, timeout=LOAD_MS)
     wait_for_link(page, text="The old door creaked.", query=2)
 

@@ -107,7 +107,7 @@ def test_the_keyboard_alone_is_enough(page, server):
     tab_to(page, "Sentence")
     page.keyboard.press("Control+a")
     page.keyboard.type("The old door creaked.")
-    page.keyboard.press("Control+Enter")
+    page.keyboard.press("Enter")
     wait_for_link(page, text="The old door creaked.")
     expect(chips(page)).to_contain_text(["[CLS]", "the", "old", "door"])
     wait_until_drawn(page)

@@ -47,16 +47,17 @@ pytestmark = [
 settings.register_profile("attnviz", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("attnviz")
 
-WORDS = ("[CLS]", "cat", "door", "##s", "it", "##ing")
-
 
 def masks(n_query: int, n_key: int) -> st.SearchStrategy[np.ndarray]:
     return hnp.arrays(np.bool_, (n_query, n_key))
 
 
-@given(st.lists(st.sampled_from(WORDS[1:]), min_size=1, max_size=8), st.sampled_from(["tokens", "words"]))
-def test_a_name_has_the_first_position_of_its_entry_where_another_is_written_so(labels, unit):
-    assume(not labels[0].startswith("##"))
+@given(
+    st.lists(st.sampled_from([["door", "##s"], ["cat", "##ing", "##s"], ["it"]]), min_size=1, max_size=4),
+    st.sampled_from(["tokens", "words"]),
+)
+def test_a_name_has_the_first_position_of_its_entry_where_another_is_written_so(words, unit):
+    labels = [piece for word in words for piece in word]
     axis = Axis.of(hand_made.tokens(labels), unit)
     groups = [list(range(first, stop)) for first, stop in axis.spans.tolist()]
     for group in groups:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.effects import ablation
 from attnviz.effects.ablation import ablate_heads, ablate_layers, remove_greedily, remove_in_order
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.model.interventions import ReplacedOutput, ScaledOutput
@@ -112,6 +113,22 @@ def test_heads_off_one_after_another(model):
         changed = model.trace(TEXT, interventions=off)
         assert found.outcomes[count - 1] == pytest.approx(of_trace(changed), abs=TOLERANCE)
     assert found.heads == tuple(heads)
+
+
+def test_the_greedy_order_stays_close_to_the_unchanged_outcome_not_to_the_step_before(
+    tiny_model, monkeypatch
+):
+    """Effects that add up: 1.5 goes first; then -3 leads to -1.5, which is closer to 0 than 3.5, though farther from 1.5."""
+    effects = {Head(0, 0): 2.0, Head(0, 1): 1.5, Head(1, 0): -3.0}
+
+    def add_up(model, trace, variants, measure, *, progress):
+        return np.array([sum(effects[Head(one.layer, one.head)] for one in off) for off in variants])
+
+    monkeypatch.setattr(ablation, "measured_variants", add_up)
+    bert = tiny_model("bert")
+    found = remove_greedily(bert, bert.trace(TEXT), lambda states: states[:, 0, 0] * 0, list(effects))
+    assert found.heads == (Head(0, 1), Head(1, 0), Head(0, 0))
+    assert found.outcomes.tolist() == [1.5, -1.5, 0.5]
 
 
 def test_the_greedy_order(model):

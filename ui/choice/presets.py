@@ -37,6 +37,11 @@ class Preset:
     has_blank: bool = False
     """Whether it has a [MASK], which only a model with a masked-language head fills in."""
 
+    @property
+    def called(self) -> str:
+        """Its name in short: what stands before the colon."""
+        return self.name.partition(":")[0]
+
 
 DOOR_IT = Preset(
     name="A pronoun: the door and it",

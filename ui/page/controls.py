@@ -14,41 +14,27 @@ from ui.choice.presets import Preset, offered_presets
 from ui.page.head_names import known_probes
 from ui.page.view import View
 from ui.words.head_names import called_words
-from ui.words.literal import literal
 from ui.work import cache
 
 
 def sentence() -> DeltaGenerator:
-    """The sentence, or a pair; the place for the examples, which depend on the model that is shown."""
-    with st.container(key="sentence", horizontal=True, vertical_alignment="bottom", gap="small"):
+    """The sentence, or a pair: Enter shows it, and so does leaving the field. The place for the examples, which depend on the model."""
+    with st.container(key="sentence", horizontal=True, vertical_alignment="center", gap="small"):
         st.text_area(**widgets.field("text", take=state.type_sentence, is_typed=True, height="content"))
         with st.popover("Second sentence", icon=":material/add:", key="second_sentence"):
             st.text_area(**widgets.field("second", take=state.type_sentence, is_typed=True, height="content"))
-        st.button(
-            "Show attention",
-            type="primary",
-            on_click=state.hold,
-            key="show_attention",
-            help="Shows the attention for this sentence; so does Ctrl+Enter in the field.",
-        )
-        return st.container(key="examples", width=250)
+        return st.container(key="examples")
 
 
 def examples(model: str, *, fills_blanks: bool) -> None:
-    """A list of the examples, with what each shows; those with a blank only where the model fills it in."""
-    presets = offered_presets(model, fills_blanks=fills_blanks)
-    shows = "; ".join(
-        f"{one.name} ({one.head.words}): {literal(one.shows)}" for one in presets if one.shows and one.head
-    )
-    st.selectbox(
+    """The examples, one click each; those with a blank only where the model fills it in."""
+    st.pills(
         "Examples",
-        presets,
-        index=None,
-        format_func=lambda preset: preset.name,
-        placeholder="Select one",
+        offered_presets(model, fills_blanks=fills_blanks),
+        format_func=lambda preset: preset.called,
         key="preset_choice",
         on_change=_take_preset,
-        help=f"Replaces your sentence with an example. {shows}".strip(),
+        label_visibility="collapsed",
     )
 
 

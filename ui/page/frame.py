@@ -81,23 +81,25 @@ def frame_around(name: str) -> Iterator[View]:
         theme_change(_theme(), on_change=state.hold)
         tooltips()
         term_cards()
-        enter_runs("field_text")
-    places = navigation.heading(page)
-    lesson_place = st.container(key="lesson")
-    try:
-        offers()
-        selection = state.with_opened_bundle(state.current(page.name))
-    except AttnvizError as error:  # the operator's list of models is wrong: there is nothing to fall back on
-        errors.show(error)
-        st.stop()
+        enter_runs("field_text", "field_second")
     is_stage = page.address == ""
     examples_place = head_place = None
     controls_place = st.container(key="controls", gap="small")
     with controls_place:
+        top = st.container()
+        places = navigation.heading(page)
+        try:
+            offers()
+            selection = state.with_opened_bundle(state.current(page.name))
+        except AttnvizError as error:  # the operator's list of models is wrong: nothing to fall back on
+            errors.show(error)
+            st.stop()
         if "sentence" in page.asks:
-            examples_place = controls.sentence()
+            with top:
+                examples_place = controls.sentence()
         if page.asks and not is_stage:
             head_place = _head_place(page)
+    lesson_place = st.container(key="lesson")
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
     stage: AbstractContextManager[object] = nullcontext()
@@ -114,7 +116,8 @@ def frame_around(name: str) -> Iterator[View]:
         view = _view(page.place, selection, places, rail)
     if view is None:  # whatever is wrong with text or model can be put right here
         with controls_place:
-            examples_place = examples_place or controls.sentence()
+            with top:
+                examples_place = examples_place or controls.sentence()
             head_place = head_place or _head_place(page)
     if examples_place is not None:
         with examples_place:

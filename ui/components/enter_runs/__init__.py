@@ -5,6 +5,6 @@ from ui.components import register
 _mount = register("enter_runs")
 
 
-def enter_runs(field: str) -> None:
-    """Listens to the text field in the container of this key."""
-    _mount(key="enter_runs", data={"field": field})
+def enter_runs(*fields: str) -> None:
+    """Listens to the text fields in the containers of these keys."""
+    _mount(key="enter_runs", data={"fields": fields})

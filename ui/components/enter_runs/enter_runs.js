@@ -1,8 +1,9 @@
-// Enter in the field of the sentence shows it, as Ctrl+Enter does, which Streamlit hears; with Shift it begins a new line.
+// Enter in a field of a sentence shows it, as Ctrl+Enter does, which Streamlit hears; with Shift it begins a new line.
 
 function show({ data }) {
+  const selector = data.fields.map((key) => `.st-key-${key} textarea`).join();
   const press = (event) => {
-    const field = event.target.closest?.(`.st-key-${data.field} textarea`);
+    const field = event.target.closest?.(selector);
     if (!field || event.key !== "Enter" || event.shiftKey || event.ctrlKey || event.metaKey || event.isComposing) return;
     event.preventDefault();
     event.stopPropagation();

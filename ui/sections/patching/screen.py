@@ -134,11 +134,11 @@ def patches_of(view: View) -> Patches:
 
 def controls(view: View, chosen: Outcome) -> None:
     """Sentence B, what is carried over and where, and what is measured."""
+    title = f"Sentence B (must also have {len(view.trace.tokens)} tokens)"
+    st.text_input(
+        **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
+    )
     with st.container(horizontal=True, vertical_alignment="bottom", key="patching_controls"):
-        title = f"Sentence B (must also have {len(view.trace.tokens)} tokens)"
-        st.text_input(
-            **widgets.field("patch_text", view.selection.but(patch_text=text_of_donor(view)), label=title)
-        )
         carried_controls(view)
     with st.container(horizontal=True, vertical_alignment="bottom", key="outcome_controls"):
         outcome.controls(view, chosen)
