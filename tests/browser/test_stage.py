@@ -15,7 +15,6 @@ from tests.browser.screen import (
     open_screen,
     picked_chips,
     plot,
-    row,
     wait_until_drawn,
 )
 from tests.tiers import first_gates
@@ -136,6 +135,6 @@ def test_one_part_fills_the_stage(part, key, page, server):
     open_screen(page, server, "", **HEAD)
     beside = page.locator(f".st-key-{key}").bounding_box()["width"] if key != "token_flow" else 400
     with answered(page):
-        row(page).get_by_text(part, exact=True).click()
+        page.locator(".st-key-parts").get_by_role("button", name=part, exact=True).click()
     expect(page).to_have_url(re.compile(f"filled={key}"))
     assert page.locator(f".st-key-{key}").bounding_box()["width"] > 1.4 * beside
