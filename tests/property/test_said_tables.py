@@ -237,10 +237,17 @@ def test_the_heads_that_copy(scores):
     assert found.n_as_much == [*known.values()].count(max(known.values())) - 1
 
 
-@given(st.data(), st.sampled_from(["tokens", "words"]), st.booleans())
+@settings(max_examples=120)
+@given(st.data(), st.sampled_from(["words", "tokens"]), st.booleans())
 def test_the_query_beside_the_experiments_own(data, unit, hides_special):
     """It is "watching", or the query that gives the key least; never the selected one, of whose word pieces any is selected."""
-    labels = ["[CLS]", *data.draw(st.lists(st.sampled_from(WORDS), min_size=2, max_size=5)), "[SEP]"]
+    labels = [
+        "[CLS]",
+        *data.draw(
+            st.lists(st.sampled_from(("cat", "##s", "##ing", "it", "watching")), min_size=2, max_size=5)
+        ),
+        "[SEP]",
+    ]
     n, keys = len(labels), ["[CLS]", "chat", "porte", "[SEP]"]
     is_cross = data.draw(st.booleans())
     keys = keys if is_cross else labels
