@@ -28,6 +28,7 @@ from attnviz.records import Axis, Chance, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
 from ui.sections.claims.diagonal import precedence
+from ui.sections.compare.largest import most_changed, rows_note
 from ui.sections.compare.words import without_partner
 from ui.sections.effects.together import removal_orders
 from ui.sections.generation.branches import difference_words
@@ -202,6 +203,35 @@ def test_keys_without_a_partner_and_what_lies_on_them(sides, measured):
     else:
         assert said[:2] == tuple(counts)
         assert said[2:] == tuple(map(share_text, shares))
+
+
+@given(two_texts(), st.data(), st.booleans(), st.sampled_from(["weights", "norms"]))
+def test_the_queries_whose_rows_differ_most(sides, data, renormalise, measured):
+    """Half the sum of what a row gives otherwise; a share of attention only where rows of both sum to 1."""
+    shown = []
+    for one in sides:
+        keep = data.draw(st.lists(st.booleans(), min_size=len(one.keys), max_size=len(one.keys)))
+        keys = one.keys.where(np.array([True, *keep[1:]]))
+        shown.append(replace(one, measure=measured).arranged(one.queries, keys, renormalise=renormalise))
+    found = compare(*shown)
+    changes = {}
+    for row, (first, second) in enumerate(found.queries.pairs.tolist()):
+        cells = [
+            (
+                float(shown[0].weights[first, a]) if a >= 0 else 0.0,
+                float(shown[1].weights[second, b]) if b >= 0 else 0.0,
+            )
+            for a, b in found.keys.pairs.tolist()
+        ]
+        if min(first, second) >= 0:
+            changes[row] = sum(abs(a - b) for a, b in cells) / 2
+    order = most_changed(found)
+    assert {*order} >= {row for row, one in changes.items() if one > 1e-6}
+    assert [changes[row] for row in order] == pytest.approx(
+        sorted((changes[row] for row in order), reverse=True), abs=1e-6
+    )
+    are_whole = all(np.allclose(one.weights.sum(axis=1), 1) for one in shown)
+    assert ("share of its attention" in rows_note(found)) == (are_whole and measured == "weights")
 
 
 @given(two_texts(), st.booleans(), st.booleans())

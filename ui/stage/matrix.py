@@ -6,6 +6,7 @@ from attnviz.figures import draw_pattern, draw_ranking
 from attnviz.figures.heatmap import MEASURE_NAMES, TALLEST
 from attnviz.figures.numbers import share_text
 from attnviz.figures.ranking import MOST_BARS
+from attnviz.records import AttentionPattern
 from ui.choice import state, widgets
 from ui.components.heatmap_events import heatmap_events
 from ui.page.chart import chart
@@ -71,15 +72,19 @@ def notes(screen: Screen) -> None:
         "" if "norms" in view.trace.measures(view.kind) else WITHOUT_NORMS,
         hidden_note(view),
     ]
-    if pattern.hidden_weight.any() and pattern.measure != "norms":
-        said.append(
-            f"The percentage after each query is its hidden attention, {share_text(float(pattern.hidden_weight.mean()))} "
-            "on average."
-        )
+    said.append(hidden_words(pattern))
     if pattern.is_renormalised:
         said.append(f"{RENORMALISED} The lines of the map stay the model's weights.")
     if note := " ".join(filter(None, said)):
         st.caption(note)
+
+
+def hidden_words(pattern: AttentionPattern) -> str:
+    """What the percentages after the queries are; empty where there are none."""
+    if not pattern.hidden_weight.any() or pattern.measure == "norms":
+        return ""
+    share = share_text(float(pattern.hidden_weight.mean()))
+    return f"The percentage after each query is its hidden attention, {share} on average."
 
 
 def ranking(screen: Screen) -> None:
@@ -93,9 +98,15 @@ def ranking(screen: Screen) -> None:
             on_pick=pick,
             whole_rows=True,
         )
-        rest = int(pattern.allowed[row].sum()) - MOST_BARS
-        st.caption(
-            f"{linked('Key', 'Keys')} of the {linked('Query')} {literal(name(pattern.queries, query))}, largest "
-            f"{linked('Weight') if pattern.measure == 'weights' else MEASURE_NAMES[pattern.measure]} first"
-            + (f"; {rest:,} weaker ones are not listed." if rest > 0 else ".")
-        )
+        st.caption(listed_words(pattern, row))
+
+
+def listed_words(pattern: AttentionPattern, row: int) -> str:
+    """What the list of a row's keys is, and how many it leaves out, as Markdown."""
+    query = name(pattern.queries, int(pattern.queries.positions[row]))
+    rest = int(pattern.allowed[row].sum()) - MOST_BARS
+    return (
+        f"{linked('Key', 'Keys')} of the {linked('Query')} {literal(query)}, largest "
+        f"{linked('Weight') if pattern.measure == 'weights' else MEASURE_NAMES[pattern.measure]} first"
+        + (f"; {rest:,} weaker ones are not listed." if rest > 0 else ".")
+    )

@@ -5,7 +5,7 @@ import streamlit as st
 from attnviz.figures.numbers import percent_text, share_text
 from attnviz.heads import verdicts
 from attnviz.heads.claims import Claims
-from attnviz.heads.verdicts import CORRELATED, DIFFERING
+from attnviz.heads.verdicts import CORRELATED, DIFFERING, Contribution
 from ui.page.view import View
 from ui.sections.claims.picture import figure, heads_say
 from ui.words.findings import correlation_text
@@ -20,14 +20,7 @@ def contribution(view: View, claims: Claims) -> None:
             "This family's W\\_O is not known to attnviz, so weights cannot be compared with norm-based weights."
         )
     else:
-        st.markdown(
-            f"{heads_say(found.heads)} put keys in much the same order by weight and by {linked('Norm-based weight')}, "
-            f"$\\lVert w_{{ij}}\\, v_j W_O \\rVert$: more than {percent_text(1 - DIFFERING)} of their queries have the same "
-            f"strongest key by both, and the {linked('Rank correlation', 'rank correlation')} of the two is above "
-            f"{CORRELATED:g}. Over all heads the strongest keys differ for {share_text(found.differing)} of the queries, and the "
-            f"mean correlation is {correlation_text(found.correlation)} (1 is the same order). A large weight adds little where "
-            "$v_j W_O$ is short (Kobayashi et al. 2020, arXiv:2004.10102)."
-        )
+        st.markdown(measured(found))
         figure(
             view,
             "contribution",
@@ -39,4 +32,16 @@ def contribution(view: View, claims: Claims) -> None:
         "arXiv:1905.10650); in recurrent networks other weights can give nearly the same answer (Jain and Wallace 2019, "
         "arXiv:1902.10186); whether that settles it is disputed (Wiegreffe and Pinter 2019, arXiv:1908.04626). Weights say "
         "where a head takes its mixture from, no more."
+    )
+
+
+def measured(found: Contribution) -> str:
+    """The verdict with what it asks of a head, and the means of all heads."""
+    return (
+        f"{heads_say(found.heads)} put keys in much the same order by weight and by {linked('Norm-based weight')}, "
+        f"$\\lVert w_{{ij}}\\, v_j W_O \\rVert$: more than {percent_text(1 - DIFFERING)} of their queries have the same "
+        f"strongest key by both, and the {linked('Rank correlation', 'rank correlation')} of the two is above "
+        f"{CORRELATED:g}. Over all heads the strongest keys differ for {share_text(found.differing)} of the queries, and the "
+        f"mean correlation is {correlation_text(found.correlation)} (1 is the same order). A large weight adds little where "
+        "$v_j W_O$ is short (Kobayashi et al. 2020, arXiv:2004.10102)."
     )

@@ -59,8 +59,7 @@ def largest_changes(view: View, comparison: Comparison, picked: tuple[int, int])
 
 def changed_rows(view: View, comparison: Comparison, query: int) -> None:
     """The queries whose rows differ most; one that is clicked is selected."""
-    change = np.nan_to_num(comparison.row_change)
-    order = [int(one) for one in np.argsort(-change, kind="stable")[:MOST_CHANGES] if change[one] > 0]
+    change, order = comparison.row_change, most_changed(comparison)
     labels, positions = entry_labels(comparison.queries), comparison.queries.positions(0)
     st.markdown("**Queries whose attention differs most**")
     ranked_list(
@@ -78,7 +77,18 @@ def changed_rows(view: View, comparison: Comparison, query: int) -> None:
         theme=view.theme,
         key="changed_rows",
     )
+    st.caption(rows_note(comparison))
+
+
+def most_changed(comparison: Comparison) -> list[int]:
+    """Rows of the queries that differ at all, those that differ most first."""
+    change = np.nan_to_num(comparison.row_change)
+    return [int(one) for one in np.argsort(-change, kind="stable")[:MOST_CHANGES] if change[one] > 0]
+
+
+def rows_note(comparison: Comparison) -> str:
+    """What the number of a row is; a share only of weights that sum to 1."""
     is_share = ": the share of its attention that goes elsewhere in B" * (
         comparison.first.measure == "weights" and comparison.rows_are_whole
     )
-    st.caption(f"Half the sum of a row's differences{is_share}, to keys without a partner too.")
+    return f"Half the sum of a row's differences{is_share}, to keys without a partner too."

@@ -50,7 +50,8 @@ def other_query(pattern: AttentionPattern, query: int, key: int) -> int:
         return labels.index(OTHER)
     given = pattern.weights[:, column if column is not None else 0].copy()
     given[pattern.queries.is_special] = np.inf
-    given[pattern.queries.positions == query] = np.inf
+    if (row := pattern.queries.index(query)) is not None:
+        given[row] = np.inf
     return int(pattern.queries.positions[given.argmin()])
 
 

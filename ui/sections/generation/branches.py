@@ -68,17 +68,7 @@ def written_ids(found: Continuation) -> list[int]:
 
 def candidates(screen: Screen) -> None:
     """The tokens that were most likely in the step; a click on one continues the text with it, as a branch."""
-    found, step = screen.found, screen.step
-    chosen = written_ids(found)[step]
-    ids, labels = found.candidate_ids[step].tolist(), list(found.candidates[step])
-    chances = found.candidate_probabilities[step].tolist()
-    if chosen not in ids:  # drawn, or picked from further below in another text
-        ids, labels = [*ids, chosen], [*labels, found.written[step]]
-        chances = [*chances, float(found.probabilities[step])]
-    rows = [
-        Row(text=label, amount=number_text(chance), length=chance, picked=one == chosen)
-        for one, label, chance in zip(ids, labels, chances, strict=True)
-    ]
+    ids, rows = candidate_rows(screen.found, screen.step)
     ranked_list(
         rows,
         name="Most likely tokens of this step; select one to continue with it",
@@ -87,6 +77,20 @@ def candidates(screen: Screen) -> None:
         key="candidates",
     )
     st.caption("Select another token: the text continues from there as a branch.")
+
+
+def candidate_rows(found: Continuation, step: int) -> tuple[list[int], list[Row]]:
+    """Ids and rows of the most likely tokens of a step, and of the one that was written, which may not be among them."""
+    chosen = written_ids(found)[step]
+    ids, labels = found.candidate_ids[step].tolist(), list(found.candidates[step])
+    chances = found.candidate_probabilities[step].tolist()
+    if chosen not in ids:  # drawn, or picked from further below in another text
+        ids, labels = [*ids, chosen], [*labels, found.written[step]]
+        chances = [*chances, float(found.probabilities[step])]
+    return ids, [
+        Row(text=label, amount=number_text(chance), length=chance, picked=one == chosen)
+        for one, label, chance in zip(ids, labels, chances, strict=True)
+    ]
 
 
 def branch_off(screen: Screen, token_id: int) -> None:

@@ -17,23 +17,9 @@ from ui.words.score_formula import departures
 
 def table(view: View, steps: dict[StepName, Step]) -> None:
     """The numbers of each way."""
-    keys = Axis.of(view.trace.key_tokens(view.kind))
     alone = len(view.trace.query_tokens(view.kind)) == 1
-    strongest = {one: int(step.weights.argmax()) for one, step in steps.items()}
     st.dataframe(
-        {
-            "way": list(NAMES.values()),
-            "strongest key": [
-                "all the same" if one == "fixed" else name(keys, at) for one, at in strongest.items()
-            ],
-            "its weight": [share_text(float(steps[one].weights[at])) for one, at in strongest.items()],
-            "changes for the next query": [
-                "–" if alone else share_text(float(np.abs(one.weights - one.other_weights).max()))
-                for one in steps.values()
-            ],
-            "to learn": [f"{one.n_parameters:,}" for one in steps.values()],
-            "multiplications": [f"{one.n_multiplications:,}" for one in steps.values()],
-        },
+        [row_of(one, Axis.of(view.trace.key_tokens(view.kind)), alone=alone) for one in steps.values()],
         hide_index=True,
         height=whole_rows(len(NAMES)),
         key="history_table",
@@ -43,6 +29,25 @@ def table(view: View, steps: dict[StepName, Step]) -> None:
         "Changes for the next query: the most that any weight changes when the next token of the text asks instead. To "
         "learn: parameters of the score. Multiplications: for the scores of all queries with all keys of this text."
     )
+
+
+def row_of(step: Step, keys: Axis, *, alone: bool) -> dict[str, str]:
+    """The numbers of one way.
+
+    Args:
+        alone: whether the text has a single query, so that there is no next one.
+    """
+    at = int(step.weights.argmax())
+    return {
+        "way": NAMES[step.name],
+        "strongest key": "all the same" if step.name == "fixed" else name(keys, at),
+        "its weight": share_text(float(step.weights[at])),
+        "changes for the next query": "–"
+        if alone
+        else share_text(float(np.abs(step.weights - step.other_weights).max())),
+        "to learn": f"{step.n_parameters:,}",
+        "multiplications": f"{step.n_multiplications:,}",
+    }
 
 
 ROUNDING = 1e-4

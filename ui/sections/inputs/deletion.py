@@ -32,28 +32,34 @@ def curves(screen: Screen, found: Deletion) -> Figure:
 
 def table(found: Deletion) -> None:
     """Comprehensiveness and sufficiency of each method, and those of chance."""
-    ranked = sorted(found.curves, key=lambda one: -one.comprehensiveness)
-    chance = found.chance
-    rows = {NAMES[one.method]: (one.comprehensiveness, one.sufficiency) for one in ranked}
-    as_good = [f"{one.n_as_good} of {chance.n_orders}" for one in ranked]
     st.markdown("**In numbers**")
-    st.table(
-        {
-            "method": [*rows, "Chance (5th to 95th percentile)"],
-            "comprehensiveness": [
-                *(number_text(one) for one, _ in rows.values()),
-                _span(chance.comprehensiveness),
-            ],
-            "random orders as good": [*as_good, "–"],
-            "sufficiency": [*(number_text(one) for _, one in rows.values()), _span(chance.sufficiency)],
-        },
-        hide_index=True,
-    )
+    st.table(rows_of(found), hide_index=True)
     st.caption(
         "Comprehensiveness: how much the outcome changes without the first tokens of an order, large is good. Sufficiency: how much "
         "it changes with these alone, small is good. Means over the first 1, 5, 10, 20 and 50% of the tokens, rounded up (DeYoung et al. "
         "2020, arXiv:1911.03429, section 4.2). Random orders as good: those with at least this comprehensiveness."
     )
+
+
+def rows_of(found: Deletion) -> list[dict[str, str]]:
+    """The rows of the table: the methods, those with the largest comprehensiveness first, and chance."""
+    chance = found.chance
+    rows = [
+        {
+            "method": NAMES[one.method],
+            "comprehensiveness": number_text(one.comprehensiveness),
+            "random orders as good": f"{one.n_as_good} of {chance.n_orders}",
+            "sufficiency": number_text(one.sufficiency),
+        }
+        for one in sorted(found.curves, key=lambda one: -one.comprehensiveness)
+    ]
+    by_chance = {
+        "method": "Chance (5th to 95th percentile)",
+        "comprehensiveness": _span(chance.comprehensiveness),
+        "random orders as good": "–",
+        "sufficiency": _span(chance.sufficiency),
+    }
+    return [*rows, by_chance]
 
 
 def verdict(facts: BestOrders) -> str:

@@ -7,9 +7,10 @@ from ui.page.chart import chart
 
 # isort: split
 from attnviz.effects.masking import under_mask
-from attnviz.figures.graph import EDGES_OF_QUERY, draw_graph, strongest_edges
+from attnviz.figures.graph import EDGES_OF_QUERY, Edges, draw_graph, strongest_edges
 from attnviz.figures.numbers import share_text
 from attnviz.heads.facts import received
+from attnviz.records import AttentionPattern
 from ui.page.view import View
 from ui.sections.kinds_of_attention.mask import mask_title
 from ui.words.findings import name, received_words
@@ -45,10 +46,16 @@ def graph(view: View, allowed: np.ndarray, key: int) -> None:
             f"{linked('Query')}, a loop is a token's weight on itself, and what the mask forbids has no arrow "
             "(Veličković et al. 2018, arXiv:1710.10903)."
         )
-    n_nodes = len(edges.queries) if view.kind != "cross" else len(edges.queries) + len(edges.keys)
-    n_tokens = len(pattern.queries) + (len(pattern.keys) if view.kind == "cross" else 0)
+    st.caption(drawn_words(edges, pattern))
+
+
+def drawn_words(edges: Edges, pattern: AttentionPattern) -> str:
+    """How many nodes and edges are drawn, of how many, and how much of the weight they have."""
+    n_nodes, n_tokens = len(edges.queries), len(pattern.queries)
+    if pattern.kind == "cross":  # whose keys are nodes of their own
+        n_nodes, n_tokens = n_nodes + len(edges.keys), n_tokens + len(pattern.keys)
     nodes = f"{n_nodes} of {n_tokens} tokens and " if n_nodes < n_tokens else ""
-    st.caption(
+    return (
         f"Drawn: {nodes}{len(edges.weight):,} of {edges.n_edges:,} edges, the strongest and up to {EDGES_OF_QUERY} of the "
         f"selected query, with {share_text(edges.share)} of all weight."
     )

@@ -1,8 +1,12 @@
 """The softmax of one row read tile by tile, on the page of the kinds of attention."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
+from attnviz.cost.streaming import Stream
 from attnviz.figures.labels import label_at
 from attnviz.records import Axis
 from ui.choice import widgets
@@ -52,29 +56,17 @@ def streaming(view: View) -> None:
     direct = view.trace.output(*selection.place, view.kind)
     tiles = streamed[:n_read]
     row = view.query
-    maxima = np.array([float(one.maximum[row]) for one in tiles])
-    level = np.where(np.isfinite(maxima), maxima, 0)  # while no key may be seen
+    ends = [[label_at(keys.labels[at], at) for at in (one.start, one.stop - 1)] for one in tiles]
     st.dataframe(
-        {
-            "keys": [
-                f"{label_at(keys.labels[one.start], one.start)} … {label_at(keys.labels[one.stop - 1], one.stop - 1)}"
-                for one in tiles
-            ],
-            "largest score in the tile": [float(one.scores[row].max()) for one in tiles],
-            "m′, maximum so far": [float(one) for one in maxima],
-            "e^(m − m′)": np.exp(np.concatenate([[-np.inf], maxima[:-1]]) - level),
-            "ℓ′, sum so far": [float(one.total[row]) for one in tiles],
-            "largest difference from the direct output": [
-                float(np.abs(one.output[row].numpy() - direct[row]).max()) for one in tiles
-            ],
-        },
+        {"keys": [" … ".join(one) for one in ends]}
+        | dict(zip(_NUMBERS, columns(tiles, row, direct), strict=True)),
         hide_index=True,
         height=whole_rows(len(tiles)),
         column_config={title: st.column_config.NumberColumn(format="%.3g") for title in _NUMBERS},
         key="streamed_table",
     )
     queries = Axis.of(view.trace.query_tokens(view.kind))
-    apart = power(float(np.abs(tiles[-1].output.numpy() - direct).max()))
+    apart = power(off(tiles[-1], direct))
     st.caption(
         f"The row of {literal(name(queries, row))}; {n_read} of {len(streamed)} tiles. "
         + (
@@ -84,3 +76,27 @@ def streaming(view: View) -> None:
             "it will be the same."
         )
     )
+
+
+def columns(
+    tiles: Sequence[Stream], row: int, direct: Float[np.ndarray, "query d_value"]
+) -> list[list[float]]:
+    """The numbers of a row after each tile, in the order of `_NUMBERS`.
+
+    Args:
+        direct: the output of the whole matrix.
+    """
+    maxima = np.array([float(one.maximum[row]) for one in tiles])
+    level = np.where(np.isfinite(maxima), maxima, 0)  # while no key may be seen
+    return [
+        [float(one.scores[row].max()) for one in tiles],
+        maxima.tolist(),
+        np.exp(np.concatenate([[-np.inf], maxima[:-1]]) - level).tolist(),
+        [float(one.total[row]) for one in tiles],
+        [float(np.abs(one.output[row].numpy() - direct[row]).max()) for one in tiles],
+    ]
+
+
+def off(tile: Stream, direct: Float[np.ndarray, "query d_value"]) -> float:
+    """The largest difference of the output so far from the direct one, over all rows."""
+    return float(np.abs(tile.output.numpy() - direct).max())

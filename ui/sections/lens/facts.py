@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from attnviz.effects.lens import FollowedTokens, LayerSimilarities, Lens
 from attnviz.effects.logit_attribution import DirectParts
@@ -72,6 +73,12 @@ def largest_part(found: DirectParts) -> LargestPart | None:
         return None
     head = Head(*places[0])
     return LargestPart(head=head, n_equal=len(places) - 1, adds=float(found.heads[head]))
+
+
+def strongest(adds: Float[np.ndarray, " part"], most: int) -> list[int]:
+    """Which parts add or subtract most, the first of them most; of equals the earlier, and none that adds nothing."""
+    order = np.argsort(-np.abs(adds), kind="stable")[:most].tolist()
+    return [one for one in order if adds[one]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

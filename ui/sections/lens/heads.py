@@ -20,7 +20,7 @@ from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
 from ui.page.head_names import known_probes
 from ui.page.view import View
-from ui.sections.lens.facts import LargestPart, largest_part
+from ui.sections.lens.facts import LargestPart, largest_part, strongest
 from ui.sections.lens.screen import Screen
 from ui.words.extremes import equals
 from ui.words.findings import name
@@ -108,8 +108,8 @@ def parts(view: View, found: DirectParts, of_pairs: Sequence[DirectParts] = ()) 
     spread = np.full(len(named), np.nan)
     if of_pairs:
         spread = over_pairs([adds for _, adds, _ in named_parts(one)] for one in of_pairs).spread
-    order = sorted(range(len(named)), key=lambda one: -abs(named[one][1]))[:_MOST_PARTS]
-    largest = abs(named[order[0]][1]) or 1.0
+    order = strongest(np.array([adds for _, adds, _ in named]), _MOST_PARTS)
+    largest = abs(named[order[0]][1]) if order else 1.0
 
     def pick(row: int) -> None:
         if (head := named[order[row]][2]) is not None:
@@ -141,7 +141,7 @@ def sources(screen: Screen, found: DirectEffects) -> None:
     of_keys = found.sources[place.layer][place.head]
     largest = float(np.abs(of_keys).max(initial=0.0)) or 1.0
     n_read = int(np.count_nonzero(of_keys))  # a decoder's head reads no later token
-    keys = np.argsort(-np.abs(of_keys), kind="stable")[: min(n_read, _MOST_PARTS)].tolist()
+    keys = strongest(of_keys, _MOST_PARTS)
     labels = Axis.of(screen.view.trace.key_tokens(found.kind))
     st.markdown(f"**{place.title}, by the token that it reads**")
     ranked_list(

@@ -1,6 +1,8 @@
 """What happens to every token when the words change places."""
 
+import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.errors import UnsupportedArchitectureError
 from attnviz.figures.effect import draw_effect
@@ -49,14 +51,19 @@ def shuffled(view: View) -> None:
                 key=key,
                 alt=f"{title}: by how much the direction of each token's last hidden state changes",
             )
-            st.caption(
-                f"The direction of a token’s vector changes by {number_text(float(change.mean()))} on average, by "
-                f"{number_text(float(change.max()))} at most (1 − cosine)."
-            )
+            st.caption(change_words(change))
     facts = order_matters(found)
     if says_bag_of_words(facts):
         st.latex(r"\mathrm{attention}(P M) = P\,\mathrm{attention}(M) \quad \text{for every reordering } P")
     st.markdown(meaning(facts, is_causal=view.kind == "decoder"))
+
+
+def change_words(change: Float[np.ndarray, " token"]) -> str:
+    """How far the tokens' vectors turn."""
+    return (
+        f"The direction of a token’s vector changes by {number_text(float(change.mean()))} on average, by "
+        f"{number_text(float(change.max()))} at most (1 − cosine)."
+    )
 
 
 def says_bag_of_words(facts: OrderMatters) -> bool:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.figures.numbers import number_text
 from attnviz.figures.positions import draw_likeness, draw_path, draw_table, spaced, tone_limit
@@ -60,28 +61,16 @@ def vectors(view: View) -> None:
                 st.caption(
                     f"The sines and cosines of the paper{', all sines first' * (fixed == 'sines first')}."
                 )
-            lengths = np.linalg.norm(own, axis=1)
-            st.caption(
-                f"{own.shape[0]:,} × {own.shape[1]}; lengths {number_text(float(lengths.min()))} to {number_text(float(lengths.max()))}. Colours "
-                f"end at ±{number_text(tone_limit(own))}, which 99 of 100 numbers stay within; the largest is {number_text(float(np.abs(own).max()))}."
-            )
+            st.caption(table_words(own))
             chart(draw_table(own, theme=view.theme), key=f"{key}_table", alt=f"{title}: the vectors")
             chart(
                 draw_likeness(own, n_used=n_used, theme=view.theme),
                 key=f"{key}_likeness",
                 alt=f"{title}: cosine similarity of any two positions",
             )
-            of_pairs = "; ".join(
-                f"{one} and {other}: {number_text(found)}" for one, other, found in cosines(own)
-            )
+            linked_name = linked("Cosine similarity", "Cosine similarity")
             st.caption(
-                f"{linked('Cosine similarity', 'Cosine similarity') if own is table else 'Cosine similarity'}. Positions {of_pairs}. "
-                f"The frame holds the {n_used} positions of this text."
-                + (
-                    f" Of {len(own)} positions {len(spaced(len(own)))} are drawn."
-                    if len(own) > len(spaced(len(own)))
-                    else ""
-                )
+                f"{linked_name if own is table else 'Cosine similarity'}. {likeness_words(own, n_used)}"
             )
             chart(
                 draw_path(principal_components(own), n_used=n_used, theme=view.theme),
@@ -89,17 +78,38 @@ def vectors(view: View) -> None:
                 alt=f"{title}: positions in the plane of their two principal components",
             )
             st.caption("The same vectors by their first two principal components, joined in their order.")
-    distances(sines, table if is_learned else None)
+    st.subheader("Only the distance counts")
+    st.latex(r"PE_p \cdot PE_{p+k} = \sum_i \cos(k\,\omega_i), \qquad \omega_i = \frac{1}{10000^{2i/d}}")
+    st.markdown(distances(sines, table if is_learned else None))
     shifted(view, sines)
 
 
-def distances(sines: np.ndarray, table: np.ndarray | None) -> None:
-    """What the dot product of two positions depends on."""
-    st.subheader("Only the distance counts")
-    st.latex(r"PE_p \cdot PE_{p+k} = \sum_i \cos(k\,\omega_i), \qquad \omega_i = \frac{1}{10000^{2i/d}}")
+def table_words(table: Float[np.ndarray, "position d_model"]) -> str:
+    """How many and how large the numbers of a table of positions are."""
+    lengths = np.linalg.norm(table, axis=1)
+    return (
+        f"{table.shape[0]:,} × {table.shape[1]}; lengths {number_text(float(lengths.min()))} to {number_text(float(lengths.max()))}. Colours "
+        f"end at ±{number_text(tone_limit(table))}, which 99 of 100 numbers stay within; the largest is {number_text(float(np.abs(table).max()))}."
+    )
+
+
+def likeness_words(table: Float[np.ndarray, "position d_model"], n_used: int) -> str:
+    """Cosines of a few positions, and which positions are drawn."""
+    pairs = "; ".join(f"{one} and {other}: {number_text(found)}" for one, other, found in cosines(table))
+    n_drawn = len(spaced(len(table)))
+    drawn = f" Of {len(table)} positions {n_drawn} are drawn." if n_drawn < len(table) else ""
+    return f"Positions {pairs}. The frame holds the {n_used} positions of this text.{drawn}"
+
+
+def distances(sines: np.ndarray, table: np.ndarray | None) -> str:
+    """What the dot product of two positions depends on; empty for a single position.
+
+    Args:
+        table: learned vectors; None for a model without them.
+    """
     of_sines = dot_products(sines)
-    if not of_sines:  # one position has no distance
-        return
+    if not of_sines:
+        return ""
     said = (
         "Of sines and cosines the dot product does not depend on where two positions are, but on how far apart: "
         + ", ".join(f"{one.apart} apart it is {number_text(one.first)}" for one in of_sines)
@@ -111,4 +121,4 @@ def distances(sines: np.ndarray, table: np.ndarray | None) -> None:
             for one in dot_products(table)
         )
         said += f" Learned vectors need not do that; here it is {ends}."
-    st.markdown(said)
+    return said

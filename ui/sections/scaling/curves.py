@@ -1,15 +1,12 @@
 """Entropy, largest weight and Jacobian over all scales."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 import streamlit as st
 
-from attnviz.effects.scaling import (
-    SCALES,
-    sharpness,
-)
+from attnviz.effects.scaling import SCALES, Products, sharpness
 from attnviz.figures.numbers import share_text
 from attnviz.figures.scaling import draw_sharpness
 from attnviz.records.table import table_csv
@@ -47,18 +44,8 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
         r"J = \mathrm{diag}(w) - w w^\top",
         r"\lVert J \rVert_F = \sqrt{\textstyle\sum_{i,j} J_{ij}^2}",
     )
-    lines = []
-    for said, scale in chosen.scales.items():
-        at = int(np.searchsorted(scales, scale))
-        lines.append(
-            f"- **{said}, scale {scale:.3g}:** entropy {share_text(float(row.entropy[at]))} of ln n, largest weight "
-            f"{share_text(float(row.largest[at]))}, norm of the Jacobian {norm_text(row.jacobian[at])}"
-        )
-    lines.append(
-        f"- **Equal weights:** entropy {share_text(float(even.entropy))} of ln n, each weight {share_text(1 / n_seen)}, norm of "
-        f"the Jacobian {norm_text(even.jacobian)}"
-    )
-    st.markdown(f"The row of {chosen.token}, which sees {count(n_seen, 'key')}:\n" + "\n".join(lines))
+    lines = "\n".join(lines_of(products, view.query, chosen.scales))
+    st.markdown(f"The row of {chosen.token}, which sees {count(n_seen, 'key')}:\n{lines}")
     marks = {said.lower(): scale for said, scale in chosen.scales.items() if scale in (own, chosen.scale)}
     columns = st.columns(3, gap="medium")
     for column, (key, what) in zip(columns, MEASURES.items(), strict=True):
@@ -89,11 +76,10 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
             else f", and by the derivative of this model's softcap, $1 - \\tanh^2(s / {products.softcap:g})$."
         )
     )
-    looking = products.allowed.any(axis=1)
-    of_head = [float(sharpness(products.scores(one)[looking]).jacobian.mean()) for one in (own, chosen.other)]
+    of_head = [mean_norm(products, one) for one in (own, chosen.other)]
     of_random = [float(random.jacobian[np.searchsorted(scales, one)]) for one in (paper, 1.0)]
     st.markdown(
-        f"Over all {count(int(looking.sum()), 'query', 'queries')} of this head the norm is {norm_text(of_head[0])} on "
+        f"Over all {count(int(products.allowed.any(axis=1).sum()), 'query', 'queries')} of this head the norm is {norm_text(of_head[0])} on "
         f"average under the model’s scale and {norm_text(of_head[1])} under scale {chosen.other:.3g}, {ratio(*of_head)}. For random vectors with "
         f"{count(d_k, 'dimension')} it is {norm_text(of_random[0])} under $1/\\sqrt{{d_k}}$ and {norm_text(of_random[1])} not "
         f"scaled, {ratio(*of_random)}."
@@ -101,3 +87,26 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
     header = ["scale", *MEASURES.values(), *(f"{what}, random vectors" for what in MEASURES.values())]
     numbers = [getattr(one, key) for one in (row, random) for key in MEASURES]
     return partial(table_csv, header, np.column_stack([scales, *numbers]).tolist())
+
+
+def lines_of(products: Products, query: int, scales: Mapping[str, float]) -> list[str]:
+    """How sharp a row of some keys is under each of these scales, and how sharp equal weights would be; a line each."""
+    said = []
+    for name, scale in scales.items():
+        row = sharpness(products.row(query, scale))
+        said.append(
+            f"- **{name}, scale {scale:.3g}:** entropy {share_text(float(row.entropy))} of ln n, largest weight "
+            f"{share_text(float(row.largest))}, norm of the Jacobian {norm_text(row.jacobian)}"
+        )
+    even = sharpness(np.zeros(int(products.allowed[query].sum())))
+    equal = (
+        f"- **Equal weights:** entropy {share_text(float(even.entropy))} of ln n, each weight "
+        f"{share_text(float(even.largest))}, norm of the Jacobian {norm_text(even.jacobian)}"
+    )
+    return [*said, equal]
+
+
+def mean_norm(products: Products, scale: float) -> float:
+    """The norm of the Jacobian under a scale, mean over the queries that see a key."""
+    looking = products.allowed.any(axis=1)
+    return float(sharpness(products.scores(scale)[looking]).jacobian.mean())

@@ -2,6 +2,7 @@
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.figures.numbers import number_text
 from attnviz.figures.scaling import draw_spread, variance_text
@@ -38,14 +39,7 @@ def spread(chosen: Chosen) -> None:
             key="spread_random",
             alt=f"Histogram of the dot products of random vectors with {count(d_k, 'dimension')}, before and after the scale",
         )
-        drawn = spread_of(random.ravel(), scale)
-        st.caption(
-            f"{random.shape[0]} queries and {random.shape[1]:,} keys, seed {selection.seed}. Variance "
-            f"{variance_text(drawn.variance)} where the formula says {d_k:,}; the products times {scale:.3g} have variance "
-            f"{variance_text(drawn.scaled_variance)}, where the formula says {d_k:,} × {scale:.3g}² = "
-            f"{variance_text(d_k * scale**2)}. The curve is the normal distribution of that variance, which a sum of "
-            "many products comes near."
-        )
+        st.caption(of_random(random, d_k, scale, seed=selection.seed))
     with right:
         st.markdown(f"**This model: {selection.place.words}, your sentence**")
         if not seen.size:
@@ -57,16 +51,38 @@ def spread(chosen: Chosen) -> None:
             alt="Histogram of this head's dot products for your sentence, before and after the scale",
         )
         queries, keys = (of(*selection.place, view.kind) for of in (view.trace.query, view.trace.key))
-        own = spread_of(seen, scale)
-        said = (
-            f"{own.n_product:,} pairs of a query and a key that it may see, {count(queries.shape[1], 'dimension')}. Variance "
-            f"{variance_text(own.variance)}; the products times {scale:.3g} have variance {variance_text(own.scaled_variance)}, "
-            f"{scale:.3g}² times as much. The formula is for independent numbers with mean 0 and variance 1, and the mean of their dot "
-            f"products is 0: the numbers of these queries have variance {number_text(float(queries.var()))}, those of the keys "
-            f"{number_text(float(keys.var()))}, and the mean of the dot products is {number_text(own.mean)}."
-        )
+        said = of_model(seen, scale, queries, keys)
         if not np.isclose(chosen.products.scale, queries.shape[1] ** -0.5):
             said += f" This model multiplies with {chosen.products.scale:.3g}, not with $1/\\sqrt{{d_k}}$."
         if (cap := chosen.products.softcap) is not None:
             said += f" After the scale it softcaps: a score s becomes {cap:g} tanh(s / {cap:g}), which the histogram leaves out."
         st.caption(said)
+
+
+def of_random(products: Float[np.ndarray, "query key"], d_k: int, scale: float, *, seed: int) -> str:
+    """The variance of dot products of random vectors, before and after the scale, beside what the formula says."""
+    drawn = spread_of(products.ravel(), scale)
+    return (
+        f"{products.shape[0]} queries and {products.shape[1]:,} keys, seed {seed}. Variance "
+        f"{variance_text(drawn.variance)} where the formula says {d_k:,}; the products times {scale:.3g} have variance "
+        f"{variance_text(drawn.scaled_variance)}, where the formula says {d_k:,} × {scale:.3g}² = "
+        f"{variance_text(d_k * scale**2)}. The curve is the normal distribution of that variance, which a sum of "
+        "many products comes near."
+    )
+
+
+def of_model(
+    products: Float[np.ndarray, " pair"],
+    scale: float,
+    queries: Float[np.ndarray, "query d_head"],
+    keys: Float[np.ndarray, "key d_head"],
+) -> str:
+    """The variance of a head's dot products, before and after the scale, and how far its vectors are what the formula is for."""
+    own = spread_of(products, scale)
+    return (
+        f"{own.n_product:,} pairs of a query and a key that it may see, {count(queries.shape[1], 'dimension')}. Variance "
+        f"{variance_text(own.variance)}; the products times {scale:.3g} have variance {variance_text(own.scaled_variance)}, "
+        f"{scale:.3g}² times as much. The formula is for independent numbers with mean 0 and variance 1, and the mean of their dot "
+        f"products is 0: the numbers of these queries have variance {number_text(float(queries.var()))}, those of the keys "
+        f"{number_text(float(keys.var()))}, and the mean of the dot products is {number_text(own.mean)}."
+    )

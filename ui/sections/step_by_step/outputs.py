@@ -2,6 +2,7 @@
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.figures.numbers import number_text
 from ui.page.table import whole_rows
@@ -44,9 +45,7 @@ def mean_step(walk: Walk) -> None:
     st.dataframe(
         {
             "key": [labels(walk, "key")[one] for one in order],
-            "weight": weights[order],
-            "length of its value ‖v‖": np.linalg.norm(values[order], axis=1),
-            "weight × length ‖w·v‖": weights[order] * np.linalg.norm(values[order], axis=1),
+            **columns_of(weights[order], values[order]),
         },
         hide_index=True,
         height=whole_rows(len(order), len(order)),
@@ -79,6 +78,18 @@ def mean_step(walk: Walk) -> None:
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1",
         "lengths beside weights: Kobayashi et al. 2020, arXiv:2004.10102, who measure ‖w·v·W_O‖",
     )
+
+
+def columns_of(
+    weights: Float[np.ndarray, " key"], values: Float[np.ndarray, "key d_value"]
+) -> dict[str, Float[np.ndarray, " key"]]:
+    """What each key adds to the mean, by title: its weight, the length of its value, and that of their product."""
+    lengths = np.linalg.norm(values, axis=1)
+    return {
+        "weight": weights,
+        "length of its value ‖v‖": lengths,
+        "weight × length ‖w·v‖": weights * lengths,
+    }
 
 
 def heads_step(walk: Walk) -> None:
