@@ -22,8 +22,9 @@ from ui.components.reconnected import reconnected
 from ui.components.taps import taps
 from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
-from ui.page import bundles, controls, downloads, errors, lesson, navigation
-from ui.page.navigation import Places
+from ui.page import bundles, controls, downloads, errors, navigation, showcase
+from ui.page.lesson_line import lesson_line
+from ui.page.navigation import Page, Places
 from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
 from ui.streamlit_fixes.one_value import read_one_value
@@ -72,23 +73,10 @@ def frame_around(name: str) -> Iterator[View]:
     not depend on it.
     """
     page = navigation.page_named(name)
-    st.set_page_config(
-        page_title=page.title,
-        page_icon=_ICON,
-        layout="wide",
-        initial_sidebar_state=_SIDEBAR_WIDTH,
-    )
-    st.logo(str(_LOGO), size="large", icon_image=_ICON)
-    open_page(page.name, state.was_clicked())
-    with st.sidebar:
-        taps(
-            bundles.n_opened()
-        )  # the first of the sidebar: it takes its width before the page is drawn beside it
-        theme_change(_theme(), on_change=state.hold)
-        tooltips()
-        enter_runs("field_text")
+    _begin(page)
     places = navigation.heading(page)
-    lesson_place = st.container(key="lesson")
+    lesson_place = st.container(key="lesson_line")
+    showcase_place = st.container(key="showcase")
     try:
         offers()
         selection = state.with_opened_bundle(state.current(page.name))
@@ -100,6 +88,8 @@ def frame_around(name: str) -> Iterator[View]:
         examples_place = controls.sentence()
         if not is_stage:
             head_place = _head_place()
+    with lesson_place:
+        lesson_line(page, selection)
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
     stage: AbstractContextManager[object] = nullcontext()
@@ -121,8 +111,9 @@ def frame_around(name: str) -> Iterator[View]:
         )
     try:
         if view is not None:
-            with lesson_place:
-                lesson.offer(page.name, view)
+            if not selection.lesson:
+                with showcase_place:
+                    showcase.offer(page.name, view)
             if page.name in WITHOUT_FINDING:
                 _selected_finding(view)
             with stage:
@@ -155,6 +146,38 @@ def frame_around(name: str) -> Iterator[View]:
                 st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
     if view is None:  # after all that does not depend on it: nothing is drawn once Streamlit was told to stop
         st.stop()
+
+
+def _begin(page: Page) -> None:
+    """What every page sends first."""
+    st.set_page_config(
+        page_title=page.title,
+        page_icon=_ICON,
+        layout="wide",
+        initial_sidebar_state=_SIDEBAR_WIDTH,
+    )
+    st.logo(str(_LOGO), size="large", icon_image=_ICON)
+    open_page(page.name, state.was_clicked())
+    with st.sidebar:
+        taps(
+            bundles.n_opened()
+        )  # the first of the sidebar: it takes its width before the page is drawn beside it
+        theme_change(_theme(), on_change=state.hold)
+        tooltips()
+        enter_runs("field_text")
+
+
+@contextmanager
+def page_alone(page: Page) -> Iterator[None]:
+    """Page settings, heading and menu around a page that shows no text of the reader's; its link is kept for the menu."""
+    _begin(page)
+    state.current(page.name)
+    navigation.heading(page)
+    yield
+    with st.sidebar:
+        with st.container(key="menu", gap=None):
+            navigation.menu()
+        drawn()
 
 
 def _head_place() -> DeltaGenerator:

@@ -183,6 +183,14 @@ PAGES = (
     ),
 )
 
+TEACH = Page(
+    name="Teach",
+    group="Learn",
+    icon="school",
+    question="Which lessons are there, and what is there to say?",
+)
+"""For teachers: at the foot of the menu, since it shows no text of the reader's."""
+
 
 def page_named(name: str) -> Page:
     """The page of this name; there is one, or StopIteration is raised."""
@@ -248,3 +256,9 @@ def menu() -> None:
         for page in PAGES:
             if page.group == group:
                 link_to(page.name)
+    st.page_link(
+        TEACH.file,
+        label="For teachers",
+        icon=f":material/{TEACH.icon}:",
+        query_params=of_session(Link).params or {},
+    )
