@@ -101,10 +101,11 @@ def test_the_line_leads_to_the_steps_beside_and_back_to_this_one():
 
 def test_the_answer_is_there_to_be_opened():
     at = open_step("weighted_mean", 2)
-    [question] = [one.proto.body for one in at.main.get("html") if "<details>" in one.proto.body]
     step = LESSONS["weighted_mean"].steps[1]
-    assert step.question in question and question.index("<details>") < question.index(step.answer)
-    assert step.answer not in line(at)
+    [answer] = [one for one in at.expander if one.label == "Show the answer"]
+    assert not answer.proto.expanded
+    assert [unescaped(one.value) for one in answer.markdown] == [step.answer]
+    assert any(unescaped(one.value).endswith(step.question) for one in at.markdown)
 
 
 def test_a_lesson_that_is_not_there_is_explained_and_the_page_still_drawn():

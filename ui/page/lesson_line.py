@@ -1,7 +1,5 @@
 """The line of a running lesson: what to see at this step, the question, and the way to the other steps."""
 
-from html import escape
-
 import streamlit as st
 
 from ui.choice import state
@@ -44,10 +42,9 @@ def lesson_line(page: Page, selection: Selection) -> None:
     with st.container(key="lesson_text", gap=None):
         st.markdown(f"**{literal(lesson.title)}** · {place}. {literal(step.see)}")
         if step.question:
-            st.html(
-                f'<p class="question"><strong>Predict:</strong> {escape(step.question)}</p>'
-                f"<details><summary>Show the answer</summary><p>{escape(step.answer)}</p></details>"
-            )
+            st.markdown(f"**Predict:** {literal(step.question)}")
+            with st.expander("Show the answer", key=f"lesson_answer_{number}"):
+                st.markdown(literal(step.answer))
     with st.container(key="lesson_ways", horizontal=True, vertical_alignment="center", gap="small"):
         if number > 1:
             with st.container(key="lesson_back", width="content"):
