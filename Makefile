@@ -25,7 +25,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install models run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
-	chromium nginx browser fuzz bench load families lessons screenshots lock audit links clean
+	chromium nginx browser fuzz bench load families showcases screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -108,9 +108,9 @@ load: $(INSTALLED_DEV) nginx ## Ask a server as 1, 10 and 50 people do, and seve
 families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write README's table
 	$(BIN)/python -m benchmarks.families
 
-lessons: $(INSTALLED_DEV) ## Measure where each lesson and example is most visible; writes lessons.toml and presets.toml in ui/choice
+showcases: $(INSTALLED_DEV) ## Measure where each showcase and example is most visible; writes showcases.toml and presets.toml in ui/choice
 	$(BIN)/python -m benchmarks.presets
-	$(BIN)/python -m benchmarks.lessons
+	$(BIN)/python -m benchmarks.showcases
 
 screenshots: chromium ## Take README's pictures
 	$(BIN)/python -m benchmarks.screenshots

@@ -11,7 +11,7 @@ from streamlit import config
 from ui.limits import UPLOAD_MB
 from ui.page.errors import uncaught
 from ui.page.first_look import first_look
-from ui.page.navigation import PAGES
+from ui.page.navigation import PAGES, TEACH
 from ui.page.style import style
 from ui.streamlit_fixes.first_html import first_html
 from ui.streamlit_fixes.no_address_lookup import look_nothing_up
@@ -32,6 +32,6 @@ app = st.App(
     middleware=[Middleware(gate.Gate)],
     routes=[
         Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, first_look(page), gate.refusal))
-        for page in PAGES
+        for page in (*PAGES, TEACH)
     ],
 )

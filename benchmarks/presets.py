@@ -247,7 +247,7 @@ def main() -> None:
         found = example.find(model, trace, example)
         print(f"{example.name}: {found.shows}\n  " + "; ".join(strongest(found.sizes)), flush=True)
         tables.append(_toml(preset_of(example, trace, found)))
-    FILE.write_text("# Written by make lessons.\n" + "".join(tables), encoding="utf-8")
+    FILE.write_text("# Written by make showcases.\n" + "".join(tables), encoding="utf-8")
 
 
 def _toml(preset: Preset) -> str:

@@ -96,3 +96,8 @@ METRICS_PORT = _whole(
     "ATTNVIZ_METRICS_PORT", 0, "the port of `/metrics` for Prometheus; 0 for none", lowest=0
 )
 METRICS_ADDRESS = _any("ATTNVIZ_METRICS_ADDRESS", "127.0.0.1", "the address that `/metrics` listens at")
+LESSONS = _any(
+    "ATTNVIZ_LESSONS",
+    "none",
+    "a folder of lessons of your own, as .toml files; For teachers says how to write one",
+)

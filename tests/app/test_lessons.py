@@ -1,70 +1,141 @@
-"""A lesson's example: offered below the heading, and shown when it is asked for, not before."""
+"""Lessons: each step's link shows what its text names, and the line leads from step to step."""
+
+import re
+from urllib.parse import parse_qsl
 
 import pytest
+from scipy.special import softmax
 
-from tests import tiny
-from tests.app.screen import assert_no_exception, chips, errors, facts, open_page, picked, shown, unescaped
-from ui.choice.lessons import LESSONS
-from ui.choice.presets import PRESETS
-from ui.page.navigation import part_named
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    errors,
+    facts,
+    notices,
+    open_page,
+    shown,
+    type_text,
+    unescaped,
+)
+from ui.choice.fields import written
+from ui.choice.selection import usual
+from ui.page import lesson
+from ui.page.lesson import all_lessons
+from ui.page.lesson_line import step_params
 
-OTHER = "The old door creaked in the wind."
+LESSONS = {one.name: one for one in all_lessons()[0]}
+STEPS = [(name, number) for name, one in LESSONS.items() for number in range(1, len(one.steps) + 1)]
 
 
-def button(at):
-    found = [one for one in at.button if one.key == "lesson_example"]
-    return found[0] if found else None
+def open_step(name, number):
+    return open_page(LESSONS[name].steps[number - 1].page.file, **step_params(LESSONS[name], number))
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda one: f"{one.page}, {one.model}")
-def test_a_click_leads_to_the_example(lesson):
-    at = open_page(part_named(lesson.page).file, model=lesson.model, text=OTHER, layer=3, head=1)
-    assert shown(at)["text"] == OTHER  # the reader's own stays until she asks
-    said = unescaped(button(at).label)
-    assert lesson.shows in said and said.endswith(f"({lesson.words})")
-    if lesson.layer is not None:
-        assert facts(said).heads == ((lesson.layer, lesson.head),)
-    button(at).click().run()
+def line(at):
+    return next(one.value for one in at.markdown if " · step " in one.value)
+
+
+def links(at):
+    return {one.proto.label: one.proto for one in at.main.get("page_link")}
+
+
+@pytest.mark.parametrize(("name", "number"), STEPS, ids=lambda one: str(one))
+def test_a_step_shows_what_its_text_names(name, number):
+    at = open_step(name, number)
     assert_no_exception(at)
     assert errors(at) == []
-    assert shown(at)["text"] == lesson.text and shown(at)["query"] == str(lesson.query)
-    if lesson.layer is not None:
-        assert (shown(at)["layer"], shown(at)["head"]) == (str(lesson.layer), str(lesson.head))
-    assert button(at) is None
+    step = LESSONS[name].steps[number - 1]
+    here = shown(at)
+    asked = {key: here.get(key, written(usual(key))) for key in step.params}
+    assert asked == step.params
+    assert notices(at) == []
+    assert f"step {number} of {len(LESSONS[name].steps)}" in line(at)
+    assert "Return to the step" not in links(at)
+    said = f"{step.see} {step.answer}"
+    place = (int(here["layer"]), int(here["head"]))
+    assert set(facts(step.see).heads) <= {place}
+    others = unescaped(" ".join(one.value for one in at.markdown if " · step " not in one.value))
+    for number_said in re.findall(r"\d+\.\d+%", said):
+        assert number_said in others, "the screen does not say this number"
+    words = set(re.findall(r"“([^” ]+)”", step.see))
+    if words:
+        text = here["text"].lower()
+        assert {word for word in words if not re.search(rf"\b{word.lower()}\b", text)} == set()
 
 
-def test_the_headline_of_history_says_the_contrast():
-    at = open_page("pages/history.py", text=OTHER)
-    button(at).click().run()
-    [said] = [facts(line.value) for line in at.markdown if facts(line.value).quoted == ("her", "river")]
-    assert said.numbers[0] == "19.7%"
-    assert said.numbers[-2:] == ("19.7%", "97.1%")  # the largest weight with and without the scale
-    assert chips(at)[picked(at)[0]] == "her"
+def test_the_heads_do_what_the_lessons_say_without_a_number(embedded, smollm2):
+    """What is said of all tokens or heads, from the weights themselves."""
+    for text in (DOOR, "The dog chased the cat.", "The cat chased the dog."):
+        trace = embedded.trace(text)
+        previous, following, resting = (trace.weights(*place) for place in ((0, 2), (1, 8), (2, 7)))
+        words = range(1, len(previous) - 1)
+        assert all(previous[word].argmax() == word - 1 for word in words)
+        if text == DOOR:
+            assert sum(following[word].argmax() == word + 1 for word in words) >= 6
+            assert all(resting[word].argmax() == 0 and resting[word, 0] > 0.7 for word in words)
+    trace = smollm2.trace("The capital of France is")
+    heads = [trace.weights(layer, head)[1:, 0].mean() for layer in range(30) for head in range(9)]
+    assert sum(share > 0.5 for share in heads) > len(heads) / 2
+    [bank] = [one.params for one in LESSONS["why_scale"].steps if one.params.get("scale") == "1"]
+    row = embedded.trace(bank["text"]).pattern(0, 11).scores[6]
+    with_scale, without = (softmax(row * scale).max() for scale in (1, 32**0.5))
+    assert with_scale < 0.2 and without > 0.8
 
 
-@pytest.mark.parametrize("page", ["attention.py", "pages/cost.py", "pages/glossary.py"])
-def test_other_pages_offer_none(page):
-    assert button(open_page(page)) is None
+def test_the_line_leads_to_the_steps_beside_and_back_to_this_one():
+    at = open_step("weighted_mean", 3)
+    for label, number in (("Back", 2), ("Next step", 4)):
+        step = LESSONS["weighted_mean"].steps[number - 1]
+        assert links(at)[label].page == step.page.address
+        assert dict(parse_qsl(links(at)[label].query_string)) == step_params(LESSONS["weighted_mean"], number)
+    at = open_step("weighted_mean", 1)
+    assert "Back" not in links(at)
+    at = type_text(at, "the old door creaked")
+    assert shown(at)["lesson"] == "weighted_mean", "everything can be changed in a lesson"
+    query = dict(parse_qsl(links(at)["Return to the step"].query_string))
+    assert query == step_params(LESSONS["weighted_mean"], 1)
+    at.button(key="lesson_leave").click().run()
+    assert "lesson" not in shown(at) and shown(at)["text"] == "the old door creaked"
+    assert "Next step" not in links(at)
 
 
-def test_another_model_is_offered_the_bundled_ones_and_blanks_only_with_a_head(tmp_path, monkeypatch):
-    folder = tmp_path / "headed"
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(tiny.save_with_head("bert", folder)))
-    at = open_page("pages/history.py", model="headed", text="the door")
+def test_the_answer_is_there_to_be_opened():
+    at = open_step("weighted_mean", 2)
+    step = LESSONS["weighted_mean"].steps[1]
+    [answer] = [one for one in at.expander if one.label == "Show the answer"]
+    assert not answer.proto.expanded
+    assert [unescaped(one.value) for one in answer.markdown] == [step.answer]
+    assert any(unescaped(one.value).endswith(step.question) for one in at.markdown)
+
+
+def test_a_lesson_that_is_not_there_is_explained_and_the_page_still_drawn():
+    at = open_page(lesson="nowhere", lesson_step=4)
     assert_no_exception(at)
-    assert at.button_group(key="preset_choice").options == [one.called for one in PRESETS]
-    assert "all-MiniLM-L6-v2" in unescaped(button(at).label)
-    assert facts(button(at).label).heads == ((0, 3),)
-    button(at).click().run()
-    assert_no_exception(at)
-    assert (shown(at)["model"], shown(at)["layer"], shown(at)["head"]) == ("all-MiniLM-L6-v2", "0", "3")
-    assert button(at) is None
+    assert ["nowhere" in one.value for one in at.warning] == [True]
+    assert shown(at)["query"]
+    at.button(key="lesson_leave").click().run()
+    assert not at.warning
 
 
-def test_examples_with_a_blank_are_not_offered_without_a_language_head():
-    at = open_page(text="Paris is the capital of [MASK].")
-    offered = at.button_group(key="preset_choice").options
-    assert offered == [one.called for one in PRESETS if "[MASK]" not in one.text]
-    assert len(offered) == len(PRESETS) - 2
+def test_the_teachers_page_has_each_step_with_its_link_and_what_to_say(tmp_path, monkeypatch):
+    (tmp_path / "bad.toml").write_text("title =", encoding="utf-8")
+    monkeypatch.setattr(lesson, "LESSONS", str(tmp_path))
+    at = open_page("pages/teach.py")
     assert_no_exception(at)
-    assert "[MASK]" in chips(at)  # what is chosen already still shows
+    assert [unescaped(one.value).startswith("bad.toml") for one in at.warning] == [True]
+    found = [one.proto for one in at.main.get("page_link")]
+    assert [dict(parse_qsl(one.query_string)) for one in found] == [
+        step_params(LESSONS[name], number) for name, number in STEPS
+    ]
+    said = unescaped(" ".join(one.value for one in at.markdown))
+    assert all(step.say in said for one in LESSONS.values() for step in one.steps)
+    example = at.code[0].value
+    assert len(lesson.read_lesson("bank", example).steps) == 1
+
+
+def test_the_menu_leads_to_the_teachers_page_and_keeps_what_is_shown():
+    [link] = [
+        one.proto for one in open_page(layer=2, head=5).sidebar.get("page_link") if one.proto.page == "teach"
+    ]
+    at = open_page("pages/teach.py", **dict(parse_qsl(link.query_string)))
+    assert (shown(at)["layer"], shown(at)["head"]) == ("2", "5")

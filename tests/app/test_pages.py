@@ -28,6 +28,7 @@ SHORT = {f"pages/{name}.py": {"text": "it opened"} for name in ("effects", "patc
 MENU = [
     *("Explore", "All heads", "How it works", "Door experiment", "Myths", "Compare", "Cause", "Generate"),
     "Many texts",
+    "For teachers",
 ]
 NOT_ASKED = {
     "positions": {"head"},

@@ -14,7 +14,7 @@ from attnviz import cli
 from tests.findings import assert_none
 from ui.choice import parameters
 from ui.choice.selection import FIELDS
-from ui.page.navigation import GLOSSARY, PAGES, ROOMS, VERIFICATION
+from ui.page.navigation import GLOSSARY, PAGES, ROOMS, TEACH, VERIFICATION
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -196,7 +196,7 @@ def test_readme_has_every_part_of_every_room_with_its_question_and_every_file_is
     asked = [text[: len(part.question)] for (*_, text), (_, part) in zip(rows, parts, strict=True)]
     assert asked == [part.question for _, part in parts]
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pages").glob("*.py")}
-    assert {page.file for page in PAGES} == files | {"attention.py"}
+    assert {page.file for page in PAGES} | {TEACH.file} == files | {"attention.py"}
 
 
 def test_readme_has_every_command():

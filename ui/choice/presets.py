@@ -1,6 +1,6 @@
 """Example sentences, and what the first screen shows for each model.
 
-Those of the bundled language model are in presets.toml, which ``make lessons`` writes: their heads, queries and keys are
+Those of the bundled language model are in presets.toml, which ``make showcases`` writes: their heads, queries and keys are
 measured.
 """
 

@@ -199,6 +199,9 @@ class Selection:
     ] = 0
     tour: Annotated[int, Number(0, 5, title="Tour", help="Shows this stop of the tour; none with 0.")] = 0
     """Stop of the first screen's tour, from 1; 0 outside it."""
+    lesson: Annotated[str, Text(help="Leads through this lesson, by the name of its file.")] = ""
+    """Empty outside a lesson."""
+    lesson_step: Annotated[int, Number(1, 99, help="Shows this step of the lesson.")] = 1
     step: Annotated[int, Number(0, 8, title="Step", help="Shows this step of the computation.")] = 1
     """Step of attention that is shown, from 1; 0 for all of them."""
     shift: Annotated[

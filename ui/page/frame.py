@@ -23,8 +23,9 @@ from ui.components.taps import taps
 from ui.components.term_cards import term_cards
 from ui.components.theme_change import theme_change
 from ui.components.tooltips import tooltips
-from ui.page import bundles, controls, downloads, errors, lesson, navigation
+from ui.page import bundles, controls, downloads, errors, navigation, showcase
 from ui.page.glossary_search import glossary_search
+from ui.page.lesson_line import lesson_line
 from ui.page.navigation import Part, Places
 from ui.page.view import View
 from ui.streamlit_fixes.lost_clicks import keep_clicks
@@ -66,28 +67,14 @@ def frame_around(name: str) -> Iterator[View]:
     not depend on it.
     """
     page = navigation.part_named(name)
-    st.set_page_config(
-        page_title=page.title,
-        page_icon=_ICON,
-        layout="wide",
-        initial_sidebar_state=_SIDEBAR_WIDTH,
-    )
-    st.logo(str(_LOGO), size="large", icon_image=_ICON)
-    open_page(page.name, state.was_clicked())
-    with st.sidebar:
-        taps(
-            bundles.n_opened()
-        )  # the first of the sidebar: it takes its width before the page is drawn beside it
-        theme_change(_theme(), on_change=state.hold)
-        tooltips()
-        term_cards()
-        enter_runs("field_text", "field_second")
+    _begin(page)
     is_stage = page.address == ""
     examples_place = head_place = None
     controls_place = st.container(key="controls", gap="small")
     with controls_place:
         top = st.container()
         places = navigation.heading(page)
+        lesson_place = st.container(key="lesson_line")
         try:
             offers()
             selection = state.with_opened_bundle(state.current(page.name))
@@ -99,7 +86,9 @@ def frame_around(name: str) -> Iterator[View]:
                 examples_place = controls.sentence()
         if page.asks and not is_stage:
             head_place = _head_place(page)
-    lesson_place = st.container(key="lesson")
+    showcase_place = st.container(key="showcase")
+    with lesson_place:
+        lesson_line(page, selection)
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
     stage: AbstractContextManager[object] = nullcontext()
@@ -127,8 +116,9 @@ def frame_around(name: str) -> Iterator[View]:
             )
     try:
         if view is not None:
-            with lesson_place:
-                lesson.offer(page.name, view)
+            if not selection.lesson:
+                with showcase_place:
+                    showcase.offer(page.name, view)
             if page.name in WITHOUT_FINDING:
                 _selected_finding(view)
             with stage:
@@ -153,6 +143,39 @@ def frame_around(name: str) -> Iterator[View]:
                 st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
     if view is None:  # after all that does not depend on it: nothing is drawn once Streamlit was told to stop
         st.stop()
+
+
+def _begin(page: Part) -> None:
+    """What every page sends first."""
+    st.set_page_config(
+        page_title=page.title,
+        page_icon=_ICON,
+        layout="wide",
+        initial_sidebar_state=_SIDEBAR_WIDTH,
+    )
+    st.logo(str(_LOGO), size="large", icon_image=_ICON)
+    open_page(page.name, state.was_clicked())
+    with st.sidebar:
+        taps(
+            bundles.n_opened()
+        )  # the first of the sidebar: it takes its width before the page is drawn beside it
+        theme_change(_theme(), on_change=state.hold)
+        tooltips()
+        term_cards()
+        enter_runs("field_text", "field_second")
+
+
+@contextmanager
+def page_alone(page: Part) -> Iterator[None]:
+    """Page settings, heading and menu around a page that shows no text of the reader's; its link is kept for the menu."""
+    _begin(page)
+    selection = state.current(page.name)
+    places = navigation.heading(page)
+    yield
+    with st.sidebar:
+        navigation.links(page, selection, places.parts, st.container(key="menu", gap=None))
+        drawn()
+        glossary_search()
 
 
 def _head_place(page: Part) -> DeltaGenerator:

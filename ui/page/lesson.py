@@ -1,38 +1,161 @@
-"""A line that leads to an example in which the effect that a page teaches is visible."""
+"""Lessons for a class: each a data file whose steps are links, with what to see and what the teacher may say.
 
-import streamlit as st
+One concept: a Lesson. Those of attnviz are in the folder ``lessons``; ATTNVIZ_LESSONS names a folder of a teacher's own.
+"""
 
-from ui.choice import state
-from ui.choice.lessons import lesson_for
-from ui.page.view import View
-from ui.words.literal import literal
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
-_MOST_WORDS = 4
+from ui.choice.fields import LinkError
+from ui.choice.selection import FIELDS
+from ui.limits import LESSONS
+from ui.page.navigation import PAGES, Part
+
+BUNDLED = Path(__file__).with_name("lessons")
+ORDER = (
+    "weighted_mean",
+    "why_scale",
+    "what_heads_do",
+    "cls_resting_place",
+    "weights_are_not_effects",
+    "order",
+)
+"""In which the bundled lessons are taught; those of a teacher's own follow."""
+_OF_LESSON = {"title": str, "minutes": int, "purpose": str, "steps": list}
+_OF_STEP = {"link": str, "see": str}
+_MAY_BE = ("say", "question", "answer")
+_LONGEST = 2000  # characters of a text
 
 
-def offer(page: str, view: View) -> None:
-    """A button below the heading; none where the page has no such example, or shows it."""
-    lesson = lesson_for(page, view.selection)
-    if lesson is None:
-        return
-    is_other = view.selection.model != lesson.model
-    model = f", in the bundled model {lesson.model}" if is_other else ""
-    place = "" if lesson.layer is None else f"layer {lesson.layer}, head {lesson.head} on "
-    st.button(
-        literal(
-            f"Show an example where {lesson.shows}{model}: {place}“{_beginning(lesson.text)}” ({lesson.words})"
-        ),
-        icon=":material/lightbulb:",
-        type="tertiary",
-        on_click=state.change,
-        kwargs=lesson.changes,
-        key="lesson_example",
-        help=f"Replaces your {'model, ' * is_other}sentence, layer, head and query with this example; the browser's Back "
-        "brings yours back.",
+class LessonError(ValueError):
+    """A lesson's file cannot be used; one sentence says which file, where in it, what was found and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A screen, and what is said of it."""
+
+    page: Part
+    params: dict[str, str]
+    """The parameters of its link."""
+    see: str
+    """What to see, in a sentence or two."""
+    say: str = ""
+    """What the teacher may say."""
+    question: str = ""
+    """To predict, before the answer is shown; empty for none."""
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """Steps in their order."""
+
+    name: str
+    """Of the file, without its ending; links name a lesson by it."""
+    title: str
+    minutes: int
+    purpose: str
+    steps: tuple[Step, ...]
+
+
+def read_lesson(name: str, text: str) -> Lesson:
+    """The lesson of a TOML file.
+
+    Args:
+        name: of the file, without its ending.
+
+    Raises:
+        LessonError: the file is not such a lesson.
+    """
+    file = f"{name}.toml"
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:  # its words end with line and column
+        raise LessonError(f"{file} is not TOML: {error}. Correct that line.") from error
+    _check(file, found, _OF_LESSON, ())
+    if not 0 < found["minutes"] < 1000:
+        raise LessonError(f"{file}: minutes is {found['minutes']}; write a whole number from 1 to 999.")
+    steps = [_step(f"{file}, step {number}", one) for number, one in enumerate(found["steps"], start=1)]
+    if not 0 < len(steps) < 100:
+        raise LessonError(f"{file} has {len(steps)} steps; write from 1 to 99 tables [[steps]].")
+    return Lesson(
+        name=name,
+        title=found["title"],
+        minutes=found["minutes"],
+        purpose=found["purpose"],
+        steps=tuple(steps),
     )
 
 
-def _beginning(text: str) -> str:
-    """The first words of a sentence."""
-    words = text.split()
-    return " ".join(words[:_MOST_WORDS]) + (" …" if len(words) > _MOST_WORDS else "")
+def _step(where: str, found: Any) -> Step:
+    if not isinstance(found, dict):
+        raise LessonError(f"{where} is “{found}”; write it as a table [[steps]].")
+    _check(where, found, _OF_STEP, _MAY_BE)
+    if ("question" in found) != ("answer" in found):
+        raise LessonError(f"{where} has only one of question and answer; write both, or neither.")
+    parts = urlsplit(found["link"])
+    address = parts.path.rstrip("/").rpartition("/")[2]
+    page = next((one for one in PAGES if one.address == address), None)
+    if page is None:
+        raise LessonError(
+            f"{where}: the link leads to a page “{address}”, which there is not; copy the address of a page."
+        )
+    params = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name, value in params.items():
+        if name not in FIELDS:
+            raise LessonError(
+                f"{where}: the link has “{name}”, which no page knows; remove it, or see docs/links.md."
+            )
+        try:
+            _, remark = FIELDS[name].read(name, value)
+        except LinkError as error:
+            remark = str(error)
+        if remark:
+            raise LessonError(
+                f"{where}: the link has {name}={value}, which does not fit; see docs/links.md for what does."
+            )
+    for name in ("lesson", "lesson_step", "present"):
+        params.pop(name, None)  # of an address that was copied while a lesson ran
+    return Step(
+        page=page, params=params, **{name: found[name] for name in ("see", *_MAY_BE) if name in found}
+    )
+
+
+def _check(where: str, found: dict[str, Any], needed: dict[str, type], optional: tuple[str, ...]) -> None:
+    for name in found:
+        if name not in needed and name not in optional:
+            raise LessonError(
+                f"{where} has “{name}”; it can have {', '.join((*needed, *optional))}. Remove it, or correct its name."
+            )
+    for name, kind in {**needed, **dict.fromkeys(optional, str)}.items():
+        if name not in found:
+            if name in needed:
+                raise LessonError(f"{where} has no {name}; add it.")
+            continue
+        words = {str: "text in quotation marks", int: "a whole number", list: "tables [[steps]]"}[kind]
+        value = found[name]
+        if type(value) is not kind or (kind is str and not 0 < len(value.strip()) <= _LONGEST):
+            raise LessonError(f"{where}: {name} is “{str(value)[:60]}”; write {words}.")
+
+
+def all_lessons() -> tuple[list[Lesson], list[str]]:
+    """The lessons of attnviz and of the operator's folder, and a sentence for every file that cannot be used."""
+    found, problems = {}, []
+    for folder in (BUNDLED, *([] if LESSONS == "none" else [Path(LESSONS)])):
+        if not folder.is_dir():
+            problems.append(
+                f"ATTNVIZ_LESSONS is “{folder}”, which is no folder; name a folder with .toml files."
+            )
+        for file in sorted(folder.glob("*.toml")):
+            try:
+                found[file.stem] = read_lesson(file.stem, file.read_text(encoding="utf-8"))
+            except LessonError as error:
+                problems.append(str(error))
+            except (OSError, UnicodeDecodeError):
+                problems.append(f"{file.name} cannot be read as UTF-8 text; save it as that.")
+    rank = {name: at for at, name in enumerate(ORDER)}
+    return sorted(found.values(), key=lambda one: rank.get(one.name, len(rank))), problems

@@ -269,6 +269,10 @@ _ALL = (*ROOMS, VERIFICATION, GLOSSARY)
 PAGES = tuple(part for room in _ALL for part in room.parts if part.filled in (None, "all"))
 """One part of each script: of the stage the first."""
 
+TEACHING = _alone("For teachers", "school", "Which lessons are there, and what is there to say?", "teach")
+"""Below the menu, since it shows no text of the reader's."""
+TEACH = TEACHING.parts[0]
+
 
 def part_named(name: str) -> Part:
     """The part of this name; there is one, or StopIteration is raised."""
@@ -277,7 +281,7 @@ def part_named(name: str) -> Part:
 
 def room_of(part: Part) -> Room:
     """The room that a part belongs to."""
-    return next(room for room in _ALL if part in room.parts)
+    return next(room for room in (*_ALL, TEACHING) if part in room.parts)
 
 
 def part_shown(page: Part, selection: Selection) -> Part:
@@ -371,6 +375,13 @@ def links(here: Part, selection: Selection, row: DeltaGenerator, menu: DeltaGene
             part = part_named(left.get(one.name, one.parts[0].name))
             icon = f":material/{one.icon}:"
             _link(part, of_session(Link).params or {}, label=one.name, icon=icon, help=one.question)
+        _link(
+            TEACH,
+            of_session(Link).params or {},
+            label=TEACHING.name,
+            icon=f":material/{TEACHING.icon}:",
+            help=TEACHING.question,
+        )
         current_links(
             part=room.parts.index(here),
             room=ROOMS.index(room) if room in ROOMS else None,

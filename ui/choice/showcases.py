@@ -1,6 +1,6 @@
 """Where the effect that a page teaches is largest: an example and a head for each, found by measurement.
 
-One concept: a Lesson. They are in lessons.toml, which ``make lessons`` writes.
+One concept: a Showcase. They are in showcases.toml, which ``make showcases`` writes.
 """
 
 import tomllib
@@ -26,7 +26,7 @@ _SHOWS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class Showcase:
     """An example of a bundled model in which the effect of a page is visible, and how large it is there."""
 
     page: str
@@ -93,22 +93,22 @@ class Lesson:
         return same and (self.key is None or selection.key == self.key)
 
 
-def read_lessons(text: str) -> tuple[Lesson, ...]:
-    """The lessons of a TOML file."""
-    found = tomllib.loads(text).get("lessons", [])
-    return tuple(Lesson(**(one | {"numbers": tuple(one["numbers"])})) for one in found)
+def read_showcases(text: str) -> tuple[Showcase, ...]:
+    """The showcases of a TOML file."""
+    found = tomllib.loads(text).get("showcases", [])
+    return tuple(Showcase(**(one | {"numbers": tuple(one["numbers"])})) for one in found)
 
 
-LESSONS = read_lessons(FILE.read_text(encoding="utf-8"))
+SHOWCASES = read_showcases(FILE.read_text(encoding="utf-8"))
 
 
-def lesson_for(page: str, selection: Selection) -> Lesson | None:
-    """The lesson of a page in the model that is shown, or in the bundled encoder.
+def showcase_for(page: str, selection: Selection) -> Showcase | None:
+    """The showcase of a page in the model that is shown, or in the bundled encoder.
 
     None where there is none, or it or a bundle is shown.
     """
     if selection.bundle:
         return None
-    of_page = [one for one in LESSONS if one.page == page]
+    of_page = [one for one in SHOWCASES if one.page == page]
     own = [one for one in of_page if one.model == selection.model]
     return next((one for one in own or of_page if not one.is_shown(selection)), None)

@@ -1,7 +1,7 @@
 """Where the effect of each page is most visible: every example, head and query of the bundled models, measured.
 
-``python -m benchmarks.lessons`` prints the largest of each example and writes the largest of all into
-ui/choice/lessons.toml. Only examples that are offered for a model take part, of at most `MOST_TOKENS` tokens, so that every
+``python -m benchmarks.showcases`` prints the largest of each example and writes the largest of all into
+ui/choice/showcases.toml. Only examples that are offered for a model take part, of at most `MOST_TOKENS` tokens, so that every
 token is drawn; queries and keys are words, never special tokens, punctuation or the token where a decoder's heads rest.
 """
 
@@ -21,12 +21,12 @@ from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import bare
-from ui.choice.lessons import FILE, Lesson
 from ui.choice.presets import Preset, offered_presets
+from ui.choice.showcases import FILE, Showcase
 
 MOST_TOKENS = 24
 Found = tuple[float, dict[str, object]]
-"""The size of an effect, by which places are ranked, and the fields of its Lesson."""
+"""The size of an effect, by which places are ranked, and the fields of its Showcase."""
 
 
 def words(trace: Trace) -> np.ndarray:
@@ -175,17 +175,17 @@ def candidates(model: Model) -> list[tuple[Preset, Trace]]:
     return [(one, trace) for one, trace in traced if len(trace.tokens) <= MOST_TOKENS]
 
 
-def largest(page: str, model: Model, preset: Preset, trace: Trace) -> tuple[float, Lesson]:
+def largest(page: str, model: Model, preset: Preset, trace: Trace) -> tuple[float, Showcase]:
     """The place of one example where the effect of a page is largest."""
     size, fields = max(EFFECTS[page](model, trace), key=lambda one: one[0])
     labels = {
         f"{side}_label": trace.tokens.labels[fields[side]] for side in ("query", "key") if side in fields
     }
-    return size, Lesson(page=page, model=model.name, preset=preset.name, **fields, **labels)
+    return size, Showcase(page=page, model=model.name, preset=preset.name, **fields, **labels)
 
 
 def main() -> None:
-    """Prints the table and writes the lessons."""
+    """Prints the table and writes the showcases."""
     logging.disable_progress_bar()
     chosen = []
     for name, pages in PAGES.items():
@@ -199,15 +199,15 @@ def main() -> None:
                 place = "all heads" if one.layer is None else f"layer {one.layer}, head {one.head}"
                 mark = "*" if one is best else " "
                 print(f"{mark} {page:18} {size:6.3f}  {one.preset:30} {place:17} {one.words}", flush=True)
-    FILE.write_text("# Written by make lessons.\n" + "".join(map(_toml, chosen)), encoding="utf-8")
+    FILE.write_text("# Written by make showcases.\n" + "".join(map(_toml, chosen)), encoding="utf-8")
 
 
-def _toml(lesson: Lesson) -> str:
+def _toml(showcase: Showcase) -> str:
     """One table of the file; JSON writes strings and lists as TOML does."""
-    fields = {name: value for name, value in asdict(lesson).items() if value is not None}
-    fields["numbers"] = [round(one, 6) for one in lesson.numbers]
+    fields = {name: value for name, value in asdict(showcase).items() if value is not None}
+    fields["numbers"] = [round(one, 6) for one in showcase.numbers]
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
-    return "\n".join(["", "[[lessons]]", *lines, ""])
+    return "\n".join(["", "[[showcases]]", *lines, ""])
 
 
 if __name__ == "__main__":
