@@ -1,4 +1,4 @@
-"""For teachers: the lessons, with what to say at each step, how to write one and how to present."""
+"""For teachers: the lessons, with what to say at each step, and how to write one."""
 
 import streamlit as st
 
@@ -32,7 +32,7 @@ with page_alone(TEACH):
         st.subheader(literal(lesson.title), anchor=lesson.name)
         st.markdown(f"{lesson.minutes} minutes, {len(lesson.steps)} steps. {literal(lesson.purpose)}")
         for number, step in enumerate(lesson.steps, start=1):
-            with st.container(key=f"step_{lesson.name}_{number}", horizontal=True, gap="medium"):
+            with st.container(key=f"lesson_step_{lesson.name}_{number}", horizontal=True, gap="medium"):
                 step_link(lesson, number, label=f"Step {number}: {step.page.name}")
                 words = [literal(step.see)]
                 if step.say:

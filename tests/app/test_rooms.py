@@ -39,8 +39,10 @@ PLACE = {"text": "it opened", "layer": "2", "head": "5", "query": "1", "key": "2
 
 
 def menu(at) -> dict[str, str]:
-    """By its label, the address that each entry leads to."""
-    return {one.proto.label: one.proto.page for one in at.sidebar.get("page_link")}
+    """By its label, the address that each room leads to."""
+    links = {one.proto.label: one.proto.page for one in at.sidebar.get("page_link")}
+    assert links.pop("For teachers") == "teach"
+    return links
 
 
 @pytest.mark.parametrize("address", WAS)
@@ -97,7 +99,9 @@ def test_a_part_of_the_stage_leads_to_the_stage_and_nothing_else_changes():
 def test_a_text_that_is_too_long_for_a_link_stays_where_a_room_is_opened():
     text = "door " * 13_000
     at = open_page(text=text, filled="map", cut=1)
-    assert [one.proto.query_string for one in at.sidebar.get("page_link")] == [""] * len(ROOMS)
+    assert [one.proto.query_string for one in at.sidebar.get("page_link")] == [""] * (
+        len(ROOMS) + 1
+    )  # and the page for teachers
 
 
 @pytest.mark.parametrize("page", first_gates("attention.py", "pages/many_sentences.py"))

@@ -51,7 +51,7 @@ function drawAxes({ isAcross, colours }, [nRows, nColumns], { side, gap, name = 
 /** What a cell is called: what it says in words, and what is written in it (WCAG 2.2, success criterion 2.5.3). */
 function nameOfCell(text, parts) {
   const written = parts.map(({ textContent }) => textContent).join("");
-  return text.includes(written) ? text : `${text}, ${written}`;
+  return text.split(/[\s,:;]+/).includes(written) ? text : `${text}, ${written}`;
 }
 
 /** A cell with what is in it and an edge around it. */
