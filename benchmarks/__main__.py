@@ -13,6 +13,7 @@ from benchmarks import (
     core,
     effects,
     generation,
+    hover,
     layout_shift,
     maps,
     memory,
@@ -29,7 +30,19 @@ def main() -> int:
     )
     print(f"{'measured':{WIDTH}}  {'found':>12}  {'budget':>12}")
     is_within = True
-    for part in (core, memory, effects, generation, screen, clicks, layout_shift, all_heads, all_maps, maps):
+    for part in (
+        core,
+        memory,
+        effects,
+        generation,
+        screen,
+        hover,
+        clicks,
+        layout_shift,
+        all_heads,
+        all_maps,
+        maps,
+    ):
         for row in part.measure():
             verdict = "" if row.within else "  EXCEEDED"
             print(

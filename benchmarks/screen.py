@@ -17,7 +17,7 @@ from benchmarks.sentences import SUBJECTS
 from tests.browser.conftest import LAUNCH, running_server
 from tests.browser.find_chromium import chromium_path
 
-# From the moment the button is let go until the drawn axis shows the new sentence's token.
+# From the moment Enter is pressed until the drawn axis shows the new sentence's token.
 UNTIL_DRAWN = """
 (label) => {
   window.taken = 0;

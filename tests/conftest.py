@@ -38,6 +38,7 @@ class OneServer(LoadScopeScheduling):  # type: ignore[misc]
         return "server" if nodeid.startswith(RUN_AGAIN) else nodeid.partition("::")[0]
 
 
+@pytest.hookimpl(optionalhook=True)  # -p no:xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneServer | None:
     return OneServer(config, log) if config.getvalue("dist") == "loadscope" else None
 

@@ -131,7 +131,7 @@ def of_stage(at: AppTest) -> list[str]:
 
 def row_of(at: AppTest) -> list[str]:
     """The parts of the room that is open, as its row is to name them."""
-    [room] = [one for one in ROOMS if one.name == at.title[0].value] or [None]
+    room = next((one for one in ROOMS if one.name == at.title[0].value), None)
     return [] if room is None or len(room.parts) < 2 else [part.name for part in room.parts]
 
 

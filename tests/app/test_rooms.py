@@ -117,8 +117,9 @@ def listed(at) -> list[str]:
 
 
 def test_a_search_takes_words_of_names_and_meanings_names_first():
-    found = [term.name for term in matching("MASK causal")]
-    assert found[0] == "Causal mask"
+    assert matching("MASK causal")[0].name == "Causal mask"
+    named = ["weight" in term.name.casefold() for term in matching("weight")]
+    assert named == sorted(named, reverse=True) and set(named) == {True, False}
     assert matching("") == list(TERMS.values())
     assert matching("nothing-of-the-kind") == []
     by_meaning = [term.name for term in matching("vocabulary")]

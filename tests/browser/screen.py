@@ -116,12 +116,13 @@ def expect_its_one_name(page: Page, path: str) -> None:
 
 def row(page: Page) -> Locator:
     """The parts of the room: links, and buttons where the stage is open and changes itself."""
-    return page.locator(".st-key-parts :is(a, button)")
+    return page.locator(".st-key-parts :is(a, button)").filter(visible=True)
 
 
 def current(page: Page) -> Locator:
     """The links that are marked as leading to what is shown: of the menu, and of the row."""
-    return page.locator(".st-key-menu [aria-current=page], .st-key-parts [aria-current=page]")
+    marked = page.locator(".st-key-menu [aria-current=page], .st-key-parts [aria-current=page]")
+    return marked.filter(visible=True)
 
 
 def wait_for_points(page: Page, key: str) -> None:

@@ -23,7 +23,7 @@ from tests.browser.screen import (
 POSITIONS = {label: 2 + number for number, label in enumerate(LABELS)}
 
 
-def assert_untouched(page, title="Attention · attnviz"):
+def assert_untouched(page, title="Explore · attnviz"):
     """No token has become an element, a link, a formula or a script that ran."""
     expect(page).to_have_title(title)
     for selector in (

@@ -46,7 +46,7 @@ def test_the_first_screen_shows_the_door_example(page, server):
     assert bars(page)[:2] == ["[CLS]·0", "door·5"]
     assert line_starts(page) == [map_point(page, "queries", 7)] * 5
     expect(page.get_by_role("alert")).to_have_count(0)
-    expect(page).to_have_title("Attention · attnviz")
+    expect(page).to_have_title("Explore · attnviz")
 
 
 VERDICT = re.compile(r"^Checked: 13 comparisons, weights within \d(\.\d)?\s×\s10⁻[⁶⁷]$")

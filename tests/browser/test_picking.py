@@ -88,6 +88,7 @@ def deep_focus(page):
         """() => {
             let one = document.activeElement;
             while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+            if (one?.localName === "main") return "";  // which is scrolled by key
             return one?.getAttribute("aria-label") ?? one?.textContent ?? "";
         }"""
     )

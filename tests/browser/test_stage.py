@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from scipy.stats import spearmanr
 
+from attnviz.figures.numbers import number_text
 from tests.browser.screen import (
     DOOR,
     answered,
@@ -15,7 +16,7 @@ from tests.browser.screen import (
     open_screen,
     picked_chips,
     plot,
-    row,
+    readout,
     wait_until_drawn,
 )
 from tests.tiers import first_gates
@@ -136,6 +137,46 @@ def test_one_part_fills_the_stage(part, key, page, server):
     open_screen(page, server, "", **HEAD)
     beside = page.locator(f".st-key-{key}").bounding_box()["width"] if key != "token_flow" else 400
     with answered(page):
-        row(page).get_by_text(part, exact=True).click()
+        page.locator(".st-key-parts").get_by_role("button", name=part, exact=True).click()
     expect(page).to_have_url(re.compile(f"filled={key}"))
     assert page.locator(f".st-key-{key}").bounding_box()["width"] > 1.4 * beside
+
+
+STOP = """() => {
+    let one = document.activeElement;
+    while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+    const {x, y} = one.getBoundingClientRect();
+    return {x, y, isRoom: Boolean(one.closest("[data-testid=stSidebar], .st-key-parts")), name: one.className};
+}"""
+
+
+def test_the_matrix_is_one_stop_with_arrow_keys_inside(page, server, door_trace):
+    open_screen(page, server, "", **HEAD)
+    plot(page, "matrix").focus()
+    said = readout(page)
+    weights = door_trace.weights(3, 1)
+    for key, cell in (
+        ("ArrowUp", (6, 5)),
+        ("ArrowLeft", (6, 4)),
+        ("End", (6, 10)),
+        ("Home", (6, 0)),
+    ):
+        page.keyboard.press(key)
+        expect(said).to_contain_text(f"weight {number_text(float(weights[cell]))}")
+    with answered(page):
+        page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("query=6&key=0"))
+
+
+def test_few_stops_of_the_tab_key_stand_above_the_fold(page, server):
+    """Beside the rooms and their parts; what is scrolled to is not above it."""
+    page.set_viewport_size({"width": 1366, "height": 768})
+    open_screen(page, server, "", **HEAD)
+    stops = []
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(STOP)
+        if page.locator("[data-testid=stMain]").evaluate("main => main.scrollTop") == 0:
+            stops.append(stop)
+    above = {(one["x"], one["y"]) for one in stops if not one["isRoom"] and one["x"] > 220 and one["y"] < 768}
+    assert 10 < len(above) <= 20

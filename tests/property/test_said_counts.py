@@ -164,7 +164,10 @@ def test_what_is_hidden_and_what_is_not_listed(data, unit):
         for span in shown.spans.tolist()
     ]
     said = facts(hidden_words(hidden)).numbers
-    assert said == ((share_text(mean(left)),) if max(left) > 0 else ())
+    if max(left) > 0:  # to rounding: float32 may fall on the other side of half a last digit
+        assert said in {(share_text(mean(left) + nudge),) for nudge in (-1e-6, 0, 1e-6)}
+    else:
+        assert said == ()
     assert hidden_words(pattern) == hidden_words(replace(hidden, measure="norms", scores=None)) == ""
     for row, of_query in enumerate(pattern.allowed.tolist()):
         listed = facts(listed_words(pattern, row))

@@ -34,7 +34,6 @@ def examples(model: str, *, fills_blanks: bool) -> None:
         format_func=lambda preset: preset.called,
         key="preset_choice",
         on_change=_take_preset,
-        label_visibility="collapsed",
     )
 
 

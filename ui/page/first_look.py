@@ -16,9 +16,10 @@ def first_look(page: Part) -> str:
     """HTML that lies over the empty page; first_look.css takes it away as soon as the heading is drawn."""
     room = room_of(page)
     row = "".join(f"<span>{escape(part.name)}</span>" for part in room.parts) if len(room.parts) > 1 else ""
+    field = '<p class="field"></p>' if "sentence" in page.asks else ""
     return (
-        f'<div id="first_look"><div class="menu">{_LOGO}</div><div class="page">'
-        f'<p class="head"><strong>{escape(room.name)}</strong> {escape(page.question)}</p><p class="parts">{row}</p>'
+        f'<div id="first_look"><div class="menu">{_LOGO}</div><div class="page">{field}'
+        f'<p class="head"><strong>{escape(room.name)}</strong>{row}<span>{escape(page.question)}</span></p>'
         f"<p>{escape(PURPOSE)}</p>"
         '<p class="waits" role="status">Loading the page. Right after a start of the server the model is loaded first, '
         "which takes a few seconds.</p>"

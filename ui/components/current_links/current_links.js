@@ -10,9 +10,11 @@ function show({ data }) {
     const mark = () => {
       const elements = [...place.querySelectorAll(".stElementContainer:has(.stPageLink, .stButton, .stSkeleton)")];
       elements.forEach((element, at) => {
-        const link = element.querySelector("a, button");
-        if (at === current) link?.setAttribute("aria-current", "page");
-        else link?.removeAttribute("aria-current");
+        // What has a help is there twice, for wide and for narrow windows.
+        for (const link of element.querySelectorAll("a, button")) {
+          if (at === current) link.setAttribute("aria-current", "page");
+          else link.removeAttribute("aria-current");
+        }
       });
     };
     mark();

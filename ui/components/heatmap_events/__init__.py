@@ -12,7 +12,9 @@ from attnviz.records import AttentionPattern
 from ui.components import register
 from ui.components.sent import sent
 
-_mount = register("heatmap_events", "html", "labels", "readout", "chart", "chart_insides", "tick_labels")
+_mount = register(
+    "heatmap_events", "html", "labels", "readout", "chart", "chart_insides", "tick_labels", "walk"
+)
 
 
 def heatmap_events(

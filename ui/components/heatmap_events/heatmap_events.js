@@ -1,7 +1,7 @@
 // Listens to the heatmap that plotly_figure draws: a click selects query and key, one on the
 // label of a row or column that alone, and a line of text below it says what the cell under the pointer holds, or the selected cell when there is none.
 // Streamlit itself reports no clicks on heatmap cells. A matrix of small cells gets buttons to zoom, too.
-// Rests on html, labels, readout, chart, chart_insides and tick_labels.
+// Rests on html, labels, readout, chart, chart_insides, tick_labels and walk.
 
 const FEWEST_CELLS = 8; // of a side, as far as the buttons zoom in
 
@@ -124,9 +124,35 @@ function show(component) {
     if (number in positions) setTriggerValue("pick", [side, positions[number]]);
   };
   return followChart(line, data.chart, (chart) => {
-    const ends = [listen(chart, { plotly_hover: hover, plotly_unhover: unhover }), listenToClicks(chart, click)];
+    const cursor = make("div", "cell_cursor");
+    Object.assign(cursor.style, { position: "absolute", outline: "2px solid light-dark(#000, #fff)", pointerEvents: "none" });
+    const look = ([row, column]) => {
+      const { left, top, x, y } = plotArea(chart);
+      const [from, to] = [x, y].map((place, side) => [place([column, row][side] - 0.5), place([column, row][side] + 0.5)]);
+      const box = { left: left + from[0], top: top + to[0], width: from[1] - from[0], height: to[1] - to[0] };
+      for (const [side, size] of Object.entries(box)) cursor.style[side] = `${size}px`;
+      chart.querySelector(".svg-container").append(cursor);
+      // as under a pointer, for all that listens to it: Plotly.Fx.hover tells nobody
+      chart.emit("plotly_hover", { points: [{ curveNumber: 0, pointNumber: [row, column], z: tracesOf(chart)[0].z[row][column] }] });
+    };
+    const steps = {
+      lengths: () => data.queries.map(() => data.keys.length),
+      look,
+      take: (pointNumber) => click({ pointNumber }),
+      leave: () => {
+        cursor.remove();
+        chart.emit("plotly_unhover", { points: [] });
+      },
+    };
+    line.from = data.pickedCell ?? [0, 0];
+    const redrawn = () => {
+      if (document.activeElement === chart && line.at) look(line.at);
+    };
+    const ends = [listen(chart, { plotly_hover: hover, plotly_unhover: unhover, plotly_react: redrawn }), listenToClicks(chart, click)];
+    ends.push(walkable(chart, "Attention matrix; arrow keys walk through the cells, Enter selects query and key", steps, line));
     ends.push(listenToLabels(chart, clickLabel));
     if (data.zooms) ends.push(zoomable(chart, data, line, bar.children));
+    ends.push(() => cursor.remove());
     return () => ends.forEach((end) => end());
   });
 }

@@ -6,7 +6,7 @@ from typing import Any
 from ui.components import register
 from ui.components.sent import sent
 
-_mount = register("point_clicks", "readout", "chart", "chart_insides", "tick_labels")
+_mount = register("point_clicks", "readout", "chart", "chart_insides", "tick_labels", "walk")
 
 
 def point_clicks(

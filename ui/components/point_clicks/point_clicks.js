@@ -1,6 +1,6 @@
 // Listens to a chart that plotly_figure draws and reports the custom data of the point that is clicked. A chart
 // with a name can be walked through by key; a line below it says which point or cell is looked at.
-// Rests on readout, chart, chart_insides and tick_labels.
+// Rests on readout, chart, chart_insides, tick_labels and walk.
 
 const isTouched = matchMedia("(hover: none)").matches;
 
@@ -65,58 +65,24 @@ function show(component) {
     if (data.name) line.textContent = hintOf(chart);
   };
 
-  /** Looks at the point that the walk has reached, whose row and number are noted on the line. */
-  const look = () => {
-    const [row, number] = line.at;
+  /** Looks at the point that the walk has reached, which is noted on the line. */
+  const look = ([row, number]) => {
     const { curveNumber, pointNumber, said } = rowsOf(chart)[row].point(number);
     if (!isTurned(chart)) Plotly.Fx.hover(chart, [{ curveNumber, pointNumber }]);
     say(said);
   };
-  const press = (event) => {
-    const rows = rowsOf(chart);
-    if (!rows.length) return;
-    let [row, number] = line.at ?? [0, -1];
-    row = Math.min(row, rows.length - 1);
-    const last = () => rows[row].length - 1;
-    switch (event.key) {
-      case "ArrowRight":
-        number += 1;
-        break;
-      case "ArrowLeft":
-        number -= 1;
-        break;
-      case "ArrowDown":
-        row = Math.min(row + 1, rows.length - 1);
-        break;
-      case "ArrowUp":
-        row = Math.max(row - 1, 0);
-        break;
-      case "Home":
-        number = 0;
-        break;
-      case "End":
-        number = Infinity;
-        break;
-      case "Enter":
-      case " ":
-        if (number < 0) return;
-        event.preventDefault();
-        report(rows[row].point(Math.min(number, last())).custom);
-        return;
-      default:
-        return;
-    }
-    event.preventDefault();
-    line.at = [row, Math.min(Math.max(number, 0), last())];
-    look();
-  };
-  const leave = () => {
-    if (!isTurned(chart)) Plotly.Fx.unhover(chart);
-    line.textContent = hintOf(chart);
+  const steps = {
+    lengths: () => rowsOf(chart).map(({ length }) => length),
+    look,
+    take: ([row, number]) => report(rowsOf(chart)[row].point(number).custom),
+    leave: () => {
+      if (!isTurned(chart)) Plotly.Fx.unhover(chart);
+      line.textContent = hintOf(chart);
+    },
   };
   /** Another figure is drawn, without what the walk has reached. */
   const redrawn = () => {
-    if (document.activeElement === chart && line.at) look();
+    if (document.activeElement === chart && line.at) look(line.at);
   };
 
   return followChart(line, data.chart, (found) => {
@@ -129,16 +95,9 @@ function show(component) {
         : listenToClicks(chart, click),
     ];
     if (data.name) {
-      chart.tabIndex = 0;
-      chart.setAttribute("role", "group");
-      chart.setAttribute("aria-label", data.name);
+      line.from = [0, -1];
+      ends.push(walkable(chart, data.name, steps, line));
       ends.push(listen(chart, { plotly_hover: hover, plotly_unhover: unhover, plotly_react: redrawn }));
-      chart.addEventListener("keydown", press);
-      chart.addEventListener("blur", leave);
-      ends.push(() => {
-        chart.removeEventListener("keydown", press);
-        chart.removeEventListener("blur", leave);
-      });
     }
     return () => ends.forEach((end) => end());
   });
