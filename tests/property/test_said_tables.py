@@ -18,7 +18,7 @@ from attnviz.cost.streaming import stream_attention
 from attnviz.effects.deletion import ChanceBand, Deletion, DeletionCurve
 from attnviz.effects.history import Step
 from attnviz.effects.input_attribution import METHODS
-from attnviz.effects.logit_attribution import DirectParts
+from attnviz.effects.logit_attribution import DirectParts, _of_sources
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.heads.flow import Flow
 from attnviz.records import Axis, Head, bare
@@ -348,3 +348,27 @@ def test_a_key_is_seen_by_all_heads_together_where_any_head_sees_it(allowed):
         seen = [bool(allowed[head, query, key]) for head in range(2)]
         assert [trace.pattern(0, head).allowed[query, key] for head in range(2)] == seen
         assert trace.pattern(0, None).allowed[query, key] == any(seen)
+
+
+@given(whole(4, 3, 2), whole(2, 4, 2), whole(2, 4, 3), whole(4, 3), masks(1, 3, 4), st.integers(0, 2))
+def test_what_a_head_adds_by_the_token_that_it_reads(queries, keys, values, along, allowed, position):
+    """Weight times value along a direction; heads 0 and 1 share the first key and value, heads 2 and 3 the second."""
+    allowed[..., 0] = True
+    call = small_records.layer(query=queries, key=keys, value=values, scale=0.5, allowed=allowed)
+    found = _of_sources(call, position, along.astype(np.float64))
+    for head in range(4):
+        group = head // 2
+        counts = [
+            math.exp(
+                0.5
+                * math.fsum(float(a) * float(b) for a, b in zip(queries[head, position], key, strict=True))
+            )
+            if allowed[0, position, at]
+            else 0.0
+            for at, key in enumerate(keys[group])
+        ]
+        for at, count in enumerate(counts):
+            given_ = math.fsum(
+                float(a) * float(b) for a, b in zip(values[group, at], along[head], strict=True)
+            )
+            assert found[head, at] == pytest.approx(count / math.fsum(counts) * given_, abs=1e-4)

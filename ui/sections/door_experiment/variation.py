@@ -8,7 +8,6 @@ from jaxtyping import Float
 
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import share_text
-from attnviz.maps.faithfulness import rank_by_distance
 from attnviz.records import AttentionPattern, Head
 from ui.choice import state
 from ui.choice.exchanged import exchanged
@@ -18,7 +17,7 @@ from ui.page.table import whole_rows
 from ui.page.view import View
 from ui.sections.door_experiment.answer import filled
 from ui.sections.door_experiment.experiment import Experiment
-from ui.sections.door_experiment.near import door_map
+from ui.sections.door_experiment.near import door_map, near
 from ui.streamlit_fixes.stale_values import tie
 from ui.words.findings import amount, name, strongest_key
 from ui.work import cache, head_cache
@@ -146,8 +145,8 @@ def _column(selection: Selection, pattern: AttentionPattern, query: int, key: in
 
 def _nearness(selection: Selection, pattern: AttentionPattern, query: int, key: int) -> str:
     """How many-th nearest the key is to the query on the map of step 2, of how many keys."""
-    projection = door_map(selection, pattern.kind)
-    return f"{rank_by_distance(projection, query, key)} of {len(projection.key_tokens)}"
+    found = near(door_map(selection, pattern.kind), query, key)
+    return f"{found.n_nearer + 1} of {found.n_key}"
 
 
 def _filled(selection: Selection, query: int) -> str:

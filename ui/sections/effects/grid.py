@@ -90,11 +90,12 @@ def grid(screen: Screen, found: HeadEffects) -> None:
     probes = known_probes(screen.view)
 
     def text(place: Head) -> str:
-        if np.isnan(found.heads[place]):
-            return f"{place.title}: not computed yet"
-        after = number_text(float(found.heads[place]))
-        said = f"{place.title}: effect {signed_text(float(found.effects[place]))}; outcome {after} without it"
-        return with_names(said, probes, place)
+        is_there = not np.isnan(found.heads[place])
+        return (
+            with_names(said_of(found, place), probes, place)
+            if is_there
+            else f"{place.title}: not computed yet"
+        )
 
     head_grid(
         [[text(place) for place in of_layer] for of_layer in by_layer(screen.heads)],
@@ -109,6 +110,12 @@ def grid(screen: Screen, found: HeadEffects) -> None:
     )
     if probes is not None:
         st.caption(literal(marks_note(probes)))
+
+
+def said_of(found: HeadEffects, head: Head) -> str:
+    """The effect of a head that was switched off, and the outcome without it."""
+    after = number_text(float(found.heads[head]))
+    return f"{head.title}: effect {signed_text(float(found.effects[head]))}; outcome {after} without it"
 
 
 def ranking(screen: Screen, found: HeadEffects) -> None:

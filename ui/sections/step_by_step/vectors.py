@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.figures.labels import isolated
 from attnviz.figures.numbers import number_text
@@ -199,17 +200,15 @@ def _normalised(walk: Walk, found: "LayerAnatomy", summed: np.ndarray, read: np.
     vectors = summed.astype(np.float64)
     added = "" if norm.bias is None else r" + \beta"
     if norm.method == "layer":
-        mean, spread = vectors[query].mean(), vectors[query].std()
         st.latex(
             r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}}"
-            + rf"{added}, \qquad \mu_{{{query}}} \approx {number_text(float(mean))}, \quad \sigma_{{{query}}} \approx {number_text(float(spread))}"
+            + rf"{added}, \qquad {mean_and_spread(vectors[query], query)}"
         )
     else:
-        root = np.sqrt((vectors[query] ** 2).mean())
         st.latex(
             r"\mathrm{norm}(\mathbf{x}_i) = \gamma \odot \frac{\mathbf{x}_i}{\sqrt{r_i^2 + \epsilon}}"
             + rf"{added}, \qquad r_i = \sqrt{{\tfrac{{1}}{{{summed.shape[1]}}} \sum_d x_{{i,d}}^2}},"
-            + rf" \quad r_{{{query}}} \approx {number_text(float(root))}"
+            + rf" \quad {root(vectors[query], query)}"
         )
     compare(
         norm.of(summed),
@@ -217,6 +216,17 @@ def _normalised(walk: Walk, found: "LayerAnatomy", summed: np.ndarray, read: np.
         f"{sums}, normalised",
         to=f"what the model's own {_NORM_NAMES[norm.method]} gave",
     )
+
+
+def mean_and_spread(vector: Float[np.ndarray, " d_model"], query: int) -> str:
+    """Mean and standard deviation of a token's numbers, in LaTeX."""
+    mean, spread = number_text(float(vector.mean())), number_text(float(vector.std()))
+    return rf"\mu_{{{query}}} \approx {mean}, \quad \sigma_{{{query}}} \approx {spread}"
+
+
+def root(vector: Float[np.ndarray, " d_model"], query: int) -> str:
+    """The root of the mean of the squares of a token's numbers, in LaTeX."""
+    return rf"r_{{{query}}} \approx {number_text(float(np.sqrt((vector**2).mean())))}"
 
 
 def projections_step(walk: Walk) -> None:
