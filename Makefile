@@ -62,7 +62,7 @@ PAGES := tests/browser tests/server tests/app tests/fuzz
 # Checking shapes and types at every call takes 2.7 times as long: the tests of functions do it at night.
 AS_SERVED := --jaxtyping-packages=
 
-test: check chromium nginx ## What gates a merge: check, the examples in docstrings and docs, and the tests, in ten to twenty minutes
+test: check chromium nginx ## What gates a merge: check, the examples in docstrings and docs, and the tests
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs $(AS_SERVED)
 	$(PYTEST) --dist loadscope --no-loadscope-reorder $(PAGES) $(CORE) -m "not nightly" $(AS_SERVED)
 
