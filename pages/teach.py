@@ -33,7 +33,7 @@ with page_alone(TEACH):
         st.markdown(f"{lesson.minutes} minutes, {len(lesson.steps)} steps. {literal(lesson.purpose)}")
         for number, step in enumerate(lesson.steps, start=1):
             with st.container(key=f"lesson_step_{lesson.name}_{number}", horizontal=True, gap="medium"):
-                step_link(lesson, number, label=f"Step {number}: {step.page.name}")
+                step_link(lesson, number, label=f"Step {number}: {step.page.place}")
                 words = [literal(step.see)]
                 if step.say:
                     words.append(f"*Say:* {literal(step.say)}")
