@@ -4,6 +4,7 @@ One concept: a Lesson. Those of attnviz are in the folder ``lessons``; ATTNVIZ_L
 """
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,27 +119,28 @@ def _step(where: str, found: Any) -> Step:
             raise LessonError(
                 f"{where}: the link has {name}={value}, which does not fit; see docs/links.md for what does."
             )
-    for name in ("lesson", "lesson_step", "present"):
+    for name in ("lesson", "lesson_step"):
         params.pop(name, None)  # of an address that was copied while a lesson ran
     return Step(
         page=page, params=params, **{name: found[name] for name in ("see", *_MAY_BE) if name in found}
     )
 
 
-def _check(where: str, found: dict[str, Any], needed: dict[str, type], optional: tuple[str, ...]) -> None:
+def _check(where: str, found: dict[str, Any], needed: Mapping[str, type], optional: tuple[str, ...]) -> None:
     for name in found:
         if name not in needed and name not in optional:
             raise LessonError(
                 f"{where} has “{name}”; it can have {', '.join((*needed, *optional))}. Remove it, or correct its name."
             )
-    for name, kind in {**needed, **dict.fromkeys(optional, str)}.items():
+    kinds: dict[str, type] = {**needed, **dict.fromkeys(optional, str)}
+    for name, kind in kinds.items():
         if name not in found:
             if name in needed:
                 raise LessonError(f"{where} has no {name}; add it.")
             continue
         words = {str: "text in quotation marks", int: "a whole number", list: "tables [[steps]]"}[kind]
-        value = found[name]
-        if type(value) is not kind or (kind is str and not 0 < len(value.strip()) <= _LONGEST):
+        value: Any = found[name]
+        if type(value) is not kind or (isinstance(value, str) and not 0 < len(value.strip()) <= _LONGEST):
             raise LessonError(f"{where}: {name} is “{str(value)[:60]}”; write {words}.")
 
 
