@@ -280,6 +280,7 @@ def long_page():
 
 
 class TestLongText:
+    @pytest.mark.nightly
     def test_only_the_strongest_lines_are_sent(self, long_page, embedded):
         weights = embedded.trace(LONG, cut=True).weights(3, 1)
         found = lines(long_page)

@@ -166,6 +166,7 @@ def test_a_drag_follows_the_pointer_and_comes_to_rest(page, server):
     expect(flying).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_the_keyboard_alone(still, server):
     open_film(still, server)
     film(still).locator(".screen").focus()

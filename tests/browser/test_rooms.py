@@ -78,6 +78,7 @@ def test_a_term_is_explained_to_pointer_and_keyboard(colours, visitors, server):
     expect(term).to_be_focused()
 
 
+@pytest.mark.nightly
 def test_a_tap_on_a_term_opens_its_card_and_a_second_one_its_page(browser, server):
     context = browser.new_context(viewport={"width": 400, "height": 800}, has_touch=True, is_mobile=True)
     try:
