@@ -28,7 +28,7 @@ def progress_within(progress: Progress | None, start: float, share: float) -> Pr
     """What a part of a computation tells its progress.
 
     Args:
-        progress: of the whole; None for nobody to tell.
+        progress: of the whole; None where it is not told.
         start: the share of the whole that is done before the part.
         share: the share of the whole that the part is.
     """

@@ -5,8 +5,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -17,6 +16,7 @@ from attnviz.heads.probes import HeadProbes
 from attnviz.records import Axis, Head
 from tests import hand_made, small_records
 from tests.app.screen import facts
+from tests.drawing import MARKS, draw_few
 from ui.sections.all_heads.screen import Screen
 from ui.sections.all_maps.layout import best_first
 from ui.sections.effects.grid import said_of
@@ -26,20 +26,8 @@ from ui.sections.step_by_step.vectors import mean_and_spread, root
 from ui.stage.tour import _cells
 from ui.words.head_names import names_said
 
-pytestmark = [
-    pytest.mark.slow,
-    # Where types are checked, beartype draws which items of a tuple it looks at, while records are made here too.
-    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
-]
-
-settings.register_profile(
-    "attnviz",
-    deadline=None,
-    derandomize=True,
-    max_examples=30,
-    phases=(Phase.explicit, Phase.generate),
-)
-settings.load_profile("attnviz")
+pytestmark = MARKS
+draw_few()
 
 HEADS = [Head(*place) for place in np.ndindex(2, 3)]
 

@@ -6,7 +6,7 @@ from statistics import mean, stdev
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.effects.ablation import HeadEffects, Removal
@@ -30,21 +30,10 @@ from attnviz.figures.positions import draw_likeness, draw_table, spaced, tone_li
 from attnviz.figures.score_sources import draw_score_sources
 from attnviz.records import Axis, Head
 from tests import hand_made
+from tests.drawing import MARKS, draw_few
 
-pytestmark = [
-    pytest.mark.slow,
-    # Where types are checked, beartype draws which items of a tuple it looks at, while records are made here too.
-    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
-]
-
-settings.register_profile(
-    "attnviz",
-    deadline=None,
-    derandomize=True,
-    max_examples=15,
-    phases=(Phase.explicit, Phase.generate),
-)
-settings.load_profile("attnviz")
+pytestmark = MARKS
+draw_few(15)
 
 LABELS = ["cat", "door", "it"]
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -31,6 +31,7 @@ from attnviz.maths.rounding import dot_bound
 from attnviz.records import Axis
 from tests import hand_made, small_records
 from tests.app.screen import facts
+from tests.drawing import MARKS, draw_few
 from ui.sections import prompts
 from ui.sections.claims.contribution import measured
 from ui.sections.compare.zoom import zoom_note
@@ -46,20 +47,8 @@ from ui.sections.scaling.spread import of_model, of_random
 from ui.sections.verification.comparisons import _largest
 from ui.stage.matrix import hidden_words, listed_words
 
-pytestmark = [
-    pytest.mark.slow,
-    # Where types are checked, beartype draws which items of a tuple it looks at, while records are made here too.
-    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
-]
-
-settings.register_profile(
-    "attnviz",
-    deadline=None,
-    derandomize=True,
-    max_examples=30,
-    phases=(Phase.explicit, Phase.generate),
-)
-settings.load_profile("attnviz")
+pytestmark = MARKS
+draw_few()
 
 
 def masks(*shape: int) -> st.SearchStrategy[np.ndarray]:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -24,6 +24,7 @@ from attnviz.heads.flow import Flow
 from attnviz.records import Axis, Head, bare
 from tests import hand_made, small_records
 from tests.app.screen import facts
+from tests.drawing import MARKS, draw_few
 from ui.sections.all_heads.copying import copiers
 from ui.sections.door_experiment.near import other_query
 from ui.sections.history.table import row_of
@@ -35,20 +36,8 @@ from ui.sections.lens.heads import named_parts
 from ui.sections.many_sentences.picked_token import Link, in_words
 from ui.sections.token_flow.lines import drawn_at_once
 
-pytestmark = [
-    pytest.mark.slow,
-    # Where types are checked, beartype draws which items of a tuple it looks at, while records are made here too.
-    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
-]
-
-settings.register_profile(
-    "attnviz",
-    deadline=None,
-    derandomize=True,
-    max_examples=30,
-    phases=(Phase.explicit, Phase.generate),
-)
-settings.load_profile("attnviz")
+pytestmark = MARKS
+draw_few()
 
 WORDS = ("cat", "door", "##s", "watching", "it")
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -19,6 +19,7 @@ from attnviz.heads.query_path import QueryPath
 from attnviz.records import Axis
 from tests import hand_made, small_records
 from tests.app.screen import facts
+from tests.drawing import MARKS, draw_few
 from ui.components.head_film import darkest_from
 from ui.components.head_grid import _colour
 from ui.components.heatmap_events import _normalisers, _picked
@@ -30,20 +31,8 @@ from ui.sections.step_by_step.film import _note, _said, _score
 from ui.sections.step_by_step.outputs import columns_of
 from ui.sections.step_by_step.scores import _of_row
 
-pytestmark = [
-    pytest.mark.slow,
-    # Where types are checked, beartype draws which items of a tuple it looks at, while records are made here too.
-    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
-]
-
-settings.register_profile(
-    "attnviz",
-    deadline=None,
-    derandomize=True,
-    max_examples=30,
-    phases=(Phase.explicit, Phase.generate),
-)
-settings.load_profile("attnviz")
+pytestmark = MARKS
+draw_few()
 
 LABELS = ["cat", "door", "it", "box"]
 
