@@ -80,12 +80,14 @@ def test_points_are_the_joint_map_s(few, mapped):
     assert "session" in captions(at)  # which the sentences do not leave
 
 
+@pytest.mark.nightly
 def test_the_bundled_set_is_shown_first():
     at = until_drawn(open_page(PAGE))
     assert (facts(headline(at)).heads, facts(headline(at)).numbers[0]) == (((3, 1),), "206")
     assert "joint_sentences" not in shown(at)
 
 
+@pytest.mark.nightly
 def test_a_link_to_another_visitor_s_sentences_shows_the_bundled_ones_and_says_so():
     at = until_drawn(open_page(PAGE, joint_sentences="own"))
     assert len(notices(at)) == 1

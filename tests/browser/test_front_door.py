@@ -131,6 +131,7 @@ def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
     assert page.evaluate("localStorage.getItem('attnviz.tour')") == "6"
 
 
+@pytest.mark.nightly
 def test_on_a_phone_the_menu_is_one_tap_away_and_closes_when_a_page_is_chosen(server, visitors):
     page = visitors(width=400, height=800)
     open_screen(page, server)
