@@ -124,6 +124,10 @@ def test_a_picked_key_is_joined_to_its_strongest_queries(few):
     np.testing.assert_allclose(
         [one["weight"] for one in links["links"]], np.sort(weights)[::-1][:5], atol=1e-4
     )
+    chips = component(at, "token_strip")["tokens"]
+    [query] = [one["position"] for one in chips if one["query"]]
+    assert query == weights.argmax() != 3  # what it gives is what the chips of the sentence hold
+    np.testing.assert_allclose([one["weight"] for one in chips], few.weights(0, 1)[query], atol=1e-6)
     strongest = f"{100 * weights.max():.1f}%"
     assert any(facts(line).quoted[:1] == ("door",) and strongest in line for line in markdown(at))
 
