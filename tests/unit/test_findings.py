@@ -183,10 +183,9 @@ class TestASpecialToken:
     def test_is_never_said_to_add_only_all_or_nothing(self):
         almost = [[1, 1, 1, 1]] * 3 + [[0.998, 0.4, 1, 0.1]]
         assert findings.special_note(of(), of(almost, measure="norms"), 3, 2) == ""
-        nothing = [[1, 1, 1, 1]] * 3 + [[0.001, 0.4, 1, 0.1]]
-        assert "adds only under 1% as much as" in findings.special_note(
-            of(), of(nothing, measure="norms"), 3, 2
-        )
+        for adds, words in ((0.001, "under 1%"), (0.0101, "1%"), (0.03, "3%"), (0.07, "7%")):
+            norms = of([[1, 1, 1, 1]] * 3 + [[adds, 0.4, 1, 0.1]], measure="norms")
+            assert f"adds only {words} as much as" in findings.special_note(of(), norms, 3, 2)
 
 
 class TestWhatAQueryReceives:

@@ -123,7 +123,7 @@ def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int,
         return ""
     return (
         f"A large weight need not mean a large effect: by norm-based weight, {name(weights.keys, found.special)} adds only "
-        f"{share if found.share >= 0.005 else 'under 1%'} as much as {name(weights.keys, found.key)}. "
+        f"{'under 1%' if share == '0%' else share} as much as {name(weights.keys, found.key)}. "
     )
 
 
