@@ -178,6 +178,19 @@ def small_addition(
     )
 
 
+def colour_end(pattern: AttentionPattern) -> float | None:
+    """Where a linear colour scale ends so that resting places do not flatten it; None where no cell of theirs holds more.
+
+    It is the largest cell of the other rows and columns, or the mean of all cells if that is larger: a matrix whose weights
+    are all on special tokens has to look empty elsewhere.
+    """
+    ordinary = pattern.weights[np.ix_(~pattern.queries.is_special, ~pattern.is_resting_place)]
+    if not ordinary.size:
+        return None
+    end = max(float(ordinary.max()), float(pattern.weights.mean()))
+    return end if end < pattern.weights.max() else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
     """Where one head stands among all, by a number of every head."""

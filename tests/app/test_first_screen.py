@@ -255,6 +255,37 @@ def test_scores_are_those_before_the_softmax(first_screen, door_trace):
     assert heatmap["zmin"] == pytest.approx(lowest)  # the colours begin there, not at 0
 
 
+def test_colours_end_below_the_cells_of_special_tokens_and_a_switch_lets_them_run_to_the_largest(door_trace):
+    weights = door_trace.weights(3, 3)
+    at = open_page(layer=3, head=3)
+    heatmap = figure(at, "matrix")["data"][0]
+    words = weights[1:-1, 1:-1].max()
+    assert heatmap["zmax"] == pytest.approx(words) and words < weights.max()
+    np.testing.assert_array_equal(matrix(at), weights)  # the numbers stay
+    assert f"Colours end at {100 * words:.1f}%: cells of special tokens hold more." in captions(at)
+    assert component(at, "head_rail")["clips"]
+    at.toggle(key="field_clip").set_value(False).run()
+    assert figure(at, "matrix")["data"][0]["zmax"] == pytest.approx(weights.max())
+    assert "Colours end" not in captions(at)
+    assert not component(at, "head_rail")["clips"]
+    assert shown(at)["clip"] == "0"
+
+
+@pytest.mark.parametrize("other", [{"show": "scores"}, {"colour": "logarithmic"}, {"special": "hidden"}])
+def test_colours_are_clipped_only_where_a_special_token_would_flatten_them(other):
+    at = open_page(layer=3, head=3, **other)
+    assert "Colours end" not in captions(at)
+
+
+def test_a_language_model_s_first_token_does_not_flatten_the_colours(smollm2):
+    trace = smollm2.trace(MEASURED[0].text)
+    weights = trace.weights(15, 3)
+    at = open_page(model=SMOLLM2, text=MEASURED[0].text, layer=15, head=3)
+    end = max(weights[:, 1:].max(), weights.mean())
+    assert figure(at, "matrix")["data"][0]["zmax"] == pytest.approx(end, rel=1e-5)
+    assert f"Colours end at {100 * end:.1f}%: cells of the first token hold more." in captions(at)
+
+
 def test_logarithmic_colours_leave_the_numbers_as_they_are(first_screen, door_trace):
     linear = figure(first_screen, "matrix")["data"][0]["colorscale"]
     choose(first_screen, "colour", "logarithmic")

@@ -190,6 +190,37 @@ def case_hides(case: Case) -> bool:
     return sum(stop - first for first, stop in case.shown.keys.spans.tolist()) < len(case.shown.keys.tokens)
 
 
+@given(cases(), st.sampled_from(("encoder", "decoder")))
+def test_colours_end_at_the_largest_cell_between_words_where_a_resting_place_has_more(case, kind):
+    """At the mean of all cells where that is larger."""
+    shown = replace(case.shown, kind=kind)
+    cells = {cell: shown.weights[cell] for cell in np.ndindex(shown.weights.shape)}
+    ordinary = [
+        weight
+        for (row, column), weight in cells.items()
+        if not shown.queries.is_special[row]
+        and not shown.keys.is_special[column]
+        and not (kind == "decoder" and shown.keys.positions[column] == 0)
+    ]
+    end = facts.colour_end(shown)
+    if not ordinary:
+        assert end is None
+        return
+    expected = max(*ordinary, sum(cells.values()) / len(cells))
+    if end is None:
+        assert max(cells.values()) <= expected + ROUNDING
+    else:
+        assert end == pytest.approx(expected, abs=ROUNDING)
+        assert end < max(cells.values())
+        of_special = [
+            weight
+            for (row, column), weight in cells.items()
+            if shown.queries.is_special[row] or shown.keys.is_special[column]
+        ]
+        whose = "special tokens" if max(of_special, default=0) > end else "the first token"
+        assert whose in findings.clipped_words(shown, end)
+
+
 @given(cases())
 def test_the_query_that_gives_a_key_most(case):
     shown = case.shown

@@ -144,6 +144,15 @@ class Selection:
             help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
         ),
     ] = "linear"
+    clip: Annotated[
+        bool,
+        Switch(
+            title="Clip colours at special tokens",
+            help="Ends the colours at the largest cell of the other tokens where special tokens hold more; the numbers stay "
+            "the same.",
+        ),
+    ] = True
+    """Whether `attnviz.heads.facts.colour_end` ends the colours of a matrix."""
     special: Annotated[
         Special,
         Word(

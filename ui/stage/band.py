@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 
+from attnviz.records import Axis, resting_places
 from ui.choice import state
 from ui.components.stage_marks import stage_marks
 from ui.components.stage_weights import stage_weights
@@ -49,7 +50,13 @@ def previews(screen: Screen) -> None:
         return
     view = screen.view
     text = text_name(screen)
-    stage_weights(text, head_cache.staged(view.selection.source, view.kind))
+    trace, kind = view.trace, view.kind
+    stage_weights(
+        text,
+        head_cache.staged(view.selection.source, kind),
+        queries=trace.query_tokens(kind).is_special,
+        keys=resting_places(Axis.of(trace.key_tokens(kind)), kind),
+    )
     stage_marks(
         text,
         screen.pattern,

@@ -17,6 +17,7 @@ from ui.words.findings import (
     MEASURE_NOTES,
     SHOWN_NAMES,
     WITHOUT_NORMS,
+    clipped_words,
     name,
     place,
 )
@@ -33,7 +34,9 @@ def cells(view: View) -> None:
             required=True,
         ),
     )
-    st.segmented_control(**widgets.field("colour", required=True), disabled=view.selection.show == "scores")
+    is_scores = view.selection.show == "scores"
+    st.segmented_control(**widgets.field("colour", required=True), disabled=is_scores)
+    st.toggle(**widgets.field("clip"), disabled=is_scores or view.selection.colour == "logarithmic")
 
 
 def matrix(screen: Screen) -> None:
@@ -47,6 +50,7 @@ def matrix(screen: Screen) -> None:
             show=selection.show,
             colour=selection.colour,
             picked=(query, key),
+            largest=view.colour_end(pattern),
             tallest=TALLEST,
             theme=theme,
         ),
@@ -73,6 +77,7 @@ def notes(screen: Screen) -> None:
         hidden_note(view),
     ]
     said.append(hidden_words(pattern))
+    said.append(clipped_words(pattern, view.colour_end(pattern)))
     if pattern.is_renormalised:
         said.append(f"{RENORMALISED} The lines of the map stay the model's weights.")
     if note := " ".join(filter(None, said)):

@@ -16,6 +16,7 @@ def heads(screen: Screen) -> None:
     head_rail(
         [[with_names(one.title, probes, Head(*one)) for one in of_layer] for of_layer in layers],
         picked=view.selection.place,
+        clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=view.theme,
     )

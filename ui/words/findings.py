@@ -201,6 +201,16 @@ def measure_text(number: float, measure: Measure) -> str:
     return number_text(number) if measure == "norms" else share_text(number)
 
 
+def clipped_words(pattern: AttentionPattern, end: float | None) -> str:
+    """Where the colours end, if not at the largest cell; empty where they do."""
+    if end is None:
+        return ""
+    above = pattern.weights > end
+    is_special = above[pattern.queries.is_special].any() or above[:, pattern.keys.is_special].any()
+    whose = "special tokens" if is_special else "the first token"
+    return f"Colours end at {measure_text(end, pattern.measure)}: cells of {whose} hold more."
+
+
 def _amount(number: float, measure: Measure, of_shown: bool) -> str:
     """The same of a row that may be divided by its sum, and then holds shares whatever is measured."""
     return share_text(number) if of_shown else measure_text(number, measure)
