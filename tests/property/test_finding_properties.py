@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from attnviz.heads import facts
 from attnviz.records import AttentionPattern, Axis
 from tests.app.screen import facts as facts_of
+from tests.drawing import pieces_of_words
 from tests.hand_made import tokens
 from tests.small_records import pattern as small_pattern
 from ui.words import findings
@@ -29,7 +30,6 @@ settings.register_profile("attnviz", deadline=None, derandomize=True, max_exampl
 settings.load_profile("attnviz")
 
 ROUNDING = 1e-5  # float32: sums of at most 9 numbers of at most 4, with 6e-8 of each lost
-WORDS = ("cat", "door", "##s", ",", "##ing", "it")
 Matrix = list[list[float]]
 
 
@@ -74,7 +74,7 @@ class Case:
 @st.composite
 def texts(draw: st.DrawFn) -> Axis:
     """Tokens of a text or of a pair, with special tokens around them or without."""
-    inner = draw(st.lists(st.sampled_from(WORDS), min_size=2, max_size=5))
+    inner = draw(pieces_of_words(2, 4))
     labels = inner if draw(st.integers(0, 3)) == 3 else ["[CLS]", *inner, "[SEP]"]
     of_text = tokens(labels)
     if draw(st.booleans()) and len(labels) > 2:
