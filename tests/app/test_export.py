@@ -111,6 +111,18 @@ class TestPopover:
         assert figures <= drawn
         assert data["link"] is True
 
+    def test_what_is_drawn_is_what_the_caption_says(self):
+        """Bars hold the measure, whatever the cells show."""
+        for params, cells, bars in (
+            ({"show": "scores"}, "attention score", "attention weight"),
+            ({"show": "norms"}, "norm-based weight", "norm-based weight"),
+            ({}, "attention weight", "attention weight"),
+        ):
+            at = open_page(**PLACE, **params)
+            said = {one["key"]: one["caption"][1] for one in component(at, "save_picture")["figures"]}
+            assert f"cell colour: {cells}" in said["matrix"]
+            assert f"bar length: {bars} of the query “it”" in said["ranking"]
+
     @pytest.mark.parametrize(
         ("page", "key"),
         [

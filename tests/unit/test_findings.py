@@ -342,3 +342,16 @@ class TestAMap:
     )
     def test_says_what_its_lines_are(self, shown, words):
         assert findings.lines_note(shown) == words
+
+
+def test_a_word_that_is_there_twice_is_told_apart_and_one_that_shares_a_piece_is_not():
+    of_text = tokens(["[CLS]", "door", "##s", "it", "door", "##s", "door", "##bell", "[SEP]"])
+    singly, words = Axis.of(of_text), Axis.of(of_text, "words")
+    assert [findings.name(words, at) for at in (1, 2, 4, 6, 7)] == [
+        *("“doors” (token 1)", "“doors” (token 1)", "“doors” (token 4)", "“doorbell”", "“doorbell”"),
+    ]
+    assert [findings.name(singly, at) for at in (1, 6, 7)] == [
+        "“door” (token 1)",
+        "“door” (token 6)",
+        "“##bell”",
+    ]
