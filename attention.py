@@ -32,7 +32,7 @@ with frame_around("Together") as view:
     with st.container(key="stage_parts"):
         band(screen)
         with st.container(key="finding"):
-            st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
+            st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
         stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
         places = st.columns(2, gap="medium") if filled == "all" else [st.container()]
         parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
@@ -48,6 +48,13 @@ with frame_around("Together") as view:
         heads(screen)
     previews(screen)
     with stage_options:
+        link_to(
+            "Step by step",
+            label="Watch it happen",
+            icon="play_circle",
+            selection=view.selection.but(query=screen.query, key=screen.key),
+            help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
+        )
         options(screen)
     with rail:
         ranking(screen)
