@@ -25,7 +25,7 @@ from ui.words.literal import literal
 view = frame("Heads off")
 found = st.container(key="finding", height=28, border=False)
 with errors.explained():
-    check_can_run(view, "Heads were to be switched off")
+    check_can_run(view, "Heads off was asked for")
     prompts.choice()
     if prompts.is_set(view):
         run = over_set.look(view)

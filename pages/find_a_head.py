@@ -71,7 +71,7 @@ with errors.explained():
                 ]
                 for of_layer in by_layer(trace.heads(kind))
             ],
-            name=f"What every head gives from {pair[0]} to {pair[1]}",
+            name=f"The weight in every head from {pair[0]} to {pair[1]}",
             picked=selection.place,
             on_pick=lambda layer, head: state.change(layer=layer, head=head),
             theme=view.theme,
@@ -80,11 +80,11 @@ with errors.explained():
         )
         notes = []
         if max(query_span[1] - query_span[0], key_span[1] - key_span[0]) > 1:
-            notes.append("Of a phrase or word: the mean over its queries of the sum over its keys.")
+            notes.append("For a phrase or word: the mean over its queries of the sum over its keys.")
         if view.measure == "rollout":
-            notes.append("Rollout is of all heads together; here are the weights of each.")
+            notes.append("Rollout combines all heads; the weights of each head are shown.")
         if kind == "decoder" and not np.nan_to_num(weights).any():
-            notes.append("A decoder's token sees itself and those before it only.")
+            notes.append("In a decoder a token sees only itself and earlier tokens.")
         if probes is not None:
             notes.append(literal(marks_note(probes)))
         if notes:

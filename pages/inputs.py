@@ -47,10 +47,10 @@ with errors.explained():
         st.subheader("Which method is right for this sentence?", anchor=False)
         with errors.explained(key="cut_deletion"):
             chance = screen.chance()
-            if is_there(chance, screen.n_deleted, "Taking tokens away in random orders", key="chance_act"):
+            if is_there(chance, screen.n_deleted, "Removing tokens in random orders", key="chance_act"):
                 taken = screen.deletion(attributions, joined(chance))
                 if is_there(
-                    taken, screen.n_deleted, "Taking tokens away in each method’s order", key="deletion_act"
+                    taken, screen.n_deleted, "Removing tokens in each method’s order", key="deletion_act"
                 ):
                     left, right = st.columns([3, 2], gap="medium")
                     with left:

@@ -20,7 +20,7 @@ from ui.words.glossary import terms
 SAID = {
     "none": "Every query sees every key, as in BERT, which reads a whole sentence at once (Devlin et al. 2018, "
     "arXiv:1810.04805).",
-    "causal": "A token sees itself and what came before, as in GPT, which must not see the word it is to guess "
+    "causal": "A token sees itself and what came before, as in GPT, which must not see the word that it has to predict "
     "(Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3).",
     "window": "A token sees its neighbours only, so that cells grow with n × width instead of n × n (Beltagy et al. "
     "2020, arXiv:2004.05150; Jiang et al. 2023, arXiv:2310.06825).",
@@ -28,7 +28,7 @@ SAID = {
     "between two texts in one batch.",
     "own": "Nothing is masked but what this layer of the model masks itself; see its own matrix.",
     "cross": "Every query of the decoder's text sees every key of the encoder's, which has been read already: nothing "
-    "in it is still to be guessed. Mask a cell or a key to see what depends on it.",
+    "in it is left to predict. Mask a cell or a key to see what depends on it.",
 }
 
 

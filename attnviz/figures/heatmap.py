@@ -132,6 +132,7 @@ def draw_pattern(
         "orientation": "h",
         "y": 0,
         "yanchor": "top",
+        "xpad": 0,
         "ypad": below,
         "exponentformat": "power",
         "thickness": 8,

@@ -65,7 +65,7 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
             Probe(
                 name="probe_previous",
                 title="Previous token, random tokens",
-                help="The share of its weight that a token gives to the one before it, on random tokens that come twice.",
+                help="The share of its weight that a token gives to the one before it, on repeated random tokens.",
                 unit="share",
                 source=f"{CLARK}, section 3.1",
                 statistic="previous",
@@ -74,7 +74,7 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
             Probe(
                 name="probe_first",
                 title="First token, random tokens",
-                help="The share of its weight that a token gives to the first one, on random tokens that come twice.",
+                help="The share of its weight that a token gives to the first one, on repeated random tokens.",
                 unit="share",
                 source="Gu et al. 2024 (arXiv:2410.10781), importance score of the first token, where 0.3 counts as a sink",
                 statistic="first",

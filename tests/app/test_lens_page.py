@@ -46,8 +46,8 @@ def test_without_a_head_the_similarity_with_the_last_layer(states):
     said = facts(headline(at))
     assert (said.quoted, said.numbers[:2]) == (("it",), ("0", f"{expected[0, 7]:.3g}"))  # layer and cosine
     rows = component(at, "lens_layers")["rows"]
-    assert [row["text"] for row in rows] == [f"Layer {layer}" for layer in range(5, -1, -1)]
-    np.testing.assert_allclose([row["length"] for row in rows], expected[::-1, 7], atol=2e-6)
+    assert [row["text"] for row in rows] == [f"Layer {layer}" for layer in range(6)]  # as in the grid
+    np.testing.assert_allclose([row["length"] for row in rows], expected[:, 7], atol=2e-6)
     assert "language head" in captions(at)  # which it does not have
 
 

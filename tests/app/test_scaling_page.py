@@ -153,7 +153,7 @@ def test_what_overflows_is_shown_as_such(embedded):
         weight = expected(row, scale)[2]
         tolerance = 0.02 if kind is np.float16 else 2e-3  # of scores up to 188, whose float16 are 1/8 apart
         if scale < 8 or kind is np.float32:
-            assert float(cells["weight, largest taken off"]) == pytest.approx(weight, abs=tolerance)
+            assert float(cells["weight, largest subtracted"]) == pytest.approx(weight, abs=tolerance)
     *_, note = (line.value for line in at.markdown if "float16" in line.value)
     assert re.findall(r"(float\d+)\D+([\d.]+\d|\d)", note) == [
         *[("float16", "1"), ("float32", "8"), ("float16", "8")],  # what breaks under these scales

@@ -84,7 +84,7 @@ def test_the_nearest_key_is_judged_by_its_own_p_value():
         assert judged.tells_nothing != is_better
         assert ("Still, the nearest key" in map_note(map_)) == is_better
         assert ("nearest key better than chance" in listed(judged)) == is_better
-        assert ("Read nothing off it but the nearest keys." in said(map_)) == is_better
+        assert ("Trust only its nearest keys." in said(map_)) == is_better
         assert ("Do not read attention off its distances." in said(map_)) != is_better
     assert not judge(projection(-0.8, nearest_p=0.9).in_map, projection(-0.8, p=0.9).chance).tells_nothing
 

@@ -33,7 +33,7 @@ def first(**changes) -> FirstTokens:
         ({"n_same": 4}, "All 4 methods that use the outcome rank “door” first"),
         (
             {"n_same": 2, "n_undecided": 2},
-            "2 of 4 methods that use the outcome rank “door” first; 2 rank none first alone",
+            "2 of 4 methods that use the outcome rank “door” first; 2 have no single first token",
         ),
         (
             {"n_same": 2, "tokens": (1, 3)},
@@ -41,19 +41,19 @@ def first(**changes) -> FirstTokens:
         ),
         (
             {"n_same": 1, "tokens": (1, 2, 3), "n_undecided": 1},
-            "“door”, “*it*” and “ran” are each ranked first by 1 of 4 methods that use the outcome; 1 ranks none first alone",
+            "“door”, “*it*” and “ran” are each ranked first by 1 of 4 methods that use the outcome; 1 has no single first token",
         ),
         (
             {"n_same": 0, "tokens": (), "n_undecided": 4},
-            "None of 4 methods that use the outcome ranks one token first alone",
+            "None of 4 methods that use the outcome has a single first token",
         ),
         (
             {"n_token": 1, "n_same": 4},
-            "The text has one token that could be taken away, so there is nothing to rank",
+            "The text has one token that could be removed, so there is nothing to rank",
         ),
         (
             {"n_token": 0, "n_same": 0, "tokens": (), "n_undecided": 4},
-            "The text has no token that could be taken away",
+            "The text has no token that could be removed",
         ),
     ],
     ids=str,

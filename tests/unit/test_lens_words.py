@@ -124,8 +124,10 @@ def test_parts_sum_to_the_logit_only_where_they_do():
 
 
 def test_the_sum_beside_the_models_own_number():
-    assert heads.total(parts(4.0)) == "Sum of all parts **4** · the model’s own **4** · apart **0**"
-    assert heads.total(parts(-4.5)) == "Sum of all parts **4** · the model’s own **−4.5** · apart **8.5**"
+    assert heads.total(parts(4.0)) == "Sum of all parts **4** · the model’s own **4** · difference **0**"
+    assert (
+        heads.total(parts(-4.5)) == "Sum of all parts **4** · the model’s own **−4.5** · difference **8.5**"
+    )
 
 
 @pytest.mark.parametrize(

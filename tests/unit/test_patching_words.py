@@ -188,5 +188,5 @@ def test_the_error_of_the_gradient_in_words():
         "On the 3 cells that were patched, it is off by 0.0400 of the outcome on average and by 0.100 at most (layer 0, head 2)"
         in said
     )
-    assert f"correlation of both maps is {error.correlation:.2f}" in said
+    assert f"maps have a correlation of {error.correlation:.2f}" in said
     assert compared(effects(outcomes=outcomes([np.nan] * 3, [np.nan] * 3)), estimate) is None

@@ -58,7 +58,7 @@ class EffectsSettings:
         Word(
             names={"zero": "Zeros", "mean": "Mean"},
             title="Replace head output with",
-            help="Puts zeros in place of a head's output, or its mean output at the same position of the reference sentences.",
+            help="Replaces a head's output with zeros, or with its mean output at the same position of the reference sentences.",
         ),
     ] = "zero"
     references: Annotated[
@@ -143,7 +143,7 @@ class GenerationSettings:
 
     tokens: Annotated[
         int,
-        Number(1, MOST_WRITTEN, title="Tokens", help="Writes at most so many tokens after the sentence."),
+        Number(1, MOST_WRITTEN, title="Tokens", help="Writes at most this many tokens after the sentence."),
     ] = 20
     temperature: Annotated[
         float,

@@ -99,7 +99,7 @@ class Word(Text):
             return written, ""
         raise LinkError(
             f"The link asks for {name} “{written}”; it can be {', '.join(self.options[:-1])} or {self.options[-1]}. "
-            "The usual one is shown."
+            "The default is shown."
         )
 
     def can_hold(self, value: Any) -> bool:
@@ -145,7 +145,7 @@ class Number(Text):
         number = _number(written, whole=self.whole)
         if number is None:
             raise LinkError(
-                f"The link asks for {name} “{written}”, which is no number; the usual one is shown."
+                f"The link asks for {name} “{written}”, which is no number; the default is shown."
             )
         nearest = type(number)(min(max(number, self.lowest), self.highest))
         if nearest == number:

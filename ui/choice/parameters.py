@@ -16,7 +16,7 @@ START = "<!-- make links -->"
 
 def table() -> Iterator[str]:
     """The table, line by line."""
-    yield "| parameter | holds | usual | what it does |"
+    yield "| parameter | holds | default | what it does |"
     yield "|---|---|---|---|"
     for name, declared in FIELDS.items():
         usual = "" if PLACES[name].usual is MISSING else written(PLACES[name].usual)

@@ -157,7 +157,7 @@ class Selection:
         Special,
         Word(
             title="Special tokens",
-            help="Hides the rows and columns of [CLS], [SEP] and their like; renormalised rows sum to 1 again.",
+            help="Hides the rows and columns of special tokens such as [CLS] and [SEP]; renormalised rows sum to 1 again.",
         ),
     ] = "shown"
     without_first: Annotated[

@@ -73,7 +73,7 @@ class FlowSettings:
             2000,
             step=50,
             title="Lines at once",
-            help="Draws the strongest lines, this many, beside those of the selected query and key until a token is hovered over or tapped.",
+            help="Draws this many of the strongest lines, beside those of the selected query and key, until you hover over a token or tap it.",
         ),
     ] = None
     """None for all lines of a short text and none of a long one."""
@@ -223,7 +223,7 @@ class PartnerB:
         str,
         Text(
             title="Model of B",
-            help="Compares the selected model with this one; tokens are matched by what is written.",
+            help="Compares the selected model with this one; tokens are matched by their text.",
         ),
     ] = ""
     """Empty for the same."""
@@ -254,7 +254,7 @@ class PartnerB:
     zoom: Annotated[
         int | None,
         Number(
-            FEWEST_ZOOMED, help="Shows so many queries and keys around the selected pair; all without it."
+            FEWEST_ZOOMED, help="Shows this many queries and keys around the selected pair; all if empty."
         ),
     ] = None
 
@@ -266,10 +266,11 @@ class PairList:
     PREFIX: ClassVar = "pairs_"
 
     special: Annotated[
-        bool, Switch(title="Special tokens", help="Lists pairs with [CLS], [SEP] and their like too.")
+        bool,
+        Switch(title="Special tokens", help="Also lists pairs with special tokens such as [CLS] and [SEP]."),
     ] = False
     itself: Annotated[
-        bool, Switch(title="Self-attention", help="Lists what a token gives to itself too.")
+        bool, Switch(title="Self-attention", help="Also lists what a token gives to itself.")
     ] = False
 
 

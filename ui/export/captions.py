@@ -115,7 +115,7 @@ def meaning(view: View, key: str) -> str:
         "lens_heads": "cells: what each head adds to the answer directly",
         "lens_layer_parts": "bar height: what the embedding, and the heads and the MLP of each layer, add to the answer directly",
         "inputs_sheet": "cell colour: what a token adds to the outcome, each column on a scale of its own",
-        "inputs_deletion": "lines: outcome while tokens are away, most important first; band: 90% of random orders",
+        "inputs_deletion": "lines: outcome while tokens are removed, most important first; band: 90% of random orders",
         "written_matrix": _WEIGHT,
         "branches_first": _WEIGHT,
         "branches_second": _WEIGHT,

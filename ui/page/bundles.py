@@ -117,10 +117,10 @@ def banner(bundle: Bundle) -> None:
     has_cap = any(call.softcap is not None for call in calls)
     with st.container(horizontal=True, vertical_alignment="center", key="bundle_banner"):
         st.caption(
-            f":material/folder_zip: From a bundle, as recorded: {literal(source.model)}, revision "
-            f"{literal(source.revision)}. {said}The attention weights{' that were not replaced' * is_replaced} follow from the queries, keys, mask"
-            f"{', bias' * has_bias}{', softcap' * has_cap} and scale in this file. Another sentence, model or mask token closes it.",
+            f":material/folder_zip: From a bundle, as recorded: {literal(source.model)}, revision {literal(source.revision)}. {said}",
             width="content",
+            help=f"The attention weights{' that were not replaced' * is_replaced} follow from the queries, keys, mask"
+            f"{', bias' * has_bias}{', softcap' * has_cap} and scale in this file. Another sentence, model or mask token closes it.",
         )
         _compare_button(state.chosen().bundle)
         st.button(

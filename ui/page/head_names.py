@@ -39,7 +39,7 @@ def find_probes(view: View) -> bool:
     work = _job(view)
     if isinstance(work.error, REFUSALS):
         st.caption(literal(str(work.error)))
-    elif is_there(work, None, "Naming the heads: reading random tokens that come twice", key="names_act"):
+    elif is_there(work, None, "Naming the heads: reading repeated random tokens", key="names_act"):
         NUMBERS.keep(_key(view), work.results[0])
         whole_page()  # which has drawn its heads without names
     return False

@@ -103,7 +103,7 @@ def _step(where: str, found: Any) -> Step:
     page = next((one for one in PAGES if one.address == address), None)
     if page is None:
         raise LessonError(
-            f"{where}: the link leads to a page “{address}”, which there is not; copy the address of a page."
+            f"{where}: the link leads to a page “{address}”, which does not exist; copy the address of a page."
         )
     params = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name, value in params.items():
@@ -150,7 +150,7 @@ def all_lessons() -> tuple[list[Lesson], list[str]]:
     for folder in (BUNDLED, *([] if LESSONS == "none" else [Path(LESSONS)])):
         if not folder.is_dir():
             problems.append(
-                f"ATTNVIZ_LESSONS is “{folder}”, which is no folder; name a folder with .toml files."
+                f"ATTNVIZ_LESSONS is “{folder}”, which is not a folder; name a folder with .toml files."
             )
         for file in sorted(folder.glob("*.toml")):
             try:

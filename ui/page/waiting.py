@@ -100,7 +100,7 @@ def is_there(
             on_click=_ask,
             args=(request,),
             key=key,
-            help="Takes a while; how far it is is shown, and it can be cancelled.",
+            help="Takes a while: progress is shown, and it can be cancelled.",
         )
         return False
     if is_small and work.is_awaited:

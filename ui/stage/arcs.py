@@ -35,4 +35,8 @@ def arcs(screen: Screen) -> None:
         on_keep=keep,
         theme=view.theme,
     )
-    st.caption(" ".join(filter(None, [literal(note(flow, view, largest)), hidden_lines(drawn)])))
+    st.caption(
+        " ".join(
+            filter(None, [literal(note(flow, view, largest)), hidden_lines(drawn, "More of “Several heads”")])
+        )
+    )

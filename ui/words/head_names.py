@@ -51,7 +51,7 @@ def marks_note(probes: HeadProbes | None) -> str:
         return ""
     marks = " · ".join(f"{mark} {PROBES[name].called}" for name, mark in NAME_MARKS.items())
     return (
-        f"Marks from random tokens: {marks}: heads that give more than {NAMED:.0%} of their weight to it on {probes.n_token} random tokens that come "
-        f"twice, mean of {probes.n_text} such texts. Heads that rest on the first token have no mark; hover over a head or tap it for "
+        f"Marks from random tokens: {marks}: heads that give more than {NAMED:.0%} of their weight to it on {probes.n_token} repeated random "
+        f"tokens, mean of {probes.n_text} such texts. Heads that rest on the first token have no mark; hover over a head or tap it for "
         "all its numbers."
     )

@@ -33,7 +33,7 @@ def head_rail(
         key="head_rail",
         data={
             "grid": "head_rail",
-            "name": "All heads; point at one to preview it, select it with a click",
+            "name": "All heads; hover over one to preview it, click to select it",
             "cells": [[{"text": text} for text in of_layer] for of_layer in texts],
             "picked": picked,
             "font": FONT,

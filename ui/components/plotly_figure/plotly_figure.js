@@ -35,6 +35,7 @@ function drawFigure(place, chart) {
     Plotly.relayout(chart, { width, height, ...(chart.isZoomed ? {} : structuredClone(chart.asked)) });
   }
   leaveOutWhatHasNoRoom(chart, figure);
+  fitColourBars(chart);
   if (!isFirst) return;
   keepQuickClicks(chart);
   chart.on("plotly_relayout", (changes) => {
@@ -58,6 +59,19 @@ function leaveOutWhatHasNoRoom(chart, { data, layout }) {
     if (mode !== "text" || !meta) continue;
     const visible = wide >= meta;
     if ((chart.data[at].visible ?? true) !== visible) Plotly.restyle(chart, { visible }, [at]);
+  }
+}
+
+/** Makes each colour bar below a plot as wide as the plot: Plotly makes it as wide as the place, of which square cells leave some
+ * empty where the height limits them. */
+function fitColourBars(chart) {
+  const [area, room] = [plotArea(chart), plotRoom(chart)];
+  if (!area) return;
+  const [len, x] = [area.width / room.width, (area.left + area.width / 2 - room.left) / room.width];
+  for (const [at, trace] of chart.data.entries()) {
+    const [bar, name] = trace.colorbar ? [trace.colorbar, "colorbar"] : [trace.marker?.colorbar, "marker.colorbar"];
+    if (bar?.orientation !== "h" || Math.abs((bar.len ?? 1) - len) * room.width < 1) continue;
+    Plotly.restyle(chart, { [`${name}.len`]: len, [`${name}.x`]: x }, [at]);
   }
 }
 

@@ -44,8 +44,8 @@ function pointUnder(chart) {
   return chart._hoverdata?.[0];
 }
 
-/** px that the plot has, which a chart with axes of equal scales need not fill. */
+/** Where the plot may lie and how large it may be, px; a chart with axes of equal scales need not fill that. */
 function plotRoom(chart) {
-  const { w: width, h: height } = chart._fullLayout._size;
-  return { width, height };
+  const { l: left, w: width, h: height } = chart._fullLayout._size;
+  return { left, width, height };
 }

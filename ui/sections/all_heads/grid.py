@@ -102,7 +102,7 @@ def notes(screen: Screen) -> None:
         why = "not known yet" if asked in PROBES else "there is none for this text"
         said.append(f"{NUMBERS[asked].title}: {why}, so pictures are shown.")
     if view.measure == "rollout":
-        said.append("Rollout is of all heads together; weights are shown.")
+        said.append("Rollout combines all heads; weights are shown.")
     marks = " · ".join(f"{MARKS[label]} {label}" for label in screen.labels or MARKS)
     said.append(
         f"Marks from this text: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."

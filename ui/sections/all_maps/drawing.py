@@ -123,7 +123,7 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     if n_faint := sum(one.faint and not one.is_old for one in maps):
         said.append(
             f"Dimmed maps, {n_faint} here, cannot be told from chance: in neither figure are they better than 19 of 20 maps "
-            "with permuted key points. Each is tested by itself."
+            "with permuted key points. Each is tested on its own."
         )
     if any(one.is_old for one in maps):
         said.append("Grey maps are the previous ones; each stays until the next is ready.")
@@ -131,7 +131,7 @@ def note(view: View, work: Job, maps: list[SmallMap]) -> str:
     if like is not None:
         said.append(f"All are aligned with the map of {like.words}.")
     said.append(
-        "Each map fills its square, so that sizes cannot be compared. Points are tokens, also where rows show words."
+        "Each map fills its square, so that sizes cannot be compared. Points are tokens, even where rows show words."
     )
     return " ".join(said)
 

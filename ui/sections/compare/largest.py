@@ -91,4 +91,4 @@ def rows_note(comparison: Comparison) -> str:
     is_share = ": the share of its attention that goes elsewhere in B" * (
         comparison.first.measure == "weights" and comparison.rows_are_whole
     )
-    return f"Half the sum of a row's differences{is_share}, to keys without a partner too."
+    return f"Half the sum of a row's differences{is_share}, including keys without a partner."

@@ -97,7 +97,7 @@ def zoom_note(comparison: Comparison, around: int | None) -> str:
     n_query, n_key = (block_length(size) for size in shown)
     if max(n_query, n_key) > 1:
         said.append(
-            f"Each cell is a block of {n_query} × {n_key}: the number in it furthest from 0, which is selected with it."
+            f"Each cell stands for a block of {n_query} × {n_key} and shows its number furthest from 0, which a click selects."
         )
     return " ".join(said)
 

@@ -138,7 +138,7 @@ def _column(selection: Selection, pattern: AttentionPattern, query: int, key: in
         "query": name(pattern.queries, query),
         "weight on the key": given,
         "strongest other key, special tokens aside": name(pattern.keys, strongest),
-        "place of the key on the map, 1 is nearest": _nearness(selection, pattern, query, key),
+        "rank of the key on the map, 1 is nearest": _nearness(selection, pattern, query, key),
         "the model fills in": _filled(selection, query),
     }
 

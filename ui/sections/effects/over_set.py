@@ -110,8 +110,8 @@ def note(run: SetRun[HeadEffects], found: MeanHeadEffects) -> str:
     gives = "zeros" if found.mean.ablation == "zero" else means_words(off)
     said = [
         prompts.outcome_words({"clean": found.clean}),
-        "Each number is the mean of the outcome of a clean prompt without the head minus that of the unchanged run; while it is off, a "
-        f"head gives {gives}. Means of opposite effects cancel: a head with a mean near 0 and a large standard deviation matters in "
+        "Each number is the mean of the outcome of a clean prompt without the head minus that of the unchanged run; while a head "
+        f"is off, its output is replaced by {gives}. Means of opposite effects cancel: a head with a mean near 0 and a large standard deviation matters in "
         "single pairs.",
     ]
     return literal(" ".join([*said, *run.refused]))

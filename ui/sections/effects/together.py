@@ -86,8 +86,8 @@ def all_heads(screen: Screen, effects: HeadEffects) -> Figure | None:
         alt="Outcome while more and more heads are off, in the order of their effects",
     )
     st.caption(
-        "All heads are switched off one after another, in the order of their effects when each was off alone; heads that do "
-        "the same as others show only here."
+        "All heads are switched off one after another, in the order of their effects when each was off alone; what redundant "
+        "heads do shows only here."
     )
     return drawn
 

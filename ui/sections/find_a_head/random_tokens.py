@@ -35,7 +35,7 @@ def finding(found: HeadProbes, head: Head) -> str:
     """What the selected head does with random tokens that come twice."""
     largest = max(PROBES, key=lambda name: float(found.means[name][head]))
     share = share_text(float(found.means[largest][head]))
-    return f"On random tokens that come twice, {head.words} gives {share} {_GIVEN[largest]}"
+    return f"On repeated random tokens, {head.words} gives {share} {_GIVEN[largest]}"
 
 
 _GIVEN = {
@@ -77,10 +77,10 @@ def _matrix(view: View, found: HeadProbes) -> None:
     chart(
         draw_pattern(pattern, theme=view.theme),
         key="random_tokens",
-        alt=f"Attention matrix of {place.words} on {found.n_token} random tokens that come twice",
+        alt=f"Attention matrix of {place.words} on {found.n_token} repeated random tokens",
     )
     st.caption(
-        f"{place.title} on {found.n_token} random tokens that come twice, the first of {found.n_text} such texts that the numbers "
+        f"{place.title} on {found.n_token} repeated random tokens, the first of {found.n_text} such texts that the numbers "
         "above are means of; behind ± is the standard deviation over the texts. An induction head draws a line that starts where "
         "the tokens come again, one cell to the right of their first occurrence; a duplicate token head draws it on that "
         "occurrence (Olsson et al. 2022, arXiv:2209.11895)."

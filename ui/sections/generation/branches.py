@@ -177,7 +177,7 @@ def texts(screen: Screen) -> None:
                 on_click=remove,
                 args=(screen.text.number, screen.view.selection.generation.branches),
                 key="remove_branch",
-                help="Takes this branch away; the others stay.",
+                help="Removes this branch; the others stay.",
             )
 
 

@@ -19,10 +19,10 @@ def curves(screen: Screen, found: Deletion) -> Figure:
     chart(
         drawn,
         key="inputs_deletion",
-        alt="Outcome while more and more tokens are away, in the order of each method, with a band for random orders",
+        alt="Outcome while more and more tokens are removed, in the order of each method, with a band for random orders",
     )
     st.caption(
-        "Tokens are taken away in each method's order, most important first. The band holds 90% of "
+        "Tokens are removed in each method's order, most important first. The band holds 90% of "
         f"{found.chance.n_orders} random orders (seed {found.chance.seed}). “Token replaced” measures each token the same way, "
         "which gives it an advantage. The text without its tokens is one that the model was not trained on."
     )

@@ -131,5 +131,5 @@ def look(view: View, chosen: Outcome) -> Screen:
     Raises:
         SelectionError: an opened bundle, which cannot be run again here.
     """
-    check_can_run(view, "The outcome was to be attributed to the tokens")
+    check_can_run(view, "Attribution of the outcome to the tokens was asked for")
     return Screen(view=view, outcome=chosen)

@@ -33,11 +33,11 @@ def finding(first: FirstTokens, tokens: Tokens) -> str:
     named = [literal(name(Axis.of(tokens), one)) for one in first.tokens]
     of_methods = f"of {first.n_method} methods that use the outcome"
     if not first.n_token:
-        said = "The text has no token that could be taken away"
+        said = "The text has no token that could be removed"
     elif first.n_token == 1:
-        said = "The text has one token that could be taken away, so there is nothing to rank"
+        said = "The text has one token that could be removed, so there is nothing to rank"
     elif not named:
-        said = f"None {of_methods} ranks one token first alone"
+        said = f"None {of_methods} has a single first token"
     elif len(named) > 1:
         said = f"{', '.join(named[:-1])} and {named[-1]} are each ranked first by {first.n_same} {of_methods}"
     elif first.n_same == first.n_method:
@@ -45,7 +45,7 @@ def finding(first: FirstTokens, tokens: Tokens) -> str:
     else:
         said = f"{first.n_same} {of_methods} rank{'s' * (first.n_same == 1)} {named[0]} first"
     if named and first.n_token > 1 and first.n_undecided:
-        said += f"; {first.n_undecided} rank{'s' * (first.n_undecided == 1)} none first alone"
+        said += f"; {first.n_undecided} {'has' if first.n_undecided == 1 else 'have'} no single first token"
     return f"**{said}**"
 
 
@@ -103,7 +103,7 @@ def note(screen: Screen, found: Sequence[InputAttribution], first: FirstTokens) 
     if baseline is not None:
         instead = "zeros" if baseline == "zeros" else f"that of {baseline}"
         said.append(
-            f"Where a token is taken away, its vector is replaced by {instead}; special tokens and masks are kept."
+            f"Where a token is removed, its vector is replaced by {instead}; special tokens and masks are kept."
         )
     said += [_sum(one) for one in found if one.method == "integrated_gradients"]
     said += agreement(first)
@@ -111,18 +111,18 @@ def note(screen: Screen, found: Sequence[InputAttribution], first: FirstTokens) 
     is_rounding = "integrated_gradients" in methods and "gradient_times_input" not in methods
     if is_rounding and not isinstance(screen.outcome, TokenState):
         said.append(
-            "Gradient × input is left out: here it is rounding beside integrated gradients, as in models that scale every token's "
+            "Gradient × input is left out: here it is negligible beside integrated gradients, as in models that scale every token's "
             "vector to one length."
         )
     unsigned = [NAMES[one.method] for one in found if not one.has_sign]
     if unsigned:
         several = len(unsigned) > 1
         listed = f"{', '.join(unsigned[:-1])} and {unsigned[-1]}" if several else unsigned[0]
-        have, know, they = ("have", "know", "they say") if several else ("has", "knows", "it says")
+        have, depend, they = ("have", "depend", "they say") if several else ("has", "depends", "it says")
         listed = listed[0] + listed[1:].lower()
         said.append(
-            f"{listed} (Kobayashi et al. 2020, arXiv:2004.10102; Abnar and Zuidema 2020, arXiv:2005.00928) {have} no sign and {know} "
-            f"nothing of the outcome but the tokens whose states it reads: {they} what is read, not what matters."
+            f"{listed} (Kobayashi et al. 2020, arXiv:2004.10102; Abnar and Zuidema 2020, arXiv:2005.00928) {have} no sign and {depend} "
+            f"on the outcome only through the tokens whose states it reads: {they} what is read, not what matters."
         )
     return " ".join(said)
 

@@ -34,11 +34,9 @@ def predictions(view: View, changed: Trace, title: str) -> None:
         return
     token = literal(name(Axis.of(view.trace.tokens), position))
     if view.kind == "decoder":
-        said = f"The model's language head makes a probability for every token that may come after {token}."
+        said = f"The model's language head gives every token a probability of following {token}."
     else:
-        said = (
-            f"The model's masked-language head makes a probability for every token that may stand at {token}."
-        )
+        said = f"The model's masked-language head gives every token a probability of standing at {token}."
         if position not in _masked(view):
             said += " The model sees that token here; mask it with its chip above, and it has to predict it."
     st.markdown(f"{said} The five likeliest:")

@@ -17,12 +17,12 @@ SOURCES = {
     ),
     "decoder": (
         "Masked self-attention",
-        "Made from the same tokens too; the mask leaves a token only itself and earlier ones.",
+        "Made from the same tokens too; the mask lets a token see only itself and earlier ones.",
     ),
     "cross": (
         "Cross-attention",
         "Queries are made from the decoder's tokens, keys and values from the encoder's: the text being written "
-        "looks at the text that was read.",
+        "attends to the text that was read.",
     ),
 }
 

@@ -65,7 +65,7 @@ def grid(screen: Screen, found: Lens | LayerSimilarities) -> Figure:
 
 
 def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
-    """The selected token, layer by layer, the last first."""
+    """The selected token, layer by layer."""
     at = screen.view.last_query
     st.markdown(f"**{literal(name(Axis.of(screen.tokens), at))}, layer by layer**")
     layers = range(len(found.answer_ranks) if isinstance(found, Lens) else len(found.similarities))
@@ -79,10 +79,10 @@ def of_token(screen: Screen, found: Lens | LayerSimilarities) -> None:
                 length=max(number, 0.0),
                 picked=layer == screen.view.selection.layer,
             )
-            for layer in reversed(layers)
+            for layer in layers
         ],
-        name="Layers, the last first; select one",
-        on_pick=lambda row: state.change(layer=layers[-1 - row]),
+        name="Layers; select one",
+        on_pick=lambda row: state.change(layer=row),
         theme=screen.view.theme,
         key="lens_layers",
         is_ranked=False,

@@ -192,7 +192,7 @@ def layers(view: View, found: DirectParts, over: MeanDirectEffects | None = None
 def total(found: DirectParts) -> str:
     """The sum of all parts beside the model's own number, as Markdown."""
     return (
-        f"Sum of all parts **{found.summed:.6g}** · the model’s own **{found.total:.6g}** · apart **{power_text(abs(found.gap))}**"
+        f"Sum of all parts **{found.summed:.6g}** · the model’s own **{found.total:.6g}** · difference **{power_text(abs(found.gap))}**"
     ).replace("-", "−")
 
 

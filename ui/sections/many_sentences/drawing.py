@@ -91,7 +91,7 @@ def notes(view: View, screen: Screen) -> str:
         *collection.remarks(),
         _SPACE_NOTES[made.space],
         words.BIASED if belief.is_biased(collection.attention[0]) else "",
-        "Each sentence was read by itself: between two sentences there is no attention, only likeness of vectors. That "
+        "Each sentence was read by itself: between two sentences there is no attention, only similarity of vectors. That "
         "is why there is no attention map here.",
         "Special tokens are not drawn." if view.selection.special != "shown" else "",
         "The first token of each sentence is not drawn." if view.selection.without_first else "",

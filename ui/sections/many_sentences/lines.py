@@ -71,7 +71,7 @@ def own_lines() -> None:
                 on_click=_show,
                 args=("bundled",),
                 key="show_bundled",
-                help="Goes back to the bundled sentences.",
+                help="Returns to the bundled sentences.",
             )
 
 

@@ -73,9 +73,11 @@ def in_words(collection: Collection, token: int, side: str, partners: list[Link]
         f"{name(axis, int(collection.position[one.token]))} {share_text(one.weight)}" for one in partners
     )
     if side == "query":
-        said = f"query {this} gives to {listed}" if partners else f"query {this} sees no key"
+        said = f"query {this} attends to {listed}" if partners else f"query {this} sees no key"
     else:
-        said = f"key {this} is given by {listed}" if partners else f"no query gives weight to key {this}"
+        said = (
+            f"key {this} gets attention from {listed}" if partners else f"no query gives weight to key {this}"
+        )
     return f"Sentence {number + 1}, line {collection.line[number]}: {said}"
 
 

@@ -178,7 +178,7 @@ def sofar(screen: Screen, work: Job) -> None:
         heatmap(screen, found, key="patching_so_far")
         n_done, n_all = int(np.isfinite(found.outcomes).sum()), screen.n_cells
         st.caption(
-            f"{n_done:,} of {n_all:,} cells are patched; hatched cells are not patched yet, and are no zeros."
+            f"{n_done:,} of {n_all:,} cells are patched; hatched cells are not patched yet, which is not the same as 0."
         )
 
 
@@ -191,7 +191,9 @@ def error_words(found: PatchEffects, error: Comparison) -> str:
         worst = f"layer {row}, token {column}"
     else:
         worst = f"{_head(found, found.layer, row)}, token {column}"
-    same = "" if np.isnan(error.correlation) else f" The correlation of both maps is {error.correlation:.2f}."
+    same = (
+        "" if np.isnan(error.correlation) else f" The two maps have a correlation of {error.correlation:.2f}."
+    )
     return (
         f"Gradient × difference of the states, one pass for all cells (attribution patching; Nanda 2023; Syed et al. 2023, "
         f"arXiv:2310.10348). On the {error.n_cell:,} cells that were patched, it is off by {number_text(error.mean)} of the outcome on "

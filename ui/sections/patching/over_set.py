@@ -57,7 +57,7 @@ def _draw(run: SetRun[PatchEffects], found: MeanPatches, *, key: str) -> Figure:
     chart(
         drawn,
         key=key,
-        alt=f"Mean over {prompts.n_pairs(found.changes.n_pair)} of prompts with each state carried over, a cell for each "
+        alt=f"Mean over {prompts.n_pairs(found.changes.n_pair)} of prompts with each state swapped in, a cell for each "
         f"{found.mean.rows} and {found.mean.columns}",
         on_pick=pick,
         name="States; select one",
@@ -81,7 +81,7 @@ def note(run: SetRun[PatchEffects], found: MeanPatches) -> str:
     """What is measured and averaged, and which lines are left out."""
     said = [
         prompts.outcome_words({"clean": found.clean, "corrupted": found.corrupted}),
-        "States are carried from the corrupted prompt into the clean one. Shares are of the mean difference.",
+        "States of the corrupted prompt are swapped into the clean one. Shares are of the mean difference.",
     ]
     if found.mean.columns == "token":
         said.append("Columns have the tokens of the first pair.")

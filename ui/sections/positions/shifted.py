@@ -20,9 +20,9 @@ def shifted(view: View, sines: np.ndarray) -> None:
     with st.columns(3)[0]:
         st.number_input(**widgets.field("shift", view.selection.but(shift=k), max_value=len(sines) - 1))
     st.markdown(
-        f"To move {k} position{'s' * (k > 1)} on, each sine and its cosine are turned by the angle $k\\,\\omega_i$: one "
-        "matrix does it, the same for every position. That, its authors supposed, makes it easy to learn to look a fixed "
-        "distance away (Vaswani et al. 2017, arXiv:1706.03762, section 3.5)."
+        f"To shift by {k} position{'s' * (k > 1)}, each sine and its cosine are rotated by the angle $k\\,\\omega_i$: one "
+        "matrix does it, the same for every position. The authors expected this to make it easy to learn to "
+        "attend a fixed distance away (Vaswani et al. 2017, arXiv:1706.03762, section 3.5)."
     )
     turn = shift(k, sines.shape[1])
     formula, matrix = st.columns([3, 2], vertical_alignment="center", gap="medium")
@@ -41,7 +41,7 @@ def shifted(view: View, sines: np.ndarray) -> None:
                 theme=view.theme,
             ),
             key="shift_matrix",
-            alt=f"Corner of the matrix that moves a position {k} on: blocks of two by two on the diagonal, else 0",
+            alt=f"Corner of the matrix that shifts a position by {k}: blocks of two by two on the diagonal, else 0",
         )
     compare(
         sines[:-k] @ turn,

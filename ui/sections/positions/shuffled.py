@@ -19,7 +19,7 @@ from ui.work import cache
 
 def shuffled(view: View) -> None:
     """The same words in another order."""
-    st.subheader("The words shuffled")
+    st.subheader("Shuffled words")
     if view.selection.bundle:
         st.info("A bundle holds no model to run again; close the bundle to compute its sentence.")
         return

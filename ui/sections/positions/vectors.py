@@ -111,7 +111,7 @@ def distances(sines: np.ndarray, table: np.ndarray | None) -> str:
     if not of_sines:
         return ""
     said = (
-        "Of sines and cosines the dot product does not depend on where two positions are, but on how far apart: "
+        "The dot product of two vectors of sines and cosines depends only on the distance between their positions: "
         + ", ".join(f"{one.apart} apart it is {number_text(one.first)}" for one in of_sines)
         + f", the same everywhere to {power(max(one.most - one.least for one in of_sines))}."
     )
@@ -120,5 +120,5 @@ def distances(sines: np.ndarray, table: np.ndarray | None) -> str:
             f"{one.apart} apart from {number_text(one.least)} to {number_text(one.most)}"
             for one in dot_products(table)
         )
-        said += f" Learned vectors need not do that; here it is {ends}."
+        said += f" Learned vectors need not have this property; here it is {ends}."
     return said

@@ -117,9 +117,7 @@ def _advice(judged: Judgement) -> str:
     if judged.order not in ("chance", "weak"):
         return ""
     return (
-        "Read nothing off it but the nearest keys."
-        if judged.only_nearest
-        else "Do not read attention off its distances."
+        "Trust only its nearest keys." if judged.only_nearest else "Do not read attention off its distances."
     )
 
 
@@ -187,8 +185,8 @@ def _figures(view: View, projection: Projection) -> str:
         rows.append(
             (
                 "Trustworthiness",
-                f"Whether neighbours on the map are neighbours among {against} too: 1 when all are; one that is not "
-                "costs the more, the farther it is there; about 0.5 by chance.",
+                f"Whether neighbours on the map are neighbours among {against} too: 1 when all are; a wrong "
+                "neighbour costs more, the farther away it is there; about 0.5 by chance.",
                 [f"{projection.trustworthiness:.2f}"],
             )
         )

@@ -22,7 +22,7 @@ from ui.words.literal import literal
 
 HEIGHT = 520  # px of the map
 
-EVERY_TOKEN = "The map shows every token, also where rows and columns show words or leave tokens out."
+EVERY_TOKEN = "The map shows every token, even where rows and columns show words or leave tokens out."
 
 
 def pick(clicked: Any) -> None:

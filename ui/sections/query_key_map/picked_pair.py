@@ -38,7 +38,7 @@ def picked_pair(view: View, query: int, key: int) -> None:
     )
     said = f"{largest_terms(terms_of(score))} {_outcome(score, weight)}"
     if selection.unit == "words":
-        said += " Vectors are of single tokens, also where rows and columns show words."
+        said += " Vectors are of single tokens, even where rows and columns show words."
     st.caption(literal(said))
 
 

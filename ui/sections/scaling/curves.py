@@ -31,7 +31,7 @@ def curves(chosen: Chosen) -> Callable[[], bytes]:
     row = sharpness(products.row(view.query, scales[:, None]))
     random = cache.random_sharpness(d_k, n_seen, view.selection.seed, tuple(scales.tolist()))
     even = sharpness(np.zeros(n_seen))
-    st.subheader("A softmax of large scores hardly moves")
+    st.subheader("The softmax saturates at large scores")
     st.markdown(
         f"The {linked('Softmax')} makes {linked('Weight', 'weights')} of a row of scores. Under a small "
         f"scale all keys get about the same, under a large one the best key gets nearly everything. The {linked('Jacobian', 'Jacobian')}, "

@@ -18,12 +18,12 @@ TYPES: dict[str, type[np.floating]] = {"float32": np.float32, "float16": np.floa
 
 def overflow(products: Products, query: int, token: str, scales: Mapping[str, float]) -> None:
     """The same row through a softmax that does not take the largest score off, in float32 and float16."""
-    st.subheader("Too large for the machine")
+    st.subheader("Too large for floating point")
     limits = {said: largest_argument(dtype) for said, dtype in TYPES.items()}
     st.markdown(
         "Exponentials grow fast, and a machine has a largest number: in float32 it is 3.4 × 10³⁸, which is "
         f"$e^{{{limits['float32']:.2f}}}$, in float16 65,504, which is $e^{{{limits['float16']:.2f}}}$. What is larger "
-        "becomes inf, infinity; and inf / inf is nan, not a number. So the row’s largest score is taken off first, "
+        "becomes inf, infinity; and inf / inf is nan, not a number. So the row’s largest score is subtracted first, "
         "which cancels in the division (Blanchard et al. 2021, arXiv:1909.03469)."
     )
     st.latex(r"w_i = \frac{e^{s_i}}{\sum_j e^{s_j}} = \frac{e^{s_i - \max s}}{\sum_j e^{s_j - \max s}}")
@@ -41,8 +41,8 @@ def overflow(products: Products, query: int, token: str, scales: Mapping[str, fl
                     "its exponential": written(plain.exponentials[best]),
                     "sum of all": written(plain.total),
                     "its weight": written(plain.weights[best]),
-                    "sum, largest taken off": written(safe.total),
-                    "weight, largest taken off": written(safe.weights[best]),
+                    "sum, largest subtracted": written(safe.total),
+                    "weight, largest subtracted": written(safe.weights[best]),
                 }
             )
             if breaks(scores, dtype):

@@ -34,7 +34,7 @@ def mean_step(walk: Walk) -> None:
         f"the output of head {head}, {size(whole)}",
     )
     st.markdown(
-        f"What {walk.label(walk.query, of='query')} takes away, the {walk.term('Output')} of the head, is the mean of all "
+        f"What {walk.label(walk.query, of='query')} gets, the {walk.term('Output')} of the head, is the mean of all "
         f"{walk.term('Value', 'values')}, each counted by its {walk.term('Weight')}. A key with a large weight and a short "
         "value adds little to it: the table has both, and their product ‖w·v‖. The norm-based weight of other pages, "
         "‖w·v·W_O‖, counts $W_O$ too."

@@ -213,8 +213,8 @@ def softmax_step(walk: Walk) -> None:
     total = float(exponentials.sum()) or 1.0
     st.markdown(
         f"The {walk.term('Softmax')} makes shares of a row of scores, the {walk.term('Weight', 'weights')}: the exponential of each, divided by their sum, so that the row "
-        "sums to 1. A score that is higher by 1 gets $e \\approx 2.72$ times the weight. The largest score $m$ is taken off first: "
-        "it cancels in the division, and keeps the exponentials from becoming too large for the machine."
+        "sums to 1. A score that is higher by 1 gets $e \\approx 2.72$ times the weight. The largest score $m$ is subtracted first: "
+        "it cancels in the division, and keeps the exponentials from becoming too large for floating point."
     )
     st.latex(
         rf"w_{{{walk.query},{walk.key}}} = \frac{{e^{{s_{{{walk.query},{walk.key}}} - m}}}}"
@@ -256,8 +256,8 @@ def softmax_step(walk: Walk) -> None:
     if listed.n_others:
         st.caption(listed_note(listed))
     compare(exponentials / total, weights, "this row of weights")
-    link_to("Scaling", label="What happens where the largest is not taken off")
+    link_to("Scaling", label="What happens if the largest is not subtracted")
     source(
         "Vaswani et al. 2017, arXiv:1706.03762, equation 1",
-        "the largest taken off: Blanchard et al. 2021, arXiv:1909.03469",
+        "subtracting the largest: Blanchard et al. 2021, arXiv:1909.03469",
     )

@@ -160,7 +160,7 @@ def of_vectors(walk: Walk, found: "LayerAnatomy") -> list[str]:
             else "$\\gamma$ and $\\beta$ stretch and move each dimension"
         )
         said.append(
-            "The sum is normalised, so that every token starts from the same spread: its mean $\\mu$ is taken off, it is "
+            "The sum is normalised, so that every token starts from the same spread: its mean $\\mu$ is subtracted, it is "
             f"divided by its standard deviation $\\sigma$, and learned numbers {learned}."
             if found.norm.method == "layer"
             else "It is divided by the root of the mean of its squares, so that every token starts from the same size, and "

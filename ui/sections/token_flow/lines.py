@@ -52,13 +52,17 @@ def drawn_at_once(flow: Flow, view: View, key: int) -> np.ndarray:
     return drawn
 
 
-def hidden_lines(drawn: np.ndarray) -> str:
-    """How many lines wait for a token to be hovered over, and how to see more; empty where all are drawn."""
+def hidden_lines(drawn: np.ndarray, more: str = "More") -> str:
+    """How many lines wait for a token to be hovered over, and how to see more; empty where all are drawn.
+
+    Args:
+        more: where “Lines at once” is.
+    """
     if drawn.all():
         return ""
     return (
         f"{np.count_nonzero(~drawn):,} of these lines, of other queries and keys, are hidden: hover over a token or tap it for all of its lines, or "
-        "raise “Lines at once” under More."
+        f"raise “Lines at once” under {more}."
     )
 
 
