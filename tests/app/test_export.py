@@ -77,6 +77,8 @@ def test_a_picture_that_is_only_there_once_it_is_asked_for_says_what_it_means_to
         kind="encoder",
         query=0,
         trace=SimpleNamespace(query_tokens=lambda _: small_records.tokens()),
+        pattern=lambda: None,
+        colour_end=lambda _: None,
     )
     keys = {key for page in PAGES for key in offered((ROOT / page.file).read_text("utf-8"))}
     assert {"score_sources", "lens_followed", "patching_gradient"} <= keys

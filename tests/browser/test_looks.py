@@ -247,7 +247,7 @@ def test_chips_can_be_tapped_and_cells_clicked_on_a_phone(visitors, server):
     x, y = point_of_cell(page, 8, 5)
     page.mouse.click(x, y)
     wait_for_link(page, query=8, key=5)
-    expect(finding(page)).to_contain_text("“opened” gives")
+    expect(finding(page)).to_contain_text(": “opened” ")
 
 
 @pytest.mark.nightly
