@@ -117,9 +117,7 @@ def _advice(judged: Judgement) -> str:
     if judged.order not in ("chance", "weak"):
         return ""
     return (
-        "Trust only its nearest keys."
-        if judged.only_nearest
-        else "Do not read attention off its distances."
+        "Trust only its nearest keys." if judged.only_nearest else "Do not read attention off its distances."
     )
 
 
