@@ -22,6 +22,7 @@ from tests.browser.screen import (
     wait_until_still,
 )
 from tests.browser.test_pages import grave
+from tests.tiers import first_gates
 
 SIZES = {"wide": (1400, 900), "laptop": (1366, 768), "tablet": (768, 1024), "phone": (400, 800)}
 SMALLEST_TEXT = 12  # px
@@ -109,6 +110,24 @@ SHIFTS = """() => new Promise(found => new PerformanceObserver(list => found(
 def assert_little_moved_while_it_was_drawn(page):
     """A page that moved nothing would never answer; ours fills in its heading at the end."""
     assert page.evaluate(SHIFTS) < 0.1  # a good score: web.dev, "Cumulative Layout Shift"
+
+
+SMOLLM2 = "SmolLM2-135M-Instruct"
+FIRST_VISITS = (
+    *((path, {}) for path in CHARTS),
+    *(
+        (path, {"model": SMOLLM2})
+        for path in ("", "all_heads", "effects", "patching", "lens", "inputs", "generation")
+    ),
+)
+
+
+@pytest.mark.parametrize(("path", "params"), first_gates(*FIRST_VISITS))
+def test_little_moves_on_a_first_visit(visitors, server, path, params):
+    """In a window of a laptop that has drawn nothing yet, not even Streamlit's own parts."""
+    page = visitors(width=SIZES["laptop"][0], height=SIZES["laptop"][1], alone=True)
+    open_screen(page, server, path, **PLACES.get(path, {}), **params)
+    assert_little_moved_while_it_was_drawn(page)
 
 
 def assert_its_heading_says_whether_its_numbers_are_the_model_s(page):

@@ -1,4 +1,5 @@
-"""A tooltip never lies over what its button has just changed; streamlit_fixes/tooltips.css says why."""
+"""A tooltip never lies over what its button has just changed; streamlit_fixes/tooltips.css says why. A list whose value has no room
+tells it in one."""
 
 from ui.components import register
 

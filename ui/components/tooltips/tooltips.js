@@ -1,7 +1,8 @@
 // Two words on the root of the page, which its style reads: "pressed" from a press until the pointer leaves what was
-// pressed, and "asked" while a help is open that was asked for.
+// pressed, and "asked" while a help is open that was asked for. And what a list has no room to show is its title.
 
 const HELP = "button[aria-label^='Help']";
+const LIST = "[data-testid=stSelectbox] input";
 
 function show() {
   const root = document.documentElement.classList;
@@ -16,13 +17,18 @@ function show() {
     place = null;
     root.remove("pressed");
   };
+  const enter = ({ target }) => {
+    if (target.matches(LIST)) target.title = target.scrollWidth > target.clientWidth ? target.value : "";
+  };
   const focus = ({ target }) => root.toggle("asked", target.matches(HELP));
   document.addEventListener("pointerdown", press, true);
   document.addEventListener("pointermove", move);
+  document.addEventListener("pointerover", enter);
   document.addEventListener("focusin", focus);
   return () => {
     document.removeEventListener("pointerdown", press, true);
     document.removeEventListener("pointermove", move);
+    document.removeEventListener("pointerover", enter);
     document.removeEventListener("focusin", focus);
   };
 }
