@@ -59,7 +59,7 @@ class Nursery:
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen(command, env=dict(environment), stdin=theirs)
+            self._process = subprocess.Popen(command, env=dict(environment), stdin=theirs.fileno())
         self._lock = threading.Lock()
 
     @property

@@ -1,5 +1,7 @@
-"""A tooltip never lies over what its button has just changed; streamlit_fixes/tooltips.css says why. A list whose value has no room
-tells it in one."""
+"""A tooltip never lies over what its button has just changed; streamlit_fixes/tooltips.css says why.
+
+A list whose value has no room tells it in one.
+"""
 
 from ui.components import register
 
