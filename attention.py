@@ -11,9 +11,9 @@ from ui.stage.band import band, previews
 from ui.stage.matrix import matrix, notes, ranking
 from ui.stage.options import options
 from ui.stage.query_key_map import query_key_map
-from ui.stage.rail import heads
+from ui.stage.rail import head_name, heads
 from ui.stage.screen import Screen
-from ui.stage.tour import guide
+from ui.stage.tour import advance, guide
 from ui.words.findings import place
 from ui.words.glossary import terms
 from ui.words.literal import literal
@@ -56,10 +56,12 @@ with frame_around("Together") as view:
             help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
         )
         options(screen)
+        head_name(screen)
     with rail:
         ranking(screen)
         invitation = st.container(key="invitation")
     st.caption(literal(screen.special_note))
+    advance(screen)
 map_note = ""
 if "map" in parts:
     with parts["map"]:

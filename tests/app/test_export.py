@@ -159,6 +159,12 @@ class TestPopover:
         np.testing.assert_array_equal(read, matrix(at))
         assert [cell.split(" ", 1)[1] for cell in rows[0][1:]] == ["unbelievable", "doors", "opened", "."]
 
+    def test_scores_where_scores_are_shown(self, taken, door_trace):
+        open_page(**PLACE, show="scores")
+        rows = rows_of(taken["take_csv"][1]())
+        read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
+        np.testing.assert_array_equal(read, door_trace.scores(3, 1))
+
     def test_numbers_of_a_pair_are_ranked(self, taken, door_trace):
         open_page("pages/find_a_head.py", query=7, key=5)
         rows = rows_of(taken["take_csv"][1]())

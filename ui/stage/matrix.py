@@ -44,13 +44,14 @@ def matrix(screen: Screen) -> None:
     view, query, key = screen.view, screen.query, screen.key
     selection, theme = view.selection, view.theme
     pattern, said = screen.pattern, screen.said
+    end = view.colour_end(pattern)
     chart(
         draw_pattern(
             pattern,
             show=selection.show,
             colour=selection.colour,
             picked=(query, key),
-            largest=view.colour_end(pattern),
+            largest=end,
             tallest=TALLEST,
             theme=theme,
         ),
@@ -66,6 +67,8 @@ def matrix(screen: Screen) -> None:
         on_label=lambda *clicked: pick(list(clicked)),
         theme=theme,
     )
+    if note := clipped_words(pattern, end):
+        st.caption(note)
 
 
 def notes(screen: Screen) -> None:
@@ -77,7 +80,6 @@ def notes(screen: Screen) -> None:
         hidden_note(view),
     ]
     said.append(hidden_words(pattern))
-    said.append(clipped_words(pattern, view.colour_end(pattern)))
     if pattern.is_renormalised:
         said.append(f"{RENORMALISED} The lines of the map stay the model's weights.")
     if note := " ".join(filter(None, said)):
