@@ -1,6 +1,8 @@
 """What is computed of each line of a set of prompts: of the difference of both answers, on the clean prompt."""
 
 import pytest
+import torch
+import transformers as tf
 
 from attnviz.effects.prompts import PromptPair
 from ui.work import experiments
@@ -9,11 +11,12 @@ PAIR = PromptPair(clean="cats sat", corrupted="mats sat", answer="c", wrong_answ
 
 
 def test_direct_effects_are_those_of_the_difference(headed):
-    model, _ = headed("gpt2")
+    model, folder = headed("gpt2")
     shares = []
     found = experiments.attribute_pair(model, PAIR, progress=shares.append)
-    trace = model.trace("cats sat")
-    logits = model.head(**model.inputs(trace.tokens)).logits[0, -1]
+    theirs = tf.AutoModelForCausalLM.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        logits = theirs(**model.inputs(model.tokenize("cats sat"))).logits[0, -1]
     first, second = model.tokenizer.convert_tokens_to_ids(["c", "m"])
     assert found.total == pytest.approx(float(logits[first] - logits[second]), abs=1e-4)
     assert shares == [0.5]
