@@ -28,6 +28,10 @@ with page_alone(TEACH):
         "A lesson leads a class through a few screens. Its line stays at the top; everything below can be clicked, and "
         "“Return to the step” leads back. The address of each step can be handed out."
     )
+    st.markdown(
+        "To present, press P, or the button beside Export: the figure fills the window, in type for a classroom. With the pointer on "
+        "another figure, P shows that one. Arrow keys lead to the other steps, and Escape leaves. `present=1` in an address opens it so."
+    )
     for lesson in lessons:
         st.subheader(literal(lesson.title), anchor=lesson.name)
         st.markdown(f"{lesson.minutes} minutes, {len(lesson.steps)} steps. {literal(lesson.purpose)}")

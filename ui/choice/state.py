@@ -22,6 +22,7 @@ from attnviz.model.words import has_words
 from attnviz.records import AllHeads, Head, Kind, Template, bare
 from ui.choice.presets import Preset, first_preset
 from ui.choice.selection import FIELDS, LANGUAGES, Selection, can_be, from_params
+from ui.components.present import PARAMETER
 from ui.session import Link, of_session
 from ui.work.opened_bundles import opened
 
@@ -53,6 +54,11 @@ LATE_SECONDS = 5.0
 """For how long after a change the links of a page may still lead to what it showed before."""
 
 
+def _of_choices() -> dict[str, str]:
+    """The parameters of the address that say what is chosen."""
+    return {name: value for name, value in st.query_params.to_dict().items() if name != PARAMETER}
+
+
 def current(page: str) -> Selection:
     """What is chosen now; read from the link at the first run and when the link has changed.
 
@@ -63,7 +69,7 @@ def current(page: str) -> Selection:
     Args:
         page: name of the page that is being drawn.
     """
-    params = st.query_params.to_dict()
+    params = _of_choices()
     here, link = of_session(Chosen), of_session(Link)
     clicked, here.clicked = here.clicked, False
     replaced = link.replaced.get(urlencode(params), -math.inf)
@@ -178,8 +184,9 @@ def mirror(selection: Selection) -> None:
         params = {}
         _remark("The text is too long for a link; the address does not lead back to this screen.")
     link = of_session(Link)
-    if not st.query_params.to_dict() == params == link.params:  # it may lag behind, see `current`
-        st.query_params.from_dict(params)
+    if not _of_choices() == params == link.params:  # it may lag behind, see `current`
+        presents = {PARAMETER: st.query_params[PARAMETER]} if PARAMETER in st.query_params else {}
+        st.query_params.from_dict(params | presents)
     if link.params is not None and link.params != params:
         now = time.monotonic()
         recent = {query: at for query, at in link.replaced.items() if now - at < LATE_SECONDS}

@@ -18,6 +18,7 @@ from ui.choice import state
 from ui.choice.selection import Selection
 from ui.components.drawn import drawn
 from ui.components.enter_runs import enter_runs
+from ui.components.present import present
 from ui.components.reconnected import reconnected
 from ui.components.taps import taps
 from ui.components.term_cards import term_cards
@@ -164,6 +165,7 @@ def _begin(page: Part) -> None:
         tooltips()
         term_cards()
         enter_runs("field_text", "field_second")
+    present()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from ui.choice.fields import LinkError
 from ui.choice.selection import FIELDS
+from ui.components.present import PARAMETER
 from ui.limits import LESSONS
 from ui.page.navigation import PAGES, Part
 
@@ -106,6 +107,8 @@ def _step(where: str, found: Any) -> Step:
             f"{where}: the link leads to a page “{address}”, which does not exist; copy the address of a page."
         )
     params = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in ("lesson", "lesson_step", PARAMETER):
+        params.pop(name, None)  # of an address that was copied while a lesson ran, or was presented
     for name, value in params.items():
         if name not in FIELDS:
             raise LessonError(
@@ -119,8 +122,6 @@ def _step(where: str, found: Any) -> Step:
             raise LessonError(
                 f"{where}: the link has {name}={value}, which does not fit; see docs/links.md for what does."
             )
-    for name in ("lesson", "lesson_step"):
-        params.pop(name, None)  # of an address that was copied while a lesson ran
     return Step(
         page=page, params=params, **{name: found[name] for name in ("see", *_MAY_BE) if name in found}
     )

@@ -7,7 +7,7 @@ from ui import streamlit_fixes
 _FILES = (
     *(
         Path(__file__).parent / name
-        for name in ("first_look.css", "frame.css", "heading.css", "controls.css")
+        for name in ("first_look.css", "frame.css", "heading.css", "controls.css", "present.css")
     ),
     *sorted(Path(streamlit_fixes.__file__).parent.glob("*.css")),
 )

@@ -1,0 +1,57 @@
+"""A figure in the whole window: type that a class can read, nothing else on screen, and a lesson's steps by key."""
+
+from urllib.parse import urlencode
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import LOAD_MS
+from tests.browser.screen import expect_soon, wait_for_link, wait_until_drawn
+
+LEAST_PX = 24  # at 1920
+LETTERS = """figure => {
+    const sizes = [];
+    const enlarged = new DOMMatrix(getComputedStyle(document.querySelector(".stMainBlockContainer")).transform).a;
+    const visit = (element) => {
+        element.shadowRoot?.querySelectorAll(":scope > *").forEach(visit);
+        const says = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+        if (says && element.tagName !== "STYLE" && element.checkVisibility({ visibilityProperty: true })) {
+            sizes.push(parseFloat(getComputedStyle(element).fontSize) * enlarged);
+        }
+        [...element.children].forEach(visit);
+    };
+    visit(figure);
+    return Math.min(...sizes);
+}"""
+
+
+def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
+    page = visitors(width=1920, height=1080)
+    place = {"layer": 3, "head": 1, "query": 8, "key": 5}
+    link = {"lesson": "weighted_mean", "lesson_step": 1, "present": 1} | place
+    page.goto(f"{server}/?{urlencode(link)}")
+    wait_until_drawn(page)
+    stage = page.locator(".st-key-stage_parts")
+    for key in ("token_strip", "matrix", "map"):
+        expect(stage.locator(f".st-key-{key}")).to_be_visible()
+    expect(page.locator(".st-key-lesson_text")).to_contain_text("step 1 of 5")
+    expect_soon(page, lambda page: stage.evaluate(LETTERS) >= LEAST_PX - 0.01, True)
+    others = [
+        page.locator(f".st-key-{key}")
+        for key in ("sentence", "rail", "take", "lesson_ways", "stage_controls", "present")
+    ]
+    for other in (*others, page.get_by_test_id("stSidebar")):
+        expect(other).to_be_hidden()
+
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".st-key-lesson_text")).to_contain_text("step 2 of 5", timeout=LOAD_MS)
+    wait_for_link(page, lesson_step=2, query=7, present=1)
+    expect(page.locator(".st-key-sentence")).to_be_hidden()
+
+    page.keyboard.press("Escape")
+    expect(page.locator(".st-key-sentence")).to_be_visible()
+    wait_for_link(page, lesson_step=2, query=7)
+    expect_soon(page, lambda page: "present=" in page.url, False)
+    page.locator(".st-key-matrix").hover()
+    page.keyboard.press("p")
+    expect(page.locator(".st-key-map")).to_be_hidden()
+    expect(page.locator(".st-key-matrix")).to_be_visible()

@@ -1,0 +1,99 @@
+// Fills the window with the page's main figure, or with the one under the pointer. How it looks is in ui/page/present.css.
+// Rests on html.
+
+const STAGE = ".st-key-stage_parts"; // figures that are one main figure
+const BESIDE = [".st-key-finding", ".st-key-lesson_text"]; // what is read with a figure
+const DRAWN = ".plotly_figure, .head_grid, .map_grid, .head_film, .token_flow, .token_arcs"; // what components draw figures in
+const KEYS = { ArrowLeft: "back", PageUp: "back", ArrowRight: "next", PageDown: "next" }; // the latter are those of a clicker
+const TYPED = "textarea, select, [contenteditable=true], input:not([type=range], [type=radio], [type=checkbox])";
+const LAID_OUT_PX = 960; // in half of a projector's 1920, letters of 12 px become 24
+
+/** Where the figures of the page stand. */
+function figures() {
+  const mounts = [...document.querySelectorAll(".stMain [data-testid^=stBidiComponent]")];
+  const draws = (mount) => (mount.shadowRoot ?? mount).querySelector(DRAWN)?.childElementCount; // some only hand on what another draws
+  return mounts.filter(draws).map((mount) => mount.closest(".stElementContainer"));
+}
+
+function keyOf(figure) {
+  return [...figure.classList].find((name) => name.startsWith("st-key-"));
+}
+
+function show({ data, parentElement }) {
+  const root = document.documentElement;
+  const app = document.querySelector(".stApp");
+  const inLink = () => new URL(location.href).searchParams.has(data.parameter);
+  // What holds from page to page; `key` is the class of the figure, null for the main one.
+  const state = (document.presenting ??= { on: inLink(), key: null });
+
+  const button = makeButton("", "slideshow", () => turn(true));
+  button.ariaLabel = "Present";
+  button.title = "Fills the window with this page’s figure (P: the one under the pointer). Escape leaves.";
+  parentElement.querySelector(".present").replaceChildren(button);
+
+  const link = () => {
+    const url = new URL(location.href);
+    if (url.searchParams.has(data.parameter) === state.on) return;
+    if (state.on) url.searchParams.set(data.parameter, "1");
+    else url.searchParams.delete(data.parameter);
+    history.replaceState(history.state, "", url);
+  };
+  const apply = () => {
+    const all = figures();
+    const main = document.querySelector(STAGE) ?? all[0];
+    const figure = state.on ? ((state.key && document.querySelector(`.${state.key}`)) ?? main) : null;
+    button.hidden = !main;
+    const shown = figure ? [figure, ...BESIDE.map((one) => document.querySelector(one)).filter(Boolean)] : [];
+    for (const one of document.querySelectorAll("[data-presented]")) if (!shown.includes(one)) delete one.dataset.presented;
+    for (const one of shown) one.dataset.presented = "";
+    root.toggleAttribute("data-presents", Boolean(figure));
+    const enlarged = Math.max(1, window.innerWidth / LAID_OUT_PX);
+    const plot = figure?.querySelector(".plotly_figure");
+    const above = plot ? plot.getBoundingClientRect().top - figure.closest(".stMainBlockContainer").getBoundingClientRect().top : 0;
+    root.style.setProperty("--enlarged", enlarged);
+    root.style.setProperty("--above", `${above / enlarged}px`);
+    if (app?.dataset.drawn) link();
+  };
+  const turn = (on, key = null) => {
+    Object.assign(state, { on, key });
+    if (on) root.requestFullscreen?.().catch(() => {}); // not where the page is part of another
+    else if (document.fullscreenElement) document.exitFullscreen();
+    apply();
+    window.dispatchEvent(new Event("resize")); // figures take their new room
+  };
+
+  const press = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.composedPath()[0].matches?.(TYPED)) return;
+    const step = KEYS[event.key] && document.querySelector(`.st-key-lesson_${KEYS[event.key]} a`);
+    const pointed = figures().find((figure) => figure.matches(":hover"));
+    if (event.key.toLowerCase() === "p") turn(!state.on, pointed && keyOf(pointed));
+    else if (!state.on) return;
+    else if (event.key === "Escape") turn(false);
+    else if (step) {
+      state.key = null; // the next step has a main figure of its own
+      step.click();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const leftFullscreen = () => {
+    if (!document.fullscreenElement && state.on) turn(false); // there Escape reaches the browser alone
+  };
+  const followLink = () => {
+    if (state.on !== inLink()) turn(!state.on);
+  };
+  apply();
+  const changes = new MutationObserver(apply);
+  changes.observe(app, { attributeFilter: ["data-drawn"], childList: true, subtree: true });
+  document.addEventListener("keydown", press, { capture: true });
+  document.addEventListener("fullscreenchange", leftFullscreen);
+  window.addEventListener("popstate", followLink);
+  window.addEventListener("resize", apply);
+  return () => {
+    changes.disconnect();
+    document.removeEventListener("keydown", press, { capture: true });
+    document.removeEventListener("fullscreenchange", leftFullscreen);
+    window.removeEventListener("popstate", followLink);
+    window.removeEventListener("resize", apply);
+  };
+}
