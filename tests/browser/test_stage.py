@@ -169,7 +169,7 @@ def test_a_list_has_what_it_has_no_room_for_as_its_title(page, server):
     assert field.evaluate("one => one.scrollWidth <= one.clientWidth")
     field.hover()
     expect(field).to_have_attribute("title", "")
-    field.evaluate("one => (one.style.width = '40px')")
+    field.evaluate("one => (one.style.maxWidth = '40px')")
     page.mouse.move(5, 5)
     field.hover()
     expect(field).to_have_attribute("title", "SmolLM2-135M-Instruct")
