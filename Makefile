@@ -59,12 +59,12 @@ test quick app browser nightly nightly-parts nightly-core nightly-pages fuzz: ex
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 CORE := tests/unit tests/parity tests/property tests/deploy
 PAGES := tests/browser tests/server tests/app tests/fuzz
+EXAMPLES := --doctest-modules --doctest-glob='*.md' attnviz docs
 # Checking shapes and types at every call takes 2.7 times as long: the tests of functions do it at night.
 AS_SERVED := --jaxtyping-packages=
 
 test: check chromium nginx ## What gates a merge: check, the examples in docstrings and docs, and the tests
-	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.md' attnviz docs $(AS_SERVED)
-	$(PYTEST) --dist loadscope --no-loadscope-reorder $(PAGES) $(CORE) -m "not nightly" $(AS_SERVED)
+	$(PYTEST) --dist loadscope --no-loadscope-reorder $(PAGES) $(CORE) $(EXAMPLES) -m "not nightly" $(AS_SERVED)
 
 nightly: ## Everything that does not gate a merge, to the end whatever fails: all families, sizes and windows, image, fuzz, load
 	@$(MAKE) --keep-going nightly-parts

@@ -11,9 +11,9 @@ from ui.stage.band import band, previews
 from ui.stage.matrix import matrix, notes, ranking
 from ui.stage.options import options
 from ui.stage.query_key_map import query_key_map
-from ui.stage.rail import heads
+from ui.stage.rail import head_name, heads
 from ui.stage.screen import Screen
-from ui.stage.tour import guide
+from ui.stage.tour import advance, guide
 from ui.words.findings import place
 from ui.words.glossary import terms
 from ui.words.literal import literal
@@ -32,7 +32,7 @@ with frame_around("Together") as view:
     with st.container(key="stage_parts"):
         band(screen)
         with st.container(key="finding"):
-            st.markdown(f"**{place(screen.pattern)}: {literal(screen.said)}**")
+            st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
         stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
         places = st.columns(2, gap="medium") if filled == "all" else [st.container()]
         parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
@@ -48,11 +48,20 @@ with frame_around("Together") as view:
         heads(screen)
     previews(screen)
     with stage_options:
+        link_to(
+            "Step by step",
+            label="Watch it happen",
+            icon="play_circle",
+            selection=view.selection.but(query=screen.query, key=screen.key),
+            help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
+        )
         options(screen)
+        head_name(screen)
     with rail:
         ranking(screen)
         invitation = st.container(key="invitation")
     st.caption(literal(screen.special_note))
+    advance(screen)
 map_note = ""
 if "map" in parts:
     with parts["map"]:

@@ -1,5 +1,12 @@
+from . import bundle as bundle
+from . import cost as cost
+from . import effects as effects
 from . import figures as figures
 from . import heads as heads
+from . import maps as maps
+from . import maths as maths
+from . import model as model
+from . import records as records
 from .bundle.comparison import compare_bundle as compare_bundle
 from .bundle.reading import read_bundle as read_bundle
 from .bundle.writing import Bundle as Bundle

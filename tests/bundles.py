@@ -45,12 +45,12 @@ def files_of(packed: bytes) -> dict[str, bytes]:
 
 
 def packed_again(files: Mapping[str, bytes], compression: int | None = None) -> bytes:
-    """A zip of these files, compressed as a bundle's are unless it is said how."""
+    """A zip of these files, compressed as a bundle's are unless it is said how; less of it, for the page takes longer than a test."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as target:
         for name, content in files.items():
             kind = zipfile.ZIP_STORED if name == NUMBERS else zipfile.ZIP_DEFLATED
-            target.writestr(name, content, compress_type=kind if compression is None else compression)
+            target.writestr(name, content, kind if compression is None else compression, compresslevel=1)
     return archive.getvalue()
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import Phase, settings
+from hypothesis import strategies as st
 
 MARKS = [
     pytest.mark.slow,
@@ -20,3 +21,13 @@ def draw_few(n_example: int = 30) -> None:
         phases=(Phase.explicit, Phase.generate),
     )
     settings.load_profile("few")
+
+
+WORDS = (("cat",), ("door", "##s"), (",",), ("##ing",), ("it",), ("open", "##ed"), (".",))
+
+
+def pieces_of_words(least: int, most: int) -> st.SearchStrategy[list[str]]:
+    """Labels of so many words, some of several pieces: what is the same for tokens and words shows no fault of words."""
+    return st.lists(st.sampled_from(WORDS), min_size=least, max_size=most).map(
+        lambda words: [piece for word in words for piece in word]
+    )

@@ -172,7 +172,8 @@ def _with_products(check: Check, trace: Trace, model: "Model") -> Check:
     for kind in check.differences:
         pairs = [_products(trace, model, kind, layer) for layer in range(trace.n_layers(kind))]
         found, allowed = (head_table(layers) for layers in zip(*pairs, strict=True))
-        is_worse = ~(found * tolerances[kind] <= differences[kind] * allowed)  # as shares of their tolerances
+        # as shares of their tolerances; nothing is worse than NaN
+        is_worse = ~(found * tolerances[kind] <= differences[kind] * allowed) & ~np.isnan(differences[kind])
         differences[kind] = np.where(is_worse, found, differences[kind])
         tolerances[kind] = np.where(is_worse, allowed, tolerances[kind])
     return replace(

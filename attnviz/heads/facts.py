@@ -45,6 +45,48 @@ def given(pattern: AttentionPattern, row: int, column: int) -> Given:
     )
 
 
+NOTABLE = 2.0
+"""A key is a headline when its weight is at least this multiple of the mean weight of the keys that are no headline: with less,
+any key could have come first. A multiple of an equal share would not do: of two keys none can ever have twice a half."""
+MOST_NAMED = 3
+"""Keys in a headline; a line has room for no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The few keys that hold more than half of a query's attention; or that no few do."""
+
+    named: tuple[int, ...]
+    """At most `MOST_NAMED` keys, the strongest first; none where more would be needed, or where they are not `NOTABLE`."""
+    n_seen: int
+    """Shown keys that the query may see."""
+    equal: float
+    """What each of those would have if what they hold were shared equally."""
+
+
+def headline(pattern: AttentionPattern, row: int) -> Headline:
+    """What there is to say first about one query, by its entry on the axis, whatever key is selected.
+
+    The keys are the fewest that hold more than half of the row, what is hidden counted; of equal ones all or none.
+    """
+    seen = np.flatnonzero(pattern.allowed[row])
+    weights = pattern.weights[row, seen]
+    order = np.argsort(-weights, kind="stable")
+    half = (weights.sum() + (0 if pattern.is_renormalised else pattern.hidden_weight[row])) / 2
+    sums = weights[order].cumsum()
+    named: tuple[int, ...] = ()
+    if seen.size and sums[-1] > half:
+        least = weights[order[np.argmax(sums > half)]]
+        is_named = weights >= least
+        others = weights[~is_named]
+        is_notable = least >= NOTABLE * others.mean() if others.size else len(seen) == 1
+        if is_named.sum() <= MOST_NAMED and is_notable:
+            named = tuple(pattern.keys.positions[seen[one]].item() for one in order[: is_named.sum()])
+    return Headline(
+        named=named, n_seen=len(seen), equal=float(weights.sum() / len(seen)) if seen.size else 0.0
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """A query and a key, by their positions."""
@@ -176,6 +218,19 @@ def small_addition(
     return SmallAddition(
         special=int(positions[most]), key=int(positions[other]), share=float(added[most] / added[other])
     )
+
+
+def colour_end(pattern: AttentionPattern) -> float | None:
+    """Where a linear colour scale ends so that resting places do not flatten it; None where no cell of theirs holds more.
+
+    It is the largest cell of the other rows and columns, or the mean of all cells if that is larger: a matrix whose weights
+    are all on special tokens has to look empty elsewhere.
+    """
+    ordinary = pattern.weights[np.ix_(~pattern.queries.is_special, ~pattern.is_resting_place)]
+    if not ordinary.size:
+        return None
+    end = max(float(ordinary.max()), float(pattern.weights.mean()))
+    return end if end < pattern.weights.max() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,19 +52,22 @@ class Model:
     """The network, running on attnviz's attention."""
     reference: PreTrainedModel
     """The same parameters on the family's own eager attention."""
-    weights: LoadedWeights = field(repr=False)
+    weights: LoadedWeights
     """The files of its weights as they were loaded, and what became of each tensor in them."""
-    head: PreTrainedModel | None = field(default=None, repr=False)
+    head: PreTrainedModel | None = None
     """The language head, for `attnviz.predict`; None where the checkpoint has none."""
-    classifier: PreTrainedModel | None = field(default=None, repr=False)
+    classifier: PreTrainedModel | None = None
     """The classifier of whole texts; None where the checkpoint has none."""
-    output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict, repr=False)
+    output_maps: Mapping[Kind, tuple[OutputMap, ...]] = field(default_factory=dict)
     """W_O of every layer by kind of attention; a kind is missing where attnviz does not know W_O."""
-    layers: tuple[str, ...] = field(default=(), repr=False)
+    layers: tuple[str, ...] = ()
     """Names of the modules of its layers, in the order in which they first run; ALBERT has one for all layers."""
     languages: Languages | None = None
     """The languages of its tokenizer; None where its texts have none."""
-    _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _tokenizer_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {type(self.network).__name__}, revision {self.revision!r})"
 
     @property
     def max_tokens(self) -> int | None:

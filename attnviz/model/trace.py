@@ -29,6 +29,7 @@ from attnviz.records import (
     Tokens,
     check_index,
 )
+from attnviz.records.record import brief
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +66,12 @@ class Trace(Record):
                     f"{kind} layer {call.layer} has {found[0]} queries and {found[1]} keys "
                     f"for {n_query} and {n_key} tokens",
                 )
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(
+            f"{kind} {layers} x {heads}" for kind in self.kinds for layers, heads in [self.shape(kind)]
+        )
+        return f"Trace({brief(self.tokens.text)}, {len(self.tokens)} tokens, {kinds} heads, {self.provenance.model})"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -3,7 +3,7 @@
 numpy only; of attnviz only the errors are imported. Axes are named ``layer head query key d_head token point``.
 """
 
-from attnviz.records.attention import AttentionPattern, LayerAttention
+from attnviz.records.attention import AttentionPattern, LayerAttention, resting_places
 from attnviz.records.checks import FILE, WEIGHTS, Check, VerificationReport
 from attnviz.records.glyphs import SPACE, as_label, bare, visible
 from attnviz.records.head import AllHeads, Head, read_heads
@@ -62,5 +62,6 @@ __all__ = [
     "known",
     "progress_within",
     "read_heads",
+    "resting_places",
     "visible",
 ]

@@ -107,9 +107,8 @@ class AttentionPattern(Record):
 
     @property
     def is_resting_place(self) -> Bool[np.ndarray, " key"]:
-        """Keys where heads rest: special tokens, and the first token of a decoder's text (Xiao et al. 2023, arXiv:2309.17453)."""
-        special: Bool[np.ndarray, " key"] = self.keys.is_special
-        return special | (self.keys.positions == 0) if self.kind == "decoder" else special
+        """The keys that are `resting_places`."""
+        return resting_places(self.keys, self.kind)
 
     def arranged(self, queries: Axis, keys: Axis, *, renormalise: bool = False) -> "AttentionPattern":
         """The same matrix with other entries on its axes: words for tokens, or only some entries.
@@ -144,6 +143,12 @@ class AttentionPattern(Record):
             hidden_weight=arrange(lost, queries, _COLUMN)[:, 0],
             is_renormalised=renormalise,
         )
+
+
+def resting_places(keys: Axis, kind: Kind) -> Bool[np.ndarray, " key"]:
+    """Keys where heads rest: special tokens, and the first token of a decoder's text (Xiao et al. 2023, arXiv:2309.17453)."""
+    special: Bool[np.ndarray, " key"] = keys.is_special
+    return special | (keys.positions == 0) if kind == "decoder" else special
 
 
 _COLUMN = Axis.of(

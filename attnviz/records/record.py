@@ -1,10 +1,11 @@
 """The base of every record, frozen and with read-only arrays; and the types and checks that records share."""
 
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -42,15 +43,48 @@ Measure = Literal["weights", "norms", "rollout"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
+class _Brief(reprlib.Repr):
+    """A value in a few words: of an array its dtype and shape, of a record its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 40
+        self.maxtuple = self.maxlist = self.maxdict = 3
+        self.maxlevel = 2
+
+    def repr_ndarray(self, array: np.ndarray, level: int) -> str:
+        return f"{array.dtype}{list(array.shape)}"
+
+    def repr_mappingproxy(self, mapping: Mapping[Any, Any], level: int) -> str:
+        return self.repr_dict(dict(mapping), level)
+
+    def repr_instance(self, value: object, level: int) -> str:
+        return (
+            f"<{type(value).__name__}>" if isinstance(value, Record) else super().repr_instance(value, level)
+        )
+
+
+brief = _Brief().repr
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
-    """Base of the records: all its arrays are made read-only."""
+    """Base of the records: all its arrays are made read-only, and its repr is short, whatever it holds."""
+
+    def __init_subclass__(cls) -> None:
+        if "__repr__" not in cls.__dict__:  # where there is one, dataclass writes none
+            cls.__repr__ = Record.__repr__  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
+
+    def __repr__(self) -> str:
+        values = ((one, getattr(self, one.name)) for one in fields(self))
+        shown = (f"{one.name}={brief(value)}" for one, value in values if value is not one.default)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __reduce__(self) -> tuple[Callable[[], "Record"], tuple[()]]:
         """The pickled form of a record, for another process; read-only mappings cannot be pickled directly."""

@@ -45,7 +45,7 @@ class Here:
     """A thread of this process in place of a process of its own, with the models that are loaded here: a worker that starts imports
     torch and loads its model, which takes longer than most tests. What is sent and answered is pickled all the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: object) -> None:
         self.is_alive = True
         self._stop = threading.Event()
         self._calls: SimpleQueue[bytes | None] = SimpleQueue()

@@ -19,6 +19,7 @@ from tests.app.screen import (
 )
 from tests.calls import Failing
 from tests.hub import save_tiny_bert
+from tests.tiers import first_gates
 from ui.page.errors import UNFORESEEN
 from ui.work import cache
 
@@ -95,7 +96,7 @@ def test_two_folders_of_one_name_are_both_on_offer(tmp_path, monkeypatch):
     assert str(tmp_path) not in words(at)
 
 
-@pytest.mark.parametrize("page", ["attention.py", "pages/effects.py"])
+@pytest.mark.parametrize("page", first_gates("attention.py", "pages/effects.py"))
 @pytest.mark.usefixtures("ends_in_a_sentence")
 def test_an_unforeseen_error_ends_a_page_in_a_sentence(page, monkeypatch):
     at = open_page(page)

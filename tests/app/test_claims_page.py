@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from scipy.stats import spearmanr
 
 from tests.app.screen import DOOR, assert_no_exception, facts, figure, numbers, open_page, unescaped
@@ -60,6 +61,13 @@ def test_the_numbers_are_the_models(text, embedded):
     counted = str(int((asymmetry <= 0.05).sum())), "72", "0.05"  # heads, of how many, that are so symmetric
     [numbers_said] = [facts(line).numbers for line in said(at) if facts(line).has(*counted)]
     assert f"{np.median(asymmetry):.2f}" in numbers_said
+    scores = [trace.scores(*head).astype(np.float64) for head in trace.heads()]
+    of_scores = np.median([np.abs(one - one.T).sum() / (2 * np.abs(one).sum()) for one in scores])
+    keys = [trace.head(*head).key.astype(np.float64) for head in trace.heads()]
+    tied = [softmax(one @ one.T / np.sqrt(one.shape[1]), axis=1) for one in keys]
+    of_tied = np.median([np.abs(one - one.T).sum() / (2 * one.sum()) for one in tied])
+    [why] = [facts(line).numbers for line in said(at) if "different matrices" in line]
+    assert why == (f"{of_scores:.2f}", f"{of_tied:.2f}") and of_scores != of_tied
 
 
 def paragraph(at, paper: str) -> str:

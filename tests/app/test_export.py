@@ -77,6 +77,8 @@ def test_a_picture_that_is_only_there_once_it_is_asked_for_says_what_it_means_to
         kind="encoder",
         query=0,
         trace=SimpleNamespace(query_tokens=lambda _: small_records.tokens()),
+        pattern=lambda: None,
+        colour_end=lambda _: None,
     )
     keys = {key for page in PAGES for key in offered((ROOT / page.file).read_text("utf-8"))}
     assert {"score_sources", "lens_followed", "patching_gradient"} <= keys
@@ -111,6 +113,18 @@ class TestPopover:
         assert figures <= drawn
         assert data["link"] is True
 
+    def test_what_is_drawn_is_what_the_caption_says(self):
+        """Bars hold the measure, whatever the cells show."""
+        for params, cells, bars in (
+            ({"show": "scores"}, "attention score", "attention weight"),
+            ({"show": "norms"}, "norm-based weight", "norm-based weight"),
+            ({}, "attention weight", "attention weight"),
+        ):
+            at = open_page(**PLACE, **params)
+            said = {one["key"]: one["caption"][1] for one in component(at, "save_picture")["figures"]}
+            assert f"cell colour: {cells}" in said["matrix"]
+            assert f"bar length: {bars} of the query “it”" in said["ranking"]
+
     @pytest.mark.parametrize(
         ("page", "key"),
         [
@@ -144,6 +158,12 @@ class TestPopover:
         read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
         np.testing.assert_array_equal(read, matrix(at))
         assert [cell.split(" ", 1)[1] for cell in rows[0][1:]] == ["unbelievable", "doors", "opened", "."]
+
+    def test_scores_where_scores_are_shown(self, taken, door_trace):
+        open_page(**PLACE, show="scores")
+        rows = rows_of(taken["take_csv"][1]())
+        read = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]], dtype=np.float32)
+        np.testing.assert_array_equal(read, door_trace.scores(3, 1))
 
     def test_numbers_of_a_pair_are_ranked(self, taken, door_trace):
         open_page("pages/find_a_head.py", query=7, key=5)

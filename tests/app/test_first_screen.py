@@ -56,7 +56,7 @@ def verdict(at):
 
 
 def test_it_shows_the_door_example(first_screen):
-    assert facts(finding(first_screen)) == Facts(("it", "door", "[CLS]"), ((3, 1),), ("47.5%", "48.4%"))
+    assert facts(finding(first_screen)) == Facts(("it", "[CLS]", "door"), ((3, 1),), ("48.4%", "47.5%"))
     assert picked(first_screen) == [7]
     assert errors(first_screen) == notices(first_screen) == []
 
@@ -134,7 +134,7 @@ def test_a_preset_shows_its_sentence_and_picks_its_query(first_screen, preset):
     assert first_screen.text_area(key="field_text").value == preset.text
     assert chips(first_screen)[picked(first_screen)[0]] == preset.query
     if preset.key is not None:
-        assert facts(finding(first_screen)).quoted[1] == preset.key
+        assert preset.key in facts(finding(first_screen)).quoted[1:]
     assert first_screen.button_group(key="preset_choice").value is None  # the same one can be picked again
 
 
@@ -159,7 +159,8 @@ def test_a_text_of_the_language_model_starts_at_a_link_of_its_own_not_at_the_fir
         model=SMOLLM2, text=MEASURED[0].text, layer=MEASURED[0].head.layer, head=MEASURED[0].head.head
     )
     assert_no_exception(at)
-    assert facts(finding(at)).quoted == ("␣and", "␣Mary")  # others give "When" more than that
+    said = facts(finding(at)).quoted
+    assert said[0] == "␣and" and "␣Mary" in said[1:]  # others give "When" more than that
 
 
 @pytest.mark.parametrize(("query", "bars", "left_out"), [(4, 5, []), (13, 8, [("13", "6")])])
@@ -222,10 +223,11 @@ def test_the_headline_counts_what_is_hidden_and_names_the_most_of_what_is_shown(
     most = int(row[1:-1].argmax()) + 1
     assert most == 5 and row.argmax() == 0  # "door", and [CLS], which is hidden
     labels = door_trace.tokens.labels
-    shares = tuple(f"{100 * share:.1f}%" for share in (row[3], row[most], row[0] + row[10]))
+    equal = row[1:-1].mean()
+    shares = tuple(f"{100 * share:.1f}%" for share in (row[most], equal, row[3], row[0] + row[10]))
     said = facts(finding(at))
-    assert (said.quoted, said.numbers) == ((labels[7], labels[3], labels[most]), shares)
-    assert "of the shown keys" in finding(at)
+    assert (said.quoted, said.numbers) == ((labels[7], labels[most], labels[3]), ("9", *shares))
+    assert "of 9 shown keys" in finding(at)  # since more than half is hidden
 
 
 def test_the_headline_agrees_with_renormalised_cells(door_trace):
@@ -253,6 +255,37 @@ def test_scores_are_those_before_the_softmax(first_screen, door_trace):
     lowest = door_trace.scores(3, 1).min()
     assert lowest < 0
     assert heatmap["zmin"] == pytest.approx(lowest)  # the colours begin there, not at 0
+
+
+def test_colours_end_below_the_cells_of_special_tokens_and_a_switch_lets_them_run_to_the_largest(door_trace):
+    weights = door_trace.weights(3, 3)
+    at = open_page(layer=3, head=3)
+    heatmap = figure(at, "matrix")["data"][0]
+    words = weights[1:-1, 1:-1].max()
+    assert heatmap["zmax"] == pytest.approx(words) and words < weights.max()
+    np.testing.assert_array_equal(matrix(at), weights)  # the numbers stay
+    assert f"Colours end at {100 * words:.1f}%: cells of special tokens hold more." in captions(at)
+    assert component(at, "head_rail")["clips"]
+    at.toggle(key="field_clip").set_value(False).run()
+    assert figure(at, "matrix")["data"][0]["zmax"] == pytest.approx(weights.max())
+    assert "Colours end" not in captions(at)
+    assert not component(at, "head_rail")["clips"]
+    assert shown(at)["clip"] == "0"
+
+
+@pytest.mark.parametrize("other", [{"show": "scores"}, {"colour": "logarithmic"}, {"special": "hidden"}])
+def test_colours_are_clipped_only_where_a_special_token_would_flatten_them(other):
+    at = open_page(layer=3, head=3, **other)
+    assert "Colours end" not in captions(at)
+
+
+def test_a_language_model_s_first_token_does_not_flatten_the_colours(smollm2):
+    trace = smollm2.trace(MEASURED[0].text)
+    weights = trace.weights(15, 3)
+    at = open_page(model=SMOLLM2, text=MEASURED[0].text, layer=15, head=3)
+    end = max(weights[:, 1:].max(), weights.mean())
+    assert figure(at, "matrix")["data"][0]["zmax"] == pytest.approx(end, rel=1e-5)
+    assert f"Colours end at {100 * end:.1f}%: cells of the first token hold more." in captions(at)
 
 
 def test_logarithmic_colours_leave_the_numbers_as_they_are(first_screen, door_trace):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.app.screen import (
+    DOOR,
     assert_no_exception,
     captions,
     component,
@@ -51,6 +52,28 @@ def test_pages_with_a_grid_name_the_heads(nothing_known):
     at = until_drawn(open_page("pages/all_heads.py", layer=0, head=2, grid="probe_previous"))
     assert cells(at)[0][2]["label"].startswith("0.99")
     assert cells(at)[0][2]["mark"] == "←"  # once, though the text's own number is above its threshold too
+
+
+def test_the_first_screen_names_heads_by_what_they_do_on_its_text(nothing_known, door_trace):
+    """Found again by reading the diagonal below the middle one."""
+    at = open_page(text=DOOR, layer=0, head=2)
+    assert_no_exception(at)
+    texts = [cell["text"] for row in cells(at, "head_rail") for cell in row]
+    said = {text.split(":")[0] for text in texts if "to the previous token on this text" in text}
+    expected = {
+        f"Layer {layer}, head {head}"
+        for layer, head in np.ndindex(6, 12)
+        if np.diag(door_trace.weights(layer, head), k=-1).mean() > 0.5
+    }
+    assert said == expected and "Layer 0, head 2" in said
+    assert "Attends to the previous token on this text" in captions(at)
+    others = [text for text in texts if "on this text" not in text]
+    assert others and not any("on repeated random tokens" in text for text in texts)
+
+
+def test_a_text_too_long_for_the_stage_names_no_head(nothing_known):
+    at = open_page(text="door " * 70, layer=0, head=2)
+    assert "on this text" not in captions(at)
 
 
 def test_the_first_screen_asks_for_no_names(nothing_known):

@@ -99,6 +99,17 @@ def test_the_line_leads_to_the_steps_beside_and_back_to_this_one():
     assert "Next step" not in links(at)
 
 
+def test_another_text_leads_back_even_where_the_step_keeps_the_usual_one():
+    [usual_text, *_] = [
+        (name, number) for name, number in STEPS if "text" not in LESSONS[name].steps[number - 1].params
+    ]
+    assert "Return to the step" not in links(open_step(*usual_text))
+    step = LESSONS[usual_text[0]].steps[usual_text[1] - 1]
+    other = "I was watching the cat when it ran away."
+    at = open_page(step.page.file, **{"text": other} | step_params(LESSONS[usual_text[0]], usual_text[1]))
+    assert "Return to the step" in links(at)
+
+
 def test_the_answer_is_there_to_be_opened():
     at = open_step("weighted_mean", 2)
     step = LESSONS["weighted_mean"].steps[1]

@@ -80,12 +80,14 @@ def test_points_are_the_joint_map_s(few, mapped):
     assert "session" in captions(at)  # which the sentences do not leave
 
 
+@pytest.mark.nightly
 def test_the_bundled_set_is_shown_first():
     at = until_drawn(open_page(PAGE))
     assert (facts(headline(at)).heads, facts(headline(at)).numbers[0]) == (((3, 1),), "206")
     assert "joint_sentences" not in shown(at)
 
 
+@pytest.mark.nightly
 def test_a_link_to_another_visitor_s_sentences_shows_the_bundled_ones_and_says_so():
     at = until_drawn(open_page(PAGE, joint_sentences="own"))
     assert len(notices(at)) == 1
@@ -122,6 +124,10 @@ def test_a_picked_key_is_joined_to_its_strongest_queries(few):
     np.testing.assert_allclose(
         [one["weight"] for one in links["links"]], np.sort(weights)[::-1][:5], atol=1e-4
     )
+    chips = component(at, "token_strip")["tokens"]
+    [query] = [one["position"] for one in chips if one["query"]]
+    assert query == weights.argmax() != 3  # what it gives is what the chips of the sentence hold
+    np.testing.assert_allclose([one["weight"] for one in chips], few.weights(0, 1)[query], atol=1e-6)
     strongest = f"{100 * weights.max():.1f}%"
     assert any(facts(line).quoted[:1] == ("door",) and strongest in line for line in markdown(at))
 

@@ -45,7 +45,7 @@ def menu(at) -> dict[str, str]:
     return links
 
 
-@pytest.mark.parametrize("address", WAS)
+@pytest.mark.parametrize("address", first_gates("patching", *(one for one in WAS if one != "patching")))
 def test_an_address_of_before_opens_its_room_with_the_same_view(address):
     at = open_page(f"pages/{address}.py" if address else "attention.py", **PLACE)
     assert_no_exception(at)
@@ -96,6 +96,7 @@ def test_a_part_of_the_stage_leads_to_the_stage_and_nothing_else_changes():
         }
 
 
+@pytest.mark.nightly
 def test_a_text_that_is_too_long_for_a_link_stays_where_a_room_is_opened():
     text = "door " * 13_000
     at = open_page(text=text, filled="map", cut=1)

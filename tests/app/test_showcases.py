@@ -4,6 +4,7 @@ import pytest
 
 from tests import tiny
 from tests.app.screen import assert_no_exception, chips, errors, facts, open_page, picked, shown, unescaped
+from tests.tiers import first_gates
 from ui.choice.presets import PRESETS
 from ui.choice.showcases import SHOWCASES
 from ui.page.navigation import part_named
@@ -16,7 +17,7 @@ def button(at):
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("showcase", SHOWCASES, ids=lambda one: f"{one.page}, {one.model}")
+@pytest.mark.parametrize("showcase", first_gates(*SHOWCASES), ids=lambda one: f"{one.page}, {one.model}")
 def test_a_click_leads_to_the_example(showcase):
     at = open_page(part_named(showcase.page).file, model=showcase.model, text=OTHER, layer=3, head=1)
     assert shown(at)["text"] == OTHER  # the reader's own stays until she asks

@@ -2,12 +2,14 @@
 
 import json
 from base64 import b64decode
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
+from attnviz.model.catalogue import SMOLLM2
 from tests.app.screen import assert_no_exception, chips, component, open_page, shown
 
 DOOR = "I was watching the door when it opened."
@@ -48,6 +50,25 @@ def test_they_are_sent_once_for_a_text():
     assert message(at) == before
     at.button_group(key="field_special").set_value("hidden").run()
     assert message(at) == before
+
+
+def test_the_film_of_the_sentence_is_one_click_away():
+    at = open_page(text=DOOR, layer=3, head=1, query=8)
+    [film] = [one.proto for one in at.main.get("page_link") if one.proto.page == "step_by_step"]
+    asked = dict(parse_qsl(film.query_string))
+    assert {name: asked[name] for name in ("layer", "head", "query", "key")} == {
+        "layer": "3",
+        "head": "1",
+        "query": "8",
+        "key": "5",  # "door", to which "opened" gives most
+    }
+
+
+def test_what_is_left_out_of_the_colours_of_small_pictures_is_told_once_for_a_text():
+    told, _ = staged(open_page(text=DOOR, layer=3, head=1))
+    assert told["aside"] == {"queries": [0, 10], "keys": [0, 10]}
+    told, _ = staged(open_page(model=SMOLLM2, text="The door opened."))
+    assert told["aside"] == {"queries": [], "keys": [0]}
 
 
 def test_a_text_that_is_too_long_for_arcs_has_chips():

@@ -293,6 +293,7 @@ class TestLongText:
         stronger = [one for one in kept if weights[one] > weakest * 1.001]
         assert all(("L3 H1", *one) in found for one in stronger)
 
+    @pytest.mark.nightly
     def test_those_of_the_pair_are_drawn_and_the_rest_is_said_to_be_hidden(self, long_page):
         given = component(long_page, "token_flow")["lines"]
         drawn = np.array(given["drawn"], dtype=bool)
@@ -313,6 +314,7 @@ class TestLongText:
         assert all(component(at, "token_flow")["lines"]["drawn"])
         assert shown(at)["at_once"] == "2000"
 
+    @pytest.mark.nightly
     def test_the_caption_says_what_they_hold(self, long_page, embedded):
         numbers = lines_said(long_page).numbers
         share, weaker = numbers[numbers.index("2,000") + 1 :][:2]
@@ -321,6 +323,7 @@ class TestLongText:
         weights = embedded.trace(LONG, cut=True).weights(3, 1).astype(np.float64)
         assert int(weaker.replace(",", "")) == pytest.approx(len(kept_share(weights, 0.7)) - 2000, abs=5)
 
+    @pytest.mark.nightly
     def test_what_is_sent_is_small(self, long_page):
         [sent] = [one for one in long_page.get("bidi_component") if one.key == "token_flow"]
         assert len(sent.proto.json) < 100_000

@@ -1,13 +1,15 @@
-"""The tour of the first screen: five stops with the reader's own sentence, in the address, to be left at any time."""
+"""The tour of the first screen: stops with something to do, which it notices, in the address, to be left at any time."""
 
 import pytest
 
-from tests import tiny
+from attnviz.model.catalogue import SMOLLM2
 from tests.app.screen import Facts, chips, component, facts, notices, open_page, picked, shown, type_text
+from ui.choice.selection import first_selection
 from ui.page.first_look import PURPOSE
+from ui.stage.tour import is_done
 from ui.words.findings import special_note
 
-STOPS = ["sentence", "matrix", "ranking", "map", "verdict"]
+STOPS = ["field_text", "token_strip", "head_rail", "matrix", "part_map", "verdict"]
 
 
 def tour(at):
@@ -21,7 +23,7 @@ def test_the_first_screen_says_what_the_app_is_for_and_invites_to_the_tour():
     assert [stop["target"] for stop in tour(at)["stops"]] == STOPS
 
 
-@pytest.mark.parametrize("stop", range(1, 6))
+@pytest.mark.parametrize("stop", range(1, 7))
 def test_every_stop_is_on_a_control_that_is_there(stop):
     at = open_page(tour=stop)
     assert tour(at)["at"] == stop
@@ -31,38 +33,65 @@ def test_every_stop_is_on_a_control_that_is_there(stop):
     assert f".st-key-{target} " in style
 
 
+def test_it_goes_on_when_the_visitor_has_done_what_a_stop_asks_for():
+    """All but selecting a token or a cell, which only a browser can do; the key's list selects a cell as well."""
+    at = type_text(open_page(tour=1), "the old door creaked")
+    assert (tour(at)["at"], shown(at)["tour"]) == (2, "2")
+    at.button(key="head_next").click().run()
+    assert tour(at)["at"] == 2, "another head is not what this stop asks for"
+    at = open_page(tour=3)
+    at.button(key="head_next").click().run()
+    assert (tour(at)["at"], shown(at)["tour"]) == (4, "4")
+    at.selectbox(key="field_key").select(3).run()
+    assert (tour(at)["at"], shown(at)["tour"]) == (5, "5")
+    at.button(key="part_map").click().run()
+    assert (tour(at)["at"], shown(at)["tour"]) == (6, "6")
+    assert notices(at) == []
+
+
+def test_another_sentence_is_not_another_token_or_head_or_cell():
+    before = first_selection("all-MiniLM-L6-v2").but(query=7, key=5)
+    other_text = before.but(text="the old door creaked", query=3, layer=1, key=2)
+    assert is_done(1, before, other_text)
+    assert not any(is_done(stop, before, other_text) for stop in (2, 3, 4, 6))
+    assert is_done(2, before, before.but(query=3, key=None))
+    assert is_done(3, before, before.but(head=2)) and is_done(3, before, before.but(layer=2))
+    assert is_done(4, before, before.but(key=3)) and not is_done(4, before, before.but(query=3, key=None))
+    assert is_done(5, before, before.but(filled="map")) and not is_done(
+        5, before, before.but(filled="matrix")
+    )
+
+
 def test_it_is_told_with_the_sentence_on_screen():
-    at = type_text(open_page(tour=3), "the old door creaked")
-    assert facts(tour(at)["stops"][0]["text"]).numbers == ("6",)  # tokens
+    at = type_text(open_page(tour=2), "the old door creaked")
+    assert tour(at)["at"] == 2, "another sentence is not another token"
+    assert facts(tour(at)["stops"][1]["text"]).numbers == ("6",)  # tokens
     query = chips(at)[picked(at)[0]]
-    assert facts(tour(at)["stops"][2]["text"]).quoted[0] == query
-    assert tour(at)["at"] == 3, "another sentence does not end the tour"
+    assert facts(tour(at)["stops"][4]["text"]).quoted[1] == query
 
 
 def test_it_says_of_how_many_heads_one_is_shown():
-    assert "72" in facts(tour(open_page(tour=2))["stops"][1]["text"]).numbers
-    rollout = tour(open_page(tour=2, show="rollout"))["stops"][1]["text"]
-    assert "72" not in facts(rollout).numbers  # it is of all heads
+    assert "72" in facts(tour(open_page(tour=3))["stops"][2]["text"]).numbers
+    rollout = tour(open_page(tour=3, show="rollout"))["stops"][2]["text"]
+    assert "All heads together" in rollout
 
 
-def test_a_decoder_has_an_empty_half_and_no_token_is_added(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(tiny.save_with_head("gpt2", tmp_path / "writer")))
-    of_decoder = [one["text"] for one in tour(open_page(tour=1, model="writer", text="the cat"))["stops"]]
-    of_encoder = [one["text"] for one in tour(open_page(tour=1, text="the cat"))["stops"]]
-    assert "added by the model" in of_encoder[0] and "rest on the first token" in of_decoder[0]
-    assert "upper right is empty" in of_decoder[1] and "upper right" not in of_encoder[1]
+def test_the_language_model_has_stops_of_its_own_words():
+    stops = tour(open_page(tour=1, model=SMOLLM2))["stops"]
+    assert "270" in facts(stops[2]["text"]).numbers
+    assert "earlier ones" in stops[1]["text"] and "added by the model" not in stops[1]["text"]
 
 
 def test_only_what_the_tokenizer_adds_is_called_added():
-    texts = [tour(open_page(tour=1, text=text))["stops"][0]["text"] for text in ("the cat", "the [PAD] cat")]
+    texts = [tour(open_page(tour=1, text=text))["stops"][1]["text"] for text in ("the cat", "the [PAD] cat")]
     assert all("[CLS] and [SEP] are added by the model" in one for one in texts)
 
 
-@pytest.mark.parametrize("stop", ["6", "-1", "x"])
+@pytest.mark.parametrize("stop", ["7", "-1", "x"])
 def test_a_stop_that_is_not_there_is_named(stop):
     at = open_page(tour=stop)
     assert any("tour" in one for one in notices(at))
-    assert 0 <= tour(at)["at"] <= 5
+    assert 0 <= tour(at)["at"] <= 6
 
 
 class TestSpecialNote:

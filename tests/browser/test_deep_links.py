@@ -27,7 +27,7 @@ def names(page):
 def test_a_link_to_the_first_screen(server, page):
     open_screen(page, server, text="The old door creaked.", layer=4, head=2, query=3, special="hidden")
 
-    expect(finding(page)).to_contain_text("Layer 4, head 2: “door” gives")
+    expect(finding(page)).to_contain_text(re.compile("^Layer 4, head 2: .*“door”"))
     expect(sentence(page)).to_have_value("The old door creaked.")
     assert picked_chips(page) == [3]
     assert link(page)["special"] == "hidden"

@@ -9,17 +9,20 @@ from attnviz.cli import main
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import (
     DOOR,
+    chip,
     chips,
     click_cell,
     expect_soon,
     finding,
     link,
     open_screen,
+    plot,
     sentence,
     wait_for_a_frame,
     wait_for_link,
     wait_until_drawn,
 )
+from tests.tiers import first_gates
 from ui.page.frame import WITHOUT_FINDING
 from ui.page.navigation import part_named
 
@@ -28,54 +31,100 @@ def tour(page):
     return page.get_by_role("region", name="Tour")
 
 
-STOPS = {
-    "Sentence": "sentence",
-    "Matrix": "matrix",
-    "One row": "ranking",
-    "Map": "map",
-    "Verdict": "verdict",
-}
-"""Title of each stop, and the key of what it is about."""
-IS_WHOLE_BESIDE_THE_TOUR = """target => {
-    const [stop, about] = ["tour_under_way", target].map(
-        key => document.querySelector(`.st-key-${key}`).getBoundingClientRect());
+IS_WHOLE_BESIDE_THE_TOUR = """() => {
+    const outlined = [...document.querySelectorAll(".stMain [class*=st-key-]")].find(one => getComputedStyle(one).outlineStyle === "solid");
+    if (!outlined) return false;
+    const [stop, about] = [document.querySelector(".st-key-tour_under_way"), outlined].map(one => one.getBoundingClientRect());
     return about.top >= 0 && about.bottom <= innerHeight && (about.top >= stop.bottom || about.bottom <= stop.top);
 }"""
 
 
-def go_through_the_tour(page):
-    for number, (title, target) in enumerate(STOPS.items(), start=1):
-        expect(tour(page)).to_contain_text(f"{number} of 5 · {title}.")
-        wait_for_link(page, tour=number)
-        expect(page.locator(f".st-key-{target}").first).to_have_css("outline-style", "solid")
-        page.wait_for_function(IS_WHOLE_BESIDE_THE_TOUR, arg=target)
-        expect(tour(page)).to_be_in_viewport(ratio=1)
-        tour(page).get_by_role("button", name="Finish" if number == 5 else "Next stop").click()
-    expect(tour(page).get_by_role("button", name="Take the tour again")).to_be_visible()
+def at_stop(page, number, title):
+    """The stop is there, and what it is about is framed and whole beside it."""
+    expect(tour(page)).to_contain_text(f"{number} of 6 · {title}.")
+    wait_for_link(page, tour=number)
+    page.wait_for_function(IS_WHOLE_BESIDE_THE_TOUR)
+    expect(tour(page)).to_be_in_viewport(ratio=1)
 
 
-@pytest.mark.nightly
-def test_the_tour_leads_over_the_real_controls_is_remembered_and_can_be_left(server, visitors):
-    page = visitors(width=1366, height=768, alone=True)
+def by_keys(page):
+    """What the stops ask for, one after the other, with the keyboard alone."""
+
+    def type_a_sentence():
+        sentence(page).focus()
+        page.keyboard.press("Control+a")
+        page.keyboard.type("The old door creaked.")
+        page.keyboard.press("Enter")
+
+    def select_a_token():
+        chip(page, 2).focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+
+    def select_a_head():
+        page.locator(".st-key-head_rail [role=gridcell][tabindex='0']").focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+
+    def select_a_cell():
+        plot(page, "matrix").focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+
+    def open_the_map():
+        page.get_by_role("button", name="Map", exact=True).focus()
+        page.keyboard.press("Enter")
+
+    return type_a_sentence, select_a_token, select_a_head, select_a_cell, open_the_map
+
+
+def by_pointer(page):
+    """The same by pressing on things."""
+
+    def type_a_sentence():
+        sentence(page).fill("The old door creaked.")
+        sentence(page).press("Enter")
+
+    return (
+        type_a_sentence,
+        lambda: chip(page, 2).click(),
+        lambda: page.locator(".st-key-head_rail [data-layer='2'][data-head='3']").click(),
+        lambda: click_cell(page, 2, 3),
+        lambda: page.get_by_role("button", name="Map", exact=True).click(),
+    )
+
+
+@pytest.mark.parametrize(("width", "deeds"), first_gates((1366, by_keys), (400, by_pointer)))
+def test_a_visitor_does_each_stop_of_the_tour(width, deeds, server, visitors):
+    page = visitors(width=width, height=768 if width > 400 else 800, alone=True)
     open_screen(page, server)
     expect(tour(page)).to_contain_text("attnviz shows where a language model's attention goes")
     tour(page).get_by_role("button", name="Start here").click()
-    go_through_the_tour(page)
+    titles = ("Sentence", "Token", "Head", "Matrix", "Map")
+    for number, (title, do) in enumerate(zip(titles, deeds(page), strict=True), start=1):
+        at_stop(page, number, title)
+        wait_until_drawn(page)
+        do()
+    at_stop(page, 6, "Check")
+    tour(page).get_by_role("button", name="Finish").click()
+    expect(tour(page).get_by_role("button", name="Take the tour again")).to_be_visible()
     expect(page).not_to_have_url(re.compile("tour="))
 
-    page.set_viewport_size({"width": 400, "height": 800})
-    tour(page).get_by_role("button", name="Take the tour again").click()
-    go_through_the_tour(page)
 
-    tour(page).get_by_role("button", name="Take the tour again").click()
-    tour(page).get_by_role("button", name="Next stop").click()
-    expect(tour(page)).to_contain_text("2 of 5")
-    wait_for_link(page, tour=2)
-    tour(page).get_by_role("button", name="Leave").click()
-    expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 5")).to_be_visible()
+@pytest.mark.nightly
+def test_the_tour_is_left_with_escape_and_goes_on_another_day(server, visitors):
+    page = visitors(width=1366, height=768, alone=True)
+    open_screen(page, server)
+    tour(page).get_by_role("button", name="Start here").click()
+    at_stop(page, 1, "Sentence")
+    tour(page).get_by_role("button", name="Skip").click()
+    at_stop(page, 2, "Token")
+    wait_until_drawn(page)
+    page.keyboard.press("Escape")
+    expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 6")).to_be_visible()
     wait_until_drawn(page)
     page.goto(f"{server}/")  # another day
-    expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 5")).to_be_visible(
+    expect(tour(page).get_by_role("button", name="Continue the tour: stop 2 of 6")).to_be_visible(
         timeout=LOAD_MS
     )
 
@@ -122,15 +171,16 @@ def test_the_buttons_of_two_sentences_are_written_with_capitals(server, page):
 def test_a_stop_that_is_drawn_again_is_not_kept_again(server, visitors):
     """Who finishes the tour while a run is under way has finished it."""
     page = visitors(width=1366, height=768, alone=True)
-    open_screen(page, server, layer=3, head=1, tour=5)
-    expect(tour(page)).to_contain_text("5 of 5")
-    page.evaluate("localStorage.setItem('attnviz.tour', 6)")  # as "Finish" does
+    open_screen(page, server, layer=3, head=1, tour=6)
+    expect(tour(page)).to_contain_text("6 of 6")
+    page.evaluate("localStorage.setItem('attnviz.tour', 7)")  # as "Finish" does
     page.get_by_role("button", name="Next", exact=True).click()
     wait_for_link(page, head=2)
     wait_until_drawn(page)
-    assert page.evaluate("localStorage.getItem('attnviz.tour')") == "6"
+    assert page.evaluate("localStorage.getItem('attnviz.tour')") == "7"
 
 
+@pytest.mark.nightly
 def test_on_a_phone_the_menu_is_one_tap_away_and_closes_when_a_page_is_chosen(server, visitors):
     page = visitors(width=400, height=800)
     open_screen(page, server)

@@ -36,7 +36,7 @@ from tests.browser.screen import (
 def test_the_first_screen_shows_the_door_example(page, server):
     open_screen(page, server)
 
-    expect(finding(page)).to_contain_text("“it” gives 47.5% of its attention to “door”")
+    expect(finding(page)).to_contain_text("“it” looks mostly at “[CLS]” (48.4%) and “door” (47.5%)")
     expect(chips(page)).to_have_count(11)
     expect(chip(page, 7)).to_have_attribute("aria-pressed", "true")
     assert picked_chips(page) == [7]  # and no other
@@ -262,7 +262,7 @@ def test_the_verdict_leads_to_the_verification_page_and_back(page, server):
 
     page.get_by_test_id("stSidebar").get_by_role("link", name="Explore", exact=True).click()
     wait_until_drawn(page)
-    expect(finding(page)).to_contain_text("Layer 2, head 5: “door” gives")
+    expect(finding(page)).to_contain_text("Layer 2, head 5: “door” ")
     expect_soon(page, link, chosen)
     expect(sentence(page)).to_have_value("The old door creaked.")
     page.get_by_role("button", name="Options").click()

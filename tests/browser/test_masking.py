@@ -28,11 +28,11 @@ def test_a_token_is_masked_and_brought_back_by_clicks(page, server):
     wait_for_link(page, query=5, masked=5)
     expect(chips(page).nth(5)).to_contain_text("[MASK]")
     wait_until_drawn(page)
-    expect(finding(page)).to_contain_text("“[MASK]” gives ")
+    expect(finding(page)).to_contain_text(": “[MASK]” ")
     once_changed(page, cells, before)
 
     page.get_by_role("button", name="Bring “door” back.").click()
-    expect(finding(page)).to_contain_text("“door” gives ")
+    expect(finding(page)).to_contain_text(": “door” ")
     wait_until_drawn(page)
     expect_soon(page, cells, before)
 

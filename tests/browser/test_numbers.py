@@ -1,11 +1,7 @@
 """Numbers have the same form whether Python or a component's script writes them."""
 
-import pytest
-
 from attnviz.figures.numbers import number_text
 from tests.unit.test_components import SCRIPTS
-
-pytestmark = pytest.mark.nightly
 
 NUMBERS = [
     0.0,

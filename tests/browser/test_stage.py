@@ -110,6 +110,32 @@ def test_pointing_at_a_token_or_a_head_asks_nothing_of_the_server(page, server, 
     assert len(sent) == n_sent
 
 
+@pytest.mark.parametrize("motion", [True, False])
+def test_on_the_first_visit_and_never_again_the_arcs_draw_themselves(motion, server, visitors):
+    page = visitors(motion=motion, alone=True)
+    open_screen(page, server, "", **HEAD)
+    expect(arcs(page).first).to_have_css("animation-name", "draw" if motion else "none")
+    chip(page, 3).hover()
+    expect(arcs(page).first).to_have_css("animation-name", "none")
+    page.mouse.move(5, 5)
+    expect(arcs(page).first).to_have_css("animation-name", "none")
+    open_screen(page, server, "", **HEAD)
+    expect(arcs(page).first).to_have_css("animation-name", "none")
+
+
+def test_small_pictures_end_their_colours_where_the_matrix_does(page, server, door_trace):
+    """Every cell from the largest of the words on has the strongest tone, others have not."""
+    open_screen(page, server, "", **HEAD)
+    weights = door_trace.weights(3, 3)
+    end = weights[1:-1, 1:-1].max()
+    picture = head(page, 3, 3).locator("image")
+    tones = np.array(picture.evaluate(TONES))
+    strongest = weights >= end
+    assert 1 < strongest.sum() < weights.size
+    assert set(tones[strongest]) == {tones.min()}
+    assert (tones[weights < end - 0.02] > tones.min()).all()
+
+
 def test_a_click_on_a_head_settles_it(page, server):
     open_screen(page, server, "", **HEAD)
     with answered(page):

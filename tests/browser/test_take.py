@@ -220,6 +220,7 @@ class TestPictures:
 
 
 class TestCopies:
+    @pytest.mark.nightly
     def test_link_leads_back_and_python_is_the_views(self, visitors, server):
         page = visitors(alone=True)
         page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)

@@ -93,7 +93,7 @@ def test_pages_never_ask_for_what_is_outside(container):
 def test_the_first_screen_has_the_door_example(browser, container):
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     open_screen(page, SERVER)
-    expect(finding(page)).to_contain_text("“it” gives 47.5% of its attention to “door”")
+    expect(finding(page)).to_contain_text("“it” looks mostly at “[CLS]” (48.4%) and “door” (47.5%)")
     expect(verdict(page)).to_contain_text("weights within")
     assert round(cells(page)[7][5], 3) == 0.475
     page.close()

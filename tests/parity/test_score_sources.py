@@ -5,6 +5,8 @@ only the residual stream is left, and every norm is multiplied out with its scal
 output of W_O or of the MLP then reaches the layer's queries and keys on the direct path alone.
 """
 
+import csv
+import io
 import sys
 
 import numpy as np
@@ -55,6 +57,12 @@ def test_parts_sum_to_the_model_s_own_product(name, tiny_model):
         assert found.product == pytest.approx(own, rel=1e-12)
         assert found.summed == pytest.approx(own, abs=1e-5 * found.size)
         assert found.passed
+        header, *lines = csv.reader(io.StringIO(found.csv().decode("utf-8-sig")))
+        table = np.array([line[1:] for line in lines], dtype=float)
+        np.testing.assert_allclose(table[:-1, :-1], found.parts, rtol=1e-12)
+        np.testing.assert_allclose(table[:, -1], table[:, :-1].sum(axis=1), atol=1e-9 * found.size)
+        np.testing.assert_allclose(table[-1], table[:-1].sum(axis=0), atol=1e-9 * found.size)
+        assert header[1:] == [*(line[0] for line in lines[:-1]), "sum"] and lines[-1][0] == "sum"
         made = found.query_vectors.sum(axis=0), found.key_vectors.sum(axis=0)
         for summed, vector in zip(made, (one.query[query], one.key[key]), strict=True):
             np.testing.assert_allclose(summed, vector, atol=1e-4 * np.abs(vector).max())

@@ -15,9 +15,11 @@ from hypothesis.extra import numpy as hnp
 from attnviz.heads import facts
 from attnviz.records import AttentionPattern, Axis
 from tests.app.screen import facts as facts_of
+from tests.drawing import pieces_of_words
 from tests.hand_made import tokens
 from tests.small_records import pattern as small_pattern
 from ui.words import findings
+from ui.words.headline import headline_words
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,7 +31,6 @@ settings.register_profile("attnviz", deadline=None, derandomize=True, max_exampl
 settings.load_profile("attnviz")
 
 ROUNDING = 1e-5  # float32: sums of at most 9 numbers of at most 4, with 6e-8 of each lost
-WORDS = ("cat", "door", "##s", ",", "##ing", "it")
 Matrix = list[list[float]]
 
 
@@ -74,7 +75,7 @@ class Case:
 @st.composite
 def texts(draw: st.DrawFn) -> Axis:
     """Tokens of a text or of a pair, with special tokens around them or without."""
-    inner = draw(st.lists(st.sampled_from(WORDS), min_size=2, max_size=5))
+    inner = draw(pieces_of_words(2, 4))
     labels = inner if draw(st.integers(0, 3)) == 3 else ["[CLS]", *inner, "[SEP]"]
     of_text = tokens(labels)
     if draw(st.booleans()) and len(labels) > 2:
@@ -188,6 +189,92 @@ def test_the_sentence_names_the_key_and_one_that_gets_most(case):
 
 def case_hides(case: Case) -> bool:
     return sum(stop - first for first, stop in case.shown.keys.spans.tolist()) < len(case.shown.keys.tokens)
+
+
+@given(cases())
+def test_a_headline_names_the_fewest_keys_that_hold_more_than_half_where_they_stand_out(case):
+    """Found by trying every number of keys; where it is none, the largest and an equal share are said."""
+    shown = replace(case.shown, measure="weights", head=1)
+    for row in range(len(shown.queries)):
+        seen = [key for key in range(len(shown.keys)) if shown.allowed[row, key]]
+        numbers = {key: float(shown.weights[row, key]) for key in seen}
+        ranked = sorted(seen, key=lambda key: -numbers[key])
+        hidden = 0.0 if shown.is_renormalised else float(shown.hidden_weight[row])
+        half = (sum(numbers.values()) + hidden) / 2
+        found = facts.headline(shown, row)
+        named = [entry_of(shown.keys, one) for one in found.named]
+        assert (found.n_seen, found.equal) == (
+            len(seen),
+            pytest.approx(sum(numbers.values()) / len(seen) if seen else 0.0, abs=ROUNDING),
+        )
+        if named:
+            assert len(named) <= facts.MOST_NAMED
+            assert [numbers[key] for key in named] == [numbers[key] for key in ranked[: len(named)]]
+            assert sum(numbers[key] for key in named) > half - ROUNDING
+            stronger = [numbers[key] for key in named if numbers[key] > numbers[named[-1]]]
+            assert sum(stronger) < half + ROUNDING, "fewer would have been enough"
+            others = [numbers[key] for key in seen if key not in named]
+            assert all(numbers[key] < numbers[named[-1]] for key in set(seen) - set(named)), "a tie is broken"
+            assert (
+                len(seen) == 1 or numbers[named[-1]] >= facts.NOTABLE * sum(others) / len(others) - ROUNDING
+            )
+        else:
+            candidates = [ranked[:n] for n in range(1, facts.MOST_NAMED + 1) if n <= len(ranked)]
+            for keys in candidates:
+                least, others = numbers[keys[-1]], [numbers[key] for key in seen if key not in keys]
+                without_ties = not others or max(others) < least - ROUNDING
+                is_fewest = sum(numbers[key] for key in keys if numbers[key] > least) < half - ROUNDING
+                is_most = sum(numbers[key] for key in keys) > half + ROUNDING
+                mean = sum(others) / len(others) if others else least
+                is_notable = len(seen) == 1 or least > facts.NOTABLE * mean + ROUNDING
+                assert not (without_ties and is_fewest and is_most and is_notable)
+
+
+@given(cases())
+def test_the_headline_says_the_strongest_key_first_and_then_the_selected_one(case):
+    shown = replace(case.shown, measure="weights", head=1)
+    for row, column in np.ndindex(shown.weights.shape):
+        query, key = int(shown.queries.positions[row]), int(shown.keys.positions[column])
+        said = headline_words(shown, query, key)
+        quoted, largest = facts_of(said).quoted, shown.weights[row].max()
+        if largest > 0 and "evenly" not in said:
+            assert quoted[0] == shown.queries.labels[row]
+            strongest = {shown.keys.labels[at] for at, one in enumerate(shown.weights[row]) if one == largest}
+            assert quoted[1] in strongest
+            assert shown.keys.labels[column] in quoted or shown.weights[row, column] == largest  # and others
+        assert ("among the shown keys" in said) == shown.is_renormalised
+        assert ("mostly at" in said or "only at" in said) == bool(facts.headline(shown, row).named)
+
+
+@given(cases(), st.sampled_from(("encoder", "decoder")))
+def test_colours_end_at_the_largest_cell_between_words_where_a_resting_place_has_more(case, kind):
+    """At the mean of all cells where that is larger."""
+    shown = replace(case.shown, kind=kind)
+    cells = {cell: shown.weights[cell] for cell in np.ndindex(shown.weights.shape)}
+    ordinary = [
+        weight
+        for (row, column), weight in cells.items()
+        if not shown.queries.is_special[row]
+        and not shown.keys.is_special[column]
+        and not (kind == "decoder" and shown.keys.positions[column] == 0)
+    ]
+    end = facts.colour_end(shown)
+    if not ordinary:
+        assert end is None
+        return
+    expected = max(*ordinary, sum(cells.values()) / len(cells))
+    if end is None:
+        assert max(cells.values()) <= expected + ROUNDING
+    else:
+        assert end == pytest.approx(expected, abs=ROUNDING)
+        assert end < max(cells.values())
+        of_special = [
+            weight
+            for (row, column), weight in cells.items()
+            if shown.queries.is_special[row] or shown.keys.is_special[column]
+        ]
+        whose = "special tokens" if max(of_special, default=0) > end else "the first token"
+        assert whose in findings.clipped_words(shown, end)
 
 
 @given(cases())

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from attnviz import heads
 from attnviz.records import Axis
 from tests import hand_made
+from tests.drawing import pieces_of_words
 
 pytestmark = pytest.mark.slow
 
@@ -19,14 +20,12 @@ settings.load_profile("attnviz")
 
 ROUNDING = 1e-5  # float32: sums of at most 49 weights, with 6e-8 of each lost
 N_LAYER, N_HEAD = 2, 3
-WORDS = ("cat", "door", "##s", ",", "##ing", ".")
 
 
 @st.composite
 def attentions(draw: st.DrawFn) -> dict[str, Any]:
     """Any weights on any few tokens, with a mask or without; every query sees a key."""
-    inner = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5))
-    labels = ["[CLS]", *inner, "[SEP]"]
+    labels = ["[CLS]", *draw(pieces_of_words(1, 4)), "[SEP]"]
     shape = (N_LAYER, N_HEAD, len(labels), len(labels))
     numbers = hnp.arrays(np.float32, shape, elements=st.floats(0, 1, width=32, allow_subnormal=False))
     allowed = draw(hnp.arrays(np.bool_, shape[2:])) | np.eye(len(labels), dtype=bool)

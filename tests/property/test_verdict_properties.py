@@ -19,6 +19,7 @@ from attnviz.heads.head_labels import matched
 from attnviz.records import Axis
 from tests import hand_made
 from tests.app.screen import facts
+from tests.drawing import pieces_of_words
 from tests.small_records import pattern as small_pattern
 from ui.sections.compare.words import finding
 
@@ -130,7 +131,7 @@ def test_verdicts_follow_from_the_numbers_of_the_heads(claims, has_special):
 @st.composite
 def attentions(draw: st.DrawFn) -> dict[str, np.ndarray | list[str]]:
     """Weights of 2 layers x 3 heads with ties, under a mask or not, and the lengths of the values after W_O."""
-    labels = ["[CLS]", *draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)), "[SEP]"]
+    labels = ["[CLS]", *draw(pieces_of_words(1, 3)), "[SEP]"]
     n = len(labels)
     allowed = draw(hnp.arrays(np.bool_, (n, n), fill=st.nothing())) | np.eye(n, dtype=bool)
     counts = draw(hnp.arrays(np.int64, (2, 3, n, n), elements=st.integers(1, 4), fill=st.nothing())) * allowed

@@ -205,6 +205,7 @@ def test_models_jobs_and_stores(server):
     assert told[("attnviz_cache_entries", "results")] > 3
 
 
+@pytest.mark.nightly
 def test_a_text_that_is_too_long(server):
     async def paste() -> None:
         async with visit(server.address, text=SECRET * 1000) as visitor:
@@ -369,6 +370,7 @@ def listening_at(port: int) -> list[str]:
     return [at for at, used in listening if int(used, 16) == port]
 
 
+@pytest.mark.nightly
 def test_metrics_are_for_this_machine_alone(server):
     assert listening_at(server.metrics_port) == ["0100007F"]
     for path in ("metrics", "_stcore/metrics"):

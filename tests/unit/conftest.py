@@ -10,7 +10,7 @@ from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from tests import calls
 from tests.bundles import bundle_of
-from ui.work import watchers, workers
+from ui.work import nursery, watchers, workers
 from ui.work.jobs import TELLS_PROGRESS, Job
 
 
@@ -20,6 +20,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if item.nodeid.startswith("tests/unit/") and parameters.get("method") == "umap":
             item.add_marker(pytest.mark.nightly)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_imported_beforehand() -> Iterator[None]:
+    """Calls of these tests need neither torch nor a model, but for a few, whose processes import them then."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nursery, "IMPORTED", ())
+        yield
 
 
 @pytest.fixture(scope="session")

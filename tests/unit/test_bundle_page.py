@@ -51,6 +51,13 @@ class TestPage:
         for words in ("“it” to “door” 0.475", "all-MiniLM-L6-v2, revision 0.1.0", EMBEDDED_SHA256):
             assert words in page.words
 
+    def test_says_that_rows_are_divided_where_they_are_and_not_where_keys_are_only_hidden(self, door):
+        shown = door.pattern.queries.without_special()
+        for renormalise in (False, True):
+            bundle = replace(door, queries=shown, keys=shown, renormalised=renormalise)
+            page = Words(bundles.bundle_files(bundle)[PAGE].decode())
+            assert ("rows divided by their sum over the shown keys" in page.words) == renormalise
+
     def test_says_what_was_recorded_and_that_it_cannot_check_it(self, door):
         tables = {"encoder": np.zeros((6, 12), dtype=np.float32)}
         tables["encoder"][4, 9] = 8.9e-7

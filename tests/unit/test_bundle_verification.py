@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnviz.bundle import comparison
 from attnviz.bundle.comparison import compare_bundle
 from attnviz.bundle.reading import read_bundle
 from attnviz.bundle.writing import write_bundle
 from attnviz.errors import VerificationError
-from attnviz.records import Axis
+from attnviz.records import Axis, Check
 from tests.bundles import bundle_of
 
 pytestmark = pytest.mark.slow
@@ -231,3 +232,25 @@ class TestRefuses:
             compare_bundle(without, embedded)
         with pytest.raises(VerificationError, match="norm-based weights of encoder attention, some in the"):
             compare_bundle(door, replace(embedded, output_maps={}))
+
+
+def test_of_norms_and_their_products_the_worse_share_of_its_tolerance_counts(
+    monkeypatch, embedded, door_trace
+):
+    """A small difference beyond its tolerance is worse than a larger one within it, and NaN is worst."""
+    lengths = (
+        [2e-6, 3e-6, 2e-6, np.nan, 1e-6],
+        [1e-6, 1e-4, 1e-6, 1e-6, 1e-6],
+    )  # differences, tolerances of 5 heads
+    products = [3e-6, 2e-6, np.nan, 3e-6, 2e-6], [1e-4, 1e-6, 1e-4, 1e-4, 1e-4]
+    check = Check(
+        name="norms",
+        differences={"encoder": [lengths[0]] * 6},
+        tolerances={"encoder": [lengths[1]] * 6},
+        unit="share",
+        reason="rounding",
+    )
+    monkeypatch.setattr(comparison, "_products", lambda *_: tuple(map(np.array, products)))
+    found = comparison._with_products(check, door_trace, embedded)
+    share = found.differences["encoder"] / found.tolerances["encoder"]
+    np.testing.assert_allclose(share, [[2.0, 2.0, np.nan, np.nan, 1.0]] * 6, rtol=1e-6)

@@ -13,7 +13,7 @@ from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 import attnviz
 import attnviz.model.verification
 from attnviz.cli import main
-from attnviz.effects.ablation import ablate_heads
+from attnviz.effects.ablation import ablate_heads, ablate_layers
 from attnviz.effects.mean_outputs import mean_outputs
 from attnviz.effects.outcome import Similarity, measured
 from attnviz.maps.collection import bundled
@@ -328,6 +328,9 @@ class TestEffects:
         means = mean_outputs(model, bundled().splitlines()) if ablation == "mean" else None
         found = ablate_heads(model, trace, outcome, means=means)
         assert float(lines[1].split(",")[2]) == pytest.approx(found.heads[0, 0], abs=1e-6)
+        layers = ablate_layers(model, trace, outcome, means=means)
+        told = [float(line.split(",")[2]) for line in lines if ",all," in line]
+        assert told == pytest.approx(layers.layers.tolist(), abs=1e-6)
         said = capsys.readouterr().out
         assert said.startswith("similarity with “a door opened”: ") and found.ranked()[0].words in said
 

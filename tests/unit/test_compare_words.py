@@ -11,6 +11,7 @@ from attnviz.records import Axis
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from tests.small_records import pattern
+from ui.choice.exchanged import exchanged
 from ui.choice.selection import Selection
 from ui.sections.compare.partner import start
 from ui.sections.compare.words import finding, heading, summary
@@ -86,6 +87,22 @@ def test_masked_tokens_are_named():
     )
     assert heading("first", a, b, masked) == "**A** · layer 3, head 1 · “door” masked"
     assert heading("second", a, b, masked) == "**B** · layer 3, head 1 · nothing masked"
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("The old door opened.", "The old window opened."),  # the first of the list, wherever it stands
+        ("The old tree opened.", "The old tree closed."),
+        ("Windows shut and it rained.", "Windows shut and he rained."),
+        ("The tree.", "A tree."),
+        ("I ran.", "you ran."),
+        ("Trees shut", "Trees it"),
+        ("…", "… it"),
+    ],
+)
+def test_the_word_that_is_exchanged(text, other):
+    assert exchanged(text) == other
 
 
 def test_another_sentence_begins_with_one_word_exchanged():

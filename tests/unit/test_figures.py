@@ -8,6 +8,7 @@ import attnviz
 from attnviz.figures import draw_errors, draw_ranking
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
+from attnviz.records import Axis
 
 
 def test_ranking_is_the_row_sorted(door_trace: Trace) -> None:
@@ -18,6 +19,16 @@ def test_ranking_is_the_row_sorted(door_trace: Trace) -> None:
     assert bars.text[1] == "\N{EN SPACE}0.475"
     assert list(bars.customdata[1]) == ["key", 5, pattern.scores[7, 5]]
     assert list(bars.marker.line.width)[:2] == [0, 2.5]
+
+
+def test_the_selected_key_is_outlined_where_special_tokens_are_hidden(door_trace: Trace) -> None:
+    shown = Axis.of(door_trace.tokens).without_special()
+    for position in range(1, 10):
+        (bars,) = draw_ranking(door_trace.pattern(3, 1).arranged(shown, shown), 7, picked_key=position).data
+        outlined = [
+            bar[1] for bar, width in zip(bars.customdata, bars.marker.line.width, strict=True) if width
+        ]
+        assert outlined == [position] * any(bar[1] == position for bar in bars.customdata)
 
 
 def test_error_grid_is_layers_down_and_heads_across(embedded: Model, door_trace: Trace) -> None:

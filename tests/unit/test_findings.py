@@ -183,10 +183,9 @@ class TestASpecialToken:
     def test_is_never_said_to_add_only_all_or_nothing(self):
         almost = [[1, 1, 1, 1]] * 3 + [[0.998, 0.4, 1, 0.1]]
         assert findings.special_note(of(), of(almost, measure="norms"), 3, 2) == ""
-        nothing = [[1, 1, 1, 1]] * 3 + [[0.001, 0.4, 1, 0.1]]
-        assert "adds only under 1% as much as" in findings.special_note(
-            of(), of(nothing, measure="norms"), 3, 2
-        )
+        for adds, words in ((0.001, "under 1%"), (0.0101, "1%"), (0.03, "3%"), (0.07, "7%")):
+            norms = of([[1, 1, 1, 1]] * 3 + [[adds, 0.4, 1, 0.1]], measure="norms")
+            assert f"adds only {words} as much as" in findings.special_note(of(), norms, 3, 2)
 
 
 class TestWhatAQueryReceives:
@@ -343,3 +342,16 @@ class TestAMap:
     )
     def test_says_what_its_lines_are(self, shown, words):
         assert findings.lines_note(shown) == words
+
+
+def test_a_word_that_is_there_twice_is_told_apart_and_one_that_shares_a_piece_is_not():
+    of_text = tokens(["[CLS]", "door", "##s", "it", "door", "##s", "door", "##bell", "[SEP]"])
+    singly, words = Axis.of(of_text), Axis.of(of_text, "words")
+    assert [findings.name(words, at) for at in (1, 2, 4, 6, 7)] == [
+        *("“doors” (token 1)", "“doors” (token 1)", "“doors” (token 4)", "“doorbell”", "“doorbell”"),
+    ]
+    assert [findings.name(singly, at) for at in (1, 6, 7)] == [
+        "“door” (token 1)",
+        "“door” (token 6)",
+        "“##bell”",
+    ]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from attnviz.cost.measurement import Measurement
+from attnviz.cost.measurement import Measurement, Series
 from tests.app.screen import facts
 from ui.sections.cost.facts import LongestBoth
-from ui.sections.cost.measured import finding
+from ui.sections.cost.measured import _lines, finding
 from ui.sections.scaling.numbers import ratio
 from ui.sections.step_by_step.facts import Listed
 from ui.sections.step_by_step.walk import listed_note
@@ -57,3 +57,10 @@ def test_others_that_are_equal():
         " (1 other is as high)",
         " (1,200 others are as large)",
     ]
+
+
+def test_the_expected_time_goes_through_the_last_point():
+    seconds = {64: 0.5, 128: 1.0, 256: 3.0}
+    runs = tuple(Measurement(method="whole", n_token=n, seconds=one, n_bytes=n) for n, one in seconds.items())
+    [line] = _lines(Series(measurements=runs, stops=(), differences={}), None, "seconds")
+    assert line.cost.tolist() == [3.0 / 16, 3.0 / 4, 3.0]

@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from ui.work import metrics
+from ui.work.remembered import MODELS, NUMBERS
 
 
 def test_a_port_that_is_taken_ends_the_start_with_one_sentence(monkeypatch):
@@ -30,3 +31,16 @@ def test_what_no_port_can_be_is_said_too(monkeypatch, port, address):
 def test_there_are_none_unless_they_are_wanted(monkeypatch):
     monkeypatch.setattr(metrics, "start_http_server", lambda *_: pytest.fail("nobody wants them"))
     metrics.serve()
+
+
+def test_what_is_kept_is_told_in_bytes_by_store():
+    def told(name, store="results"):
+        [family] = [one for one in metrics.Now().collect() if one.name == f"attnviz_cache_{name}"]
+        [value] = [one.value for one in family.samples if one.labels == {"store": store}]
+        return value
+
+    before = told("entries")
+    NUMBERS.keep("a key of this test", b"12345")
+    assert (told("limit_bytes"), told("limit_bytes", "models")) == (NUMBERS.most_bytes, MODELS.most_bytes)
+    assert told("bytes") == NUMBERS.n_bytes > 0
+    assert told("entries") == before + 1

@@ -9,11 +9,8 @@ from tests.findings import assert_none
 
 
 def test_numbers_in_words() -> None:
-    assert [share_text(one) for one in (0.0, 0.0003, 0.4754, 1.0)] == [
-        "0.0%",
-        "under 0.1%",
-        "47.5%",
-        "100.0%",
+    assert [share_text(one) for one in (0.0, 0.0003, 0.00049, 0.0006, 0.003, 0.4754, 1.0)] == [
+        *("0.0%", "under 0.1%", "under 0.1%", "0.1%", "0.3%", "47.5%", "100.0%"),
     ]
     numbers = (0.0, 0.4754, 0.00412, 0.99996, 1.47, -4.1305, 12345.6, 4.54e-4, -8.9e-7)
     assert [number_text(one).replace("\xa0", " ") for one in numbers] == [

@@ -196,3 +196,13 @@ class TestMemory:
             assert call.allowed is None
             assert call.bias is None
             assert call.query.shape == call.key.shape == call.value.shape == (12, 512, 32)
+
+
+def test_its_repr_and_its_models_are_a_line(embedded):
+    trace = embedded.trace("I was watching the door when it opened." * 4)
+    for record in (trace, embedded):
+        assert len(repr(record)) < 120
+        assert "all-MiniLM-L6-v2" in repr(record)
+    assert "38 tokens, encoder 6 x 12 heads" in repr(trace)
+    assert "query=float32[12, 38, 32]" in repr(trace.attention(0))
+    assert len(repr(trace.tokens)) < 400

@@ -48,7 +48,7 @@ class TestProcesses:
         at = AppTest.from_function(page, default_timeout=LONG).run()
         assert not at.exception
         loaded = at.session_state.loaded
-        assert "runs ui.work.worker" in loaded
+        assert {"runs ui.work.worker", "runs ui.work.nursery"} & set(loaded)
         assert not {"streamlit", "torch", "transformers", "app"} & set(loaded)
 
     def test_take_turns_between_jobs(self, tmp_path):
@@ -81,8 +81,9 @@ class TestProcesses:
             import signal, sys, time
             from pathlib import Path
             from tests import calls
-            from ui.work import events, jobs, workers
+            from ui.work import events, jobs, nursery, workers
 
+            nursery.IMPORTED = ()
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())
             job = jobs.Job([(calls.process_id, (), {})])
             while not job.finished:

@@ -144,6 +144,15 @@ class Selection:
             help="Logarithmic colours tell small weights apart; the numbers, and scores, stay the same.",
         ),
     ] = "linear"
+    clip: Annotated[
+        bool,
+        Switch(
+            title="Clip colours at special tokens",
+            help="Ends the colours at the largest cell of the other tokens where special tokens hold more; the numbers stay "
+            "the same.",
+        ),
+    ] = True
+    """Whether `attnviz.heads.facts.colour_end` ends the colours of a matrix."""
     special: Annotated[
         Special,
         Word(
@@ -197,7 +206,7 @@ class Selection:
             help="Another seed draws other random numbers; what changes with it is not reliable.",
         ),
     ] = 0
-    tour: Annotated[int, Number(0, 5, title="Tour", help="Shows this stop of the tour; none with 0.")] = 0
+    tour: Annotated[int, Number(0, 6, title="Tour", help="Shows this stop of the tour; none with 0.")] = 0
     """Stop of the first screen's tour, from 1; 0 outside it."""
     lesson: Annotated[str, Text(help="Leads through this lesson, by the name of its file.")] = ""
     """Empty outside a lesson."""

@@ -8,6 +8,7 @@ from attnviz.figures.labels import isolated
 from attnviz.figures.patching import DIFFERS
 from attnviz.records import visible
 from ui.page.view import View
+from ui.words.findings import measure_text
 
 _NUMBERS = {
     "weights": "attention weight",
@@ -63,8 +64,10 @@ def meaning(view: View, key: str) -> str:
     number = _NUMBERS[selection.show]
     logarithmic = ", logarithmic" * (selection.colour == "logarithmic" and selection.show != "scores")
     measured = _NUMBERS[view.measure]
+    end = view.colour_end(view.pattern()) if key == "matrix" else None
+    ends = "" if end is None else f", colours end at {measure_text(end, view.measure)}"
     return {
-        "matrix": f"cell colour: {number}{logarithmic}",
+        "matrix": f"cell colour: {number}{logarithmic}{ends}",
         "ranking": f"bar length: {measured} of the query “{isolated(view.trace.query_tokens(view.kind).labels[view.query])}”",
         "map": _LINES,
         "space_map": _LINES,

@@ -32,6 +32,8 @@ def python_lines(view: View, key: int) -> str:
         )
     drawn = _call(show=_unless("weights", selection.show), colour=_unless("linear", selection.colour))
     drawn = f"{drawn}, " if drawn else ""
+    end = view.colour_end(view.pattern())
+    drawn += "" if end is None else f"largest={end:.4g}, "
     lines.append(f"figure = attnviz.figures.draw_pattern(pattern, {drawn}picked=({view.query}, {key}))")
     return "\n".join([*lines, "figure.show()", ""])
 

@@ -125,7 +125,8 @@ def frame_around(name: str) -> Iterator[View]:
                 yield view
     finally:
         shown = selection if view is None else view.selection
-        state.mirror(replace(shown, b=state.chosen().b))  # B is fitted by its page
+        chosen = state.chosen()
+        state.mirror(replace(shown, b=chosen.b, tour=chosen.tour))  # which their pages change
         if view is not None and head_place is not None:
             with head_place:
                 _choices_of_head(page, view)
@@ -200,8 +201,8 @@ def _choices_of_head(page: Part, view: View) -> None:
             controls.rows_and_columns(view)
         else:
             controls.template(view)
-    if "head" in page.asks:
-        controls.names(view)
+        if "head" in page.asks:
+            controls.names(view)
 
 
 def _selected_finding(view: View) -> None:

@@ -6,6 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.figures.heatmap import measure_of
 from attnviz.figures.theme import ThemeName
+from attnviz.heads.facts import colour_end
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure
 from ui.choice.selection import Selection
@@ -101,6 +102,12 @@ class View:
         queries = replace(self.queries, tokens=whole.queries.tokens)
         keys = replace(self.keys, tokens=whole.keys.tokens)
         return whole.arranged(queries, keys, renormalise=self.is_renormalised)
+
+    def colour_end(self, pattern: AttentionPattern) -> float | None:
+        """Where the colours of a matrix end; None for its largest cell."""
+        selection = self.selection
+        is_clipped = selection.clip and selection.colour == "linear" and selection.show != "scores"
+        return colour_end(pattern) if is_clipped else None
 
 
 SPECIAL_HIDDEN = "Special tokens are hidden."

@@ -2,11 +2,12 @@
 
 from hashlib import sha256
 
+from attnviz.records import Axis, resting_places
 from ui.choice import state
 from ui.components.stage_marks import stage_marks
 from ui.components.stage_weights import stage_weights
 from ui.components.token_arcs import token_arcs
-from ui.stage.screen import Screen, masked_link, tokens
+from ui.stage.screen import Screen, is_staged, masked_link, tokens
 from ui.work import cache, head_cache
 
 
@@ -14,11 +15,6 @@ def text_name(screen: Screen) -> str:
     """Names the text, model and kind of attention that the parts of the stage belong to."""
     view = screen.view
     return sha256(repr((view.selection.source, view.kind)).encode()).hexdigest()[:16]
-
-
-def is_staged(screen: Screen) -> bool:
-    """Whether the browser has the weights of all heads, and answers the pointer itself."""
-    return bool(max(screen.weights.shape) <= head_cache.MOST_STAGED)
 
 
 def band(screen: Screen) -> None:
@@ -49,7 +45,13 @@ def previews(screen: Screen) -> None:
         return
     view = screen.view
     text = text_name(screen)
-    stage_weights(text, head_cache.staged(view.selection.source, view.kind))
+    trace, kind = view.trace, view.kind
+    stage_weights(
+        text,
+        head_cache.staged(view.selection.source, kind),
+        queries=trace.query_tokens(kind).is_special,
+        keys=resting_places(Axis.of(trace.key_tokens(kind)), kind),
+    )
     stage_marks(
         text,
         screen.pattern,

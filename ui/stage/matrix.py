@@ -17,6 +17,7 @@ from ui.words.findings import (
     MEASURE_NOTES,
     SHOWN_NAMES,
     WITHOUT_NORMS,
+    clipped_words,
     name,
     place,
 )
@@ -33,7 +34,9 @@ def cells(view: View) -> None:
             required=True,
         ),
     )
-    st.segmented_control(**widgets.field("colour", required=True), disabled=view.selection.show == "scores")
+    is_scores = view.selection.show == "scores"
+    st.segmented_control(**widgets.field("colour", required=True), disabled=is_scores)
+    st.toggle(**widgets.field("clip"), disabled=is_scores or view.selection.colour == "logarithmic")
 
 
 def matrix(screen: Screen) -> None:
@@ -41,12 +44,14 @@ def matrix(screen: Screen) -> None:
     view, query, key = screen.view, screen.query, screen.key
     selection, theme = view.selection, view.theme
     pattern, said = screen.pattern, screen.said
+    end = view.colour_end(pattern)
     chart(
         draw_pattern(
             pattern,
             show=selection.show,
             colour=selection.colour,
             picked=(query, key),
+            largest=end,
             tallest=TALLEST,
             theme=theme,
         ),
@@ -62,6 +67,8 @@ def matrix(screen: Screen) -> None:
         on_label=lambda *clicked: pick(list(clicked)),
         theme=theme,
     )
+    if note := clipped_words(pattern, end):
+        st.caption(note)
 
 
 def notes(screen: Screen) -> None:

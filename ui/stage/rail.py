@@ -1,21 +1,58 @@
-"""Beside the stage: all heads as small pictures, and the keys of the selected query."""
+"""Beside the stage: all heads as small pictures; and what each is called."""
 
-from attnviz.records import Head, by_layer
+from collections.abc import Mapping
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Bool
+
+from attnviz.heads import labels
+from attnviz.records import Axis, Head, by_layer
 from ui.choice import state
 from ui.components.head_rail import head_rail
 from ui.page.head_names import known_probes
-from ui.stage.screen import Screen
-from ui.words.head_names import with_names
+from ui.stage.screen import Screen, is_staged
+from ui.words.head_names import attends_words, called_words, head_words, with_names
+from ui.work import head_cache
 
 
 def heads(screen: Screen) -> None:
     """All heads; pointing at one previews it, a click selects it."""
     view = screen.view
-    probes = known_probes(view)
-    layers = by_layer(view.trace.heads(view.kind))
+    probes, on_text = known_probes(view), _labels(screen)
+
+    def text(head: Head) -> str:
+        attends = attends_words(on_text, head)
+        said = f"{head.title}: attends {attends} on this text" if attends else head.title
+        return with_names(said, probes, head)
+
     head_rail(
-        [[with_names(one.title, probes, Head(*one)) for one in of_layer] for of_layer in layers],
+        [[text(Head(*one)) for one in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],
         picked=view.selection.place,
+        clips=view.selection.clip,
         on_pick=lambda layer, head: state.change(layer=layer, head=head),
         theme=view.theme,
     )
+
+
+def head_name(screen: Screen) -> None:
+    """What the selected head is called, and what that was measured on; of rollout, which is of all heads, nothing."""
+    if screen.pattern.head is None:
+        return
+    place, probes = screen.view.selection.place, known_probes(screen.view)
+    called = "" if probes is None else called_words(probes, place)
+    if said := head_words(attends_words(_labels(screen), place), called):
+        st.caption(said, width="content")
+
+
+def _labels(screen: Screen) -> Mapping[str, Bool[np.ndarray, "layer head"]]:
+    """The known patterns that heads match on the text, all of its tokens; none for a text whose heads the stage does not show."""
+    if not is_staged(screen):
+        return {}
+    view = screen.view
+    sides = view.trace.query_tokens(view.kind), view.trace.key_tokens(view.kind)
+    rows, columns = (head_cache.spans(Axis.of(one)) for one in sides)
+    cells = head_cache.Cells(
+        source=view.selection.source, kind=view.kind, measure="weights", rows=rows, columns=columns
+    )
+    return labels(head_cache.statistics(cells))

@@ -14,7 +14,8 @@ from ui.words.findings import (
     special_note,
     strongest_key,
 )
-from ui.work import cache
+from ui.words.headline import headline_words
+from ui.work import cache, head_cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,9 @@ class Screen:
     key: int
     """Position of the selected key."""
     said: str
-    """The finding."""
+    """The finding of the selected pair."""
+    headline: str
+    """What there is to say first of the selected query."""
     special_note: str
     """What a large weight of a special token does not mean, with a space at its end; empty where there is none."""
 
@@ -48,6 +51,7 @@ class Screen:
             query=view.query,
             key=key,
             said=finding(pattern, view.query, key),
+            headline=headline_words(pattern, view.query, key),
             special_note=_special_note(view, pattern, key),
         )
 
@@ -61,6 +65,11 @@ def _special_note(view: View, pattern: AttentionPattern, key: int) -> str:
         pattern.queries, pattern.keys
     )
     return special_note(pattern, norms, view.query, key)
+
+
+def is_staged(screen: Screen) -> bool:
+    """Whether the browser has the weights of all heads, and answers the pointer itself."""
+    return bool(max(screen.weights.shape) <= head_cache.MOST_STAGED)
 
 
 def tokens(screen: Screen) -> None:

@@ -1,4 +1,9 @@
-"""The tour of the first screen: five stops on its own controls, told with the sentence that is shown."""
+"""The tour of the first screen: stops on its own controls, each with something to do; done, it goes on by itself.
+
+One concept: the stops, and whether the visitor has done what one asks for.
+"""
+
+from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -7,87 +12,124 @@ from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import THEMES
 from attnviz.records import AttentionPattern
 from ui.choice import state
+from ui.choice.selection import Selection
 from ui.components.tour import Stop, tour
 from ui.page.first_look import PURPOSE
-from ui.stage.screen import Screen
+from ui.session import of_session
+from ui.stage.screen import Screen, is_staged
 from ui.words.findings import name
+
+
+@dataclass(slots=True)
+class Begun:
+    """The stop that a visitor is at, and what was selected when it began."""
+
+    at: int = 0
+    selection: Selection | None = None
+
+
+def advance(screen: Screen) -> None:
+    """Goes on to the next stop once the visitor has done what this one asks for; pages call it before their link is written."""
+    here, now = of_session(Begun), screen.view.selection
+    at, before = now.tour, here.selection
+    if before is None or here.at != at:
+        here.at, here.selection = at, now
+    elif is_done(at, before, now):
+        state.pin(tour=at + 1)
+        here.at, here.selection = at + 1, now
+    elif before.source != now.source:  # another text has other tokens
+        here.selection = now
+
+
+def is_done(at: int, before: Selection, now: Selection) -> bool:
+    """Whether what the stop asks for was done since it began."""
+    if at == 1:
+        return (before.text, before.second) != (now.text, now.second)
+    if at == 5:
+        return now.filled == "map"
+    if before.source != now.source:
+        return False
+    if at == 2:
+        return before.query != now.query
+    if at == 3:
+        return before.place != now.place
+    return at == 4 and now.key is not None and (before.query, before.key) != (now.query, now.key)
 
 
 def guide(screen: Screen, invitation: DeltaGenerator) -> None:
     """The invitation, in its place, or the stop that the tour is at above the controls; what it is about is framed."""
-    stops, at = stops_of(screen), screen.view.selection.tour
+    stops, at = stops_of(screen), state.chosen().tour
     if at:
+        # Narrower than the space between two neighbours, so that the frame cuts none.
         frame = (
-            f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 4px; border-radius: 4px"
+            f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         )
         st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }}</style>")
     place = screen.view.lead_place if at else invitation
     with place.container(key="tour_under_way" if at else "tour_place"):
-        tour(
-            stops,
-            at=at,
-            purpose=PURPOSE,
-            on_go=lambda number: state.change(tour=number),
-            theme=screen.view.theme,
-        )
+        tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)
+
+
+def _go(number: int) -> None:
+    """To a stop, with what it is about on the stage; 0 leaves the tour."""
+    state.change(tour=number, **({"filled": "all"} if 0 < number <= 5 else {}))
 
 
 def stops_of(screen: Screen) -> list[Stop]:
-    """Sentence, matrix, one row, map, verdict."""
+    """Sentence, token, head, cell, map; and what to do after the tour."""
     pattern, trace = screen.pattern, screen.view.trace
     query = name(pattern.queries, screen.query)
-    n_token = len(trace.tokens)
     n_heads = len(trace.heads(screen.view.kind))
-    of_kind = f" of {screen.view.kind} attention" if len(trace.kinds) > 1 else ""
-    which = (
-        "All heads of the layers so far together."  # rollout
-        if pattern.head is None
-        else f"One of {n_heads} heads{of_kind}, each of which attends in its own way."
-    )
-    is_added = trace.tokens.is_added
-    added = dict.fromkeys(label for label, one in zip(trace.tokens.labels, is_added, strict=True) if one)
     is_decoder = screen.view.kind == "decoder" and len(trace.kinds) == 1
-    of_special = (
-        f" {' and '.join(added)} {'are' if len(added) > 1 else 'is'} added by the model." if added else ""
-    )
-    if is_decoder and not trace.tokens.is_special.any():
-        of_special = " No special token is added; many heads rest on the first token instead."
-    earlier = " A token sees only itself and earlier ones, so the upper right is empty." if is_decoder else ""
+    earlier = " A token looks only at itself and at earlier ones." if is_decoder else ""
+    shown = (
+        "All heads together are shown now." if pattern.head is None else "What you see is one of them."
+    )  # rollout
+    back = "" if screen.view.selection.filled in ("all", "matrix") else "Select “Together” above. "
     return [
         Stop(
             title="Sentence",
-            text="Type a sentence of your own, or keep this one. The model reads it as "
-            f"{n_token} tokens, the chips below the field.{of_special}",
-            target="sentence",
+            text="Type a sentence of your own and press Enter, or select an example.",
+            target="field_text",
+        ),
+        Stop(
+            title="Token",
+            text=f"The model reads your sentence as {len(trace.tokens)} tokens.{_added(screen)} Select one"
+            + (", to see by arcs where it looks." if is_staged(screen) else ".")
+            + earlier,
+            target="token_strip",
+        ),
+        Stop(
+            title="Head",
+            text=f"The model has {n_heads:,} heads, and each looks in its own way. {shown} Select another small picture.",
+            target="head_rail",
         ),
         Stop(
             title="Matrix",
-            text=f"{which} Every row is a token that attends, "
-            "the query; every column a token attended to, the key. The stronger a cell's colour, the larger "
-            f"{_cells(pattern)}.{earlier} Select a cell to follow its pair.",
+            text=f"{back}Here is one head for all tokens: rows are queries, which look; columns are keys, which are looked at. The stronger "
+            f"a cell's colour, the larger {_cells(pattern)}. Select a cell.",
             target="matrix",
         ),
         Stop(
-            title="One row",
-            text=f"The keys of {query}, largest weight first. {screen.special_note}"
-            "Select another row of the matrix to see its keys.",
-            target="ranking",
-        ),
-        Stop(
             title="Map",
-            text=f"The head's vectors as points: circles are queries, diamonds keys, and lines lead from {query} to the "
-            "keys that it attends to: the thicker the line, the larger the weight. A map in two dimensions distorts: "
-            "beside its title stands whether this one's distances can be read.",
-            target="map",
+            text=f"Open the map: select “Map”. Queries are circles, keys diamonds, and lines lead from {query} to its strongest keys.",
+            target="part_map",
         ),
         Stop(
-            title="Verdict",
-            text="attnviz computes attention itself and compares tokens, vectors, weights and outputs of every head with the "
-            "model's own, for this very sentence. Follow the link to see each comparison; then change the head, or go on to "
-            "another room.",
+            title="Check",
+            text="The tick says whether every number is the model's own. “Watch it happen” shows how they come about; “Together” "
+            "brings all parts back.",
             target="verdict",
         ),
     ]
+
+
+def _added(screen: Screen) -> str:
+    """Which of the tokens are not the visitor's."""
+    tokens = screen.view.trace.tokens
+    added = [*dict.fromkeys(label for label, one in zip(tokens.labels, tokens.is_added, strict=True) if one)]
+    listed = f"{', '.join(added[:-1])} and {added[-1]}" if len(added) > 1 else "".join(added)
+    return f" {listed} {'are' if len(added) > 1 else 'is'} added by the model." if added else ""
 
 
 def _cells(pattern: AttentionPattern) -> str:

@@ -123,7 +123,7 @@ def special_note(weights: AttentionPattern, norms: AttentionPattern, query: int,
         return ""
     return (
         f"A large weight need not mean a large effect: by norm-based weight, {name(weights.keys, found.special)} adds only "
-        f"{share if found.share >= 0.005 else 'under 1%'} as much as {name(weights.keys, found.key)}. "
+        f"{'under 1%' if share == '0%' else share} as much as {name(weights.keys, found.key)}. "
     )
 
 
@@ -199,6 +199,16 @@ def group_name(axis: Axis, span: tuple[int, int]) -> str:
 def measure_text(number: float, measure: Measure) -> str:
     """A weight in words: "47.5%", or "1.47" for a norm-based one."""
     return number_text(number) if measure == "norms" else share_text(number)
+
+
+def clipped_words(pattern: AttentionPattern, end: float | None) -> str:
+    """Where the colours end, if not at the largest cell; empty where they do."""
+    if end is None:
+        return ""
+    above = pattern.weights > end
+    is_special = above[pattern.queries.is_special].any() or above[:, pattern.keys.is_special].any()
+    whose = "special tokens" if is_special else "the first token"
+    return f"Colours end at {measure_text(end, pattern.measure)}: cells of {whose} hold more."
 
 
 def _amount(number: float, measure: Measure, of_shown: bool) -> str:

@@ -1,13 +1,17 @@
-"""What heads are called after what they do on random tokens that come twice, as words and marks.
+"""What heads are called after what they do, on the text that is shown and on random tokens that come twice, as words and marks.
 
 One concept: the names of heads on screen. Who finds them out is `ui.page.head_names`.
 """
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+from jaxtyping import Bool
+
 from attnviz.figures.numbers import number_text
 from attnviz.heads.probes import NAMED, PROBES, HeadProbes
 from attnviz.records import Head, by_layer
+from ui.words.findings import ATTENDS
 
 NAME_MARKS: Mapping[str, str] = {"probe_induction": "I", "probe_duplicate": "D", "probe_previous": "←"}
 """What marks a named head in a grid. The first token has none: in many models it would stand in most cells."""
@@ -27,6 +31,27 @@ def called_words(probes: HeadProbes, head: Head) -> str:
     names = probes.names(head)
     told = [name for name in names if name in NAME_MARKS] or names
     return ", ".join(PROBES[name].called for name in told)
+
+
+def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], head: Head) -> str:
+    """How a head attends on the text that is shown, "to the previous token"; empty where it matches no pattern.
+
+    Args:
+        labels: as `attnviz.heads.labels` finds them.
+    """
+    return " and ".join(ATTENDS[label] for label, matches in labels.items() if matches[head])
+
+
+def head_words(attends: str, called: str) -> str:
+    """What the selected head is called, for a line of its own, and what that was measured on; empty for no name.
+
+    Args:
+        attends: its `attends_words`.
+        called: its `called_words`; empty where it has none.
+    """
+    on_text = f"Attends {attends} on this text" if attends else ""
+    on_random = f"On repeated random tokens: {called}" if called else ""
+    return " · ".join(filter(None, (on_text, on_random)))
 
 
 def with_names(said: str, probes: HeadProbes | None, head: Head) -> str:

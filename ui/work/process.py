@@ -1,4 +1,4 @@
-"""`ui.work.worker` from the outside: processes that are started, spoken to through pipes, and ended.
+"""`ui.work.worker` from the outside: processes that are started, or copied, spoken to through pipes, and ended.
 
 They are not multiprocessing's processes: those run the main module once more, which under Streamlit is a page.
 """
@@ -8,12 +8,15 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
 from attnviz.errors import AttnvizError
+from ui.work import nursery
+from ui.work.nursery import Copy, Nursery
 
 _ROOT = Path(__file__).parents[2]
 _THREADS = dict.fromkeys(
@@ -33,30 +36,34 @@ class WorkerLostError(AttnvizError):
 class Process:
     """One `ui.work.worker`, spoken to by one thread at a time."""
 
-    def __init__(self) -> None:
-        paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ui.work.worker"],
-            env=os.environ | _THREADS | {"PYTHONPATH": os.pathsep.join(paths)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+    def __init__(self, start: Callable[[int, int], Copy | subprocess.Popen[bytes]]) -> None:
+        """Starts one.
+
+        Args:
+            start: starts it with the file descriptors that it reads from and writes to.
+        """
+        read, written = os.pipe(), os.pipe()  # by it
+        try:
+            self._process = start(read[0], written[1])
+        finally:
+            os.close(read[0])
+            os.close(written[1])
+        self._calls, self._said = os.fdopen(read[1], "wb"), os.fdopen(written[0], "rb")
         self._answers: Queue[tuple[str, Any]] = Queue()
-        threading.Thread(target=self._take_in, daemon=True, name="answers").start()
+        self._listens = threading.Thread(target=self._take_in, daemon=True, name="answers")
+        self._listens.start()
 
     def _take_in(self) -> None:
         """A pipe cannot be read with a time limit on every system; a queue can."""
-        assert self._process.stdout is not None  # it was asked for
         try:
             while True:
-                self._answers.put(pickle.load(self._process.stdout))
+                self._answers.put(pickle.load(self._said))
         except Exception as error:  # noqa: BLE001 - it has ended, or says what cannot be understood
             self._answers.put((ENDED, error))
 
     def send(self, message: object) -> None:
-        assert self._process.stdin is not None  # it was asked for
-        pickle.dump(message, self._process.stdin)
-        self._process.stdin.flush()
+        pickle.dump(message, self._calls)
+        self._calls.flush()
 
     def receive(self, seconds: float) -> tuple[str, Any]:
         """What it says next, or `ENDED` with the reason.
@@ -73,15 +80,18 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
-        return self._process.poll() is None
+        """Whether it can be asked: nobody else writes to its pipe."""
+        return self._listens.is_alive()
 
     def end(self) -> int:
         """Ends it if it has not ended; its exit code."""
         self._process.kill()
-        with suppress(BrokenPipeError), self._process:  # closes the pipes and waits
-            pass
-        return self._process.returncode
+        code = self._process.wait()
+        self._listens.join()
+        with suppress(BrokenPipeError):
+            self._calls.close()
+        self._said.close()
+        return code
 
 
 class Processes:
@@ -90,6 +100,8 @@ class Processes:
     def __init__(self) -> None:
         self._processes: list[Process] = []
         self._idle: list[Process] = []
+        self._nursery: Nursery | None = None
+        self._starting = threading.Lock()
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -111,7 +123,7 @@ class Processes:
 
     def start(self) -> Process:
         """A new one."""
-        process = Process()
+        process = Process(self._started)
         self._processes.append(process)
         return process
 
@@ -124,6 +136,26 @@ class Processes:
         """Ends all."""
         for process in list(self._processes):
             process.end()
+        with self._starting:
+            if self._nursery is not None:
+                self._nursery.end()
+
+    def _started(self, calls: int, answers: int) -> Copy | subprocess.Popen[bytes]:
+        """A worker that reads from and writes to these file descriptors."""
+        paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = os.environ | _THREADS | {"PYTHONPATH": paths}
+        command = [sys.executable, "-P", "-m"]
+        if not nursery.is_there():
+            return subprocess.Popen(
+                [*command, "ui.work.worker"], env=environment, stdin=calls, stdout=answers
+            )
+        with self._starting:
+            if self._nursery is not None and not self._nursery.is_alive:
+                self._nursery.end()
+                self._nursery = None
+            if self._nursery is None:
+                self._nursery = Nursery([*command, "ui.work.nursery", *nursery.IMPORTED], environment)
+            return self._nursery.copy(calls, answers)
 
 
 def lost(process: Process | None, reason: Exception) -> WorkerLostError:

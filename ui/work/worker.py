@@ -67,10 +67,14 @@ def _read(source: IO[bytes], calls: "SimpleQueue[bytes]", stop: threading.Event)
             calls.put(message)
 
 
-def main() -> None:
-    """Serves the process that has started this one, through the pipes between them."""
+def be_nice() -> None:
+    """People's screens come first."""
     if hasattr(os, "nice"):
-        os.nice(5)  # people's screens come first
+        os.nice(5)
+
+
+def serve_pipes() -> None:
+    """Serves whoever has the other ends of standard input and output; does not return."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     log.begin()
@@ -92,4 +96,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    be_nice()
+    serve_pipes()

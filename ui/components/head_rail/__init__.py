@@ -17,6 +17,7 @@ def head_rail(
     texts: Sequence[Sequence[str]],
     *,
     picked: tuple[int, int],
+    clips: bool,
     on_pick: Callable[[int, int], None],
     theme: ThemeName,
 ) -> None:
@@ -26,6 +27,7 @@ def head_rail(
 
     Args:
         texts: what the line below the heads says of each, layer by layer; layers may differ in their number of heads.
+        clips: whether special tokens are left out of where a picture's colours end.
     """
     _mount(
         key="head_rail",
@@ -36,6 +38,7 @@ def head_rail(
             "picked": picked,
             "font": FONT,
             "fontSize": SMALL_FONT_SIZE,
+            "clips": clips,
             "scale": colours_at(np.linspace(0, 1, _TONES), theme).ravel().tolist(),
             "colours": colours(theme, "background", "text", "quiet", "edge", "picked"),
         },

@@ -3,7 +3,7 @@
 
 const SMALLEST_SIDE = 14, LARGEST_SIDE = 30, SPACE = 2, ABOVE = 260; // px; what a page has above and below the heads
 
-/** A picture of each head; each goes from 0 to its own largest weight. */
+/** A picture of each head, each with colours of its own. */
 function picturesOf({ counts, nQuery, nKey }) {
   const [rows, columns] = [[...Array(nQuery).keys()], [...Array(nKey).keys()]];
   return counts.map((count, layer) =>
@@ -41,7 +41,7 @@ function show(component) {
   const cells = data.cells.flatMap((ofLayer, layer) =>
     Array.from({ length: nColumns }, (_, head) => (head in ofLayer ? { place: [layer, head], ...ofLayer[head] } : null))
   );
-  stage().scale = data.scale;
+  Object.assign(stage(), { scale: data.scale, clips: data.clips });
   let made = null, of = null;
   const pictures = () => {
     const { heads, own } = stage();

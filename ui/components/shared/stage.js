@@ -7,7 +7,7 @@ function stage() {
   return (document.stage ??= { heads: null, own: null, preview: {} });
 }
 
-/** Tells all parts: `heads`, the weights of all heads; `scale`, the colours of weights; `own`, what is selected; `preview`, a query
+/** Tells all parts: `heads`, the weights of all heads; `scale`, the colours of weights, and whether it `clips`; `own`, what is selected; `preview`, a query
  * or a place under the pointer. */
 function tellStage(changes) {
   Object.assign(stage(), changes);
@@ -30,15 +30,27 @@ function weightsOf([layer, head]) {
   return heads.cells.subarray((before + head) * size, (before + head + 1) * size);
 }
 
-/** A picture of weights, a pixel for each cell of these rows and columns, from 0 to the largest of them. */
+/** Where the colours of these cells end, as `attnviz.heads.facts.colour_end` has it; at their largest where nothing is clipped. */
+function colourEnd(shown, rows, columns) {
+  const { clips, heads } = stage();
+  const largest = Math.max(1, ...shown);
+  const [rowsAside, columnsAside] = [new Set(heads.aside.queries), new Set(heads.aside.keys)];
+  const isOrdinary = (_, at) => !rowsAside.has(rows[Math.floor(at / columns.length)]) && !columnsAside.has(columns[at % columns.length]);
+  const ordinary = clips ? shown.filter(isOrdinary) : [];
+  if (!ordinary.length) return largest;
+  const mean = shown.reduce((sum, one) => sum + one, 0) / shown.length;
+  return Math.min(largest, Math.max(mean, ...ordinary));
+}
+
+/** A picture of weights, a pixel for each cell of these rows and columns, from 0 to where their colours end. */
 function pictureOf(cells, nKey, rows, columns) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [columns.length, rows.length];
   const context = canvas.getContext("2d"), picture = context.createImageData(canvas.width, canvas.height);
   const shown = rows.flatMap((row) => columns.map((column) => cells[row * nKey + column]));
-  const largest = Math.max(1, ...shown), { scale } = stage();
+  const end = colourEnd(shown, rows, columns), { scale } = stage();
   shown.forEach((one, at) => {
-    const tone = 3 * Math.round((255 * one) / largest);
+    const tone = 3 * Math.round(255 * Math.min(1, one / end));
     picture.data.set([scale[tone], scale[tone + 1], scale[tone + 2], 255], 4 * at);
   });
   context.putImageData(picture, 0, 0);

@@ -4,22 +4,37 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Bool, UInt8
 
 from ui.components import register
 
 _mount = register("stage_weights", "stage")
 
 
-def stage_weights(text: str, cells: Sequence[UInt8[np.ndarray, "head query key"]]) -> None:
+def stage_weights(
+    text: str,
+    cells: Sequence[UInt8[np.ndarray, "head query key"]],
+    *,
+    queries: Bool[np.ndarray, " query"],
+    keys: Bool[np.ndarray, " key"],
+) -> None:
     """Sends the weights of every head.
 
     Args:
         text: names the text and model, as the parts of the stage name theirs.
         cells: of each layer, shares of 255.
+        queries, keys: rows and columns whose cells do not set the end of a picture's colours, see
+            `attnviz.heads.facts.colour_end`.
     """
     _, n_query, n_key = cells[0].shape
-    told = {"text": text, "counts": [len(one) for one in cells], "nQuery": n_query, "nKey": n_key}
+    aside = {"queries": np.flatnonzero(queries).tolist(), "keys": np.flatnonzero(keys).tolist()}
+    told = {
+        "text": text,
+        "counts": [len(one) for one in cells],
+        "nQuery": n_query,
+        "nKey": n_key,
+        "aside": aside,
+    }
     # A message that does not depend on what is selected: Streamlit sends one that the browser has only by its hash.
     _mount(
         key="stage_weights",

@@ -12,7 +12,7 @@ from ui.components import colours, register
 from ui.components.sent import takes_position
 from ui.components.token_strip import cut_mark
 
-_mount = register("token_arcs", "svg", "html", "mask", "renew", "stage")
+_mount = register("token_arcs", "svg", "html", "mask", "renew", "remember", "stage")
 
 
 def token_arcs(

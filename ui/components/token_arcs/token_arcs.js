@@ -1,12 +1,14 @@
 // The tokens of a text in one line, and under them an arc from the selected query to each key that it attends to, as wide as the
 // weight. Pointing at a token shows its arcs, on the whole stage; a click, or Enter, selects it as the query. The line is one stop
-// of the Tab key; arrow keys, Home and End move in it. Rests on svg, html, mask, renew and stage.
+// of the Tab key; arrow keys, Home and End move in it. On the first visit the arcs draw themselves. Rests on svg, html, mask, renew, remember
+// and stage.
 
 const ROOM = 74; // px for the arcs
 const DEEPEST = ROOM - 12, FLATTEST = 20, STEEP = 0.3; // px that arcs go down, and how much more the wider they are
 const LEAST = 0.02; // weights under it have no arc
 const WIDEST = 10; // px, for a weight of 1
 const MOST_SAID = 3;
+const DREW = "attnviz.arcs"; // kept once arcs have drawn themselves in this browser
 const SIZES = [[13, 18], [20, 16], [Infinity, 14]]; // px of a token's letters, by how many there are at most
 
 function chip(data, token, side, pick) {
@@ -25,6 +27,13 @@ function chip(data, token, side, pick) {
 function shareText(share, isOwn) {
   if (share > 0 && share < 0.005) return "<1%";
   return `${isOwn ? "" : "≈"}${Math.round(100 * share)}%`;
+}
+
+/** Whether arcs draw themselves now: once for a browser that keeps that they did, and whose visitor does not mind what moves. */
+function drawsItself() {
+  if (remembered(DREW) || matchMedia("(prefers-reduced-motion: reduce)").matches) return false;
+  remember(DREW, 1);
+  return remembered(DREW) !== null;
 }
 
 class Arcs {
@@ -111,8 +120,16 @@ class Arcs {
       button.setAttribute("aria-label", said);
     }
     this.drawArcs(query, row, keyButtons);
+    this.drawItself(`${place} ${query}`);
     const isPreview = query !== data.own.query || !isOwn;
     this.said.textContent = isPreview ? this.words(place, query, row, isOwn, keys) : "";
+  }
+
+  /** The first arcs of the first visit; others, and the same once more, are there at once. */
+  drawItself(shown) {
+    this.drawing ??= drawsItself() ? shown : "";
+    if (this.drawing !== shown) this.drawing = "";
+    this.svg.classList.toggle("draws", Boolean(this.drawing));
   }
 
   drawArcs(query, row, keyButtons) {
@@ -125,19 +142,22 @@ class Arcs {
     const start = middle(from);
     const arcs = keyButtons.map((button, at) => ({ at, end: middle(button), weight: row[at] })).filter(({ weight }) => weight >= LEAST);
     arcs.sort((one, other) => one.weight - other.weight);
-    this.svg.replaceChildren(
-      ...arcs.map(({ at, end, weight }) => {
+    renew(
+      this.svg,
+      arcs.map(({ at, end, weight }) => {
+        const key = (data.keys ?? data.tokens)[at].position;
         const deep = (4 / 3) * Math.min(DEEPEST, FLATTEST + STEEP * Math.abs(end - start));
         const d = data.keys
           ? `M${start} 0C${start} ${ROOM / 2} ${end} ${ROOM / 2} ${end} ${ROOM}`
           : end === start
             ? `M${start - 6} 0C${start - 18} ${deep} ${start + 18} ${deep} ${start + 6} 0`
             : `M${start} 0C${start} ${deep} ${end} ${deep} ${end} 0`;
-        return draw("path", {
-          ...{ d, fill: "none", stroke: data.colours.key, "stroke-linecap": "round" },
+        const arc = draw("path", {
+          ...{ d, pathLength: 1, fill: "none", stroke: data.colours.key, "stroke-linecap": "round" },
           ...{ "stroke-width": (1 + (WIDEST - 1) * weight).toFixed(2), "stroke-opacity": (0.25 + 0.65 * Math.sqrt(weight)).toFixed(2) },
-          ...{ "data-key": (data.keys ?? data.tokens)[at].position, "data-weight": weight.toFixed(4) },
+          ...{ "data-key": key, "data-weight": weight.toFixed(4) },
         });
+        return keyed(arc, key); // one that is drawing itself goes on when it is drawn again
       })
     );
   }

@@ -1,4 +1,7 @@
-"""No tooltip lies over what its button has just changed (streamlit_fixes/tooltips.css); a list tells what it has no room for."""
+"""A tooltip never lies over what its button has just changed; streamlit_fixes/tooltips.css says why.
+
+A list whose value has no room tells it in one.
+"""
 
 from ui.components import register
 

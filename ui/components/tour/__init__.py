@@ -7,12 +7,12 @@ from attnviz.figures.theme import ThemeName
 from ui.components import colours, register
 from ui.components.sent import sent
 
-_mount = register("tour", "html", "renew")
+_mount = register("tour", "html", "renew", "remember")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """One stop."""
+    """One stop, with something to do."""
 
     title: str
     text: str

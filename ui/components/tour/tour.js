@@ -1,28 +1,13 @@
-// A tour in a few stops. The last one is kept in the browser, so that who comes back goes on from there.
-// Rests on html and renew.
+// A tour in a few stops, each with something to do on the page; the server notices that it was done. The last stop is kept in the
+// browser, so that who comes back goes on from there. Escape leaves it. Rests on html, renew and remember.
 
 const ROOM = 16; // px between a stop and what it is about
 const KEPT = "attnviz.tour"; // number of the last stop; one more than there are once the last was passed
-
-function kept() {
-  try {
-    return Number(localStorage.getItem(KEPT)) || 0;
-  } catch {
-    return 0; // a browser that keeps nothing
-  }
-}
-
-function keep(number) {
-  try {
-    localStorage.setItem(KEPT, number);
-  } catch {
-    // the same
-  }
-}
+const OPEN = "[data-testid=stPopoverBody], [role=listbox], [role=dialog]"; // what Escape closes first
 
 function invitation(data, go) {
   const n = data.stops.length;
-  const last = kept();
+  const last = Number(remembered(KEPT));
   const goesOn = last > 1 && last <= n;
   const text = goesOn ? `Continue the tour: stop ${last} of ${n}` : last > n ? "Take the tour again" : "Start here";
   const start = keyed(makeButton("start", text, () => go(goesOn ? last : 1)), "start");
@@ -36,17 +21,13 @@ function stopParts(data, go) {
   const isLast = at === stops.length;
   const said = make("div", "said", make("strong", "", `${at} of ${stops.length} · ${title}. `), text);
   said.setAttribute("aria-live", "polite");
-  const back = keyed(makeButton("", "Back", () => go(at - 1)), "back");
-  back.disabled = at === 1;
-  const leave = () => go(0, at);
-  const finish = () => go(0, stops.length + 1);
-  const on = keyed(makeButton("start", isLast ? "Finish" : "Next stop", isLast ? finish : () => go(at + 1)), "on");
-  const buttons = make("div", "buttons", back, on);
-  if (!isLast) buttons.append(keyed(makeButton("", "Leave", leave), "leave"));
+  const on = isLast ? makeButton("start", "Finish", () => go(0, stops.length + 1)) : makeButton("", "Skip", () => go(at + 1));
+  const buttons = make("div", "buttons", keyed(on, "on"));
+  if (!isLast) buttons.append(keyed(makeButton("", "Leave", () => go(0, at)), "leave"));
   return [said, buttons];
 }
 
-/** Scrolls until the control or picture is in sight and the stop, which stays at the top, does not lie over it. */
+/** Scrolls until what the stop is about is in sight and the stop, which stays at the top, does not lie over it. */
 function bring(target, place) {
   if (!target) return;
   const fixed = parseFloat(getComputedStyle(document.querySelector("[data-testid=stLayoutWrapper]:has(> .st-key-lead)")).top);
@@ -65,13 +46,19 @@ function show(component) {
   place.classList.toggle("under-way", data.at > 0);
   const hadFocus = place.contains(activeIn(parentElement));
   const go = (number, last = number) => {
-    keep(last);
+    remember(KEPT, last);
     setTriggerValue("go", number);
   };
   renew(place, data.at ? stopParts(data, go) : invitation(data, go));
-  if (hadFocus && !place.querySelector("button:enabled:focus")) place.querySelector(".start").focus();
+  if (hadFocus && !place.querySelector("button:focus")) place.querySelector("button").focus();
   if (data.at && place.shownStop !== data.at) {
+    remember(KEPT, data.at);
     bring(document.querySelector(`.st-key-${data.stops[data.at - 1].target}`), place);
   }
   place.shownStop = data.at;
+  const leave = (event) => {
+    if (event.key === "Escape" && data.at && !event.defaultPrevented && !document.querySelector(OPEN)) go(0, data.at);
+  };
+  document.addEventListener("keydown", leave);
+  return () => document.removeEventListener("keydown", leave);
 }

@@ -109,7 +109,12 @@ def draw_matrix(view: View, picked: tuple[int, int], said: str) -> None:
     shown = view.pattern()
     chart(
         draw_pattern(
-            shown, colour=view.selection.colour, picked=picked, side=side_of(view.selection), theme=view.theme
+            shown,
+            colour=view.selection.colour,
+            picked=picked,
+            side=side_of(view.selection),
+            largest=view.colour_end(shown),
+            theme=view.theme,
         ),
         key="matrix",
         alt=f"Attention matrix, {written.place(shown)}: {said}",
@@ -123,5 +128,10 @@ def draw_matrix(view: View, picked: tuple[int, int], said: str) -> None:
         on_label=lambda *clicked: pick(list(clicked)),
         theme=view.theme,
     )
-    if note := f"{hidden_note(view)} {RENORMALISED * view.is_renormalised}".strip():
+    notes = (
+        hidden_note(view),
+        RENORMALISED * view.is_renormalised,
+        written.clipped_words(shown, view.colour_end(shown)),
+    )
+    if note := " ".join(filter(None, notes)):
         st.caption(note)

@@ -1,0 +1,88 @@
+"""The sentence below the tokens, of rows that are written down here."""
+
+import numpy as np
+import pytest
+
+from attnviz.records import Axis
+from tests.hand_made import tokens
+from tests.small_records import pattern
+from ui.words.headline import headline_words
+
+LABELS = ["[CLS]", "the", "door", "it", "[SEP]"]
+
+
+def row_of(weights, **changes):
+    """A matrix whose row of "it" is this."""
+    axis = Axis.of(tokens(LABELS))
+    return pattern([*np.full((3, 5), 0.2), weights, np.full(5, 0.2)], queries=axis, keys=axis, **changes)
+
+
+@pytest.mark.parametrize(
+    ("weights", "key", "words"),
+    [
+        ([0.484, 0.02, 0.475, 0.011, 0.01], 2, "“it” looks mostly at “[CLS]” (48.4%) and “door” (47.5%)."),
+        ([0.02, 0.02, 0.9, 0.03, 0.03], 2, "“it” looks mostly at “door” (90.0%)."),
+        ([0.02, 0.02, 0.9, 0.03, 0.03], 1, "“it” looks mostly at “door” (90.0%); “the” gets 2.0%."),
+        ([0.2, 0.2, 0.2, 0.2, 0.2], 2, "“it” spreads its attention evenly, 20.0% to each of 5 keys."),
+        (
+            [
+                0.3,
+                0.25,
+                0.2,
+                0.15,
+                0.1,
+            ],  # two hold 55%, the second 1.67 times what the others have on average
+            2,
+            "“it” spreads its attention over 5 keys: most, 30.0%, goes to “[CLS]”; an equal share is 20.0%; “door” gets 20.0%.",
+        ),
+        (
+            [0.3, 0.3, 0.16, 0.14, 0.1],  # 2.25 times
+            0,
+            "“it” looks mostly at “[CLS]” (30.0%) and “the” (30.0%).",
+        ),
+    ],
+)
+def test_what_is_said_first(weights, key, words):
+    assert headline_words(row_of(weights), 3, key) == words
+
+
+def test_of_two_keys_one_stands_out_from_two_thirds_on():
+    """Twice what the other has."""
+    allowed = np.ones((5, 5), dtype=bool)
+    allowed[3, 2:] = False
+    for weight, words in (
+        (0.67, "“it” looks mostly at “[CLS]” (67.0%)."),
+        (
+            0.66,
+            "“it” spreads its attention over 2 keys: most, 66.0%, goes to “[CLS]”; an equal share is 50.0%.",
+        ),
+    ):
+        assert headline_words(row_of([weight, 1 - weight, 0, 0, 0], allowed=allowed), 3, 0) == words
+
+
+def test_a_query_that_sees_one_key_looks_only_at_it():
+    allowed = np.ones((5, 5), dtype=bool)
+    allowed[3, 1:] = False
+    assert (
+        headline_words(row_of([1.0, 0, 0, 0, 0], allowed=allowed), 3, 0)
+        == "“it” looks only at “[CLS]” (100.0%)."
+    )
+
+
+def test_a_query_that_sees_no_key():
+    allowed = np.ones((5, 5), dtype=bool)
+    allowed[3] = False
+    said = headline_words(row_of([0.0] * 5, allowed=allowed), 3, 0)
+    assert said == "“it” gives no key anything."
+
+
+def test_hidden_keys_count():
+    """More than half is hidden, so nothing is "mostly"."""
+    whole = row_of([0.6, 0.02, 0.3, 0.07, 0.01])
+    words = Axis.of(whole.queries.tokens).without_special()
+    assert headline_words(whole.arranged(words, words), 3, 2) == (
+        "of 3 shown keys, “it” gives most, 30.0%, to “door”; an equal share is 13.0%; 61.0% of its attention goes to hidden keys."
+    )
+    assert headline_words(whole.arranged(words, words, renormalise=True), 3, 2) == (
+        "among the shown keys, “it” looks mostly at “door” (76.9%); 61.0% of all its attention goes to hidden keys."
+    )
