@@ -168,6 +168,39 @@ def test_one_part_fills_the_stage(part, key, page, server):
     assert page.locator(f".st-key-{key}").bounding_box()["width"] > 1.4 * beside
 
 
+BAR = """() => {
+    const chart = document.querySelector(".st-key-matrix .js-plotly-plot");
+    const [bar, area] = [".cbfills", ".heatmaplayer image"].map(
+        one => chart.querySelector(one).getBoundingClientRect());
+    return [bar.left - area.left, bar.right - area.right];
+}"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("colour", ["linear", "logarithmic"])
+def test_the_colour_bar_is_as_wide_as_the_cells(colour, page, server):
+    """In a low and wide window the height limits them."""
+    page.set_viewport_size({"width": 1366, "height": 768})
+    open_screen(page, server, "", **HEAD, colour=colour)
+    with answered(page):
+        page.locator(".st-key-parts").get_by_role("button", name="Matrix", exact=True).click()
+    expect_soon(page, lambda page: max(map(abs, page.evaluate(BAR))) < 2, True)
+
+
+@pytest.mark.nightly
+def test_a_list_has_what_it_has_no_room_for_as_its_title(page, server):
+    page.set_viewport_size({"width": 1366, "height": 768})
+    open_screen(page, server, "", model="SmolLM2-135M-Instruct")
+    field = page.get_by_role("combobox", name="Model")
+    assert field.evaluate("one => one.scrollWidth <= one.clientWidth")
+    field.hover()
+    expect(field).to_have_attribute("title", "")
+    field.evaluate("one => (one.style.maxWidth = '40px')")
+    page.mouse.move(5, 5)
+    field.hover()
+    expect(field).to_have_attribute("title", "SmolLM2-135M-Instruct")
+
+
 STOP = """() => {
     let one = document.activeElement;
     while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;

@@ -298,12 +298,29 @@ class TestBundle:
         expect_soon(other, without_bundle, before)
 
     @pytest.mark.nightly
+    def test_its_field_is_whole_on_a_tablet_and_one_row_says_what_is_shown(self, bundle, visitors, server):
+        path, _ = bundle
+        other = visitors(width=768, height=1024)
+        open_screen(other, server, text="Something else.")
+        other.get_by_test_id("stExpandSidebarButton").click()
+        other.get_by_role("button", name="Open a bundle").click()
+        field = other.get_by_test_id("stPopoverBody").filter(visible=True)
+        expect(field).to_be_in_viewport(ratio=1)
+        field.locator("input[type=file]").set_input_files(path)
+        expect(other.get_by_text("From a bundle, as recorded")).to_be_visible()
+        close = other.get_by_role("button", name="Close the bundle")
+        expect(close).to_be_in_viewport(ratio=1)
+        wait_until_still(other)
+        row = other.locator(".st-key-bundle_banner").bounding_box()
+        assert row["height"] <= 1.5 * close.bounding_box()["height"]
+
+    @pytest.mark.nightly
     def test_is_compared_on_a_click(self, bundle, visitors, server):
         path, before = bundle
         other = visitors()
         open_screen(other, server, text="Something else.")
         open_bundle(other, path)
-        button = other.get_by_role("button", name="Run the bundle's text and compare")
+        button = other.get_by_role("button", name="Run and compare")
         expect(button).to_have_count(1)  # it is open, so that its field may be closed
         other.keyboard.press("Escape")
         button.click()

@@ -33,6 +33,15 @@ def picture(page: Page):
     return page.get_by_role("group", name="Token flow: queries on the left, keys on the right")
 
 
+@pytest.mark.nightly
+def test_it_is_as_wide_as_a_wide_page(visitors, server):
+    page = visitors(width=1920, height=1080)
+    open_flow(page, server, **PLACE)
+    place = page.locator(".st-key-token_flow").bounding_box()
+    assert place["width"] > 1500
+    assert picture(page).bounding_box()["width"] > 0.98 * place["width"]
+
+
 def token(page: Page, side: str, position: int):
     return picture(page).locator(f"[data-side={side}][data-position='{position}']")
 

@@ -139,7 +139,7 @@ def _compare_button(digest: str) -> None:
         return
     if not was_asked(digest):
         st.button(
-            "Run the bundle's text and compare",
+            "Run and compare",
             icon=":material/fact_check:",
             key="compare_bundle",
             on_click=_ask,
