@@ -79,7 +79,8 @@ def test_a_link_with_everything_shows_just_that():
     assert errors(at) == notices(at) == []
     assert shown(at) == EVERYTHING
     said = facts(finding(at))
-    assert (said.heads, said.quoted[:2], said.numbers[0]) == (((2, 5),), ("opened", "door"), "8")  # of 8 shown keys
+    assert (said.heads, said.quoted[:2]) == (((2, 5),), ("opened", "door"))
+    assert said.numbers[0] == "8"  # shown keys
     assert picked(at) == [3]
     assert matrix(at).shape == (8, 8)  # 3 of 11 tokens are special
     assert matrix(at).min() < 0  # scores
