@@ -371,8 +371,8 @@ def test_the_matrix_is_sent_before_what_does_not_depend_on_it(first_screen, sent
     assert later <= set(after), "the page has changed; what else could be in front of the matrix?"
     assert not later & set(before)
     assert (
-        before.count("bidi_component") == 6
-    )  # what listens to taps, tooltips, terms and the theme, the tour's line and the tokens
+        before.count("bidi_component") == 7
+    )  # what listens to taps, tooltips, terms, the theme and who presents, the tour's line and the tokens
 
 
 def test_the_verdict_is_sent_after_all_pictures(first_screen, sent):

@@ -10,6 +10,7 @@ from tests.app.screen import (
     assert_no_exception,
     assert_nothing_drawn,
     chips,
+    drawn_in_main,
     errors,
     facts,
     figure,
@@ -72,7 +73,7 @@ class TestDownload:
         assert errors(at) == []
         assert any(text.startswith(f"**{NAME}**") for text in texts(at))
         assert at.button(key="start_download").label == f"Download {size(hub) / 1e6:,.0f} MB"
-        assert not at.main.get("bidi_component")
+        assert drawn_in_main(at) == []
         assert at.text_area(key="field_text").value == "The old door creaked."
         assert shown(at)["model"] == NAME  # the link leads back to this very screen
         assert at.selectbox(key="field_model").value == NAME
@@ -129,7 +130,7 @@ class TestDownload:
         assert_no_exception(at)
         assert len(errors(at)) == 1
         assert NAME in errors(at)[0] and "http://127.0.0.1:9" in errors(at)[0]
-        assert not at.main.get("bidi_component")
+        assert drawn_in_main(at) == []
         assert at.button(key="start_download")  # it can be tried again
 
     def test_it_goes_on_after_a_lost_connection(self, hub):

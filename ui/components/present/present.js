@@ -19,6 +19,13 @@ function keyOf(figure) {
   return [...figure.classList].find((name) => name.startsWith("st-key-"));
 }
 
+/** What has the focus, inside components too: those who walk by arrow keys go on to. */
+function focused() {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element;
+}
+
 function show({ data, parentElement }) {
   const root = document.documentElement;
   const app = document.querySelector(".stApp");
@@ -26,9 +33,8 @@ function show({ data, parentElement }) {
   // What holds from page to page; `key` is the class of the figure, null for the main one.
   const state = (document.presenting ??= { on: inLink(), key: null });
 
-  const button = makeButton("", "slideshow", () => turn(true));
-  button.ariaLabel = "Present";
-  button.title = "Fills the window with this page’s figure (P: the one under the pointer). Escape leaves.";
+  const main = document.querySelector(".stMain");
+  const button = makeButton("", "", () => turn(!state.on));
   parentElement.querySelector(".present").replaceChildren(button);
 
   const link = () => {
@@ -40,13 +46,16 @@ function show({ data, parentElement }) {
   };
   const apply = () => {
     const all = figures();
-    const main = document.querySelector(STAGE) ?? all[0];
-    const figure = state.on ? ((state.key && document.querySelector(`.${state.key}`)) ?? main) : null;
-    button.hidden = !main;
+    const first = document.querySelector(STAGE) ?? all[0];
+    const figure = state.on ? ((state.key && document.querySelector(`.${state.key}`)) ?? first) : null;
+    button.hidden = !first;
     const shown = figure ? [figure, ...BESIDE.map((one) => document.querySelector(one)).filter(Boolean)] : [];
     for (const one of document.querySelectorAll("[data-presented]")) if (!shown.includes(one)) delete one.dataset.presented;
     for (const one of shown) one.dataset.presented = "";
     root.toggleAttribute("data-presents", Boolean(figure));
+    button.textContent = figure ? "close" : "slideshow";
+    button.ariaLabel = figure ? "Leave" : "Present";
+    button.title = figure ? "Leaves (Escape)" : "Fills the window with this page’s figure (P: the one under the pointer). Escape leaves.";
     const enlarged = Math.max(1, window.innerWidth / LAID_OUT_PX);
     const plot = figure?.querySelector(".plotly_figure");
     const above = plot ? plot.getBoundingClientRect().top - figure.closest(".stMainBlockContainer").getBoundingClientRect().top : 0;
@@ -55,11 +64,13 @@ function show({ data, parentElement }) {
     if (app?.dataset.drawn) link();
   };
   const turn = (on, key = null) => {
+    if (on) state.scrolled = main.scrollTop;
     Object.assign(state, { on, key });
     if (on) root.requestFullscreen?.().catch(() => {}); // not where the page is part of another
     else if (document.fullscreenElement) document.exitFullscreen();
     apply();
     window.dispatchEvent(new Event("resize")); // figures take their new room
+    main.scrollTop = on ? 0 : state.scrolled;
   };
 
   const press = (event) => {
@@ -69,7 +80,7 @@ function show({ data, parentElement }) {
     if (event.key.toLowerCase() === "p") turn(!state.on, pointed && keyOf(pointed));
     else if (!state.on) return;
     else if (event.key === "Escape") turn(false);
-    else if (step) {
+    else if (step && !(event.key.startsWith("Arrow") && focused()?.matches(":focus-visible"))) {
       state.key = null; // the next step has a main figure of its own
       step.click();
     } else return;
@@ -83,13 +94,16 @@ function show({ data, parentElement }) {
     if (state.on !== inLink()) turn(!state.on);
   };
   apply();
-  const changes = new MutationObserver(apply);
-  changes.observe(app, { attributeFilter: ["data-drawn"], childList: true, subtree: true });
+  const runs = new MutationObserver(apply);
+  runs.observe(app, { attributeFilter: ["data-drawn"] });
+  const changes = new MutationObserver(() => state.on && apply()); // figures come and go while a page is drawn
+  changes.observe(main, { childList: true, subtree: true });
   document.addEventListener("keydown", press, { capture: true });
   document.addEventListener("fullscreenchange", leftFullscreen);
   window.addEventListener("popstate", followLink);
   window.addEventListener("resize", apply);
   return () => {
+    runs.disconnect();
     changes.disconnect();
     document.removeEventListener("keydown", press, { capture: true });
     document.removeEventListener("fullscreenchange", leftFullscreen);

@@ -13,7 +13,8 @@ function labelAt(chart, { clientX, clientY }, wholeRows) {
   };
   const numberAt = (pixels, pixel) => Math.round((pixel - pixels(0)) / (pixels(1) - pixels(0)));
   const frame = chart.getBoundingClientRect();
-  const [x, y] = [clientX - frame.left - area.left, clientY - frame.top - area.top];
+  const enlarged = frame.width / chart.offsetWidth; // other than 1 where a figure is presented
+  const [x, y] = [(clientX - frame.left) / enlarged - area.left, (clientY - frame.top) / enlarged - area.top];
   if (wholeRows || isBeside("y")) return ["y", numberAt(area.y, y)];
   if (!isBeside("x")) return null;
   const lean = Math.tan((-chart.layout.xaxis.tickangle * Math.PI) / 180); // labels begin at their column, and lean
