@@ -22,7 +22,6 @@ from tests.browser.screen import (
     wait_until_still,
 )
 from tests.browser.test_pages import grave
-from tests.tiers import first_gates
 
 SIZES = {"wide": (1400, 900), "laptop": (1366, 768), "tablet": (768, 1024), "phone": (400, 800)}
 SMALLEST_TEXT = 12  # px
@@ -118,7 +117,8 @@ FIRST_VISITS = (
 )
 
 
-@pytest.mark.parametrize(("path", "params"), first_gates(*FIRST_VISITS))
+@pytest.mark.nightly  # how much moves depends on how quickly the parts of a page come
+@pytest.mark.parametrize(("path", "params"), FIRST_VISITS)
 def test_little_moves_on_a_first_visit(visitors, server, path, params):
     """In a window of a laptop that has drawn nothing yet, not even Streamlit's own parts."""
     page = visitors(width=SIZES["laptop"][0], height=SIZES["laptop"][1], alone=True)
