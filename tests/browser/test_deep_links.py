@@ -7,11 +7,11 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import finding, link, open_screen, picked_chips, sentence
-from ui.page.navigation import ROOMS
+from ui.page.navigation import ROOMS, TEACHING
 
 pytestmark = pytest.mark.nightly
 
-NAMES = [room.name for room in ROOMS]
+NAMES = [room.name for room in (*ROOMS, TEACHING)]
 
 
 def menu(page):

@@ -17,7 +17,7 @@ def test_it_is_raised_when_charts_are_drawn_and_again_for_each_run(server, visit
     app = page.get_by_test_id("stApp")
     expect(page.get_by_role("button", name="Export")).to_be_visible(timeout=LOAD_MS)
     expect(app).to_have_attribute("data-test-script-state", "notRunning", timeout=LOAD_MS)
-    page.wait_for_function("document.due.size > 0")
+    page.wait_for_function("document.due?.size > 0")
     page.evaluate("() => new Promise(done => requestIdleCallback(done))")
     assert app.get_attribute("data-drawn") is None
 

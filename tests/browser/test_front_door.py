@@ -129,13 +129,6 @@ def test_the_tour_is_left_with_escape_and_goes_on_another_day(server, visitors):
     )
 
 
-@pytest.mark.nightly
-def test_matrix_and_map_have_titles(server, page):
-    open_screen(page, server)
-    for title in ("Attention matrix", "Query-key map"):
-        expect(page.get_by_role("heading", name=title, level=3, exact=True)).to_be_visible()
-
-
 def bottom(one):
     """Where an element ends, in pixels from the top of the window."""
     box = one.bounding_box()
@@ -157,14 +150,6 @@ def test_no_hint_lies_over_a_text_that_is_typed(server, page):
     expect(page.get_by_test_id("stPopoverBody").get_by_text("Press Ctrl+Enter")).to_have_count(1)
     expect(page.get_by_text("Press Ctrl+Enter").filter(visible=True)).to_have_count(0)
     expect(page.get_by_test_id("InputInstructions").filter(visible=True)).to_have_count(0)
-
-
-@pytest.mark.nightly
-def test_the_buttons_of_two_sentences_are_written_with_capitals(server, page):
-    open_screen(page, server, text="The door opened.", second="A cat slept.")
-    page.get_by_role("button", name="Options").click()
-    buttons = page.get_by_test_id("stPopoverBody").locator(".st-key-field_sentences").get_by_role("radio")
-    expect(buttons).to_have_text(["All", "A → A", "A → B", "B → A", "B → B"])
 
 
 @pytest.mark.nightly
