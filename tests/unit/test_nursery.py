@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests import calls
-from tests.waiting import begin_with_new_processes, done
+from tests.waiting import begin_with_new_processes, done, wait_until
 from ui.work import jobs, nursery
 from ui.work.jobs import Job
 
@@ -34,7 +34,9 @@ def parent(process: int) -> int:
 @needs_copies
 def test_workers_are_copies_of_one_process_that_is_no_worker():
     first = worker()
+    [process] = jobs._workers._processes
     os.kill(first, signal.SIGKILL)
+    wait_until(lambda: not process.is_alive)
     second = worker()
     assert first != second
     assert parent(second) == jobs._workers._nursery._process.pid != os.getpid()
