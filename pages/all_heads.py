@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from ui.components.head_grid import beside_grid
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
@@ -24,7 +25,7 @@ with errors.explained():
     if screen.numbers:
         found.markdown(f"**{literal(finding(screen))}**")
     controls(screen)
-    left, right = st.columns([3, 1], gap="medium")
+    left, right = beside_grid((3, 1), "head_grid", n_layers=view.trace.n_layers(view.kind))
     with left:
         grid(screen)
         notes(screen)

@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 from plotly.graph_objects import Figure
 
+from ui.components.head_grid import beside_grid
 from ui.export.recipe import ablated_set_lines, effects_lines
 from ui.export.take import take
 from ui.page import errors, verdict
@@ -31,7 +32,7 @@ with errors.explained():
         run = over_set.look(view)
         if run is not None and (mean := over_set.ablated(run)) is not None:
             found.markdown(over_set.finding_of_set(mean))
-            left, right = st.columns([3, 1], gap="medium")
+            left, right = beside_grid((3, 1), "effects_grid", n_layers=view.trace.n_layers(view.kind))
             with left:
                 over_set.grid(view, mean)
                 st.caption(over_set.note(run, mean))
@@ -54,7 +55,7 @@ with errors.explained():
         effects = ablated(screen, screen.ablation, key="ablation")
         if effects is not None:
             found.markdown(finding(screen, effects))
-            left, right = st.columns([3, 1], gap="medium")
+            left, right = beside_grid((3, 1), "effects_grid", n_layers=view.trace.n_layers(view.kind))
             with left:
                 grid(screen, effects)
                 st.caption(literal(note(screen, effects)))

@@ -9,7 +9,7 @@ from attnviz.figures.numbers import number_text
 from attnviz.heads.facts import rank
 from attnviz.records import Axis, Measure, by_layer, known
 from ui.choice import state
-from ui.components.head_grid import head_grid
+from ui.components.head_grid import beside_grid, head_grid
 from ui.components.token_strip import token_strip
 from ui.export.take import take
 from ui.page import errors, verdict
@@ -54,7 +54,7 @@ with errors.explained():
     said = pair_finding(rank(weights, selection.place), selection.place, pair, measure)
     with st.container(key="finding"):
         st.markdown(f"**{literal(said)}**")
-    grid, ranking, pairs = st.columns([23, 10, 10], gap="medium")
+    grid, ranking, pairs = beside_grid((23, 10, 10), "head_grid", n_layers=view.trace.n_layers(view.kind))
     with grid:
         probes = known_probes(view)
         ranks = 1 + (weights > weights[..., None, None]).sum(axis=(2, 3))

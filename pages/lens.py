@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 from plotly.graph_objects import Figure
 
+from ui.components.head_grid import beside_grid
 from ui.export.recipe import attributed_set_lines, lens_lines
 from ui.export.take import take
 from ui.page import errors, verdict
@@ -44,7 +45,7 @@ with errors.explained():
                 key="use_language_model",
             )
         found.markdown(finding(screen, answers))
-        left, right = st.columns([3, 1], gap="medium")
+        left, right = beside_grid((3, 1), "lens_grid", n_layers=view.trace.n_layers(view.kind))
         drawn: dict[str, Figure] = {}
         with left:
             with st.container(key="lens_grid_room" + "_across" * runs_across(view.trace.n_layers(view.kind))):
@@ -69,7 +70,7 @@ with errors.explained():
                     python = attributed_set_lines(view, run.prompts)
             elif is_there(screen.direct(), n_tokens, "Computing direct logit attribution", key="direct_act"):
                 answer, effects = screen.direct().results[0]
-                left, right = st.columns([3, 1], gap="medium")
+                left, right = beside_grid((3, 1), "lens_heads", n_layers=view.trace.n_layers(view.kind))
                 with left:
                     heads(screen, answer, effects)
                     drawn["What each layer adds"] = layers(view, effects)

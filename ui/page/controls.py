@@ -114,8 +114,11 @@ def walk(view: View) -> None:
 
 def names(view: View) -> None:
     """What the selected head is called, and after what, once that is known."""
-    if (probes := known_probes(view)) and (called := called_words(probes, view.selection.place)):
-        st.caption(f"On repeated random tokens: {called}", width="content")
+    with st.container(
+        key="head_name", height=24, border=False
+    ):  # few heads have a name; nothing moves with it
+        if (probes := known_probes(view)) and (called := called_words(probes, view.selection.place)):
+            st.caption(f"On repeated random tokens: {called}")
 
 
 def rows_and_columns(view: View) -> None:

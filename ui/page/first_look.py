@@ -9,11 +9,18 @@ PURPOSE = (
     "attnviz shows where a language model's attention goes in your own sentence, head by head, "
     "and compares the weights of every head with the model's own."
 )
+_GOES = """
+new MutationObserver((_, watcher) => {
+  if (!document.querySelector(".stMain :is(h1, .stException, .stAlert)")) return;
+  watcher.disconnect();
+  document.getElementById("first_look").remove();
+}).observe(document.body, { childList: true, subtree: true });
+"""
 _LOGO = Path(__file__).with_name("logo.svg").read_text(encoding="utf-8")
 
 
 def first_look(page: Part) -> str:
-    """HTML that lies over the empty page; first_look.css takes it away as soon as the heading is drawn."""
+    """HTML that lies over the empty page and goes as soon as the heading is drawn."""
     room = room_of(page)
     row = "".join(f"<span>{escape(part.name)}</span>" for part in room.parts) if len(room.parts) > 1 else ""
     field = '<p class="field"></p>' if "sentence" in page.asks else ""
@@ -23,5 +30,6 @@ def first_look(page: Part) -> str:
         f"<p>{escape(PURPOSE)}</p>"
         '<p class="waits" role="status">Loading the page. Right after a start of the server the model is loaded first, '
         "which takes a few seconds.</p>"
-        "</div></div><noscript><style>#first_look { display: none }</style></noscript>"
+        f"</div></div><script>{_GOES}</script>"
+        + "<noscript><style>#first_look { display: none }</style></noscript>"
     )

@@ -75,7 +75,7 @@ def frame_around(name: str) -> Iterator[View]:
     with controls_place:
         top = st.container()
         places = navigation.heading(page)
-        lesson_place = st.container(key="lesson_line")
+        lesson_place = st.empty()
         try:
             offers()
             selection = state.with_opened_bundle(state.current(page.name))
@@ -88,8 +88,9 @@ def frame_around(name: str) -> Iterator[View]:
         if page.asks and not is_stage:
             head_place = _head_place(page)
     showcase_place = st.container(key="showcase")
-    with lesson_place:
-        lesson_line(page, selection)
+    if selection.lesson:
+        with lesson_place.container(key="lesson_line"):
+            lesson_line(page, selection)
     menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
     stage: AbstractContextManager[object] = nullcontext()

@@ -21,9 +21,7 @@ def step_link(lesson: Lesson, number: int, *, label: str, icon: str | None = Non
 
 
 def lesson_line(page: Part, selection: Selection) -> None:
-    """Draws the line where the selection has a lesson; one that cannot be shown is explained."""
-    if not selection.lesson:
-        return
+    """Draws the line of the selection's lesson; one that cannot be shown is explained."""
     lessons, problems = all_lessons()
     lesson = next((one for one in lessons if one.name == selection.lesson), None)
     if lesson is None:

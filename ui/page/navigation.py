@@ -272,6 +272,8 @@ PAGES = tuple(part for room in _ALL for part in room.parts if part.filled in (No
 TEACHING = _alone("For teachers", "school", "Which lessons are there, and what is there to say?", "teach")
 """Below the menu, since it shows no text of the reader's."""
 TEACH = TEACHING.parts[0]
+_MANY_PARTS = 6
+"""With so many parts in its row a heading has no room for the question there (heading.css)."""
 
 
 def part_named(name: str) -> Part:
@@ -339,7 +341,7 @@ class Places:
 
 def heading(page: Part) -> Places:
     """Name of the room, question of the part; the places for the verdict, the row of parts, and for what a part says first."""
-    with st.container(key="page_head", horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(key=_head_key(page), horizontal=True, vertical_alignment="center", gap="small"):
         st.title(room_of(page).name, anchor=False, width="content")
         st.markdown(page.question, width="stretch")
         # A container with a height is there before what it holds, so that nothing moves when that comes.
@@ -347,6 +349,22 @@ def heading(page: Part) -> Places:
         parts = st.container(key="parts", horizontal=True, gap=None, height=32, border=False)
     lead = st.container(key="lead")
     return Places(verdict=verdict, parts=parts, lead=lead)
+
+
+def _head_key(page: Part) -> str:
+    """What heading.css tells headings apart by.
+
+    Its rules could ask for what else is on the page (`:has`), but then Chromium computes the style of the whole page anew
+    whenever anything on it is drawn.
+    """
+    key = "page_head"
+    if "sentence" in page.asks:
+        key += "_with_sentence"
+    if page.filled is not None:
+        key += "_of_stage"
+    elif len(room_of(page).parts) >= _MANY_PARTS:
+        key += "_many_parts"
+    return key
 
 
 def links(here: Part, selection: Selection, row: DeltaGenerator, menu: DeltaGenerator) -> None:

@@ -19,6 +19,12 @@ from ui.session import of_session
 from ui.stage.screen import Screen, is_staged
 from ui.words.findings import name
 
+_STAYS_IN_SIGHT = """
+.stApp [data-testid="stLayoutWrapper"]:has(> .st-key-controls), .st-key-controls { display: contents }
+@media (max-width: 640px) { .stApp [data-testid="stLayoutWrapper"]:has(> .st-key-finding) { position: static } }
+"""
+"""The stop is sticky on the page, not in the controls that it stands in; on a phone it stands where the finding does otherwise."""
+
 
 @dataclass(slots=True)
 class Begun:
@@ -64,7 +70,7 @@ def guide(screen: Screen, invitation: DeltaGenerator) -> None:
         frame = (
             f"outline: 2px solid {THEMES[screen.view.theme].picked}; outline-offset: 1px; border-radius: 4px"
         )
-        st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }}</style>")
+        st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
     place = screen.view.lead_place if at else invitation
     with place.container(key="tour_under_way" if at else "tour_place"):
         tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import streamlit as st
 from jaxtyping import Bool, Float
+from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.figures.ink import inks
 from attnviz.figures.layer_grid import runs_across
@@ -78,6 +79,15 @@ def head_grid(
         if numbers is not None:
             data["legend"] = _colour(cells, numbers, theme, signed=signed)
         _mount(key=key, data=data, on_pick_change=takes_cell(key, texts, on_pick))
+
+
+def beside_grid(widths: Sequence[int], key: str, *, n_layers: int) -> list[DeltaGenerator]:
+    """Columns of these widths, the first for a grid of all heads; on a narrow page the others stand below it (heading.css).
+
+    ``key`` names the grid, one of a page.
+    """
+    with st.container(key=f"beside_{key}{'_across' * runs_across(n_layers)}"):
+        return st.columns(widths, gap="medium")
 
 
 def _colour(

@@ -15,6 +15,13 @@ function figures() {
   return mounts.filter(draws).map((mount) => mount.closest(".stElementContainer"));
 }
 
+/** What holds it on the page. */
+function ancestors(element) {
+  const found = [];
+  for (let one = element.parentElement; one && !one.matches(".stMainBlockContainer"); one = one.parentElement) found.push(one);
+  return found;
+}
+
 function keyOf(figure) {
   return [...figure.classList].find((name) => name.startsWith("st-key-"));
 }
@@ -52,6 +59,9 @@ function show({ data, parentElement }) {
     const shown = figure ? [figure, ...BESIDE.map((one) => document.querySelector(one)).filter(Boolean)] : [];
     for (const one of document.querySelectorAll("[data-presented]")) if (!shown.includes(one)) delete one.dataset.presented;
     for (const one of shown) one.dataset.presented = "";
+    const around = new Set(shown.flatMap(ancestors));
+    for (const one of document.querySelectorAll("[data-around]")) if (!around.has(one)) delete one.dataset.around;
+    for (const one of around) one.dataset.around = "";
     root.toggleAttribute("data-presents", Boolean(figure));
     button.textContent = figure ? "close" : "slideshow";
     button.ariaLabel = figure ? "Leave" : "Present";

@@ -6,6 +6,7 @@ from plotly.graph_objects import Figure
 from attnviz.effects.logit_attribution import DirectParts
 from attnviz.effects.over_pairs import MeanDirectEffects, mean_direct_effects
 from attnviz.figures.numbers import number_text
+from ui.components.head_grid import beside_grid
 from ui.page.view import View
 from ui.sections import prompts
 from ui.sections.lens import heads
@@ -37,7 +38,7 @@ def attributed(run: SetRun[DirectParts]) -> MeanDirectEffects | None:
 def show(run: SetRun[DirectParts], found: MeanDirectEffects) -> Figure:
     """The finding, all heads, all layers and the largest parts; the figure of the layers."""
     view = run.view
-    left, right = st.columns([3, 1], gap="medium")
+    left, right = beside_grid((3, 1), "lens_heads", n_layers=view.trace.n_layers(view.kind))
     with left:
         st.markdown(f"**{finding(found)}**")
         _grid(view, found)
