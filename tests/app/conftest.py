@@ -14,9 +14,10 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
+from attnviz.model.catalogue import Offer, offer
 from tests.waiting import begin_with_new_processes
 from ui.export import take
-from ui.page import downloads, errors, waiting
+from ui.page import downloads, errors, frame, waiting
 from ui.work import cache, head_cache, jobs, process, with_model, worker
 from ui.work.jobs import Job
 from ui.work.workers import Workers
@@ -105,6 +106,32 @@ def _on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "_address", lambda: "127.0.0.1")
 
 
+FOLDERS: dict[str, Path | None] = {}
+"""Of the models that pages were opened with, by name."""
+
+
+def forget() -> None:
+    """All that is kept by the name of a model."""
+    begin_with_new_processes()
+    jobs._kept.clear()
+    cache.MODELS.clear()
+    cache.NUMBERS.clear()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_met_of_another_model_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests offer models of one name from folders of their own, which no server does."""
+
+    def offered(name: str) -> Offer:
+        found = offer(name)
+        if FOLDERS.setdefault(name, found.folder) != found.folder:
+            forget()
+            FOLDERS[name] = found.folder
+        return found
+
+    monkeypatch.setattr(frame, "offer", offered)
+
+
 @pytest.fixture
 def ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """What no page catches is shown as app.py has it; in other tests it fails them."""
@@ -119,23 +146,13 @@ def ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def offer_to_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
-    """Offers the model in a folder, to the processes that compute too: the next ones know of it, and those after the test do not.
+    """Offers the model in a folder, to the processes that compute too: the next ones know of it, and those after the test do not."""
 
-    What is kept is known by the model's name. Other tests may offer another model of that name: nothing of theirs is met here, and
-    nothing of this one later.
-    """
-
-    def forget() -> None:
-        begin_with_new_processes()
-        jobs._kept.clear()
-        cache.MODELS.clear()
-        cache.NUMBERS.clear()
-
-    def offer(folder: Path) -> None:
+    def give(folder: Path) -> None:
         monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
         forget()
 
-    yield offer
+    yield give
     forget()
 
 
