@@ -91,6 +91,7 @@ class Recording:
         """Output of the last call, [batch, query, head, d_value]."""
         self._joins, self._keeps, self._after_call = joins, keeps, after_call
         self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
+        self._arrays: dict[int, tuple[Tensor, np.ndarray]] = {}
 
     @property
     def row_counts(self) -> tuple[int, ...]:
@@ -147,10 +148,16 @@ class Recording:
                 value=_array(value),
                 scale=scale,
                 softcap=softcap,
-                allowed=None if allowed is None else _array(allowed),
-                bias=None if bias is None else _array(bias),
+                allowed=None if allowed is None else self._shared_array(allowed),
+                bias=None if bias is None else self._shared_array(bias),
             )
         )
+
+    def _shared_array(self, mask: Tensor) -> np.ndarray:
+        """As `_array`, of a mask that layers share: made once, for on a GPU and in half precision an array is a copy."""
+        if id(mask) not in self._arrays:
+            self._arrays[id(mask)] = (mask, _array(mask))
+        return self._arrays[id(mask)][1]
 
 
 _recording: ContextVar[Recording | None] = ContextVar("attnviz_recording", default=None)
