@@ -16,7 +16,7 @@ import attnviz
 from attnviz.model.model import Model
 from attnviz.model.trace import Trace
 from attnviz.records import Axis
-from tests import memory, tiny, tiny_refused
+from tests import memory, tiers, tiny, tiny_refused
 
 logging.disable_progress_bar()
 
@@ -29,6 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(RUN_AGAIN):
             item.add_marker(pytest.mark.flaky(reruns=1))
+    tiers.mark_nightly(items)
 
 
 class OneServer(LoadScopeScheduling):  # type: ignore[misc]

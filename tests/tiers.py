@@ -1,8 +1,66 @@
 """What gates a merge and what is tried every night; CONTRIBUTING.md says what runs when."""
 
 from typing import Any
+from zlib import crc32
 
 import pytest
+
+EVERY_THIRD = {
+    "tests/app/test_bad_input.py::test_an_unusual_text_is_remarked_on",
+    "tests/app/test_compare_page.py::test_swapping_twice_changes_nothing_and_once_exchanges_the_matrices",
+    "tests/app/test_first_screen.py::test_a_preset_shows_its_sentence_and_picks_its_query",
+    "tests/app/test_first_screen.py::test_previous_and_next_walk_through_all_heads",
+    "tests/app/test_first_screen.py::test_settings_of_the_map_are_in_its_note_and_in_the_link",
+    "tests/app/test_lessons.py::test_a_step_shows_what_its_text_names",
+    "tests/app/test_models_on_screen.py::TestKinds::test_each_kind_draws",
+    "tests/app/test_query_key_map_page.py::test_every_method_with_everything_it_is_fed_with",
+    "tests/app/test_rows_and_columns.py::TestSentences::test_only_the_queries_and_keys_of_one_each_are_shown",
+    "tests/app/test_step_by_step_page.py::test_every_number_is_the_traces",
+    "tests/app/test_step_by_step_page.py::test_what_layer_0_reads",
+    "tests/parity/test_anatomy.py::test_a_layer_multiplied_out",
+    "tests/parity/test_answers.py::TestTokens::test_as_transformers_own",
+    "tests/parity/test_copying.py::test_is_that_of_the_whole_matrix",
+    "tests/parity/test_families.py::TestLadder::test_layers_and_heads_are_the_model_s",
+    "tests/parity/test_input_attribution.py::test_every_method_that_is_there_gives_a_number_for_every_token",
+    "tests/parity/test_input_attribution.py::test_gradient_times_input_is_that_of_transformers",
+    "tests/parity/test_input_attribution.py::test_sum_of_integrated_gradients",
+    "tests/parity/test_interventions.py::test_the_residual_stream_of_another_text_gives_the_other_text",
+    "tests/parity/test_interventions.py::test_variants_of_a_batch_equal_one_at_a_time",
+    "tests/parity/test_lens.py::test_each_layer_as_the_model_that_stops_there",
+    "tests/parity/test_logit_attribution.py::test_parts_of_a_logit_sum_to_it",
+    "tests/parity/test_logit_attribution.py::test_parts_of_the_last_hidden_state_sum_to_its_length",
+    "tests/parity/test_output_weights.py::test_norm_based_weights_are_lengths_of_what_the_model_s_own_projection_makes",
+    "tests/parity/test_score_sources.py::test_parts_sum_to_the_model_s_own_product",
+    "tests/unit/test_broken_checkpoints.py::TestWrapped::test_loads_and_equals_the_plain_one",
+    "tests/unit/test_bundle_changes.py::test_each_is_read_as_it_was_written",
+    "tests/unit/test_bundle_refusals.py::TestHostileFiles::test_with_a_provenance_that_does_not_fit",
+    "tests/unit/test_bundle_refusals.py::TestHostileFiles::test_with_arrays_that_do_not_fit_each_other",
+    "tests/unit/test_bundle_round_trip.py::TestRoundTrip::test_is_exact",
+    "tests/unit/test_bundle_verification.py::TestPasses::test_what_models_of_other_families_made",
+    "tests/unit/test_bundle_verification.py::TestPasses::test_what_was_masked_paired_or_cut",
+    "tests/unit/test_cli.py::test_an_error_is_one_line_and_exits_with_2",
+    "tests/unit/test_continuation.py::test_the_most_likely_tokens_are_those_of_transformers",
+    "tests/unit/test_deletion.py::test_every_point_is_a_run_of_its_own",
+    "tests/unit/test_patch_maps.py::test_every_kind_of_state",
+    "tests/unit/test_patch_maps.py::test_the_gradient_s_patches_are_those_of_torch_s_autograd",
+    "tests/unit/test_patching.py::test_encoder_and_decoder",
+    "tests/unit/test_path_patching.py::test_every_sender",
+    "tests/unit/test_predictions.py::test_every_position_as_transformers_own",
+    "tests/unit/test_presets.py::test_the_numbers_are_those_of_transformers",
+}
+"""Dear tests with many cases of one kind: a third of the cases gates a merge, of each test another one, the rest is tried every
+night."""
+
+
+def mark_nightly(items: list[pytest.Item]) -> None:
+    """Marks the cases of those tests that do not gate."""
+    counts = {name: crc32(name.encode()) % 3 for name in EVERY_THIRD}
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if name in counts:
+            if counts[name] % 3:
+                item.add_marker(pytest.mark.nightly)
+            counts[name] += 1
 
 
 def first_gates(*cases: Any) -> list[Any]:

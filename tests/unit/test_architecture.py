@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -85,7 +86,13 @@ def modules(root: Path) -> Iterator[Module]:
         if path.exists():
             file = path.relative_to(root)
             name = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
-            yield Module(name, file.as_posix(), ast.parse(path.read_text(encoding="utf-8")))
+            yield Module(name, file.as_posix(), parsed(path.read_text(encoding="utf-8")))
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    """The tree of a module, which nothing changes."""
+    return ast.parse(text)
 
 
 def imports(tree: ast.AST, *, types: bool = True) -> dict[str, int]:

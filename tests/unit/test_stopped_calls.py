@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from attnviz.effects.deletion import random_orders
 from attnviz.effects.input_attribution import METHODS, attribute_inputs
 from attnviz.effects.outcome import TokenAnswer
@@ -13,6 +15,7 @@ from attnviz.effects.prompts import PromptPair
 from attnviz.model.model import Model
 from attnviz.records import Head
 from tests import calls
+from tests.tiers import first_gates
 from tests.waiting import wait_until
 from ui.work import experiments, jobs, probes, with_model
 from ui.work.experiments import Patches
@@ -71,8 +74,13 @@ def calls_of(model: Model, name: str) -> dict[str, Call]:
     }
 
 
+GATING = ("ablate", "patch", "attribute by integrated_gradients", "write", "collect")
+"""One of each kind of loop: over heads, over places, over points of a path, over tokens that are written, over texts."""
+
+
+@pytest.mark.parametrize("which", first_gates("some", "all"))
 def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
-    headed: Callable[[str], tuple[Model, Path]], tmp_path: Path
+    headed: Callable[[str], tuple[Model, Path]], tmp_path: Path, which: str
 ):
     """Each begins once nobody waits for it any more, so that one that does not end by itself has a result."""
     model, folder = headed("llama")
@@ -84,6 +92,8 @@ def test_a_cancelled_call_ends_by_itself_and_leaves_its_process(
         one for one in vars(experiments).values() if getattr(one, "__module__", "") == experiments.__name__
     }
     assert {one for one in own if inspect.isfunction(one) and not one.__name__.startswith("_")} <= functions
+    if which == "some":
+        asked = {name: asked[name] for name in GATING}
     processes = ()
     for number, (name, (function, given, named)) in enumerate(asked.items()):
         begun = tmp_path / str(number)
