@@ -4,6 +4,7 @@ One concept: the look of figures. A meaning has the same colour everywhere, and 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -138,8 +139,14 @@ def difference_scale(theme: Theme) -> list[tuple[float, str]]:
 
 def _tones(start: str, end: str, shares: np.ndarray) -> list[str]:
     """Colours at these shares of the straight line in OKLab from one colour to another."""
+    return [_tone(start, end, float(share)) for share in shares]
+
+
+@lru_cache(maxsize=4096)
+def _tone(start: str, end: str, share: float) -> str:
+    """One of them; scales ask for the same ones with every picture."""
     first, last = _to_oklab(start), _to_oklab(end)
-    return [_from_oklab(first + share * (last - first)) for share in shares]
+    return _from_oklab(first + share * (last - first))
 
 
 # OKLab: Björn Ottosson 2020, "A perceptual color space for image processing", matrices M1 and M2;

@@ -110,7 +110,8 @@ def test_pointing_at_a_token_or_a_head_asks_nothing_of_the_server(page, server, 
     assert len(sent) == n_sent
 
 
-@pytest.mark.parametrize("motion", first_gates(True, False))
+@pytest.mark.nightly
+@pytest.mark.parametrize("motion", [True, False])
 def test_on_the_first_visit_and_never_again_the_arcs_draw_themselves(motion, server, visitors):
     page = visitors(motion=motion, alone=True)
     open_screen(page, server, "", **HEAD)
