@@ -90,6 +90,7 @@ BOUNDED = (
         by="how many there are",
         where=(
             "attnviz/figures/heatmap.py:_scale",
+            "attnviz/figures/theme.py:_tone",
             "attnviz/maps/ranking.py:_make_ready",
             "attnviz/model/catalogue.py:_version",
             "attnviz/model/own_attention.py:_taken_over",
