@@ -356,6 +356,7 @@ def test_512_tokens_are_light():
     assert sent < 1_500_000  # the budget of one heatmap of 512 tokens
 
 
+@pytest.mark.nightly
 def test_long_texts_are_zoomed_to_single_cells_around_the_picked_pair(embedded):
     text = " ".join(f"door{number}" for number in range(80))
     whole = embedded.trace(text)

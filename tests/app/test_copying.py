@@ -1,6 +1,7 @@
 """Which heads copy: the grid on the screen is the score of every head."""
 
 import numpy as np
+import pytest
 
 import attnviz
 from attnviz.effects.copying import copying_scores
@@ -28,6 +29,7 @@ def test_the_grid_is_the_score_of_every_head(tmp_path, offer_to_workers):
     ]
 
 
+@pytest.mark.nightly
 def test_a_model_without_a_language_head_says_why_it_has_none():
     at = until_drawn(open_page(PAGE, copying=1))
     assert_no_exception(at)

@@ -193,6 +193,7 @@ def test_an_outcome_that_there_is_not_is_explained(outcome):
     assert errors(at) and "asked for" in errors(at)[0]
 
 
+@pytest.mark.nightly
 def test_a_head_is_picked_everywhere():
     at = until_drawn(open_page(PAGE, text="it opened", layer=3, head=1))
     assert component(at, "effects_grid")["picked"] == [3, 1]

@@ -92,6 +92,7 @@ def test_of_the_ranking_leaves_the_page_as_it_is(monkeypatch, tmp_path):
     assert errors(at) == []
 
 
+@pytest.mark.nightly
 def test_that_the_page_waits_for_is_explained_as_well(monkeypatch, tmp_path):
     there = tmp_path / "there"
     what = "ui.work.experiments:attribute"

@@ -272,6 +272,7 @@ def test_the_selected_token_is_outlined():
     assert shown(at)["query"] == "5"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n_free", "key"),
     [

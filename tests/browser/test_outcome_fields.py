@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlencode
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from attnviz.model.catalogue import SMOLLM2
@@ -10,6 +11,7 @@ from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import wait_for_link
 
 
+@pytest.mark.nightly
 def test_a_token_that_is_typed_keeps_its_leading_space(page: Page, server: str) -> None:
     text = "When Mary and John went to the store, John gave a drink to"
     asked = {"model": SMOLLM2, "text": text, "outcome": "answer:last:␣the:␣John"}

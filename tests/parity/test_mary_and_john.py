@@ -92,6 +92,7 @@ def run(theirs, ids):
     return output, seen, states[0], (norm.weight * apart / scale).detach()
 
 
+@pytest.mark.nightly
 def test_the_outcome_without_heads(smollm2, trace, difference_without):
     outcome = measured(smollm2, trace, TokenAnswer(position=AT, token=TOKEN, against=AGAINST))
     assert outcome.value == pytest.approx(difference_without(), abs=TOLERANCE)

@@ -276,6 +276,7 @@ def test_check_of_names_can_fail():
     ]
 
 
+@pytest.mark.nightly
 def test_each_part_is_there_after_the_import_of_attnviz_alone():
     parts = {
         "attnviz.bundle.reading.read_bundle",

@@ -191,6 +191,7 @@ class TestIntegratedGradients:
             found.values, expected, atol=0.02 * max(abs(difference), np.abs(expected).max())
         )
 
+    @pytest.mark.nightly
     @pytest.mark.parametrize(
         ("text", "answers", "most_points"),
         [

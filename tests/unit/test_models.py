@@ -246,6 +246,7 @@ def test_attnviz_need_not_be_installed_to_say_its_version(embedded, monkeypatch)
     assert embedded.provenance.versions["attnviz"] == attnviz.__version__
 
 
+@pytest.mark.nightly
 def test_models_are_loaded_by_several_threads_at_once(checkpoint, monkeypatch):
     """transformers ties no weights while it reads a checkpoint, whichever thread asks."""
     tie_weights = tf.PreTrainedModel.tie_weights
