@@ -115,6 +115,8 @@ def test_heads_without_the_label_are_dimmed_and_not_listed(on_cls):
     assert list(zip(table["Layer"], table["Head"], strict=True)) == [
         tuple(one) for one in np.argwhere(on_cls > 0.6)
     ]
+    titles = [one.value for one in at.markdown if "numbers of" in one.value]
+    assert titles == [f"**The numbers of {(on_cls > 0.6).sum()} of 72 heads**"]
     opacity = numbers(figure(at, "head_map")["data"][0]["marker"]["opacity"]).reshape(6, 12)
     expected = np.where(on_cls > 0.6, 1, 0.2)
     expected[3, 1] = 1  # picked
@@ -138,6 +140,7 @@ def test_heads_outside_the_range_are_dimmed(on_cls):
     assert "highest" not in shown(at)
 
     at.selectbox(key="field_grid").set_value("entropy").run()  # another number: no limits
+    assert any(one.value == "**The numbers of all 72 heads**" for one in at.markdown)
     assert not cells(at, "dimmed").astype(bool).any()
     assert not {"lowest", "highest"} & shown(at).keys()
     assert shown(at)["grid"] == "entropy"

@@ -20,6 +20,7 @@ from tests.app.screen import (
     headline,
     numbers,
     open_page,
+    shown,
     unescaped,
     until_drawn,
 )
@@ -48,6 +49,7 @@ def test_without_a_head_the_similarity_with_the_last_layer(states):
     rows = component(at, "lens_layers")["rows"]
     assert [row["text"] for row in rows] == [f"Layer {layer}" for layer in range(6)]  # as in the grid
     np.testing.assert_allclose([row["length"] for row in rows], expected[:, 7], atol=2e-6)
+    assert [row["picked"] for row in rows] == [layer == int(shown(at)["layer"]) for layer in range(6)]
     assert "language head" in captions(at)  # which it does not have
 
 

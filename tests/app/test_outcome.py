@@ -125,13 +125,18 @@ def test_without_a_language_head_it_is_the_similarity():
     assert at.button_group(key="outcome_kind").options == ["Similarity", "Direction change", "Distance moved"]
 
 
-def test_the_form_that_was_probably_meant_is_said_and_can_be_taken(answering, monkeypatch):
+@pytest.mark.parametrize(
+    ("written", "key", "taken"), [("a:c", "likelier_token", "b:c"), ("c:a", "likelier_against", "c:b")]
+)
+def test_the_form_that_was_probably_meant_is_said_and_can_be_taken(
+    answering, monkeypatch, written, key, taken
+):
     form = LikelierForm(token="b", probability=0.923, asked="a", asked_probability=0.00003)
     monkeypatch.setattr(
         "ui.sections.outcome.likelier_form", lambda model, trace, at, token: form if token == "a" else None
     )
-    at = open_room("patching", outcome="answer:last:a:c")
+    at = open_room("patching", outcome=f"answer:last:{written}")
     assert facts(captions(at)).has("0.1%", "92.3%")
-    at.button(key="likelier_token").click().run()
-    assert shown(at)["outcome"] == "answer:last:b:c"
+    at.button(key=key).click().run()
+    assert shown(at)["outcome"] == f"answer:last:{taken}"
     assert not [one for one in at.button if str(one.key).startswith("likelier")]

@@ -5,7 +5,16 @@ import pytest
 
 from attnviz.effects.score_sources import score_sources
 from tests.app.screen import DOOR as TEXT
-from tests.app.screen import assert_no_exception, figure, numbers, open_bundle, open_page, shown, unescaped
+from tests.app.screen import (
+    assert_no_exception,
+    component,
+    figure,
+    numbers,
+    open_bundle,
+    open_page,
+    shown,
+    unescaped,
+)
 
 PAGE = "pages/query_key_map.py"
 DOOR = {"text": TEXT, "layer": 3, "head": 1, "query": 7, "key": 5}
@@ -35,6 +44,11 @@ def test_nothing_is_split_until_it_is_asked_for(embedded, door_trace):
     first = found.sources[int(np.abs(sums).argmax())]
     assert "“it”" in said(at) and "“door”" in said(at)
     assert f"key’s sources {first.words}" in said(at)
+    listed = {side: component(at, f"sources_{side}")["rows"] for side in ("query", "key", "pair")}
+    for rows in listed.values():  # the largest first, whatever their sign
+        lengths = [abs(row["length"]) for row in rows]
+        assert lengths == sorted(lengths, reverse=True)
+        assert lengths[0] == pytest.approx(1) and min(row["length"] for row in rows) < 0
     assert any("All parts sum to 4.13" in unescaped(line.value) for line in at.caption)
 
 

@@ -181,6 +181,11 @@ def test_walking(embedded):
     at = open_page(PAGE, step=1)
     for number in range(1, 9):
         assert [line.value.split(". ")[0] for line in at.subheader] == [str(number)]
+        if number == 3:
+            [made] = [line.value for line in at.markdown if "make three vectors" in line.value]
+            named = ["**query**", "what it looks", "**key**", "what it can be found by", "**value**", "hands on"]
+            places = [made.index(words) for words in named]
+            assert places == sorted(places)
         if number < 8:
             at.button(key="step_on").click().run()
             assert_no_exception(at)
@@ -378,6 +383,8 @@ def test_what_is_not_listed_of_a_long_text_is_counted(embedded):
     assert facts(said(at)).has("12", str(len(weights) - 12), f"{rest:.1%}")
     drawn = cells(at, "mean")
     assert len(drawn) == 12 + 2
+    ticks = figure(at, "step_mean")["layout"]["yaxis"]["ticktext"]
+    assert len(ticks) == 12 + 2 and ticks[12:] == [f"{len(weights) - 12} others", "output"]
     np.testing.assert_allclose(drawn[:-1].sum(axis=0), output, atol=1e-5)
     strongest = np.sort(np.argsort(-weights)[:12])
     np.testing.assert_allclose(drawn[:12], weights[strongest, None] * trace.value(3, 1)[strongest], rtol=1e-5)

@@ -156,7 +156,8 @@ def test_cells_of_attributions(values, picked):
         hover = cells.hovertext[token][method]
         assert LABELS[token] in hover and f"method {method}: {number_text(own[token])}" in hover
         assert list(cells.customdata[token][method]) == [token, method]
-    assert len(figure.layout.shapes) == (picked is not None)
+    frames = [(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes]
+    assert frames == ([] if picked is None else [(-0.5, 1.5, picked - 0.5, picked + 0.5)])
 
 
 @given(numbers(4), numbers(4), numbers(4), st.sampled_from(["weights", "norms"]), st.sampled_from([0.0, 0.5]))

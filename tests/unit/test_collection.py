@@ -316,6 +316,18 @@ class TestFigure:
                 keys.marker.color, np.arange(n, 2 * n) if expected is None else expected
             )
 
+    @pytest.mark.parametrize("tint", TINTS)
+    def test_marks_of_the_legend_have_the_form_of_their_side_where_they_stand_for_one(
+        self, few, points, tint
+    ):
+        marks = {
+            one.name: one.marker.symbol
+            for one in self.drawn(few, points, tint=tint).data
+            if one.hoverinfo == "skip"
+        }
+        sides = {"queries": "circle", "keys": "diamond"}
+        assert marks.items() <= sides.items() if sides.keys() & marks else set(marks.values()) == {"circle"}
+
     def test_frequent_tokens_are_counted(self, few, points):
         names = [trace.name for trace in self.drawn(few, points, tint="token").data]
         assert {"[CLS] (3)", "[SEP] (3)", "door (2)", "slowly (2)"} <= set(names)

@@ -204,7 +204,7 @@ class TestLaidAcross:
         random = np.random.default_rng(0)
         tall = random.normal(size=(40, n_axis)) * np.arange(1, n_axis + 1)
         turn = np.linalg.qr(random.normal(size=(n_axis, n_axis)))[0]
-        laid = laid_across(tall @ turn)
+        laid = laid_across(tall @ turn + 40)  # wherever it lies
         np.testing.assert_allclose(pdist(laid), pdist(tall))
         covariance = np.cov(laid.T)
         np.testing.assert_allclose(covariance - np.diag(np.diag(covariance)), 0, atol=1e-12)

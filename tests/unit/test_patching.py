@@ -140,6 +140,8 @@ def test_where_two_texts_differ(bert):
     [
         ("the cat sat", r"have 8 and 5 tokens, and differ in “on a mat”. Give a sentence of 8 tokens"),
         ("the door sat on a mat when", "differ in “cat” and “door”, “when”"),
+        ("the door cat when sat it on a mat", r"differ in “door”, “when”, “it”\. "),
+        ("the door cat when sat it on the a mat", r"differ in “door”, “when”, “it” and more\. "),
     ],
 )
 def test_texts_of_other_lengths(bert, other, said):
