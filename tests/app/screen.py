@@ -205,6 +205,12 @@ def component(at: AppTest, name: str) -> dict[str, Any]:
     return data
 
 
+def ranked_lists(at: AppTest) -> list[list[dict[str, Any]]]:
+    """The rows of every ranked list of the page."""
+    data = [json.loads(one.proto.json) for one in at.get("bidi_component") if "isRanked" in one.proto.json]
+    return [one["rows"] for one in data]
+
+
 def chips(at: AppTest) -> list[str]:
     return [token["label"] for token in component(at, "token_strip")["tokens"]]
 

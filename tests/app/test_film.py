@@ -155,6 +155,12 @@ def test_a_bias_and_another_scale(checkpoint, tiny_model, monkeypatch):
     said = facts(drawn["stages"][3]["said"]).numbers
     assert said[0] == "1"  # this model's scale
     assert said[2] == number_text(float(bias[3]))
+    assert "bias for their distance, " in drawn["stages"][3]["said"]
+
+
+def test_a_bias_of_what_the_tokens_are_too(checkpoint, monkeypatch):
+    drawn = family(monkeypatch, checkpoint("deberta-v2"), layer=2, head=1, query=1, key=3)
+    assert "bias for their distance and contents, " in drawn["stages"][3]["said"]
 
 
 def test_cross_attention_reads_two_texts(checkpoint, monkeypatch):

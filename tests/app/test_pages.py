@@ -14,6 +14,7 @@ from tests.app.screen import (
     notices,
     of_stage,
     open_page,
+    ranked_lists,
     row_of,
     shown,
     type_text,
@@ -89,6 +90,9 @@ def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(pa
     assert of_stage(at) + [name for name in links if name in row_of(at)] == row_of(at)
     checked = [link for link in at.get("page_link") if link.proto.label.startswith(":green[")]
     assert len(checked) == 1 or page == "pages/verification.py"
+
+    for rows in ranked_lists(at):  # a bar never leaves its row
+        assert all(abs(row["length"]) <= 1 + 1e-6 for row in rows)
 
     kinds = ("text_area", "text_input", "selectbox", "number_input", "button", "button_group")
     controls = [one for kind in kinds for one in at.get(kind)]

@@ -136,6 +136,14 @@ def assert_all_with_the_largest(positions: tuple[int, ...], numbers: list[float]
     assert all(numbers[entry] >= largest - ROUNDING for entry in named)
 
 
+@given(cases(), st.integers(0, 9))
+def test_the_strongest_key_of_a_query_that_is_not_shown_is_the_first_that_is(case, query):
+    if case.shown.queries.index(query) is None:
+        assert findings.strongest_key(case.shown, query) == case.shown.keys.positions[0]
+    else:
+        assert findings.strongest_key(case.shown, query) in case.shown.keys.positions
+
+
 @given(cases())
 def test_what_is_hidden_of_a_row_is_what_its_tokens_give_to_tokens_that_are_not_shown(case):
     for row in range(len(case.shown.queries)):

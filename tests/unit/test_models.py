@@ -49,6 +49,11 @@ def refusal(folder):
     return message
 
 
+def test_says_in_one_line_what_it_is(folder):
+    model = attnviz.load_model(str(folder))
+    assert repr(model) == f"Model({folder.name!r}, BertModel, revision 'local folder')"
+
+
 def test_a_folder_loads_under_its_own_name(folder):
     model = attnviz.load_model(str(folder))
     assert model.name == "mine"

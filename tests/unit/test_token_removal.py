@@ -67,12 +67,16 @@ def test_zeros_and_the_order_of_baselines(tiny_model):
     assert EmbeddedText(tiny_model("gpt2"), tiny_model("gpt2").trace("a cat")).baseline_label != "zeros"
 
 
-def test_a_vector_that_was_never_trained_is_not_taken(checkpoint):
-    """transformers writes zeros into the row of a new model's padding token, and torch never changes it."""
+@pytest.mark.parametrize(("share", "taken"), [(0.0, "[SEP]"), (0.05, "[SEP]"), (0.2, "[PAD]")])
+def test_a_vector_that_was_never_trained_is_not_taken(checkpoint, share, taken):
+    """transformers writes zeros into the row of a new model's padding token, and torch never changes it. What is short is told
+    by the other rows, here 50 times as long as they were."""
     bert = attnviz.load_model(str(checkpoint("bert")), is_mapped=False)  # one of its own, which is changed
     trace = bert.trace(TEXT)
-    bert.reference.get_input_embeddings().weight.data[bert.tokenizer.pad_token_id] = 0
-    assert EmbeddedText(bert, trace).baseline_label == "[SEP]"
+    table = bert.reference.get_input_embeddings().weight.data
+    table *= 50
+    table[bert.tokenizer.pad_token_id] = share * table.norm(dim=1).mean() / table.shape[1] ** 0.5
+    assert EmbeddedText(bert, trace).baseline_label == taken
     assert EmbeddedText(bert, trace, "padding").baseline_label == "[PAD]"
 
 
