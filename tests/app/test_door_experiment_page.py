@@ -60,6 +60,10 @@ def test_it_tells_the_whole_story_on_the_bundled_model(experiment, door_trace):
     assert_no_exception(experiment)
     steps = [line.value for line in experiment.subheader if line.value[0].isdigit()]
     assert [step.split(".")[0] for step in steps] == ["1", "2", "3", "4"]
+    [question] = [unescaped(line.value) for line in experiment.markdown if "What opened?" in line.value]
+    assert question.startswith(
+        f"“{DOOR}” What opened? Layer 3, head 1 of all-MiniLM-L6-v2 links “it” to “door”. Four steps: the attention of “it”,"
+    )
     said = facts(finding(experiment))
     assert (said.heads[0], said.quoted[:2], said.numbers[0]) == ((3, 1), ("it", "door"), "47.5%")
     weights = door_trace.weights(3, 1)

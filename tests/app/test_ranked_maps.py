@@ -2,12 +2,13 @@
 
 import csv
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import attnviz
-from attnviz.maps.ranking import MAPS
+from attnviz.maps.ranking import MAPS, MapChoice
 from tests.app.screen import ask_until, assert_no_exception, open_page, until_drawn
 from tests.calls import Held
 from ui.sections.query_key_map import ranked_maps
@@ -44,6 +45,26 @@ def test_are_ranked_with_their_figures(door_trace):
     assert row["Worst"] == pytest.approx(map_.in_map.worst_correlation)
     assert row["Nearest"] == pytest.approx(100 * map_.in_map.nearest_agreement)
     assert row["Trust"] == pytest.approx(map_.trustworthiness)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "same"),
+    [
+        (("tsne", "balanced", "cosine"), ("tsne", "centred", "cosine")),  # factors change no cosine
+        (("tsne", "balanced", "euclidean"), ("tsne", "balanced", "euclidean")),
+        (("umap", "raw", "cosine"), ("umap", "raw", "cosine")),
+        (("mds", "raw", "cosine"), ("mds", "raw", "cosine")),
+        (("mds", "centred", "euclidean"), ("pca", "centred", None)),
+        (("pca", "balanced", "cosine"), ("pca", "balanced", None)),
+        (("attention", "raw", "cosine"), ("attention", None, None)),
+    ],
+)
+def test_which_of_the_maps_is_shown(chosen, same):
+    maps = SimpleNamespace(**dict(zip(("method", "space", "metric"), chosen, strict=True)))
+    found = ranked_maps._shown(SimpleNamespace(selection=SimpleNamespace(maps=maps)))
+    plain = MapChoice(method=found.method)
+    method, space, metric = same
+    assert found == MapChoice(method=method, space=space or plain.space, metric=metric or plain.metric)
 
 
 @pytest.mark.nightly

@@ -312,6 +312,17 @@ def test_the_query_whose_attention_a_map_misses_most(of_model_, of_map):
         assert said.numbers[-1] == share_text(max(elsewhere))
 
 
+@pytest.mark.parametrize("n_tied", [1, 2, 4])
+def test_queries_whose_attention_a_map_misses_as_much_are_counted(n_tied):
+    axis = Axis.of(hand_made.tokens(["cat", "door", "it", "box"]))
+    rows = [[0.25, 0.25, 0.25, 0.25]] * 4
+    other = [[0.5, 0.5, 0.0, 0.0]] * n_tied + rows[n_tied:]
+    first, second = (small_records.pattern(one, queries=axis, keys=axis) for one in (rows, other))
+    said = _missed(compare(first, second))
+    assert ("more" in said) == (n_tied > 1)
+    assert f"“cat”{f' and {n_tied - 1} more' * (n_tied > 1)}, 50.0%" in said.replace("\\", "")
+
+
 @given(
     whole(3, 2),
     whole(3, 2),

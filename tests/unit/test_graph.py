@@ -129,7 +129,11 @@ def test_labels_are_large_enough_never_upside_down_and_literal():
     labels = ["<b>", "$x$", "antidisestablishmentarianism", *"abcdefghijk"]
     n = len(labels)
     pattern = hand_made.trace(np.full((1, 1, n, n), 1 / n), labels).pattern(0, 0)
-    for one in draw_graph(pattern, 2).layout.annotations:
+    figure = draw_graph(pattern, 2)
+    nodes = figure.data[1]
+    assert {(one.x, one.y) for one in figure.layout.annotations} == set(zip(nodes.x, nodes.y, strict=True))
+    for one in figure.layout.annotations:
+        assert one.xshift * one.x >= 0 and one.yshift * one.y >= 0  # outwards
         assert one.font.size >= 12
         assert -90 <= one.textangle <= 90
         assert "$" not in one.text and "<" not in one.text.replace("<b>", "", 1).replace("</b>", "", 1)
