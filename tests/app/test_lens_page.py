@@ -20,6 +20,7 @@ from tests.app.screen import (
     headline,
     numbers,
     open_page,
+    ranked_lists,
     shown,
     unescaped,
     until_drawn,
@@ -63,6 +64,9 @@ def test_what_the_heads_add_sums_to_the_length(states):
     [said] = [facts(line.value) for line in at.markdown if facts(line.value).numbers[-1:] == (length,)]
     assert said.quoted == ("it",)
     assert adds[said.heads[0]] == np.abs(adds).max()
+    for rows in ranked_lists(at)[1:]:  # after the layers', whose bars are cosines
+        assert max(abs(row["length"]) for row in rows) == pytest.approx(1)
+        assert all((row["length"] < 0) == row["amount"].startswith("−") for row in rows)
 
 
 @pytest.mark.parametrize("name", first_gates("bert", "gpt2"))

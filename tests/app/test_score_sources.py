@@ -44,12 +44,19 @@ def test_nothing_is_split_until_it_is_asked_for(embedded, door_trace):
     first = found.sources[int(np.abs(sums).argmax())]
     assert "“it”" in said(at) and "“door”" in said(at)
     assert f"key’s sources {first.words}" in said(at)
+    assert any("All parts sum to 4.13" in unescaped(line.value) for line in at.caption)
+
+
+@pytest.mark.parametrize("key", [5, 2])  # the largest part of a side is above 0, and below
+def test_lists_begin_with_the_largest_whatever_its_sign(key):
+    at = open_page(PAGE, **DOOR | {"key": key})
+    at.toggle(key="field_sources").set_value(True).run()
     listed = {side: component(at, f"sources_{side}")["rows"] for side in ("query", "key", "pair")}
-    for rows in listed.values():  # the largest first, whatever their sign
+    for rows in listed.values():
         lengths = [abs(row["length"]) for row in rows]
         assert lengths == sorted(lengths, reverse=True)
         assert lengths[0] == pytest.approx(1) and min(row["length"] for row in rows) < 0
-    assert any("All parts sum to 4.13" in unescaped(line.value) for line in at.caption)
+        assert all((row["length"] < 0) == row["amount"].startswith("−") for row in rows)
 
 
 def test_of_a_bundle_it_says_why_not(door_bundle):
