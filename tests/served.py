@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,25 @@ def children(pid: int) -> list[int]:
 
 def is_server(pid: int) -> bool:
     return b"streamlit" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def worker_processes(port: int | str | None) -> list[int]:
+    """Processes in which the work of a server's screens is done: started by the server, or copies of the one that imports for them."""
+    commands, parents = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            commands[int(folder.name)] = (folder / "cmdline").read_text().split("\0")
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+
+    def is_server_s(pid: int) -> bool:
+        return str(port) in commands.get(parents.get(pid, 0), [])
+
+    return [
+        pid
+        for pid, parent in parents.items()
+        if ("ui.work.worker" in commands[pid] and is_server_s(pid))
+        or ("ui.work.nursery" in commands.get(parent, []) and is_server_s(parent))
+    ]
 
 
 @contextmanager

@@ -5,31 +5,15 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
 from tests.browser.screen import open_screen, plot
+from tests.served import worker_processes
 
 pytestmark = pytest.mark.nightly
-
-
-def workers(server: str) -> list[int]:
-    """Processes of a server in which the work of its screens is done."""
-    commands, parents = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended
-            command = (folder / "cmdline").read_text().split("\0")
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            commands[int(folder.name)] = command
-    port = server.rpartition(":")[2]
-    return [
-        number
-        for number, command in commands.items()
-        if "ui.work.worker" in command and port in commands.get(parents[number], [])
-    ]
 
 
 @contextmanager
@@ -40,7 +24,7 @@ def work_that_does_not_end(server: str) -> Iterator[None]:
         end = time.monotonic() + LOAD_MS / 1000
         while not stopped:
             assert time.monotonic() < end
-            stopped = workers(server)
+            stopped = worker_processes(server.rpartition(":")[2])
         for number in stopped:
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGSTOP)

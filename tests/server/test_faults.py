@@ -11,16 +11,15 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks.load import processes
 from tests.browser.conftest import ROOT, running_server, streamlit
 from tests.hub import save_tiny_bert
+from tests.served import worker_processes
 from tests.visitor import LONG, Visitor, run, visit
 
 LONG_TEXT = "the river flooded an old market and nobody there was surprised by it " * 30  # of some 400 tokens
@@ -42,12 +41,7 @@ class Running:
 
     def workers(self) -> list[int]:
         """Processes for maps and verdicts."""
-        found = []
-        for one in processes(urlsplit(self.address).port):
-            with suppress(OSError):  # it has just ended
-                if b"ui.work.worker" in (one / "cmdline").read_bytes():
-                    found.append(int(one.name))
-        return found
+        return worker_processes(urlsplit(self.address).port)
 
 
 @pytest.fixture
