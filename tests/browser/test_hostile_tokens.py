@@ -110,7 +110,7 @@ def test_words_show_them_as_they_are(opened):
     for token, position in POSITIONS.items():
         chips(opened).nth(position).click()
         wait_for_link(opened, query=position)
-        expect(finding(opened)).to_contain_text(f"“{token}” gives")
+        expect(finding(opened)).to_contain_text(f": “{token}” ")
         ranked = opened.get_by_test_id("stCaptionContainer").filter(has_text=f"“{token}”, largest")
         expect(ranked).to_be_visible()
     assert_untouched(opened)
