@@ -1,5 +1,7 @@
 """The page "Patching": shares are those of runs of the bundled model with one state carried over, worked out anew here."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from tests.app.test_effects_page import OTHER, cosine
+from ui.sections.patching.screen import Screen
 
 PAGE = "pages/patching.py"
 
@@ -66,3 +69,14 @@ def test_the_same_sentence_has_no_difference():
     at = until_drawn(open_page(PAGE, patch_text=DOOR))
     assert_no_exception(at)
     assert facts(headline(at)) == Facts()  # no state brings a share of no difference
+
+
+@pytest.mark.parametrize(("end", "expected"), [(None, 6 * 4), ("the outcome", 2 * 6 * 4)])
+def test_work_is_counted_in_tokens_of_all_runs(end, expected):
+    """On a path each sender is run twice; what takes long is asked for first."""
+    screen = SimpleNamespace(
+        n_cells=6,
+        patches=SimpleNamespace(end=end),
+        view=SimpleNamespace(trace=SimpleNamespace(tokens=["the", "cat", "sat", "."])),
+    )
+    assert Screen.n_tokens.fget(screen) == expected
