@@ -274,7 +274,7 @@ def assert_another_text_is_shown_whole(page):
 
 def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, server):
     page = visitors(width=1920, height=1080)
-    open_screen(page, server, text=LONG, cut=1)
+    open_screen(page, server, text=LONG, cut=1, filled="matrix")
     expect(chips(page)).to_have_count(512)
     buttons = page.get_by_role("group", name="Tokens").locator("button")
     stops = buttons.evaluate_all("all => all.filter(one => one.tabIndex >= 0).length")

@@ -102,7 +102,7 @@ def test_a_click_on_a_query_draws_its_lines_and_marks_its_row(page, server, door
     assert {tuple(one[0]) for one in ends(page)} == {tuple(at(page, "queries", 7))}
     click_point(page, "queries", 3)
     wait_for_link(page, query=3, lines_of="query")
-    expect(finding(page)).to_contain_text("“watching” gives")
+    expect(finding(page)).to_contain_text("“watching” ")
     wait_for_map(page)
     strongest = door_trace.weights(3, 1)[3].argsort()[::-1][:5]
     lines = [[at(page, "queries", 3), at(page, "keys", int(key))] for key in strongest]
@@ -114,7 +114,7 @@ def test_a_click_on_a_key_draws_lines_to_its_strongest_queries_and_marks_its_col
     open_space(page, server, **PLACE)
     click_point(page, "keys", 5)
     wait_for_link(page, key=5, lines_of="key", query=7)
-    expect(finding(page)).to_contain_text("“opened” gives “door”")
+    expect(finding(page)).to_contain_text(re.compile("“opened” .*“door”"))
     wait_for_map(page)
     strongest = door_trace.weights(3, 1)[:, 5].argsort()[::-1][:5]
     lines = [[at(page, "keys", 5), at(page, "queries", int(query))] for query in strongest]
@@ -126,7 +126,7 @@ def test_a_click_on_a_cell_draws_the_lines_of_its_query(page, server):
     open_space(page, server, **PLACE, lines_of="key")
     click_cell(page, 2, 3)
     wait_for_link(page, query=2, key=3, lines_of="query")
-    expect(finding(page)).to_contain_text("“was” gives")
+    expect(finding(page)).to_contain_text("“was” ")
     wait_for_map(page)
     start = tuple(at(page, "queries", 2))
     expect_soon(page, lambda page: {tuple(one[0]) for one in ends(page)}, {start})
