@@ -15,6 +15,7 @@ from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from attnviz.model.catalogue import Offer, offer
+from tests.app.screen import WORKER
 from tests.waiting import begin_with_new_processes
 from ui.export import take
 from ui.page import downloads, errors, frame, waiting
@@ -51,7 +52,7 @@ class Here:
         self._stop = threading.Event()
         self._calls: SimpleQueue[bytes | None] = SimpleQueue()
         self._answers: Queue[tuple[str, Any]] = Queue()
-        threading.Thread(target=self._serve, daemon=True).start()
+        threading.Thread(target=self._serve, daemon=True, name=WORKER).start()
 
     def _serve(self) -> None:
         with suppress(_Ended):

@@ -15,6 +15,8 @@ from streamlit.testing.v1 import AppTest
 from ui.page.navigation import ROOMS
 
 ROOT = Path(__file__).parents[2]
+WORKER = "worker"
+"""Name of the threads that stand for processes of their own."""
 DOOR = "I was watching the door when it opened."
 WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
 PULSE = (

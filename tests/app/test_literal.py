@@ -34,6 +34,7 @@ WITHOUT_TOKENS = (
     "pages/positions.py",
     "pages/claims.py",
     "pages/cost.py",
+    "pages/glossary.py",
     "pages/many_sentences.py",
     # These run the model in a process of its own: see below.
     "pages/effects.py",
