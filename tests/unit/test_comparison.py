@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -374,6 +375,19 @@ class TestLongTexts:
             assert at is not None
             assert drawn.z[row, column] == block[at]
             assert drawn.customdata[row][column].tolist() == [row * length + at[0], column * length + at[1]]
+
+    def test_a_block_is_hatched_where_all_of_its_entries_are_missing(self):
+        labels = [f"w{number}" for number in range(300)]  # three entries a block
+        even, other = np.full((300, 300), 1 / 300), np.full((292, 292), 1 / 292)
+        cut = compare(pattern(even, " ".join(labels)), pattern(other, " ".join(labels[:10] + labels[18:])))
+        hatched = next(one for one in draw_comparison(cut, "second").layout.shapes if one.type == "path")
+        across = re.findall(r"M(-?[\d.]+),(-?[\d.]+)L(-?[\d.]+)", hatched.path)
+        # blocks 4 and 5 hold entries 12 to 17; 10, 11 and 9 are of block 3, which has one that is there
+        assert {(float(top), float(left), float(right)) for left, top, right in across} == {
+            (-0.5, 3.5, 5.5),
+            (3.5, -0.5, 99.5),
+            (5.5, 3.5, 5.5),
+        }
 
     def test_nothing_strong_disappears(self, long):
         drawn = draw_comparison(long, "difference").data[0]
