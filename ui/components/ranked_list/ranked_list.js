@@ -5,7 +5,6 @@ function row(data, number, isRanked, pick) {
   const button = makeButton("", "", () => pick(number));
   button.setAttribute("aria-pressed", String(data.picked));
   const said = data.key ? `${data.text} → ${data.key}` : data.text;
-  button.setAttribute("aria-label", `${isRanked ? `${number + 1}: ` : ""}${said}, ${data.amount}`);
   button.title = `${said}: ${data.amount}. Click to select it.`;
 
   const what = make("span", data.key ? "what pair" : "what");
