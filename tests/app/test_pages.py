@@ -6,9 +6,11 @@ from streamlit.testing.v1 import AppTest
 from tests.app.screen import (
     DOOR,
     assert_no_exception,
+    charts,
     chips,
     errors,
     facts,
+    figure,
     finding,
     matrix,
     notices,
@@ -66,6 +68,24 @@ def test_a_page_draws_every_size_of_text(page, params):
     assert_a_picture_is_drawn(at, page, params)
 
 
+def assert_laid_out(figure):
+    """What all figures have in common: where their colour bars, titles and lines are."""
+    layout = figure["layout"]
+    bars = [one.get("colorbar") or one.get("marker", {}).get("colorbar") for one in figure["data"]]
+    assert all(
+        (bar["y"], bar["yanchor"]) == (0, "top") for bar in bars if bar and bar.get("orientation") == "h"
+    )
+    panels = [axis for name, axis in layout.items() if name.startswith("yaxis")]
+    tops = [axis.get("domain", [0, 1])[1] for axis in panels]
+    for one in layout.get("annotations", []):
+        if one.get("xref") == "paper":  # the title of a panel stands on its upper left corner
+            assert (one["x"], one["xanchor"], one["yanchor"]) == (0, "left", "bottom")
+            assert any(one["y"] == pytest.approx(top) for top in ([1] if one["yref"] != "paper" else tops))
+    across = [axis for name, axis in layout.items() if name.startswith("xaxis")]
+    assert not any(axis.get("zeroline") for axis in across)
+    assert not any(axis.get("showgrid") for axis in (*across, *panels) if axis.get("showticklabels") is False)
+
+
 @pytest.mark.parametrize("page", PAGE_FILES)
 def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(page):
     params = ({"step": 4} if page == "pages/step_by_step.py" else {}) | SHORT.get(page, {})
@@ -91,6 +111,8 @@ def test_a_first_visit_shows_a_picture_the_sidebar_and_what_each_control_does(pa
     checked = [link for link in at.get("page_link") if link.proto.label.startswith(":green[")]
     assert len(checked) == 1 or page == "pages/verification.py"
 
+    for key in charts(at):
+        assert_laid_out(figure(at, key))
     for rows in ranked_lists(at):  # a bar never leaves its row
         assert all(abs(row["length"]) <= 1 + 1e-6 for row in rows)
 
