@@ -120,6 +120,7 @@ def test_other_kinds(family, kind, said, checkpoint, monkeypatch):
     assert errors(at) == []
     assert said in words(at)
     assert ("Sliding window" in at.table[0].value.columns) == (kind != "cross")
+    assert at.number_input(key="field_reach").disabled == (kind == "cross")
 
 
 def test_a_bundle_has_no_limit_to_show(door_bundle):

@@ -30,7 +30,14 @@ def ranked(at):
     return frame
 
 
-def test_are_ranked_with_their_figures(door_trace):
+def test_are_ranked_with_their_figures_and_can_be_taken_along(door_trace, monkeypatch):
+    made, real = {}, ranked_maps.st.download_button
+
+    def noting(label, data, **rest):
+        made[label] = (data, rest["file_name"])
+        return real(label, data, **rest)
+
+    monkeypatch.setattr(ranked_maps.st, "download_button", noting)
     at = open_page(PAGE, **DOOR, seed=77, method="tsne", space="centred", metric="cosine")
     assert not at.dataframe
     frame = ranked(at)
@@ -45,6 +52,11 @@ def test_are_ranked_with_their_figures(door_trace):
     assert row["Worst"] == pytest.approx(map_.in_map.worst_correlation)
     assert row["Nearest"] == pytest.approx(100 * map_.in_map.nearest_agreement)
     assert row["Trust"] == pytest.approx(map_.trustworthiness)
+
+    make, name = made["Ranking as CSV"]
+    assert name == "attnviz-layer3-head1-maps.csv"
+    rows = list(csv.DictReader(io.StringIO(make().decode("utf-8-sig"), newline="")))
+    assert [float(row["mean correlation"]) for row in rows] == frame["Mean"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -65,22 +77,6 @@ def test_which_of_the_maps_is_shown(chosen, same):
     plain = MapChoice(method=found.method)
     method, space, metric = same
     assert found == MapChoice(method=method, space=space or plain.space, metric=metric or plain.metric)
-
-
-@pytest.mark.nightly
-def test_can_be_taken_along_in_full(monkeypatch):
-    made, real = {}, ranked_maps.st.download_button
-
-    def noting(label, data, **rest):
-        made[label] = (data, rest["file_name"])
-        return real(label, data, **rest)
-
-    monkeypatch.setattr(ranked_maps.st, "download_button", noting)
-    frame = ranked(open_page(PAGE, **DOOR, seed=76))
-    make, name = made["Ranking as CSV"]
-    assert name == "attnviz-layer3-head1-maps.csv"
-    rows = list(csv.DictReader(io.StringIO(make().decode("utf-8-sig"), newline="")))
-    assert [float(row["mean correlation"]) for row in rows] == frame["Mean"].tolist()
 
 
 def test_a_map_that_is_the_same_as_another_is_marked_there():

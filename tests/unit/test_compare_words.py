@@ -14,7 +14,7 @@ from tests.small_records import pattern
 from ui.choice.exchanged import exchanged
 from ui.choice.selection import Selection
 from ui.sections.compare.partner import start
-from ui.sections.compare.words import finding, heading, summary
+from ui.sections.compare.words import finding, heading, masked, summary
 from ui.sections.door_experiment import variation
 
 LABELS = ["[CLS]", "door", "it"]
@@ -79,14 +79,22 @@ def test_a_token_without_a_partner():
     )
 
 
+def test_masked_tokens_of_cross_attention_are_the_encoder_s():
+    read, written = replace(tokens(["[MASK]", "it"]), masked={0: "door"}), tokens(["</s>", "la", "porte"])
+    cross = pattern(
+        np.full((3, 2), 0.5), queries=Axis.of(written), keys=Axis.of(read), kind="cross", layer=0, head=0
+    )
+    assert unescaped(masked(cross)) == "“door” masked"
+
+
 def test_masked_tokens_are_named():
-    masked = compare(side(FIRST, ["[CLS]", "[MASK]", "it"], {1: "door"}), side(SECOND))
+    with_mask = compare(side(FIRST, ["[CLS]", "[MASK]", "it"], {1: "door"}), side(SECOND))
     a, b = replace(A, masked=(1,)), A
-    assert unescaped(summary(masked, PAIR, a, b)) == (
+    assert unescaped(summary(with_mask, PAIR, a, b)) == (
         "“it” → “[MASK]” (in B “door”) falls from 47.5% in A (“door” masked) to 1.7% in B (nothing masked)"
     )
-    assert heading("first", a, b, masked) == "**A** · layer 3, head 1 · “door” masked"
-    assert heading("second", a, b, masked) == "**B** · layer 3, head 1 · nothing masked"
+    assert heading("first", a, b, with_mask) == "**A** · layer 3, head 1 · “door” masked"
+    assert heading("second", a, b, with_mask) == "**B** · layer 3, head 1 · nothing masked"
 
 
 @pytest.mark.parametrize(
