@@ -65,10 +65,14 @@ def test_every_head_and_its_effect(effects, similarity):
     np.testing.assert_allclose(written, effects, atol=0.00051)
     layer, head = np.unravel_index(np.abs(effects).argmax(), effects.shape)
     said = facts(headline(at))
-    assert (said.heads, said.quoted) == (((layer, head),), (OTHER,))
-    assert said.numbers[:2] == (f"{similarity():.3f}", f"{similarity() + effects[layer, head]:.3f}")
+    assert (said.heads, said.quoted) == (((layer, head), (3, 1)), (OTHER,))
+    without = [similarity() + effect for effect in (0, effects[layer, head], effects[3, 1])]
+    assert said.numbers[:3] == tuple(f"{number:.3f}" for number in without)
     rows = component(at, "effects_ranking")["rows"]
-    assert rows[0]["text"] == f"Layer {layer}, head {head}" and rows[0]["length"] == 1
+    assert (rows[0]["text"], rows[0]["length"]) == (
+        f"Layer {layer}, head {head}",
+        np.sign(effects[layer, head]),
+    )
     off = similarity(ScaledOutput(factor=0.0, layer=2)) - similarity()
     assert float(component(at, "effects_layers")["rows"][2]["amount"].replace("−", "-")) == pytest.approx(
         off, rel=0.01

@@ -60,3 +60,30 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
     expect(page.locator(".st-key-matrix")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".st-key-sentence")).to_be_visible()
+
+    page.get_by_role("button", name="Present", exact=True).click()  # which has the focus now
+    expect(page.locator(".st-key-sentence")).to_be_hidden()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".st-key-lesson_text")).to_contain_text("step 3 of 5", timeout=LOAD_MS)
+    wait_until_drawn(page)
+    expect(page.get_by_role("slider", name="Stage of the film")).to_have_attribute(
+        "aria-valuetext", "Scaling"
+    )
+
+
+def test_a_pointer_at_rest_points_at_nothing(server, page):
+    page.goto(f"{server}/?{urlencode({'layer': 3, 'head': 1, 'query': 7, 'key': 5})}")
+    wait_until_drawn(page)
+    button = page.get_by_role("button", name="Present", exact=True)
+    button.click()
+    where = page.locator(".st-key-token_strip [data-position='3']").bounding_box()
+    page.keyboard.press("Escape")
+    expect(page.locator(".st-key-sentence")).to_be_visible()
+    page.mouse.move(where["x"] + where["width"] / 2, where["y"] + where["height"] / 2)
+    page.mouse.move(where["x"] + where["width"] / 2 + 1, where["y"] + where["height"] / 2)
+    page.keyboard.press("p")  # the token comes to lie under the pointer
+    expect(page.locator(".st-key-sentence")).to_be_hidden()
+    queries = page.locator(".st-key-token_strip .token.query")
+    expect_soon(page, lambda page: queries.get_attribute("data-position"), "7")
+    page.mouse.move(where["x"] + where["width"] / 2, where["y"] + where["height"] / 2)
+    expect_soon(page, lambda page: queries.get_attribute("data-position"), "3")

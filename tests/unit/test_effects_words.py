@@ -8,16 +8,20 @@ import pytest
 
 from attnviz.effects.ablation import HeadEffects
 from attnviz.effects.cell_effects import CellEffects
-from attnviz.effects.outcome import Similarity
+from attnviz.effects.outcome import Similarity, TokenAnswer, TokenState
+from attnviz.records import Head
 from tests.app.screen import unescaped
 from tests.hand_made import tokens
 from ui.sections.effects.comparing import ablations_note, cells_note
 from ui.sections.effects.facts import CellOrder, cell_order
 from ui.sections.effects.grid import finding, mean_words
+from ui.sections.outcome import becomes
 
 SCREEN: Any = SimpleNamespace(
     outcome=Similarity(text="A door."),
-    view=SimpleNamespace(trace=SimpleNamespace(last_tokens=tokens(["door"]))),
+    view=SimpleNamespace(
+        trace=SimpleNamespace(last_tokens=tokens(["door"])), selection=SimpleNamespace(place=Head(0, 0))
+    ),
 )
 
 
@@ -36,11 +40,21 @@ def effects(heads, base=0.5) -> HeadEffects:
     [
         (
             [[0.5, 0.25], [0.625, 0.5]],
+            "Largest effect: without layer 0, head 1 the similarity with “A door.” falls from 0.500 to 0.250; "
+            "without L0 H0 it is 0.500",
+        ),
+        (
+            [[0.125, 0.25], [0.75, 0.75]],  # the selected head is the largest
+            "Largest effect: without layer 0, head 0 the similarity with “A door.” falls from 0.500 to 0.125",
+        ),
+        (
+            [[np.nan, 0.25], [0.5, 0.5]],  # the selected head has not been computed
             "Largest effect: without layer 0, head 1 the similarity with “A door.” falls from 0.500 to 0.250",
         ),
         (
             [[0.5, 0.25], [0.75, 0.75]],
-            "Largest effect (2 others are as large): without layer 0, head 1 the similarity with “A door.” falls from 0.500 to 0.250",
+            "Largest effect (2 others are as large): without layer 0, head 1 the similarity with “A door.” falls from 0.500 to 0.250; "
+            "without L0 H0 it is 0.500",
         ),
         ([[0.5, 0.5]], "No head changes the outcome, 0.500"),
     ],
@@ -48,6 +62,20 @@ def effects(heads, base=0.5) -> HeadEffects:
 )
 def test_the_finding(heads, words):
     assert unescaped(finding(SCREEN, effects(heads))) == f"**{words}**"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "after", "said"),
+    [
+        (Similarity(text="A door."), 0.25, "it is 0.250"),
+        (TokenAnswer(position=2, token="door", by="rank"), 1234.0, "it is 1,234"),
+        (TokenAnswer(position=2, token="door"), 0.5, "it is 0.500"),
+        (TokenState(position=2, by="turn"), 0.125, "by 0.125"),
+    ],
+    ids=str,
+)
+def test_an_outcome_that_has_been_named(outcome, after, said):
+    assert becomes(outcome, after) == said
 
 
 CELLS = "A cell is masked in this head alone, so that the rest of its row is renormalised to 1; a query with a single key then reads nothing."

@@ -15,6 +15,7 @@ from ui.sections.claims.full import filled_words
 from ui.sections.claims.picture import ends_words, heads_say
 from ui.sections.kinds_of_attention.output import UNCHANGED, effect_words
 from ui.sections.token_flow.lines import drawn_words
+from ui.words.head_names import head_words
 
 
 @pytest.mark.parametrize(
@@ -131,3 +132,24 @@ def test_heads_that_match_a_pattern():
         "42 of 72 heads match a known pattern: 31 attend mostly to [CLS], 9 attend broadly, 1 attends to the next token"
     )
     assert matched_words(Matched(n_matched=0, counts=()), 72) == "0 of 72 heads match a known pattern"
+
+
+@pytest.mark.parametrize(
+    ("attends", "called", "known", "said"),
+    [
+        ("to [CLS]", "", (True, True), "Attends to [CLS] on this text"),
+        ("", "induction", (True, True), "On repeated random tokens: induction"),
+        (
+            "to [CLS]",
+            "induction",
+            (True, True),
+            "Attends to [CLS] on this text · On repeated random tokens: induction",
+        ),
+        ("", "", (True, True), "No known pattern on this text or on repeated random tokens"),
+        ("", "", (True, False), "No known pattern on this text"),
+        ("", "", (False, True), "No known pattern on repeated random tokens"),
+        ("", "", (False, False), ""),
+    ],
+)
+def test_a_head_without_a_name_is_said_to_have_none_where_that_is_known(attends, called, known, said):
+    assert head_words(attends, called, knows_text=known[0], knows_random=known[1]) == said

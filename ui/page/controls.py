@@ -13,7 +13,7 @@ from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
 from ui.page.head_names import known_probes
 from ui.page.view import View
-from ui.words.head_names import called_words
+from ui.words.head_names import called_words, head_words
 from ui.work import cache
 
 
@@ -114,11 +114,10 @@ def walk(view: View) -> None:
 
 def names(view: View) -> None:
     """What the selected head is called, and after what, once that is known."""
-    with st.container(
-        key="head_name", height=24, border=False
-    ):  # few heads have a name; nothing moves with it
-        if (probes := known_probes(view)) and (called := called_words(probes, view.selection.place)):
-            st.caption(f"On repeated random tokens: {called}")
+    with st.container(key="head_name", height=24, border=False):  # names come late; nothing moves with them
+        if probes := known_probes(view):
+            called = called_words(probes, view.selection.place)
+            st.caption(head_words("", called, knows_text=False, knows_random=True))
 
 
 def rows_and_columns(view: View) -> None:

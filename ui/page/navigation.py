@@ -80,7 +80,7 @@ ROOMS = (
             Part(
                 name="Together",
                 address="",
-                question="Which tokens does each token attend to?",
+                question="Where does each token look?",
                 asks=_ON_STAGE,
                 filled="all",
             ),

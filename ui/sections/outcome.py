@@ -68,6 +68,14 @@ def outcome_of(view: View) -> Outcome:
     return own or Similarity(text=exchanged(view.selection.text))
 
 
+def becomes(outcome: Outcome, after: float) -> str:
+    """What an outcome that has been named is after another change: "it is 0.838"."""
+    if isinstance(outcome, TokenState):
+        return f"by {number_text(after)}"
+    is_rank = isinstance(outcome, TokenAnswer) and outcome.by == "rank"
+    return f"it is {after:,.0f}" if is_rank else f"it is {number_text(after)}"
+
+
 def change(outcome: Outcome, tokens: Tokens, before: float, after: float) -> str:
     """What becomes of an outcome, as Markdown: "the similarity with “A door.” falls from 0.84 to 0.80"."""
     match outcome:

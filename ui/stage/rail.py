@@ -40,8 +40,9 @@ def head_name(screen: Screen) -> None:
     if screen.pattern.head is None:
         return
     place, probes = screen.view.selection.place, known_probes(screen.view)
-    called = "" if probes is None else called_words(probes, place)
-    if said := head_words(attends_words(_labels(screen), place), called):
+    called, of_text = "" if probes is None else called_words(probes, place), _labels(screen)
+    attends = attends_words(of_text, place)
+    if said := head_words(attends, called, knows_text=bool(of_text), knows_random=probes is not None):
         st.caption(said, width="content")
 
 

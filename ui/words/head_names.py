@@ -42,16 +42,20 @@ def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], head: He
     return " and ".join(ATTENDS[label] for label, matches in labels.items() if matches[head])
 
 
-def head_words(attends: str, called: str) -> str:
-    """What the selected head is called, for a line of its own, and what that was measured on; empty for no name.
+def head_words(attends: str, called: str, *, knows_text: bool, knows_random: bool) -> str:
+    """What the selected head is called, for a line of its own, and what that was measured on; or that it matches no known pattern.
 
     Args:
         attends: its `attends_words`.
         called: its `called_words`; empty where it has none.
+        knows_text: whether the patterns of the text are known, and those of random tokens (``knows_random``): without, nothing is said
+            of them.
     """
     on_text = f"Attends {attends} on this text" if attends else ""
     on_random = f"On repeated random tokens: {called}" if called else ""
-    return " · ".join(filter(None, (on_text, on_random)))
+    tried = ["on this text"] * knows_text + ["on repeated random tokens"] * knows_random
+    none = f"No known pattern {' or '.join(tried)}" if tried else ""
+    return " · ".join(filter(None, (on_text, on_random))) or none
 
 
 def with_names(said: str, probes: HeadProbes | None, head: Head) -> str:

@@ -57,6 +57,7 @@ def head_film(
     exponentials: float,
     said: Sequence[str],
     score: str,
+    begin: int = 0,
     theme: ThemeName,
 ) -> None:
     """Draws the film; it begins with the second stage where ``x`` is not known.
@@ -67,6 +68,7 @@ def head_film(
         total, exponentials: the sums of all weights, and of all that they are made from.
         said: a sentence for each of `STAGES`.
         score: how a score is written, such as "q · k / √32".
+        begin: number of the stage that it stands at first, and again whenever this changes.
     """
     spans = {
         "x": darkest_from([x, *(row.x for row in rows)]),
@@ -80,6 +82,7 @@ def head_film(
         data={
             "name": name,
             "first": 0 if x is not None else 1,
+            "begin": begin,
             "stages": [{"name": stage, "said": one} for stage, one in zip(STAGES, said, strict=True)],
             "query": {
                 "label": label,

@@ -52,6 +52,10 @@ class Film {
     this.root.setAttribute("aria-label", data.name);
     this.screen.setAttribute("aria-label", "The film; arrow keys step, the space bar plays");
     this.slider.min = data.first;
+    if (data.begin !== this.begin) {
+      this.stop();
+      this.at = this.begin = data.begin;
+    }
     renew(
       this.names,
       data.stages.slice(data.first).map(({ name }, at) => {

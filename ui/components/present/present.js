@@ -26,11 +26,12 @@ function keyOf(figure) {
   return [...figure.classList].find((name) => name.startsWith("st-key-"));
 }
 
-/** What has the focus, inside components too: those who walk by arrow keys go on to. */
-function focused() {
+/** Whether the focus is in what is presented, so that arrow keys walk there. */
+function walksInside() {
   let element = document.activeElement;
-  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
-  return element;
+  if (!element?.closest("[data-presented]")) return false; // a button that was clicked, or the page
+  while (element.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element.matches(":focus-visible");
 }
 
 function show({ data, parentElement }) {
@@ -90,7 +91,7 @@ function show({ data, parentElement }) {
     if (event.key.toLowerCase() === "p") turn(!state.on, pointed && keyOf(pointed));
     else if (!state.on) return;
     else if (event.key === "Escape") turn(false);
-    else if (step && !(event.key.startsWith("Arrow") && focused()?.matches(":focus-visible"))) {
+    else if (step && !(event.key.startsWith("Arrow") && walksInside())) {
       state.key = null; // the next step has a main figure of its own
       step.click();
     } else return;

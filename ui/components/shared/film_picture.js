@@ -134,7 +134,7 @@ class Picture {
     measureIn(`${SMALL}px ${this.data.tokenFont}`);
     this.digits = Math.max(...written.map(({ text }) => widthOf(text)), widthOf("masked")) + 2;
     const start = this.right + this.digits + 8;
-    const room = this.right + this.slot - start - 2;
+    const room = Math.max(0, this.right + this.slot - start - 2); // none in a window too narrow for the numbers
     const numbers = rows.flatMap((row) => [row.product?.number ?? 0, row.score?.number ?? 0]);
     const [low, high] = [Math.min(0, ...numbers), Math.max(0, ...numbers)];
     const zero = start + (room * -low) / (high - low || 1);

@@ -140,13 +140,21 @@ function showGrid({ data, parentElement, setTriggerValue }, root, { columns, cel
     say(at);
     preview?.(cells[at]?.place ?? null);
   };
+  let pointed = null; // what comes to lie under a pointer at rest was not pointed at: only a pointer that moves tells of it
+  const move = (event) => {
+    const at = atOf(event.target);
+    if (at !== pointed) tell((pointed = at));
+  };
   const enter = (event) => tell(atOf(event.target));
-  const leave = () => tell(focused());
+  const leave = () => {
+    pointed = null;
+    tell(focused());
+  };
   const arrived = (event) => {
     if (event.detail === data.grid) redraw();
   };
 
-  const heard = { click, keydown: press, mouseover: enter, focusin: enter, mouseleave: leave, focusout: leave };
+  const heard = { click, keydown: press, mousemove: move, focusin: enter, mouseleave: leave, focusout: leave };
   for (const [name, listener] of Object.entries(heard)) scroller.addEventListener(name, listener);
   window.addEventListener(ARRIVED, arrived);
   redraw();

@@ -52,9 +52,12 @@ class Arcs {
       const button = target.closest?.(".token[data-side=query]");
       tellStage({ preview: button ? { query: Number(button.dataset.position) } : {} });
     };
-    this.line.onmouseover = (event) => point(event.target);
-    this.line.onmouseleave = () => tellStage({ preview: {} });
-    this.line.onfocus = null;
+    // What comes to lie under a pointer at rest was not pointed at: only a pointer that moves tells of it.
+    this.line.onmousemove = ({ target }) => target !== this.pointed && point((this.pointed = target));
+    this.line.onmouseleave = () => {
+      this.pointed = null;
+      tellStage({ preview: {} });
+    };
     this.line.addEventListener("focusin", ({ target }) => {
       this.rove(target);
       if (target.matches(":focus-visible")) point(target);
@@ -76,11 +79,19 @@ class Arcs {
     renew(this.line, parts);
     renew(this.others, (data.keys ?? []).map((token) => chip(data, token, "key", null)));
     this.root.classList.toggle("crossing", Boolean(data.keys));
-    const size = SIZES.find(([most]) => data.tokens.length <= most)[1];
-    this.root.style.setProperty("--size", `${size}px`);
+    this.fit();
     const weights = new Float32Array(Uint8Array.from(atob(data.weights), (one) => one.charCodeAt(0)).buffer);
     tellStage({ own: { ...data.own, weights, nKey: weights.length / data.tokens.length } });
     this.rove(this.buttons().find((one) => Number(one.dataset.position) === data.own.query));
+  }
+
+  /** The largest letters with which the line needs no scrolling; those for its number of tokens where none are small enough. */
+  fit() {
+    const room = this.scroller.clientWidth - 4; // its padding
+    const sizes = SIZES.filter(([most]) => this.data.tokens.length <= most).map(([, size]) => size);
+    const set = (size) => this.root.style.setProperty("--size", `${size}px`);
+    const fits = sizes.some((size) => (set(size), Math.max(this.line.offsetWidth, this.others.offsetWidth) <= room));
+    if (!fits) set(sizes[0]);
   }
 
   buttons() {
@@ -177,7 +188,10 @@ function show(component) {
   const host = root.getRootNode().host.closest(".st-key-stage");
   if (host) host.dataset.attnviz = "stage"; // whoever measures the page finds it by this
   const stop = followStage(() => arcs.react());
-  const size = new ResizeObserver(() => arcs.react());
+  const size = new ResizeObserver(() => {
+    arcs.fit();
+    arcs.react();
+  });
   size.observe(root);
   const picked = arcs.line.querySelector(".query");
   const { scroller } = arcs;

@@ -15,15 +15,18 @@ from ui.components.head_grid import head_grid
 from ui.page.view import RENORMALISED, hidden_note
 from ui.sections.all_heads.screen import NUMBERS, PICTURES, Screen, pick, within
 from ui.words.findings import ATTENDS, MARKS, extremes_words
-from ui.words.head_names import mark_of, marks_note, with_names
+from ui.words.head_names import attends_words, mark_of, marks_note, with_names
 from ui.words.literal import literal
 from ui.work import head_cache
 
 
 def finding(screen: Screen) -> str:
-    """What the grid says at a glance."""
+    """What the grid says at a glance, and of the selected head."""
     if screen.shown == PICTURES:
-        return matched_words(matched(screen.labels), len(screen.heads))
+        place = screen.view.selection.place
+        attends = attends_words(screen.labels, place)
+        own = f"attends {attends}" if attends else "matches none"
+        return f"{matched_words(matched(screen.labels), len(screen.heads))}; {place.words} {own}"
     numbers = extremes(screen.numbers[screen.shown])
     return extremes_words(NUMBERS[screen.shown].title, numbers, partial(screen.amount_text, screen.shown))
 

@@ -77,12 +77,18 @@ def ablated(
 
 
 def finding(screen: Screen, found: HeadEffects) -> str:
-    """Which head has the largest effect, as Markdown."""
-    largest = largest_effect(found)
+    """Which head has the largest effect, and what becomes of the outcome without the selected one, as Markdown."""
+    largest, selected = largest_effect(found), screen.view.selection.place
     if largest is None:
         return f"**No head changes the outcome, {number_text(found.base)}**"
     changed = outcome.change(screen.outcome, screen.view.trace.last_tokens, largest.before, largest.after)
-    return f"**Largest effect{equals(largest.n_equal)}: without {largest.head.words} {changed}**"
+    without = float(found.heads[selected])
+    also = (
+        ""
+        if selected == largest.head or np.isnan(without)
+        else f"; without {selected.short} {outcome.becomes(screen.outcome, without)}"
+    )
+    return f"**Largest effect{equals(largest.n_equal)}: without {largest.head.words} {changed}{also}**"
 
 
 def grid(screen: Screen, found: HeadEffects) -> None:

@@ -9,6 +9,9 @@ from attnviz.heads import QueryPath, query_path
 from ui.components.head_film import MOST_CELLS, FilmRow, darkest_from, head_film
 from ui.sections.step_by_step.walk import Walk, shown_keys
 
+BEGINS = (0, 0, 0, 1, 3, 3, 4, 6, 6)
+"""The stage of the film that shows what each step of the page is about; the first for all steps together."""
+
 
 def film(walk: Walk) -> None:
     """The path of the selected query through the selected head."""
@@ -57,6 +60,7 @@ def film(walk: Walk) -> None:
         exponentials=float(exponentials.sum()),
         said=_said(walk, path, hidden, n_others),
         score=_score(path),
+        begin=BEGINS[view.selection.step],
         theme=view.theme,
     )
     darkest = darkest_from([None if hidden is None else hidden[walk.query], *(row.x for row in rows)])
