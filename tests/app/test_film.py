@@ -32,6 +32,15 @@ def read(text):
     return float(found[1].replace("−", "-").replace(",", "")) * 10.0 ** int(power)
 
 
+@pytest.mark.parametrize(
+    ("step", "stage"),
+    [(1, "Vector"), (3, "Query, key, value"), (4, "Scaling"), (6, "Softmax"), (7, "Output")],
+)
+def test_it_stands_where_the_step_of_the_page_does(step, stage):
+    drawn, _ = film(step=step)
+    assert drawn["stages"][drawn["begin"]]["name"] == stage
+
+
 def test_every_number_is_the_models(door_trace):
     drawn, at = film(text=DOOR, layer=3, head=1, query=7, key=5)
     q, k, v = (getattr(door_trace, part)(3, 1) for part in ("query", "key", "value"))
