@@ -155,6 +155,7 @@ def test_search_says_how_many_and_lists_them_with_their_sentence():
     table = at.dataframe[0].value
     assert table["token"].tolist() == ["door·3", "door·7"]
     assert table["text"].tolist() == [LINES.splitlines()[0], LINES.splitlines()[2]]
+    assert table["sentence"].tolist() == [1, 2]  # one line is blank
     found = [one for one in figure(at, "collection_map")["data"] if one["name"].startswith("found")]
     assert [len(one["hovertext"]) for one in found] == [2, 2]
     assert shown(at)["joint_search"] == "DOOR"

@@ -9,7 +9,17 @@ import attnviz
 from attnviz.model import verification
 from attnviz.model.verification import reference_weights
 from attnviz.records import FILE
-from tests.app.screen import DOOR, assert_no_exception, errors, facts, figure, numbers, open_page, unescaped
+from tests.app.screen import (
+    DOOR,
+    assert_no_exception,
+    captions,
+    errors,
+    facts,
+    figure,
+    numbers,
+    open_page,
+    unescaped,
+)
 from ui.choice.presets import PRESETS
 from ui.words.findings import power
 from ui.work.remembered import NUMBERS
@@ -97,6 +107,18 @@ def test_the_row_is_the_trace_s_and_the_model_s(page, embedded, door_trace):
     assert row["key"][5] == "5  door"
     exponentials = row["exp(s − m)"].to_numpy()
     np.testing.assert_allclose(exponentials / exponentials.sum(), weights, rtol=1e-5)
+
+
+def test_the_row_of_a_decoder_sees_the_keys_up_to_its_own(checkpoint, monkeypatch):
+    folder = checkpoint("gpt2")
+    monkeypatch.setenv("ATTNVIZ_MODELS", str(folder))
+    at = open_page("pages/verification.py", model=folder.name, text="the door", query=3, layer=1, head=1)
+    row = at.dataframe[0].value
+    seen = row["score s"][np.isfinite(row["score s"])]
+    assert len(seen) == 4 < len(row)
+    assert f"the row's largest score m is {seen.max():.4f}" in captions(at)
+    np.testing.assert_allclose(row["exp(s − m)"][:4], np.exp(seen - seen.max()), rtol=1e-6)
+    assert (row["exp(s − m)"][4:] == 0).all()
 
 
 def test_the_row_follows_the_picked_query_and_head(door_trace):

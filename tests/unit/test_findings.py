@@ -145,6 +145,11 @@ class TestAPair:
         assert findings.key_finding(of(measure="norms"), 2) == (
             "of all queries, the largest norm-based weight to “door”, 0.475, is from “it”."
         )
+        read, written = Axis.of(tokens(["[CLS]", "door", "it"])), Axis.of(tokens(["</s>", "porte"]))
+        cross = pattern([[0.1, 0.2, 0.7], [0.3, 0.6, 0.1]], queries=written, keys=read, kind="cross")
+        assert findings.key_finding(cross, 1) == (
+            "of all queries, “porte” gives “door” the largest share of its attention, 60.0%."
+        )
         shown = AXIS.without_special()
         assert findings.key_finding(of().arranged(shown, AXIS, renormalise=True), 3) == (
             "of the shown queries, “door” gives “it” the largest share of its attention among the shown keys, 25.0%."
