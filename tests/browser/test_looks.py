@@ -128,7 +128,7 @@ def test_little_moves_on_a_first_visit(visitors, server, path, params):
 
 
 def assert_its_heading_says_whether_its_numbers_are_the_model_s(page):
-    said = page.locator(".st-key-page_head").get_by_role("link", name="weights within")
+    said = page.locator("[class*=st-key-page_head]").first.get_by_role("link", name="weights within")
     expect(said).to_contain_text("Checked: 13 comparisons, weights within")
 
 
