@@ -21,6 +21,7 @@ from tests.browser.screen import (
     readout,
     wait_for_link,
     wait_until_drawn,
+    wait_until_still,
 )
 
 pytestmark = pytest.mark.nightly
@@ -274,7 +275,7 @@ def assert_another_text_is_shown_whole(page):
 
 def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, server):
     page = visitors(width=1920, height=1080)
-    open_screen(page, server, text=LONG, cut=1, filled="matrix")
+    open_screen(page, server, text=LONG, cut=1)
     expect(chips(page)).to_have_count(512)
     buttons = page.get_by_role("group", name="Tokens").locator("button")
     stops = buttons.evaluate_all("all => all.filter(one => one.tabIndex >= 0).length")
@@ -283,6 +284,9 @@ def test_the_chips_are_one_stop_and_the_matrix_takes_a_wide_screen(visitors, ser
     page.keyboard.press("Tab")
     expect(page.get_by_role("group", name="Tokens").locator(":focus")).to_have_count(0)
 
+    page.get_by_role("button", name="Matrix", exact=True).first.click()  # which fills the stage
+    wait_for_link(page, filled="matrix")
+    wait_until_still(page)
     drawn = plot(page, "matrix").locator(".nsewdrag").first.bounding_box()
     column = page.locator(".st-key-matrix").first.bounding_box()
     assert drawn["width"] == pytest.approx(drawn["height"], abs=1)  # square cells

@@ -110,7 +110,7 @@ def test_a_click_shows_the_sentence_and_its_lines_without_sending_the_points_aga
     before = page.evaluate(f"window.chart = {CHART}, window.chart.querySelectorAll('.links').length")
     assert before == 0
     click_point(page, 0, 3)  # door, in the first sentence
-    expect(page.get_by_text(re.compile("^Sentence 1, line 1: query “door” gives to "))).to_be_visible()
+    expect(page.get_by_text(re.compile("^Sentence 1, line 1: query “door” attends to "))).to_be_visible()
     expect(marks(page).first).to_have_text("door·3")
     expect(marks(page)).to_have_count(6)
     wait_for_link(page, joint_sentence=0, joint_token=3)
@@ -188,7 +188,7 @@ def test_hostile_lines_do_nothing(visitors, server):
     click_point(page, 1, 1)  # points may lie on each other, and then the one on top is picked
     expect(marks(page).first).to_have_text(re.compile(r"^\S+·\d+$"))
     token, position = marks(page).first.text_content().rsplit("·", 1)
-    words = rf"^Sentence \d+, line \d+: key “{re.escape(token)}”( \(token {position}\))? is given by "
+    words = rf"^Sentence \d+, line \d+: key “{re.escape(token)}”( \(token {position}\))? gets attention from "
     expect(page.get_by_text(re.compile(words))).to_be_visible()
 
 
