@@ -245,12 +245,12 @@ def test_of_norms_and_their_products_the_worse_share_of_its_tolerance_counts(
     products = [3e-6, 2e-6, np.nan, 3e-6, 2e-6], [1e-4, 1e-6, 1e-4, 1e-4, 1e-4]
     check = Check(
         name="norms",
-        differences={"encoder": [lengths[0]] * 6},
-        tolerances={"encoder": [lengths[1]] * 6},
+        differences={"encoder": np.array([lengths[0]] * 6, dtype=np.float32)},
+        tolerances={"encoder": np.array([lengths[1]] * 6, dtype=np.float32)},
         unit="share",
         reason="rounding",
     )
-    monkeypatch.setattr(comparison, "_products", lambda *_: tuple(map(np.array, products)))
+    monkeypatch.setattr(comparison, "_products", lambda *_: tuple(map(np.float32, products)))
     found = comparison._with_products(check, door_trace, embedded)
     share = found.differences["encoder"] / found.tolerances["encoder"]
     np.testing.assert_allclose(share, [[2.0, 2.0, np.nan, np.nan, 1.0]] * 6, rtol=1e-6)
