@@ -40,7 +40,15 @@ def copy(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "attnviz", tmp_path / "attnviz", ignore=shutil.ignore_patterns("__pycache__"))
     shared = [
         f"tests/{name}.py"
-        for name in ("conftest", "memory", "tiers", "tiny", "tiny_refused", "tiny_tokenizers", "numpy_attention")
+        for name in (
+            "conftest",
+            "memory",
+            "tiers",
+            "tiny",
+            "tiny_refused",
+            "tiny_tokenizers",
+            "numpy_attention",
+        )
     ]
     for name in ("pyproject.toml", *shared, UNIT, PARITY):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

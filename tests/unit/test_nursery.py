@@ -2,12 +2,13 @@
 
 import os
 import signal
+import threading
 
 import pytest
 
 from tests import calls
 from tests.waiting import begin_with_new_processes, done, wait_until
-from ui.work import jobs, nursery
+from ui.work import jobs, nursery, process
 from ui.work.jobs import Job
 
 needs_copies = pytest.mark.skipif(not nursery.is_there(), reason="workers are no copies here")
@@ -34,9 +35,9 @@ def parent(process: int) -> int:
 @needs_copies
 def test_workers_are_copies_of_one_process_that_is_no_worker():
     first = worker()
-    [process] = jobs._workers._processes
+    [one] = jobs._workers._processes
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: not process.is_alive)
+    wait_until(lambda: not one.is_alive)
     second = worker()
     assert first != second
     assert parent(second) == jobs._workers._nursery._process.pid != os.getpid()
@@ -49,8 +50,8 @@ def test_where_the_nursery_has_ended_its_workers_go_on_and_the_next_has_another(
     before._process.kill()
     before._process.wait()
     assert worker() == first
-    [process] = jobs._workers._processes
-    process.end()
+    [one] = jobs._workers._processes
+    one.end()
     second = worker()
     assert second != first
     assert jobs._workers._nursery is not before
@@ -85,3 +86,39 @@ def test_no_copy_is_to_use_a_gpu(device, has_gpu, is_there, monkeypatch):
     monkeypatch.setattr(nursery, "glob", lambda _: ["/dev/nvidia0"] * has_gpu)
     monkeypatch.setattr(nursery.sys, "platform", "linux")
     assert nursery.is_there() == is_there
+
+
+def test_the_end_does_not_wait_for_what_the_first_copy_waits_for(monkeypatch):
+    """The import of all that workers share takes seconds, and an operator's stop would take as long."""
+
+    class Importing:
+        is_alive = True
+
+        def __init__(self, *_):
+            self.begun, self.ended = threading.Event(), threading.Event()
+            made.append(self)
+
+        def copy(self, *_):
+            self.begun.set()
+            self.ended.wait(60)
+            raise ConnectionError
+
+        def end(self):
+            self.ended.set()
+
+    def start():
+        with pytest.raises(ConnectionError):
+            processes._started(0, 1)
+
+    made: list[Importing] = []
+    monkeypatch.setattr(process, "Nursery", Importing)
+    monkeypatch.setattr(nursery, "is_there", lambda: True)
+    processes = process.Processes()
+    first = threading.Thread(target=start)
+    first.start()
+    wait_until(lambda: made and made[0].begun.is_set())
+    last = threading.Thread(target=processes.end)
+    last.start()
+    last.join(20)
+    assert made[0].ended.is_set()
+    first.join()

@@ -136,9 +136,8 @@ class Processes:
         """Ends all."""
         for process in list(self._processes):
             process.end()
-        with self._starting:
-            if self._nursery is not None:
-                self._nursery.end()
+        if self._nursery is not None:
+            self._nursery.end()  # without the lock: who waits for the first copy holds it until all is imported
 
     def _started(self, calls: int, answers: int) -> Copy | subprocess.Popen[bytes]:
         """A worker that reads from and writes to these file descriptors."""
