@@ -17,7 +17,7 @@ RELIABILITY = (
 """Names of the columns that `reliability` fills."""
 
 
-def reliability(in_map: Faithfulness, chance: Chance, trustworthiness: float) -> list[float | str]:
+def reliability(in_map: Faithfulness, chance: Chance, trustworthiness: float) -> list[float | int | str]:
     """How reliable a map is, for the columns `RELIABILITY`; an entry is empty where the map does not have the number."""
     numbers = (
         in_map.order_correlation,
