@@ -81,7 +81,8 @@ def _difference(model, pair, off=None):
         hooks.append(layer.register_forward_pre_hook(silence))
     with torch.no_grad():
         read = model.tokenizer(pair.clean, return_tensors="pt")
-        logits = model.head(**read).logits[0, -1].double()
+        states = model.network(**read, use_cache=False).last_hidden_state
+        logits = model.head(inputs_embeds=states, use_cache=False).logits[0, -1].double()
     for one in hooks:
         one.remove()
     [first], [second] = (
