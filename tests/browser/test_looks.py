@@ -300,7 +300,7 @@ def misplaced(shown, frame):
         across = min(one["right"], other["right"]) - max(one["left"], other["left"])
         down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
         sizes = [(at["right"] - at["left"]) * (at["bottom"] - at["top"]) for at in (one, other)]
-        if max(across, 0) * max(down, 0) > 0.15 * min(sizes):  # a tenth by the widths that are reckoned with
+        if max(across, 0) * max(down, 0) > 0.101 * min(sizes):
             found.append((one, other))
     return found
 
