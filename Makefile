@@ -55,6 +55,8 @@ check: $(INSTALLED_DEV) ## Formatting, lint and types
 
 # Two workers with two threads each take longer than with one each.
 test quick app browser nightly nightly-parts nightly-core nightly-pages fuzz: export OMP_NUM_THREADS ?= 1
+# Where nothing compiled is kept, every process that a test starts compiles attnviz anew.
+test quick app browser nightly nightly-parts nightly-core nightly-pages fuzz: export PYTHONDONTWRITEBYTECODE :=
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 CORE := tests/unit tests/parity tests/property tests/deploy

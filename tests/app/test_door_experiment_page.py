@@ -9,6 +9,7 @@ import torch
 import transformers as tf
 
 from attnviz.model.catalogue import EMBEDDED, locate, offer
+from tests import tiny
 from tests.app.screen import (
     DOOR,
     Facts,
@@ -201,6 +202,7 @@ class TestWithBert:
             line for line in map(unescaped, (part.value for part in at.markdown)) if f"**{best}**" in line
         ]
         assert facts(filled).numbers[0] == f"{float(shares.max()):.1%}"
+        assert filled.startswith("At “[MASK]”")
         assert column(at, "The experiment")["filled in"] == f"{best}, {float(shares.max()):.1%}"
 
         at.selectbox(key="experiment_word").select("window").run()
@@ -218,6 +220,21 @@ class TestWithBert:
         assert place == {"text": MASKED, "layer": "3", "head": "11", "query": "7", "key": "5"}
         at.button_group(key="preset_choice").set_value(DOOR_IT).run()
         assert (shown(at)["layer"], shown(at)["head"]) == ("3", "11")  # whose head is the bundled model's
+
+
+def test_a_language_model_fills_in_what_follows_the_query(tmp_path, offer_to_workers):
+    folder = tiny.save_with_head("gpt2", tmp_path / "writer")
+    offer_to_workers(folder)
+    at = open_page(PAGE, model="writer", text="the cat sat when", query=2)
+    assert_no_exception(at)
+    theirs, tokenizer = (
+        tf.GPT2LMHeadModel.from_pretrained(folder).eval(),
+        tf.AutoTokenizer.from_pretrained(folder),
+    )
+    with torch.inference_mode():
+        shares = theirs(**tokenizer("the cat sat when", return_tensors="pt")).logits[0, 2].softmax(dim=-1)
+    [filled] = [line for line in (unescaped(part.value) for part in at.markdown) if line.startswith("After ")]
+    assert f" {float(shares.max()):.1%}" in filled.split(",")[0]
 
 
 def test_the_example_of_the_bundled_model_leads_to_its_head():

@@ -154,6 +154,18 @@ def test_candidates_that_are_clicked_become_branches_or_show_the_text_that_goes_
     assert shown(at)["write_branches"] == f"3.{third}" and "write_branch" not in shown(at)
 
 
+@pytest.mark.parametrize("n_branch", [5, 6])
+def test_when_no_branch_can_be_added_it_is_said(n_branch, offered, generated):
+    _, _, probabilities, _ = generated
+    likeliest = probabilities[2].argsort()[::-1][1 : n_branch + 1]
+    at = drawn(write_branches=",".join(f"3.{one}" for one in likeliest))
+    assert len(component(at, "texts")["rows"]) == n_branch + 1
+    said = [
+        line.value for line in at.caption if facts(line.value).numbers == ("6",) and "branches" in line.value
+    ]
+    assert len(said) == (n_branch == 6)
+
+
 def test_another_sentence_has_no_branches(offered, generated):
     second = int(generated[2][2].argsort()[-2])
     at = drawn(write_branches=f"3.{second}", write_branch=1)

@@ -22,7 +22,6 @@ from tests.browser.screen import (
     wait_for_link,
     wait_until_drawn,
 )
-from tests.tiers import first_gates
 from ui.page.frame import WITHOUT_FINDING
 from ui.page.navigation import part_named
 
@@ -94,7 +93,8 @@ def by_pointer(page):
     )
 
 
-@pytest.mark.parametrize(("width", "deeds"), first_gates((1366, by_keys), (400, by_pointer)))
+@pytest.mark.nightly
+@pytest.mark.parametrize(("width", "deeds"), [(1366, by_keys), (400, by_pointer)])
 def test_a_visitor_does_each_stop_of_the_tour(width, deeds, server, visitors):
     page = visitors(width=width, height=768 if width > 400 else 800, alone=True)
     open_screen(page, server)

@@ -124,6 +124,7 @@ def test_on_the_first_visit_and_never_again_the_arcs_draw_themselves(motion, ser
     expect(arcs(page).first).to_have_css("animation-name", "none")
 
 
+@pytest.mark.nightly
 def test_small_pictures_end_their_colours_where_the_matrix_does(page, server, door_trace):
     """Every cell from the largest of the words on has the strongest tone, others have not."""
     open_screen(page, server, "", **HEAD)
@@ -228,6 +229,7 @@ def test_the_matrix_is_one_stop_with_arrow_keys_inside(page, server, door_trace)
     expect(page).to_have_url(re.compile("query=6&key=0"))
 
 
+@pytest.mark.nightly
 def test_few_stops_of_the_tab_key_stand_above_the_fold(page, server):
     """Beside the rooms and their parts; what is scrolled to is not above it."""
     page.set_viewport_size({"width": 1366, "height": 768})

@@ -4,13 +4,14 @@
 // Rests on chart and chart_insides.
 
 const GAP = 4; // px between labels, a word space
+const LEADING = 1.5; // px of a label above and below its letters that another may share
 const TOUCH = 3; // px of a label's empty edge that may lie on a mark
 const MOST_CUT = 1; // px
 
 /** Whether two boxes are nearer to each other than a word space, and on one line. */
 function meet(one, other) {
   const isBeside = Math.min(one.right, other.right) - Math.max(one.left, other.left) > -GAP;
-  return isBeside && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 2;
+  return isBeside && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > LEADING;
 }
 
 /** Whether a box lies on a mark; boxes that touch at their edges do not. */
