@@ -7,6 +7,7 @@ import pytest
 
 EVERY_THIRD = {
     "tests/app/test_bad_input.py::test_an_unusual_text_is_remarked_on",
+    "tests/app/test_claims_page.py::test_the_numbers_are_the_models",
     "tests/app/test_clicked_rows.py::test_the_cell_of_a_grid",
     "tests/app/test_clicked_rows.py::test_the_row_of_a_list",
     "tests/app/test_compare_page.py::test_swapping_twice_changes_nothing_and_once_exchanges_the_matrices",
@@ -16,6 +17,7 @@ EVERY_THIRD = {
     "tests/app/test_first_screen.py::test_a_preset_shows_its_sentence_and_picks_its_query",
     "tests/app/test_first_screen.py::test_settings_of_the_map_are_in_its_note_and_in_the_link",
     "tests/app/test_history_page.py::test_other_families",
+    "tests/app/test_inputs_page.py::test_a_text_of_special_tokens_alone_has_none_to_take_away",
     "tests/app/test_kinds_of_attention_page.py::test_what_the_model_would_fill_in",
     "tests/app/test_lessons.py::test_a_step_shows_what_its_text_names",
     "tests/app/test_links.py::test_a_wrong_value_falls_back_and_it_is_said",
@@ -40,6 +42,7 @@ EVERY_THIRD = {
     "tests/parity/test_lens.py::test_each_layer_as_the_model_that_stops_there",
     "tests/parity/test_logit_attribution.py::test_parts_of_a_logit_sum_to_it",
     "tests/parity/test_logit_attribution.py::test_parts_of_the_last_hidden_state_sum_to_its_length",
+    "tests/parity/test_output_weights.py::test_heads_add_up_to_what_the_output_projection_gives",
     "tests/parity/test_output_weights.py::test_norm_based_weights_are_lengths_of_what_the_model_s_own_projection_makes",
     "tests/parity/test_score_sources.py::test_parts_sum_to_the_model_s_own_product",
     "tests/unit/test_broken_checkpoints.py::TestWrapped::test_loads_and_equals_the_plain_one",
@@ -54,6 +57,7 @@ EVERY_THIRD = {
     "tests/unit/test_bundle_verification.py::TestPasses::test_what_was_masked_paired_or_cut",
     "tests/unit/test_cli.py::TestExport::test_of_a_head_that_is_not_there_is_an_error",
     "tests/unit/test_cli.py::test_an_error_is_one_line_and_exits_with_2",
+    "tests/unit/test_continuation.py::test_the_attention_of_every_step_is_recorded",
     "tests/unit/test_continuation.py::test_the_most_likely_tokens_are_those_of_transformers",
     "tests/unit/test_deletion.py::test_every_point_is_a_run_of_its_own",
     "tests/unit/test_patch_maps.py::test_every_kind_of_state",

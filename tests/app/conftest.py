@@ -14,13 +14,14 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import app_test, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
-from attnviz.model.catalogue import Offer, offer
+from attnviz.model.catalogue import EMBEDDED, SMOLLM2, Offer, offer
 from tests.app.screen import WORKER
 from tests.waiting import begin_with_new_processes
 from ui.export import take
 from ui.page import downloads, errors, frame, waiting
 from ui.work import cache, head_cache, jobs, process, with_model, worker
 from ui.work.jobs import Job
+from ui.work.source import Source
 from ui.work.workers import Workers
 
 
@@ -107,16 +108,35 @@ def _on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "_address", lambda: "127.0.0.1")
 
 
+BUNDLED = {EMBEDDED, SMOLLM2}
 FOLDERS: dict[str, Path | None] = {}
 """Of the models that pages were opened with, by name."""
 
 
 def forget() -> None:
-    """All that is kept by the name of a model."""
+    """All that is kept by the name of a model; of the bundled ones, which stay where they are, nothing but what processes know."""
     begin_with_new_processes()
     jobs._kept.clear()
-    cache.MODELS.clear()
-    cache.NUMBERS.clear()
+    for store in (cache.MODELS, cache.NUMBERS):
+        with store._lock:
+            for key in [key for key in store._entries if not is_of_bundled(key)]:
+                del store._entries[key]
+
+
+def is_of_bundled(key: Any) -> bool:
+    """Whether an entry of a store is of a bundled model and of no other."""
+    values = list(flat(key))
+    models = {one.model for one in values if isinstance(one, Source)}
+    return models <= BUNDLED and not BUNDLED.isdisjoint(
+        [*models, *(one for one in values if isinstance(one, str))]
+    )
+
+
+def flat(value: Any) -> Iterator[Any]:
+    """The values of nested tuples."""
+    for one in value if isinstance(value, tuple) else ():
+        yield from flat(one)
+    yield value
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +147,8 @@ def _nothing_is_met_of_another_model_of_the_name(monkeypatch: pytest.MonkeyPatch
         found = offer(name)
         if FOLDERS.setdefault(name, found.folder) != found.folder:
             forget()
+            for store in (cache.MODELS, cache.NUMBERS):
+                store.clear()  # it may be a bundled model's name
             FOLDERS[name] = found.folder
         return found
 

@@ -125,6 +125,7 @@ def saved(monkeypatch):
     return made
 
 
+@pytest.mark.nightly
 def test_gradients_and_replaced_tokens_are_those_of_transformers(gradient_times_input, replaced):
     at = until_drawn(open_page(PAGE, query=5))
     assert_no_exception(at)

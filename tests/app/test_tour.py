@@ -76,6 +76,7 @@ def test_it_says_of_how_many_heads_one_is_shown():
     assert "All heads together" in rollout
 
 
+@pytest.mark.nightly
 def test_the_language_model_has_stops_of_its_own_words():
     stops = tour(open_page(tour=1, model=SMOLLM2))["stops"]
     assert "270" in facts(stops[2]["text"]).numbers
