@@ -138,6 +138,7 @@ def test_a_preset_shows_its_sentence_and_picks_its_query(first_screen, preset):
     assert first_screen.button_group(key="preset_choice").value is None  # the same one can be picked again
 
 
+@pytest.mark.nightly
 def test_an_example_of_the_language_model_comes_with_its_head_pair_and_outcome_and_says_what_it_shows():
     preset = MEASURED[3]
     at = open_page(model=SMOLLM2, text="The door opened.")

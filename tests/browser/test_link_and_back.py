@@ -52,6 +52,7 @@ def test_a_link_shows_the_same_screen_again_and_to_others(page, server, visitors
     expect(other.get_by_text("The link asks for")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_back_returns_to_the_screen_before(page, server):
     open_screen(page, server)
     page.get_by_role("button", name="Next").click()

@@ -28,6 +28,7 @@ from tests.browser.screen import (
 )
 
 
+@pytest.mark.nightly
 def test_a_click_on_a_cell_picks_its_query_and_key(page, server):
     open_screen(page, server)
     click_cell(page, 2, 3)  # "was" to "watching"

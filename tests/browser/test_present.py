@@ -2,6 +2,7 @@
 
 from urllib.parse import urlencode
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LOAD_MS
@@ -24,6 +25,7 @@ LETTERS = """figure => {
 }"""
 
 
+@pytest.mark.nightly
 def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
     page = visitors(width=1920, height=1080)
     place = {"layer": 3, "head": 1, "query": 8, "key": 5}
@@ -71,6 +73,7 @@ def test_a_link_presents_a_step_and_keys_lead_on_and_back(server, visitors):
     )
 
 
+@pytest.mark.nightly
 def test_a_pointer_at_rest_points_at_nothing(server, page):
     page.goto(f"{server}/?{urlencode({'layer': 3, 'head': 1, 'query': 7, 'key': 5})}")
     wait_until_drawn(page)

@@ -22,6 +22,7 @@ def press_until(page: Page, key: str, focused: str) -> None:
     raise AssertionError(f"{focused} has not got the focus in {TO_PARTS} presses of {key}")
 
 
+@pytest.mark.nightly
 def test_a_link_of_before_opens_its_part_and_the_keyboard_alone_leads_on(page, server):
     open_screen(page, server, "token_flow", **PLACE)
     expect(current(page)).to_contain_text(["Explore", "Several heads"])
@@ -55,7 +56,8 @@ def says(name: str) -> re.Pattern[str]:
     return re.compile(rf"^{name}: {re.escape(TERMS[name].means.split('.')[0])}")
 
 
-@pytest.mark.parametrize("colours", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("colours", ["light", "dark"])
 def test_a_term_is_explained_to_pointer_and_keyboard(colours, visitors, server):
     page = visitors(width=1366, height=768, colours=colours)
     open_screen(page, server, "history", **PLACE)

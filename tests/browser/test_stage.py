@@ -19,7 +19,6 @@ from tests.browser.screen import (
     readout,
     wait_until_drawn,
 )
-from tests.tiers import first_gates
 
 HEAD = {"text": DOOR, "layer": 3, "head": 1, "query": 7}
 
@@ -72,6 +71,7 @@ def sent(page: Page) -> list[object]:
     return frames
 
 
+@pytest.mark.nightly
 def test_it_begins_above_the_fold_and_shows_tokens_matrix_map_and_heads(page, server):
     page.set_viewport_size({"width": 1366, "height": 768})
     open_screen(page, server, "", **HEAD)
@@ -158,9 +158,8 @@ def test_enter_shows_the_sentence_and_shift_enter_begins_a_line(page, server):
     expect(page).to_have_url(re.compile("text=A\\+pelican%0Asat\\+down\\."))
 
 
-@pytest.mark.parametrize(
-    ("part", "key"), first_gates(("Matrix", "matrix"), ("Map", "map"), ("Arcs", "token_flow"))
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("part", "key"), [("Matrix", "matrix"), ("Map", "map"), ("Arcs", "token_flow")])
 def test_one_part_fills_the_stage(part, key, page, server):
     open_screen(page, server, "", **HEAD)
     beside = page.locator(f".st-key-{key}").bounding_box()["width"] if key != "token_flow" else 400
@@ -211,6 +210,7 @@ STOP = """() => {
 }"""
 
 
+@pytest.mark.nightly
 def test_the_matrix_is_one_stop_with_arrow_keys_inside(page, server, door_trace):
     open_screen(page, server, "", **HEAD)
     plot(page, "matrix").focus()

@@ -244,6 +244,7 @@ def test_checks_can_fail():
     assert rows_of_parts(table) == [("One", "Two", "Why?")]
 
 
+@pytest.mark.nightly
 def test_check_of_names_can_fail():
     prose = """
 `attnviz.errors`, `attnviz.figures.draw_pattern`, `attnviz.offers`, `attnviz.heads`,
