@@ -25,7 +25,7 @@ INSTALLED_AUDIT := $(VENV)/.installed-audit
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install models run serve image image-test check test nightly nightly-parts nightly-core nightly-pages nightly-fuzz quick app \
-	chromium nginx browser fuzz bench load families showcases screenshots lock audit links clean
+	chromium nginx browser fuzz bench load families showcases profiles screenshots lock audit links clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -113,6 +113,9 @@ families: $(INSTALLED_DEV) ## Verify a tiny model of every family and write READ
 showcases: $(INSTALLED_DEV) ## Measure where each showcase and example is most visible; writes showcases.toml and presets.toml in ui/choice
 	$(BIN)/python -m benchmarks.presets
 	$(BIN)/python -m benchmarks.showcases
+
+profiles: $(INSTALLED_DEV) ## Measure both bundled models over the bundled sentences; writes attnviz/corpus/bundled
+	$(BIN)/python -m benchmarks.profiles
 
 screenshots: chromium ## Take README's pictures
 	$(BIN)/python -m benchmarks.screenshots

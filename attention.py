@@ -26,6 +26,9 @@ PICTURES = {
 }
 """By the key of a chart or component on the stage, what its picture is called."""
 
+LONG = 128
+"""Rows above which a matrix that fills the stage is as tall as it is wide, beyond the end of the window: its cells are small."""
+
 with frame_around("Together") as view:
     screen = Screen.of(view)
     filled = view.selection.filled
@@ -34,7 +37,8 @@ with frame_around("Together") as view:
         with st.container(key="finding"):
             st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
         stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
-        places = st.columns(2, gap="medium") if filled == "all" else [st.container()]
+        alone = f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"
+        places = st.columns(2, gap="medium") if filled == "all" else [st.container(key=alone)]
         parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
         if "matrix" in parts:
             with parts["matrix"]:

@@ -1,4 +1,5 @@
 from . import bundle as bundle
+from . import corpus as corpus
 from . import cost as cost
 from . import effects as effects
 from . import figures as figures
@@ -14,6 +15,7 @@ from .bundle.writing import write_bundle as write_bundle
 from .errors import AttnvizError as AttnvizError
 from .errors import BundleError as BundleError
 from .errors import CaptureError as CaptureError
+from .errors import CorpusError as CorpusError
 from .errors import DownloadError as DownloadError
 from .errors import EmptyTextError as EmptyTextError
 from .errors import InvalidTextError as InvalidTextError

@@ -7,12 +7,14 @@ One concept: the command line. torch and transformers are imported when a model 
 import argparse
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz import __version__
+from attnviz.corpus.texts import SUFFIXES
 from attnviz.errors import AttnvizError, BundleError, SelectionError
 from attnviz.model.catalogue import CONFIG_FILE, Offer, default_model, locate, offers
 from attnviz.records import FILE, KINDS, WEIGHTS, AttentionPattern, VerificationReport
@@ -41,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _export(arguments)
             case "effects":
                 return _effects(arguments)
+            case "corpus":
+                return _profile(arguments)
             case "models":
                 return _list_models()
             case _:
@@ -95,6 +99,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     effects.add_argument("--kind", choices=KINDS, help="kind of attention; the model's first by default")
     effects.add_argument("--out", type=Path, required=True, metavar="FILE", help="a file called *.csv")
+
+    corpus = commands.add_parser("corpus", help="many texts: what every head does over them")
+    profile = corpus.add_subparsers(dest="what", required=True, metavar="what").add_parser(
+        "profile",
+        help="measure every head over the texts of files and write a profile; a run that was stopped goes on",
+    )
+    profile.add_argument(
+        "texts",
+        nargs="+",
+        metavar="TEXTS",
+        help="files, folders, or patterns in quotation marks: " + ", ".join(SUFFIXES),
+    )
+    profile.add_argument("--model", help="as of the other commands")
+    profile.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder for the profile")
+    profile.add_argument(
+        "--column", metavar="NAME", help="column of a table that holds the texts; text by default"
+    )
+    profile.add_argument(
+        "--label",
+        metavar="PIPELINE",
+        help='"spacy", or the name of a spaCy pipeline, to label the words of texts that bring no labels',
+    )
+    profile.add_argument("--ray", metavar="ADDRESS", help="a Ray cluster to run on, such as ray://host:10001")
 
     commands.add_parser("models", help="list the models on offer, and which of them are on this disk")
 
@@ -241,6 +268,45 @@ def _by_layer(report: VerificationReport) -> str:
             heads = row[there]
             rows.append((kind, str(layer), f"{heads.max():.1e}", str(heads.argmax())))
     return _table(("attention", "layer", "largest weight difference", "in head"), rows)
+
+
+def _profile(arguments: argparse.Namespace) -> int:
+    from attnviz.corpus.pipeline import Progress, profile_corpus
+
+    def tell(now: Progress) -> None:
+        failed = f", {now.n_failed:,} failed" * bool(now.n_failed)
+        left = timedelta(seconds=round(now.seconds_left))
+        print(
+            f"{now.n_done:,} of {now.n_all:,} texts{failed}, {now.per_second:,.1f} a second, {left} left",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    try:
+        profile = profile_corpus(
+            arguments.texts,
+            arguments.model,
+            arguments.out,
+            column=arguments.column,
+            label=arguments.label,
+            ray=arguments.ray,
+            progress=tell,
+        )
+    except KeyboardInterrupt:
+        print("attnviz: Stopped. Run the same command again to go on from there.", file=sys.stderr)
+        return INTERRUPTED
+    print(
+        f"{arguments.out}: {len(profile.table):,} heads of {profile.provenance.model} over {profile.n_text:,} texts "
+        f"({profile.n_token:,} tokens)"
+    )
+    passed = profile.n_passed == profile.n_verified
+    print(
+        f"{profile.n_passed:,} of {profile.n_verified:,} verified texts passed: weights to {profile.worst_error:.1e}, statistics to "
+        f"{profile.worst_difference:.1e}"
+    )
+    if profile.n_failed:
+        print(f"{profile.n_failed:,} texts failed; {arguments.out / 'failed.parquet'} says why")
+    return PASSED if passed else FAILED
 
 
 def _list_models() -> int:

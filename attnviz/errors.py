@@ -14,6 +14,7 @@
     ├── VerificationError                               no numbers of the model to compare with
     ├── ProjectionError              (also ValueError)  a map that cannot be drawn as asked
     ├── OutOfMemoryError             (also MemoryError) arrays that do not fit into memory
+    ├── CorpusError                  (also ValueError)  texts, or a profile of texts, that cannot be read or written
     └── BundleError                  (also ValueError)  a file that is not a bundle, or a view that is too large for one
 
 Every message says what was asked, what was found and what to do next, in words for the app's users;
@@ -90,6 +91,10 @@ class ProjectionError(AttnvizError, ValueError):
 
 class OutOfMemoryError(AttnvizError, MemoryError):
     """An array does not fit into the memory that is left."""
+
+
+class CorpusError(AttnvizError, ValueError):
+    """Texts that cannot be read as a corpus, or a folder that holds no profile or no room for one."""
 
 
 class BundleError(AttnvizError, ValueError):

@@ -14,11 +14,11 @@ LOCKED = Path(__file__).parent
 ROOT = LOCKED.parent
 UV = "uv==0.13.9"
 FILES = {
-    "app": "requirements.txt",
-    "dev": "requirements-dev.txt",
-    "nightly": "requirements-nightly.txt",
-    "bench": "requirements-bench.txt",
-    "audit": "requirements-audit.txt",
+    "app": ("requirements.txt", "requirements-corpus.txt"),
+    "dev": ("requirements-dev.txt",),
+    "nightly": ("requirements-nightly.txt",),
+    "bench": ("requirements-bench.txt",),
+    "audit": ("requirements-audit.txt",),
 }
 """What is locked, and what it is made from; each agrees with the one before."""
 MODELS = "requirements-models.txt"
@@ -114,14 +114,15 @@ def main() -> int:
     """Writes all files; exit code 1 where something cannot be locked."""
     try:
         constraints: list[str] = []
-        for file, source in FILES.items():
+        for file, sources in FILES.items():
             before = read(f"{file}.txt") + read("torch-cuda.txt")
-            packages = compiled((ROOT / source).read_text(), *constraints, before=before)
+            asked = "\n".join((ROOT / source).read_text() for source in sources)
+            packages = compiled(asked, *constraints, before=before)
             if file == "app":
                 cuda = [one for one in packages if CUDA.match(name(one))]
                 write("torch-cuda.txt", cuda, HEADER.format(" from requirements.txt"))
             rest = [one for one in packages if not CUDA.match(name(one))]
-            write(f"{file}.txt", rest, HEADER.format(f" from {source}"))
+            write(f"{file}.txt", rest, HEADER.format(f" from {' and '.join(sources)}"))
             constraints = ["-c", f"locked/{file}.txt"]
         models = compiled((ROOT / MODELS).read_text(), "--no-deps", before=read("models.txt"))
         write("models.txt", models, HEADER.format(f" from {MODELS}"))

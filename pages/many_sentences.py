@@ -17,7 +17,7 @@ from ui.sections.many_sentences.settings import controls
 from ui.session import of_session
 from ui.words.literal import literal
 
-view = frame("Many texts")
+view = frame("Joint map")
 title = st.container(key="finding")
 controls(view)
 screen: Screen | None = None

@@ -54,6 +54,12 @@ _any(
     "none",
     "models that are offered beside the two of attnviz: Hub ids and folders, separated by commas",
 )  # read by attnviz.model.catalogue, for scripts and the command line too
+_any(
+    "ATTNVIZ_PROFILES",
+    "none",
+    "profiles of many texts that are offered beside those of the bundled sentences: their folders, or folders of them, separated "
+    "by commas",
+)  # read by ui.sections.profiles.offered
 PEOPLE = _whole(
     "ATTNVIZ_PEOPLE", 200, "pages open at once; whoever comes then is asked to try again in a minute"
 )

@@ -199,30 +199,37 @@ def statistics(
 
 def _targets(queries: Axis, keys: Axis, one_text: bool) -> dict[str, Bool[np.ndarray, "query key"]]:
     """For each weight among `STATISTICS`, the cells that are summed."""
-    leads = keys.is_special & (keys.positions == 0)
-    punctuation = np.array([_is_punctuation(label) for label in keys.labels], dtype=bool)
-    columns = {
-        "cls": leads,
-        "sep": keys.is_special & ~leads,
-        "punctuation": punctuation,
-        "first": keys.positions == 0,
-    }
     shape = (len(queries), len(keys))
-    targets = {name: np.broadcast_to(marked, shape) for name, marked in columns.items()}
-    targets["same_token"] = _are_same(queries, keys)
+    targets = {name: np.broadcast_to(marked, shape) for name, marked in marked_keys(keys).items()}
+    targets["same_token"] = same_tokens(queries, keys)
     if one_text:
         rows, columns_of_keys = places(queries, keys)
         step = columns_of_keys - rows[:, None]
         targets |= {"self": step == 0, "previous": step == -1, "next": step == 1}
         targets["same_token"] &= step != 0
-        whole = whole_axis(queries, keys)
-        follows = np.zeros((len(whole), len(whole)), dtype=bool)
-        follows[:, 1:] = np.tril(_are_same(whole, whole), k=-1)[:, :-1]  # what is right after an earlier twin
-        targets["induction"] = follows[rows[:, None], columns_of_keys]
+        targets["induction"] = after_earlier_twins(whole_axis(queries, keys))[rows[:, None], columns_of_keys]
     return targets
 
 
-def _are_same(queries: Axis, keys: Axis) -> Bool[np.ndarray, "query key"]:
+def marked_keys(keys: Axis) -> dict[str, Bool[np.ndarray, " key"]]:
+    """For each weight among `STATISTICS` that is on certain keys whatever the query, these keys."""
+    leads = keys.is_special & (keys.positions == 0)
+    return {
+        "cls": leads,
+        "sep": keys.is_special & ~leads,
+        "punctuation": np.array([_is_punctuation(label) for label in keys.labels], dtype=bool),
+        "first": keys.positions == 0,
+    }
+
+
+def after_earlier_twins(axis: Axis) -> Bool[np.ndarray, "query key"]:
+    """True where a key is right after an earlier entry that is the same as the query, of all entries of one text."""
+    follows = np.zeros((len(axis), len(axis)), dtype=bool)
+    follows[:, 1:] = np.tril(same_tokens(axis, axis), k=-1)[:, :-1]
+    return follows
+
+
+def same_tokens(queries: Axis, keys: Axis) -> Bool[np.ndarray, "query key"]:
     """True where a query's entry has the ids of a key's, so that "Mary" and "␣Mary" differ; special tokens are the same as none."""
     numbers = {entry: number for number, entry in enumerate({*queries.ids, *keys.ids})}
     rows, columns = (np.array([numbers[one] for one in axis.ids], dtype=np.int64) for axis in (queries, keys))

@@ -24,7 +24,8 @@ class CallOrder:
         self._encoder_modules: frozenset[int] | None = None
         if network.config.is_encoder_decoder:
             self._encoder_modules = frozenset(id(module) for module in network.get_encoder().modules())
-        self._n_calls: Counter[Kind] = Counter()
+        self.counts: Counter[Kind] = Counter()
+        """Calls of each kind so far."""
         self.n_calls = 0
         """Calls of all kinds so far."""
         self.last: tuple[Kind, int] | None = None
@@ -33,19 +34,19 @@ class CallOrder:
     def upcoming(self, module: nn.Module) -> tuple[Kind, int]:
         """Kind and layer of the next call."""
         kind = self._kind_of(module)
-        return kind, self._n_calls[kind]
+        return kind, self.counts[kind]
 
     def next(self, module: nn.Module) -> tuple[Kind, int]:
         """Kind and layer of the current call, which is counted."""
         self.last = kind, _ = self.upcoming(module)
-        self._n_calls[kind] += 1
+        self.counts[kind] += 1
         self.n_calls += 1
         return self.last
 
     @property
     def n_layers(self) -> int:
         """Layers that have begun so far; a decoder's come after all of its encoder's."""
-        return self._n_calls["encoder"] + self._n_calls["decoder"]
+        return self.counts["encoder"] + self.counts["decoder"]
 
     def entering(self, layer: nn.Module) -> tuple[Kind, int]:
         """Kind and number of a layer that is about to run, by its module."""
@@ -54,7 +55,7 @@ class CallOrder:
         else:
             is_causal = any(getattr(one, "is_causal", False) for one in layer.modules())
             kind = "decoder" if is_causal else "encoder"
-        return kind, self._n_calls[kind]
+        return kind, self.counts[kind]
 
     def _kind_of(self, module: nn.Module) -> Kind:
         is_causal = bool(getattr(module, "is_causal", False))

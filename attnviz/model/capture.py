@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,11 +63,28 @@ _OTHER_FORMULAS = {
 """What a family does when it passes this argument, where that is not scaled dot-product attention."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """Tokens of a text, without the padding that follows them in a batch."""
+
+    read: int
+    """What the encoder reads, or the decoder where it is alone."""
+    written: int | None = None
+    """What the decoder reads where there is an encoder."""
+
+    def of(self, kind: Kind) -> tuple[int, int]:
+        """Number of queries and of keys."""
+        written = self.read if self.written is None else self.written
+        n_query = self.read if kind == "encoder" else written
+        return n_query, written if kind == "decoder" else self.read
+
+
 class Recording:
     """The attention calls of one forward pass, in the order in which they were made.
 
     Args:
         changes: made in this pass; its rows are variants of one text.
+        lengths: of each text of a batch; None for one text without padding.
         joins: number of layers before each row of the changes joins, in ascending order: 0 for the first, which all others
             copy. None where every layer runs on the rows of the inputs.
         keeps: whether the inputs of the calls are kept.
@@ -78,20 +96,23 @@ class Recording:
         network: "PreTrainedModel",
         changes: Changes,
         *,
+        lengths: Sequence[Length] | None = None,
         joins: Sequence[int] | None = None,
         keeps: bool = True,
         after_call: Callable[[int], None] | None = None,
     ) -> None:
         self.order = CallOrder(network)
         self.changes = changes
-        self.calls: dict[Kind, list[LayerAttention]] = {}
+        self.texts: list[dict[Kind, list[LayerAttention]]] = [{} for _ in lengths or (None,)]
+        """The calls of each text."""
         self.modules: list[nn.Module] = []
         """The attention modules, in the order of the calls."""
         self.output: Tensor | None = None
         """Output of the last call, [batch, query, head, d_value]."""
+        self.lengths = lengths
         self._joins, self._keeps, self._after_call = joins, keeps, after_call
         self._masks: dict[int, tuple[Tensor, Tensor | None, Tensor | None]] = {}
-        self._arrays: dict[int, tuple[Tensor, np.ndarray]] = {}
+        self._arrays: dict[tuple[int, int], tuple[Tensor, np.ndarray | None]] = {}
 
     @property
     def row_counts(self) -> tuple[int, ...]:
@@ -132,32 +153,64 @@ class Recording:
         allowed: Tensor | None,
         bias: Tensor | None,
     ) -> None:
-        """Takes in the next call of the pass, with the axes of `attnviz_attention`; a batch of one where calls are kept."""
+        """Takes in the next call of the pass, with the axes of `attnviz_attention`."""
         kind, layer = self.order.next(module)
         self.modules.append(module)
         if self._after_call is not None:
             self._after_call(self.order.n_calls)
-        if not self._keeps:
-            return
-        self.calls.setdefault(kind, []).append(
-            LayerAttention(
-                kind=kind,
-                layer=layer,
-                query=_array(query),
-                key=_array(key),
-                value=_array(value),
-                scale=scale,
-                softcap=softcap,
-                allowed=None if allowed is None else self._shared_array(allowed),
-                bias=None if bias is None else self._shared_array(bias),
-            )
-        )
+        if self._keeps:
+            self.keep(kind, layer, query, key, value, scale, softcap, allowed, bias)
 
-    def _shared_array(self, mask: Tensor) -> np.ndarray:
-        """As `_array`, of a mask that layers share: made once, for on a GPU and in half precision an array is a copy."""
-        if id(mask) not in self._arrays:
-            self._arrays[id(mask)] = (mask, _array(mask))
-        return self._arrays[id(mask)][1]
+    def keep(
+        self,
+        kind: Kind,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scale: float,
+        softcap: float | None,
+        allowed: Tensor | None,
+        bias: Tensor | None,
+    ) -> None:
+        """Keeps the inputs of a call: those of each text, without its padding."""
+        n_text = len(self.texts)
+        if len(query) != n_text:
+            raise CaptureError(
+                f"A batch of {len(query)} was being recorded as {n_text} text{'s' * (n_text > 1)}. Give the lengths of its texts."
+            )
+        for number, text in enumerate(self.texts):
+            if self.lengths is None:
+                n_query, n_key = query.shape[2], key.shape[2]
+            else:
+                n_query, n_key = self.lengths[number].of(kind)
+            text.setdefault(kind, []).append(
+                LayerAttention(
+                    kind=kind,
+                    layer=layer,
+                    query=_array(query[number, :, :n_query]),
+                    key=_array(key[number, :, :n_key]),
+                    value=_array(value[number, :, :n_key]),
+                    scale=scale,
+                    softcap=softcap,
+                    allowed=self._mask_of(number, allowed, n_query, n_key),
+                    bias=self._mask_of(number, bias, n_query, n_key),
+                )
+            )
+
+    def _mask_of(self, number: int, mask: Tensor | None, n_query: int, n_key: int) -> np.ndarray | None:
+        """The part of a mask, [1 or text, 1 or head, query, key], that is a text's; None where it has no effect.
+
+        Layers share their masks, so each part is made once: on a GPU and in half precision an array is a copy.
+        """
+        if mask is None:
+            return None
+        place = id(mask), number
+        if place not in self._arrays:
+            part = mask[number if len(mask) > 1 else 0, :, :n_query, :n_key]
+            is_idle = bool(part.all()) if part.dtype == torch.bool else not bool(part.any())
+            self._arrays[place] = (mask, None if is_idle else _array(part))
+        return self._arrays[place][1]
 
 
 _recording: ContextVar[Recording | None] = ContextVar("attnviz_recording", default=None)
@@ -281,18 +334,19 @@ def recorded_in(recording: Recording) -> Iterator[Recording]:
         _recording.reset(token)
 
 
+Recorded = tuple[dict[Kind, tuple[LayerAttention, ...]], Tensor]
+"""The attention calls of a text by kind, in the order of the layers, and its last hidden state, [token, d_model]."""
+
+
 def record_forward(
     network: "PreTrainedModel", interventions: Sequence[Intervention] = (), **inputs: Any
-) -> tuple[dict[Kind, tuple[LayerAttention, ...]], Tensor]:
-    """Runs a model on one input and returns its attention calls by kind, and its last hidden state.
+) -> Recorded:
+    """Runs a model on one text and returns its attention calls by kind, and its last hidden state.
 
     Args:
         network: a model loaded with ``attn_implementation="attnviz"``, in evaluation mode.
         interventions: changes made in this pass only.
         inputs: arguments of its forward; a batch of one.
-
-    Returns:
-        Calls in the order of the layers, and [token, d_model].
 
     Raises:
         CaptureError: the number of calls is not the number of layers.
@@ -302,35 +356,66 @@ def record_forward(
         UnsupportedArchitectureError: the family does not call attnviz's attention, or not with terms
             that attnviz knows.
     """
-    changes = Changes([interventions])
-    with recorded(network, changes) as recording, torch.inference_mode():
-        output = forward(network, **inputs)
-    if not recording.calls:
+    [recorded] = _record(network, Recording(network, Changes([interventions])), inputs)
+    return recorded
+
+
+def record_batch(network: "PreTrainedModel", lengths: Sequence[Length], **inputs: Any) -> list[Recorded]:
+    """As `record_forward`, of a batch of texts with padding after them: of each text what it has without the others.
+
+    Args:
+        lengths: tokens of each text.
+        inputs: with the masks that keep the padding from being attended to.
+    """
+    return _record(network, Recording(network, Changes(), lengths=lengths), inputs)
+
+
+def _record(network: "PreTrainedModel", recording: Recording, inputs: dict[str, Any]) -> list[Recorded]:
+    states = run_recorded(network, recording, **inputs)
+    recorded: list[Recorded] = []
+    for number, (text, of_text) in enumerate(zip(recording.texts, states, strict=True)):
+        if recording.lengths is not None:
+            length = recording.lengths[number]
+            of_text = of_text[: length.read if length.written is None else length.written]
+        if not bool(torch.isfinite(of_text).all()):
+            other = "select another model" if network.dtype == torch.float32 else "load the model in float32"
+            raise ModelFailedError(
+                f"The last hidden states of {type(network).__name__} hold NaN or infinity for this text"
+                f"{_first_not_finite(text)}, so there is nothing to show. Try another text, or {other}."
+            )
+        recorded.append(({kind: tuple(calls) for kind, calls in text.items()}, of_text))
+    return recorded
+
+
+def run_recorded(network: "PreTrainedModel", recording: Recording, **inputs: Any) -> Tensor:
+    """The last hidden states of a pass, [text, token, d_model], whose attention calls go to a recording.
+
+    Raises:
+        As `record_forward`, but for numbers that are not finite.
+    """
+    with recorded_in(recording), torch.inference_mode():
+        states: Tensor = forward(network, **inputs).last_hidden_state
+    n_calls = recording.order.counts
+    if not n_calls:
         raise UnsupportedArchitectureError(
             f"{type(network).__name__} does not let its attention be replaced, so attnviz cannot show "
             "or check it. Select a model of another family, such as BERT, RoBERTa or GPT-2."
         )
-    for kind, calls in recording.calls.items():
+    for kind, n_call in n_calls.items():
         expected = layer_count(network.config, kind)
-        if len(calls) != expected:
+        if n_call != expected:
             raise CaptureError(
-                f"{type(network).__name__} has {expected} layers with {kind} attention, but {len(calls)} passed "
+                f"{type(network).__name__} has {expected} layers with {kind} attention, but {n_call} passed "
                 "through attnviz's attention. Report this model; its numbers are not shown."
             )
-    check_layers(interventions, {kind: len(calls) for kind, calls in recording.calls.items()})
-    changes.check_applied()
-    if not bool(torch.isfinite(output.last_hidden_state).all()):
-        other = "select another model" if network.dtype == torch.float32 else "load the model in float32"
-        raise ModelFailedError(
-            f"The last hidden states of {type(network).__name__} hold NaN or infinity for this text"
-            f"{_first_not_finite(recording)}, so there is nothing to show. Try another text, or {other}."
-        )
-    return {kind: tuple(calls) for kind, calls in recording.calls.items()}, output.last_hidden_state[0]
+    check_layers([one for row in recording.changes.rows for one in row], n_calls)
+    recording.changes.check_applied()
+    return states
 
 
-def _first_not_finite(recording: Recording) -> str:
+def _first_not_finite(text: dict[Kind, list[LayerAttention]]) -> str:
     """The first layer whose attention reads such numbers, for a sentence; empty where none does."""
-    for kind, calls in recording.calls.items():
+    for kind, calls in text.items():
         for call in calls:
             if not all(np.isfinite(one).all() for one in (call.query, call.key, call.value)):
                 return f", first in the queries, keys or values of {kind} layer {call.layer}"
@@ -356,17 +441,12 @@ def split_mask(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    """The one element of a batch as a numpy array on the CPU, in float32 unless boolean.
+    """A numpy array on the CPU, in float32 unless boolean.
 
     The array shares the tensor's memory, unless that memory holds more than the tensor: some families compute query,
     key and value in one product, and a view of the value would keep all three.
     """
-    if tensor.shape[0] != 1:
-        raise CaptureError(
-            f"A batch of {tensor.shape[0]} was being recorded; a trace holds one text. Record one at a time."
-        )
-    one = tensor[0] if tensor.dtype == torch.bool else tensor[0].float()
-    one = one.cpu()
+    one = (tensor if tensor.dtype == torch.bool else tensor.float()).cpu()
     if one.untyped_storage().nbytes() > one.nbytes:
         one = one.clone()
     return one.numpy()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, overload
 
 import numpy as np
 import torch
@@ -19,8 +19,9 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from attnviz import __version__
-from attnviz.errors import ModelFailedError, SelectionError, failures_of
-from attnviz.model.capture import record_forward
+from attnviz.errors import AttnvizError, ModelFailedError, SelectionError, ShapeError, failures_of
+from attnviz.model.batch import batches, padded
+from attnviz.model.capture import Length, Recorded, record_batch, record_forward
 from attnviz.model.configuration import decoder_start, position_limit
 from attnviz.model.interventions import Intervention
 from attnviz.model.languages import Languages
@@ -159,6 +160,7 @@ class Model:
             )
         return None
 
+    @overload
     def trace(
         self,
         text: str,
@@ -171,12 +173,43 @@ class Model:
         target_language: str | None = None,
         template: Template = "plain",
         interventions: Sequence[Intervention] = (),
-    ) -> Trace:
-        """The inputs of every attention of the model while it reads a text.
+    ) -> Trace: ...
+
+    @overload
+    def trace(
+        self,
+        text: list[str],
+        text_pair: list[str | None] | None = None,
+        *,
+        cut: bool = False,
+        max_tokens: int | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        template: Template = "plain",
+    ) -> list[Trace]: ...
+
+    def trace(
+        self,
+        text: str | list[str],
+        text_pair: str | list[str | None] | None = None,
+        *,
+        cut: bool = False,
+        max_tokens: int | None = None,
+        masked: Collection[int] = (),
+        source_language: str | None = None,
+        target_language: str | None = None,
+        template: Template = "plain",
+        interventions: Sequence[Intervention] = (),
+    ) -> Trace | list[Trace]:
+        """The inputs of every attention of the model while it reads a text, or each of several texts.
+
+        Several texts are read in batches, and their traces are those of one text each within rounding. An error names the
+        text that it is of.
 
         Args:
+            text: a text, or a list of texts, whose traces come in its order.
             text_pair: the second sentence of a pair; for an encoder-decoder model, the text that its decoder
-                has written so far (only its start token when None).
+                has written so far (only its start token when None). With a list of texts, a list as long.
             cut: leave out tokens over the limit instead of raising an error.
             max_tokens: a lower limit than the model's own; the cost grows with its square.
             masked: positions of tokens that are replaced by the model's mask token; in the encoder's text of an
@@ -189,21 +222,82 @@ class Model:
 
         Raises:
             SelectionError: a position outside the text or of a special token, a model without a mask token, a language or template
-                that the tokenizer does not have, or a pair that is to be one message of a chat.
+                that the tokenizer does not have, a pair that is to be one message of a chat, or positions or interventions for
+                several texts.
+            ShapeError: another number of second texts than of texts.
             EmptyTextError, TextTooLongError, InvalidTextError: as `attnviz.model.tokenization.tokenize`.
             ModelFailedError: the tokenizer's own code raised an error; also as `trace_tokens`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
-        target = None
-        given: dict[str, Any] = {"cut": cut, "max_tokens": max_tokens}
+        given: dict[str, Any] = {
+            "cut": cut,
+            "max_tokens": max_tokens,
+            "source_language": source_language,
+            "target_language": target_language,
+            "template": template,
+        }
+        if isinstance(text, str):
+            tokens, target = self.read(text, cast("str | None", text_pair), **given)
+            if masked:
+                tokens = with_masks(tokens, masked, self.tokenizer, self.name)
+            return self.trace_tokens(tokens, target, interventions=interventions)
+        if masked or interventions:
+            raise SelectionError(
+                f"Masked positions or interventions were given for {len(text)} texts; they belong to one text. Trace each text alone."
+            )
+        pairs = [None] * len(text) if text_pair is None else list(text_pair)
+        if len(pairs) != len(text):
+            raise ShapeError(
+                f"{len(text)} texts and {len(pairs)} second texts were given. Give one for each text."
+            )
+        read = []
+        for number, (one, other) in enumerate(zip(text, pairs, strict=True), 1):
+            with _of_text(number, len(text)):
+                read.append(self.read(one, other, **given))
+        return self.trace_texts(read)
+
+    def read(
+        self,
+        text: str,
+        text_pair: str | None = None,
+        *,
+        cut: bool = False,
+        max_tokens: int | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        template: Template = "plain",
+    ) -> tuple[Tokens, Tokens | None]:
+        """What the model reads of a text, and what its decoder reads where it has an encoder too; as `trace`."""
+        limits: dict[str, Any] = {"cut": cut, "max_tokens": max_tokens}
         if self.network.config.is_encoder_decoder:
-            tokens = self.tokenize(text, language=source_language, template=template, **given)
-            target = self.decoder_tokens(text_pair, language=target_language, **given)
-        else:
-            tokens = self.tokenize(text, text_pair, language=source_language, template=template, **given)
-        if masked:
-            tokens = with_masks(tokens, masked, self.tokenizer, self.name)
-        return self.trace_tokens(tokens, target, interventions=interventions)
+            tokens = self.tokenize(text, language=source_language, template=template, **limits)
+            return tokens, self.decoder_tokens(text_pair, language=target_language, **limits)
+        return self.tokenize(text, text_pair, language=source_language, template=template, **limits), None
+
+    def trace_texts(self, texts: Sequence[tuple[Tokens, Tokens | None]]) -> list[Trace]:
+        """As `trace_tokens`, of several texts in batches: the tokens of each, and what the decoder reads or None."""
+        lengths = [len(tokens) + (0 if target is None else len(target)) for tokens, target in texts]
+        traces: dict[int, Trace] = {}
+        for batch in batches(lengths):
+            inputs = []
+            for number in batch:
+                with _of_text(number + 1, len(texts)):
+                    inputs.append(self.inputs(*texts[number]))
+            sizes = [
+                Length(read=len(tokens), written=None if target is None else len(target))
+                for tokens, target in (texts[number] for number in batch)
+            ]
+            try:
+                recorded = record_batch(self.network, sizes, **padded(self.network, inputs))
+            except ModelFailedError:  # of one of them: which, they say alone
+                recorded = []
+                for number, alone in zip(batch, inputs, strict=True):
+                    with _of_text(number + 1, len(texts)):
+                        recorded.append(record_forward(self.network, **alone))
+            traces |= {
+                number: self._trace(*texts[number], one) for number, one in zip(batch, recorded, strict=True)
+            }
+        return [traces[number] for number in range(len(texts))]
 
     def trace_tokens(
         self, tokens: Tokens, target: Tokens | None = None, *, interventions: Sequence[Intervention] = ()
@@ -217,7 +311,17 @@ class Model:
             ModelFailedError: a token has no row in the embeddings, or as `attnviz.model.capture.record_forward`.
             CaptureError, OutOfMemoryError, UnsupportedArchitectureError: as `attnviz.model.capture.record_forward`.
         """
-        layers, last_hidden_state = record_forward(self.network, interventions, **self.inputs(tokens, target))
+        recorded = record_forward(self.network, interventions, **self.inputs(tokens, target))
+        return self._trace(tokens, target, recorded, interventions)
+
+    def _trace(
+        self,
+        tokens: Tokens,
+        target: Tokens | None,
+        recorded: Recorded,
+        interventions: Sequence[Intervention] = (),
+    ) -> Trace:
+        layers, last_hidden_state = recorded
         return Trace(
             tokens=tokens,
             target_tokens=target,
@@ -392,6 +496,16 @@ class Model:
             return start
         tokens = self.tokenize(text, cut=cut, max_tokens=max_tokens, language=start.language, is_target=True)
         return after_start(start, tokens)
+
+
+@contextmanager
+def _of_text(number: int, n_text: int) -> Iterator[None]:
+    """A context whose errors name the text that they are of, as in "Text 3 of 8: …"."""
+    try:
+        yield
+    except AttnvizError as error:
+        error.args = (f"Text {number} of {n_text}: {error}",)
+        raise
 
 
 def n_rows(reader: nn.Module) -> int | None:

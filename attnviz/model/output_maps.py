@@ -79,7 +79,7 @@ def find_output_maps(network: "PreTrainedModel", **inputs: Any) -> dict[Kind, tu
                 handle.remove()
     return {
         kind: tuple(found[kind, layer] for layer in range(len(calls)))
-        for kind, calls in recording.calls.items()
+        for kind, calls in recording.texts[0].items()
         if all((kind, layer) in found for layer in range(len(calls)))
     }
 

@@ -52,7 +52,7 @@ def test_every_saved_picture_says_what_its_colours_lengths_or_places_mean(page, 
     monkeypatch.setattr(take, "caption", noting)
     at = open_page(page.file, **PLACE, **({"step": 0} if page.name == "Step by step" else {}))
     assert_no_exception(at)
-    assert meanings or page.name in ("Many texts", "Generate")  # which the bundled model has nothing on
+    assert meanings or page.name in ("Joint map", "Generate")  # which the bundled model has nothing on
     assert [key for key, said in meanings.items() if not said] == []
 
 

@@ -66,7 +66,7 @@ def test_the_menu_has_nine_entries_and_each_leads_to_where_its_room_was_left():
         "Compare": "compare",
         "Cause": "effects",
         "Generate": "generation",
-        "Many texts": "many_sentences",
+        "Many texts": "profiles",
     }
     assert menu(at) == first
     at.switch_page("pages/scaling.py").run()

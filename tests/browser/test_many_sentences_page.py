@@ -183,7 +183,7 @@ def test_a_line_of_a_megabyte(page, server):
 def test_hostile_lines_do_nothing(visitors, server):
     page = visitors()
     opened(page, server, HOSTILE, joint_search="door", joint_tint="token")
-    expect(page).to_have_title("Many texts · attnviz")
+    expect(page).to_have_title("Joint map · Many texts · attnviz")
     expect(page.get_by_test_id("stMain").locator("img[src=x], b, .katex")).to_have_count(0)
     click_point(page, 1, 1)  # points may lie on each other, and then the one on top is picked
     expect(marks(page).first).to_have_text(re.compile(r"^\S+·\d+$"))

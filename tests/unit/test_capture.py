@@ -115,7 +115,7 @@ class TestNothingIsLeft:
 class TestRefusals:
     def test_a_batch_of_two(self, network, inputs):
         twice = {name: torch.cat([one, one]) for name, one in inputs.items() if torch.is_tensor(one)}
-        with pytest.raises(CaptureError, match="A batch of 2 was being recorded; a trace holds one text"):
+        with pytest.raises(CaptureError, match="A batch of 2 was being recorded as 1 text"):
             record_forward(network, **twice)
 
     def test_a_batch_of_two_that_is_not_recorded_is_none_of_our_business(self, network, inputs):

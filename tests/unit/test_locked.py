@@ -9,11 +9,11 @@ from tests.findings import assert_none
 
 ROOT = Path(__file__).parents[2]
 FROM = {
-    "app": "requirements.txt",
-    "dev": "requirements-dev.txt",
-    "nightly": "requirements-nightly.txt",
-    "bench": "requirements-bench.txt",
-    "audit": "requirements-audit.txt",
+    "app": ("requirements.txt", "requirements-corpus.txt"),
+    "dev": ("requirements-dev.txt",),
+    "nightly": ("requirements-nightly.txt",),
+    "bench": ("requirements-bench.txt",),
+    "audit": ("requirements-audit.txt",),
 }
 PIN = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
 SHA256 = re.compile(r"--hash=sha256:[0-9a-f]{64}( \\)?$")
@@ -62,8 +62,13 @@ def not_safe(text: str) -> list[str]:
 
 def test_the_lock_has_what_is_asked_for():
     wanted = {
-        file: {f"{name}=={version}" for name, version in asked(requirements).items() if name != "torch"}
-        for file, requirements in FROM.items()
+        file: {
+            f"{name}=={version}"
+            for requirements in sources
+            for name, version in asked(requirements).items()
+            if name != "torch"
+        }
+        for file, sources in FROM.items()
     }
     assert all(wanted.values())
     assert_none(

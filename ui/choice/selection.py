@@ -29,6 +29,7 @@ from ui.choice.settings import (
     MaskSettings,
     PairList,
     PartnerB,
+    ProfileSettings,
     ScalingSettings,
 )
 from ui.words.findings import MEASURES_HELP, SHOWN_NAMES
@@ -225,6 +226,7 @@ class Selection:
     pairs: PairList = field(default_factory=PairList)
     maps: MapSettings = field(default_factory=MapSettings)
     joint: JointMapSettings = field(default_factory=JointMapSettings)
+    profile: ProfileSettings = field(default_factory=ProfileSettings)
     flow: FlowSettings = field(default_factory=FlowSettings)
     masking: MaskSettings = field(default_factory=MaskSettings)
     all_heads: GridSettings = field(default_factory=GridSettings)

@@ -299,3 +299,43 @@ class ScalingSettings:
         ),
     ] = None
     """None for as many as the head has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSettings:
+    """The profile of many texts that is shown, and the numbers that its heads are found by."""
+
+    PREFIX: ClassVar = "profile_"
+
+    corpus: Annotated[
+        str,
+        Text(title="Texts", help="Shows what the heads do over these texts."),
+    ] = ""
+    """Name of the profile's folder; empty for the bundled sentences."""
+    other: Annotated[
+        str,
+        Text(
+            title="Compare with",
+            help="Places each head by the same number over these texts, from left to right, and ranks heads by the difference.",
+        ),
+    ] = "none"
+    """Another corpus; "none" for none."""
+    x: Annotated[
+        str,
+        Text(title="Across", help="Places each head by this number, from left to right."),
+    ] = "entropy"
+    y: Annotated[
+        str,
+        Text(
+            title="Rank by",
+            help="Places each head by this number, from bottom to top, and ranks the heads by it.",
+        ),
+    ] = "previous"
+    """A column of heads.parquet, or a relation and its direction, such as "nsubj attends to"."""
+    search: Annotated[
+        str,
+        Text(
+            title="Find",
+            help="Keeps the heads that are among the first of such a number, as in induction or det.",
+        ),
+    ] = ""

@@ -244,13 +244,24 @@ ROOMS = (
         "sentence",
         "head",
     ),
-    _alone(
-        "Many texts",
-        "library_books",
-        "What does a head do over many sentences?",
-        "many_sentences",
-        "head",
-        "rows",
+    Room(
+        name="Many texts",
+        icon="library_books",
+        question="What does a head do over many texts?",
+        parts=(
+            Part(
+                name="Profiles",
+                address="profiles",
+                question="What does each head do over many texts?",
+                asks=("sentence", "head"),
+            ),
+            Part(
+                name="Joint map",
+                address="many_sentences",
+                question="Where do the queries and keys of many sentences lie?",
+                asks=("head", "rows"),
+            ),
+        ),
     ),
 )
 """The entries of the menu."""

@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.errors import (
+    CorpusError,
     EmptyTextError,
     InvalidTextError,
     ModelFailedError,
@@ -29,6 +30,7 @@ showing how far they are."""
 LONGEST_WAIT = 1.0
 """Seconds that a page waits at most: a larger model takes longer for as many tokens."""
 REFUSALS = (
+    CorpusError,
     EmptyTextError,
     InvalidTextError,
     ModelFailedError,

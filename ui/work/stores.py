@@ -100,6 +100,18 @@ BOUNDED = (
         ),
     ),
     Bounded(
+        holds="profiles of many texts that were looked at last: the numbers and names of every head",
+        most="5 MB each, of 8",
+        by="how many there are",
+        where=("ui/sections/profiles/offered.py:_read", "ui/sections/profiles/screen.py:all_names"),
+    ),
+    Bounded(
+        holds="while the command `attnviz corpus` runs, its model; no server has it",
+        most="what the model takes",
+        by="one model",
+        where=("attnviz/corpus/pipeline.py:_loaded",),
+    ),
+    Bounded(
         holds="in each worker process, the trace of 100 random tokens of the model whose heads were looked at last",
         most="3 MB for all-MiniLM-L6-v2, 12 MB for SmolLM2-135M-Instruct",
         by="one model",

@@ -1,6 +1,7 @@
 """What worker processes do with a model, on a copy of their own that they load from the same files."""
 
 import time
+from typing import TYPE_CHECKING
 
 from cachetools import LRUCache, cached
 
@@ -16,6 +17,9 @@ from ui.limits import MODELS_MB
 from ui.work import log
 from ui.work.memory import n_bytes
 from ui.work.stopping import end_if_stopped
+
+if TYPE_CHECKING:
+    from attnviz.corpus.profile import Profile
 
 MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 """Loaded models of this process."""
@@ -49,6 +53,15 @@ def verify(name: str, trace: Trace) -> tuple[VerificationReport, dict[str, str]]
     """
     model = own(name)
     return verification.verify(model, trace), dict(model.weights_sha256)
+
+
+def profile(name: str, texts: list[tuple[int, str]], *, progress: Progress) -> "Profile":
+    """What every head does over some texts, as `attnviz.corpus.pipeline.profile_texts`."""
+    from attnviz.corpus.pipeline import (
+        profile_texts,
+    )  # pyarrow begins a thread, and the process that is copied has one
+
+    return profile_texts(own(name), texts, progress=progress)
 
 
 def collect(name: str, text: str, layer: int, *, kind: Kind, progress: Progress) -> Collection:

@@ -76,7 +76,9 @@ def own_lines() -> None:
 
 
 def _show(sentences: str) -> None:
-    state.change(joint_sentences=sentences, joint_sentence=None)
+    state.change(
+        joint_sentences=sentences, joint_sentence=None, profile_corpus="own" if sentences == "own" else ""
+    )
 
 
 def _take_pasted() -> None:

@@ -1,0 +1,151 @@
+"""Grammatical labels of a text: its words, the word that each depends on and how, and its part of speech.
+
+One concept: the labels that a corpus brings along, and which tokens belong to which word.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int
+
+from attnviz.model.token_spans import align
+from attnviz.records import Record, Tokens
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labels(Record):
+    """Words of a text in their order."""
+
+    spans: Int[np.ndarray, "word 2"]
+    """Characters of each word: the first, and the one after the last; both 0 where it shares them with the word before it, as in
+    "del" for "de el"."""
+    heads: Int[np.ndarray, " word"]
+    """Number of the word that each depends on, from 0; -1 for the root."""
+    relations: tuple[str, ...]
+    """How it depends on it, such as "nsubj"; without what a treebank adds after a colon."""
+    parts: tuple[str, ...]
+    """Part of speech, one of Universal Dependencies' such as "NOUN"."""
+
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        n_word = len(self.spans)
+        for name in ("heads", "relations", "parts"):
+            self._require(
+                len(getattr(self, name)) == n_word, f"{n_word} spans, {len(getattr(self, name))} {name}"
+            )
+        self._require(
+            bool((self.heads < n_word).all()), f"heads are up to {self.heads.max(initial=-1)}, words {n_word}"
+        )
+
+    def written(self) -> str:
+        """The labels as JSON, which `read` reads."""
+        return json.dumps(
+            [self.spans.tolist(), self.heads.tolist(), list(self.relations), list(self.parts)],
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def read(cls, written: str) -> "Labels":
+        """The labels that `written` wrote."""
+        spans, heads, relations, parts = json.loads(written)
+        return cls(
+            spans=np.array(spans, dtype=np.int64).reshape(-1, 2),
+            heads=np.array(heads, dtype=np.int64),
+            relations=tuple(relations),
+            parts=tuple(parts),
+        )
+
+    def word_of(self, tokens: Tokens) -> Int[np.ndarray, " token"]:
+        """The word that each token of the text belongs to; -1 for added special tokens and tokens between words."""
+        of_character = np.full(len(tokens.text) + 1, -1)
+        for number, (first, stop) in enumerate(self.spans):
+            of_character[first:stop] = number
+        words = np.full(len(tokens), -1)
+        own = np.flatnonzero(~tokens.is_added & (tokens.segment == 0))
+        for position, span in zip(
+            own, align([tokens.piece(int(one)) for one in own], tokens.text), strict=True
+        ):
+            inside = of_character[slice(*span)] if span is not None else of_character[:0]
+            inside = inside[inside >= 0]
+            words[position] = inside[0] if len(inside) else -1
+        return words
+
+
+def read_conllu(lines: Iterable[str]) -> Iterator[tuple[int, str, Labels | str]]:
+    """The sentences of a CoNLL-U file: the number of the line that each begins in, its text, and its labels.
+
+    In place of labels that cannot be read stands why. A sentence's text is that of its tokens, with a space after each that
+    has not ``SpaceAfter=No``.
+
+    Source: https://universaldependencies.org/format.html
+    """
+    rows: list[list[str]] = []
+    begins = 1
+    for number, line in enumerate(chain(lines, [""]), 1):
+        line = line.rstrip("\r\n")
+        if not line.strip():
+            if rows:
+                yield begins, *_sentence(rows)
+            rows = []
+        elif not line.startswith("#"):
+            begins = number if not rows else begins
+            rows.append(line.split("\t"))
+
+
+def _sentence(rows: list[list[str]]) -> tuple[str, Labels | str]:
+    text = ""
+    spans: list[tuple[int, int]] = []
+    numbers: dict[str, int] = {}
+    heads, relations, parts = [], [], []
+    within, shared = range(0), (0, 0)  # words of a multiword token, and its characters
+    for row in rows:
+        if len(row) != 10:
+            return text, f"a line of CoNLL-U has 10 columns; one here has {len(row)}"
+        number, form, _, part, _, _, head, relation, _, other = row
+        span = len(text), len(text) + len(form)
+        if "-" in number:
+            first, last = map(int, number.split("-"))
+            within = range(first, last + 1)
+            text += form + " " * ("SpaceAfter=No" not in other)
+            shared = span
+        elif "." not in number:  # an empty node has no text
+            if int(number) in within:
+                span = shared if int(number) == within.start else (0, 0)
+            else:
+                text += form + " " * ("SpaceAfter=No" not in other)
+            numbers[number] = len(spans)
+            spans.append(span)
+            heads.append(head)
+            relations.append(relation.split(":")[0])
+            parts.append(part)
+    unknown = {one for one in heads if one not in numbers and one != "0"}
+    if unknown:
+        return text.rstrip(), f"a word depends on {min(unknown)}, and there is no such word"
+    return text.rstrip(), Labels(
+        spans=np.array(spans, dtype=np.int64).reshape(-1, 2),
+        heads=np.array([numbers.get(one, -1) for one in heads], dtype=np.int64),
+        relations=tuple(relations),
+        parts=tuple(parts),
+    )
+
+
+def spacy_labels(pipeline: "Language", texts: Iterable[str]) -> Iterator[Labels]:
+    """Labels of texts as a spaCy pipeline gives them; its relations are those of its model."""
+    for document in pipeline.pipe(texts):
+        words = [token for token in document if not token.is_space]
+        numbers = {token.i: number for number, token in enumerate(words)}
+        yield Labels(
+            spans=np.array([(one.idx, one.idx + len(one)) for one in words], dtype=np.int64).reshape(-1, 2),
+            heads=np.array(
+                [-1 if one.head.i == one.i else numbers.get(one.head.i, -1) for one in words], dtype=np.int64
+            ),
+            relations=tuple(one.dep_ for one in words),
+            parts=tuple(one.pos_ for one in words),
+        )

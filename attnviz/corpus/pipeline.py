@@ -1,0 +1,445 @@
+"""A corpus through a model: Daft runs the model over a shard of texts at a time, in this process or on a Ray cluster.
+
+One concept: the run. After each shard what was counted is on disk, so that a run that was stopped or killed goes on there; only one
+shard and what was counted are in memory.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from attnviz.corpus.columns import COLUMNS, MEASURED
+from attnviz.corpus.disk import no_room_on
+from attnviz.corpus.labels import Labels, spacy_labels
+from attnviz.corpus.measuring import Read, TextNumbers, measured
+from attnviz.corpus.profile import Profile, read_profile
+from attnviz.corpus.tally import Checks, Measured, Tally
+from attnviz.corpus.texts import Entry, Failure, find_files, read_entries
+from attnviz.corpus.windows import windows
+from attnviz.corpus.writing import write_profile
+from attnviz.errors import AttnvizError, CorpusError
+from attnviz.heads.head_statistics import statistics
+from attnviz.model.batch import MOST_TEXTS, batches
+from attnviz.records import Axis
+
+if TYPE_CHECKING:
+    from attnviz.model.model import Model
+
+N_SHARD = 1024
+"""Texts that run between two writings of what was counted."""
+MOST_TOKENS = 512
+"""Of a text: weights grow with the square of it. A longer text is read in windows."""
+_N_ADDED = 8
+"""Special tokens around a text, at the most."""
+VERIFIED_EVERY = 100 * MOST_TEXTS
+"""Texts; the first `attnviz.model.batch.MOST_TEXTS` of every so many run together and are verified like single texts."""
+_N_PARTITION = 16
+"""Parts of a shard on a cluster, each as long as a shard elsewhere and for a worker that is free."""
+_FAILED = "failed.parquet"
+_FAILURES = pa.schema([("source", pa.string()), ("place", pa.int64()), ("reason", pa.string())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run is."""
+
+    n_done: int
+    """Texts of the files, read or failed."""
+    n_all: int
+    n_failed: int
+    per_second: float
+    """Texts since this run began."""
+
+    @property
+    def seconds_left(self) -> float:
+        """At the rate so far."""
+        return (self.n_all - self.n_done) / self.per_second if self.per_second > 0 else float("inf")
+
+
+def profile_corpus(
+    given: Sequence[str],
+    model: str | None,
+    out: Path,
+    *,
+    column: str | None = None,
+    label: str | None = None,
+    ray: str | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Profile:
+    """Measures every head of a model on the texts of some files, and writes the profile into a folder.
+
+    A run that was stopped goes on where it was when the same is asked for again.
+
+    Args:
+        given: files, folders or patterns; see `attnviz.corpus.texts.find_files`.
+        model: as `attnviz.load_model`.
+        out: made where it is not there.
+        column: of tables, the one with the texts; "text" when None.
+        label: "spacy", or the name of a spaCy pipeline, to give labels to texts that bring none; None for labels of CoNLL-U alone.
+        ray: address of a Ray cluster; None for this process, unless the environment says ``DAFT_RUNNER=ray``.
+        progress: told after each shard.
+
+    Raises:
+        CorpusError: no text can be read, the folder holds something else, no room is left, or Daft, Ray or spaCy is missing.
+        ModelNotAvailableError, UnsupportedArchitectureError: as `attnviz.load_model`.
+    """
+    files = find_files(given)
+    loaded = _loaded(model)
+    n_all, digest = _counted(files, column)
+    about = _about(loaded, digest, label)
+    with no_room_on(out):
+        out.mkdir(parents=True, exist_ok=True)
+    if (done := read_profile(out, missing_ok=True)) is not None:
+        if dict(done.about) != about:
+            raise CorpusError(_other(out))
+        return done
+    tally = Tally.load(out) or Tally(about=about, n_head=_n_heads(loaded))
+    if tally.about != about:
+        raise CorpusError(_other(out))
+    on_ray = ray is not None or os.environ.get("DAFT_RUNNER") == "ray"
+    run = _runner(model, ray, n_part=_N_PARTITION if on_ray else 1)
+    n_shard = N_SHARD * (_N_PARTITION if on_ray else 1)
+    labeller = _labeller(label)
+    begun, n_before = time.monotonic(), tally.n_entry
+    entries = islice(_entries(files, column), tally.n_entry, None)
+    while shard := list(islice(entries, n_shard)):
+        failures = [one for one in shard if isinstance(one, Failure)]
+        texts = labeller([one for one in shard if isinstance(one, Entry)])
+        failures += _take_in(tally, texts, run(texts, tally.n_entry))
+        tally.n_entry += len(shard)
+        tally.n_failed += len(failures)
+        _keep_failures(out, tally.n_entry, failures)
+        tally.save(out)
+        rate = (tally.n_entry - n_before) / max(time.monotonic() - begun, 1e-9)
+        progress(Progress(n_done=tally.n_entry, n_all=n_all, n_failed=tally.n_failed, per_second=rate))
+    _join_failures(out)
+    if tally.n_text == 0:
+        raise CorpusError(
+            f"None of the {n_all:,} texts could be read; {out / _FAILED} says why of each. Correct them, or name others."
+        )
+    write_profile(loaded, tally, out)
+    return read_profile(out)
+
+
+def profile_texts(
+    model: "Model", texts: Sequence[tuple[int, str]], *, progress: Callable[[float], None] = lambda _: None
+) -> Profile:
+    """As `profile_corpus`, of some texts in this process, without Daft; nothing is left on disk.
+
+    Args:
+        texts: with the number of the line that each is from.
+        progress: told the share that is done, 0 to 1; it may raise to stop.
+
+    Raises:
+        CorpusError: no text can be read.
+        ModelFailedError, OutOfMemoryError: as `Model.trace`.
+    """
+    entries = [Entry(source="", place=place, text=text) for place, text in texts]
+    tally = Tally(about=_about(model, _digest(entries), None), n_head=_n_heads(model))
+    measurer = Measurer(model)
+    for start in range(0, len(entries), MOST_TEXTS):
+        progress(start / len(entries))
+        some = entries[start : start + MOST_TEXTS]
+        failures = _take_in(
+            tally,
+            some,
+            measurer.measure([one.text for one in some], [None] * len(some), _are_verified(len(some), start)),
+        )
+        tally.n_entry += len(some)
+        tally.n_failed += len(failures)
+    if tally.n_text == 0:
+        raise CorpusError(
+            "None of the texts holds anything that the model can read. Give it a sentence on a line of its own."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        write_profile(model, tally, Path(folder))
+        return read_profile(Path(folder))
+
+
+def _take_in(tally: Tally, texts: Sequence[Entry], found: "Sequence[Found]") -> list[Failure]:
+    """Adds what was measured of some texts; those that failed."""
+    failures, taken = [], []
+    for entry, one in zip(texts, found, strict=True):
+        if isinstance(one, str):
+            failures.append(Failure(source=entry.source, place=entry.place, reason=one))
+        else:
+            taken += one[0]
+            tally.checks.add(one[1])
+    tally.add(taken)
+    return failures
+
+
+def _n_heads(model: "Model") -> int:
+    probe = model.probe()
+    return sum(len(probe.heads(kind)) for kind in probe.kinds)
+
+
+def _about(model: "Model", digest: str, label: str | None) -> dict[str, Any]:
+    """What a profile is of; as it comes back from JSON."""
+    return {
+        "texts": digest,
+        "model": model.name,
+        "revision": model.revision,
+        "dtype": model.provenance.dtype,
+        "versions": dict(model.provenance.versions),
+        "weights": dict(model.weights_sha256),
+        "labels": label,
+    }
+
+
+def _other(out: Path) -> str:
+    return f"{out} holds the profile of other texts, another model or other versions. Name another folder with --out, or delete it."
+
+
+def _entries(files: Sequence[Path], column: str | None) -> Iterator[Entry | Failure]:
+    for file in files:
+        yield from read_entries(file, column)
+
+
+def _counted(files: Sequence[Path], column: str | None) -> tuple[int, str]:
+    """How many texts there are, and a digest of them that does not depend on their order or their files."""
+    n_all = 0
+
+    def counted() -> Iterator[Entry]:
+        nonlocal n_all
+        for one in _entries(files, column):
+            n_all += 1
+            if isinstance(one, Entry):
+                yield one
+
+    digest = _digest(counted())
+    if n_all == 0:
+        raise CorpusError(f"{', '.join(map(str, files[:3]))} hold no text. Name files that do.")
+    return n_all, digest
+
+
+def _digest(entries: Iterable[Entry]) -> str:
+    """The sum of the hashes of some texts, which does not depend on their order."""
+    total = 0
+    for one in entries:
+        labels = "" if one.labels is None else one.labels.written()
+        hashed = hashlib.sha256(f"{one.text}\0{labels}".encode())
+        total = (total + int.from_bytes(hashed.digest(), "big")) % 2**256
+    return f"{total:064x}"
+
+
+Found = tuple[list[Measured], Checks] | str
+"""What was measured of an entry's windows, or why it failed."""
+
+
+class Measurer:
+    """A model that is given texts, some at a time."""
+
+    def __init__(self, model: "Model") -> None:
+        self._model = model
+        self._limit = min(model.max_tokens or MOST_TOKENS, MOST_TOKENS)
+
+    def measure(
+        self, texts: Sequence[str], labels: Sequence[str | None], are_verified: Sequence[bool]
+    ) -> list[Found]:
+        """What was found of each text."""
+        found: list[Found] = [([], Checks()) for _ in texts]
+        read: list[tuple[int, str, Labels | None, Read]] = []
+        for number, (text, written) in enumerate(zip(texts, labels, strict=True)):
+            known = None if written is None else Labels.read(written)
+            try:
+                parts = [text] if known is not None else windows(text, self._n_tokens, self._limit)
+                read += [
+                    (number, part, known, self._model.read(part, max_tokens=self._limit)) for part in parts
+                ]
+            except AttnvizError as error:
+                found[number] = str(error)
+        read = [one for one in read if not isinstance(found[one[0]], str)]
+        for chosen in (True, False):
+            some = [one for one in read if are_verified[one[0]] == chosen]
+            for batch in batches([len(one[3][0]) for one in some]):
+                self._measure_batch([some[one] for one in batch], found, is_verified=chosen)
+        return found
+
+    def _n_tokens(self, text: str) -> int:
+        if len(text.encode()) + _N_ADDED <= self._limit:
+            return 0  # no tokenizer makes more tokens than bytes
+        try:
+            return len(self._model.tokenize(text))
+        except AttnvizError as error:
+            return int(getattr(error, "length", self._limit + 1))
+
+    def _measure_batch(
+        self, batch: Sequence[tuple[int, str, Labels | None, Read]], found: list[Found], *, is_verified: bool
+    ) -> None:
+        try:
+            numbers = measured(self._model, [one[3] for one in batch], COLUMNS, [one[2] for one in batch])
+        except AttnvizError as error:
+            if len(batch) > 1:  # of one of them: alone it says which
+                for one in batch:
+                    self._measure_batch([one], found, is_verified=is_verified)
+            else:
+                found[batch[0][0]] = str(error)
+            return
+        checks = verified(self._model, [one[3] for one in batch], numbers) if is_verified else Checks()
+        for (number, text, labels, (tokens, _)), of_text in zip(batch, numbers, strict=True):
+            of_entry = found[number]
+            if not isinstance(of_entry, str):
+                of_entry[0].append(Measured(text=text, labels=labels, n_token=len(tokens), found=of_text))
+        first = found[batch[0][0]]
+        if not isinstance(first, str):
+            first[1].add(checks)
+
+
+def verified(model: "Model", texts: Sequence[Read], numbers: Sequence[TextNumbers]) -> Checks:
+    """The texts of a batch compared with the model's own attention, and their statistics with those of their traces."""
+    from attnviz.model.verification import verify
+
+    checks = Checks()
+    for trace, found in zip(model.trace_texts(texts), numbers, strict=True):
+        report = verify(model, trace)
+        worst, row = 0.0, 0
+        for kind in trace.kinds:
+            queries, keys = Axis.of(trace.query_tokens(kind)), Axis.of(trace.key_tokens(kind))
+            tables = statistics(trace, kind, queries, keys, names=MEASURED)
+            heads = trace.heads(kind)
+            for name, table in tables.items():
+                expected = np.array([table[head] for head in heads])
+                ours = found.numbers[row : row + len(heads), COLUMNS.index(name)]
+                worst = max(worst, float(np.nanmax(np.abs(ours - expected), initial=0.0)))
+            row += len(heads)
+        checks.add(
+            Checks(
+                n_text=1,
+                n_passed=int(report.passed),
+                worst_error=float(report.max_abs_error),
+                worst_difference=worst,
+            )
+        )
+    return checks
+
+
+@lru_cache(maxsize=1)
+def _loaded(name: str | None) -> "Model":
+    """The model, loaded once in a process: Daft makes its workers anew for each shard."""
+    from attnviz.model.loading import load_model
+
+    return load_model(name)
+
+
+def _runner(
+    model: str | None, ray: str | None, *, n_part: int
+) -> Callable[[Sequence[Entry], int], list[Found]]:
+    """What measures some texts by Daft, given the place of the first in the corpus."""
+    try:
+        import daft
+    except ImportError as error:
+        raise CorpusError(
+            'Daft is needed for a corpus and is not installed. Run pip install "attnviz[corpus]".'
+        ) from error
+    if ray is not None:
+        try:
+            daft.set_runner_ray(ray)
+        except ImportError as error:
+            raise CorpusError(
+                "Ray is needed for a cluster and is not installed. Run pip install ray."
+            ) from error
+
+    # Daft's own choice of processes would load the model once more in the middle of a run.
+    @daft.cls(use_process=None if n_part > 1 else False, max_concurrency=None if n_part > 1 else 1)
+    class OnDaft(Measurer):
+        """The model in a worker of Daft."""
+
+        def __init__(self, name: str | None) -> None:
+            super().__init__(_loaded(name))
+
+        @daft.method.batch(return_dtype=daft.DataType.python())
+        def batch(self, texts: Any, labels: Any, are_verified: Any) -> Any:
+            known = [one or None for one in labels.to_pylist()]
+            found = self.measure(texts.to_pylist(), known, are_verified.to_pylist())
+            return daft.Series.from_pylist(found, dtype=daft.DataType.python())
+
+    measurer: Any = OnDaft(model)
+
+    def run(entries: Sequence[Entry], first: int) -> list[Found]:
+        if not entries:
+            return []
+        order = sorted(
+            range(len(entries)), key=lambda one: len(entries[one].text)
+        )  # batches of about one length
+        labels = [entries[one].labels for one in order]
+        chosen = _are_verified(len(entries), first)
+        table = daft.from_pydict(
+            {
+                "number": order,
+                "text": [entries[one].text for one in order],
+                "labels": ["" if one is None else one.written() for one in labels],
+                "are_verified": [chosen[one] for one in order],
+            }
+        )
+        if n_part > 1:
+            table = table.into_partitions(n_part)
+        found = table.select(
+            "number", measurer.batch(table["text"], table["labels"], table["are_verified"]).alias("found")
+        ).to_pydict()
+        by_number = dict(zip(found["number"], found["found"], strict=True))
+        return [by_number[one] for one in range(len(entries))]
+
+    return run
+
+
+def _are_verified(n_text: int, first: int) -> list[bool]:
+    """Which of some texts are verified, by their place in the corpus."""
+    return [one % VERIFIED_EVERY < MOST_TEXTS for one in range(first, first + n_text)]
+
+
+def _labeller(label: str | None) -> Callable[[list[Entry]], list[Entry]]:
+    """What gives labels to texts that bring none."""
+    if label is None:
+        return lambda entries: entries
+    name = "en_core_web_sm" if label == "spacy" else label
+    try:
+        import spacy
+
+        pipeline = spacy.load(name)
+    except (ImportError, OSError) as error:
+        raise CorpusError(
+            f"The spaCy pipeline {name} was to label the texts and cannot be loaded. Run pip install spacy, and python -m spacy "
+            f"download {name}."
+        ) from error
+
+    def labelled(entries: list[Entry]) -> list[Entry]:
+        bare = [one for one in entries if one.labels is None]
+        made = dict(zip(map(id, bare), spacy_labels(pipeline, [one.text for one in bare]), strict=True))
+        return [
+            Entry(source=one.source, place=one.place, text=one.text, labels=made.get(id(one), one.labels))
+            for one in entries
+        ]
+
+    return labelled
+
+
+def _keep_failures(out: Path, n_entry: int, failures: Sequence[Failure]) -> None:
+    """Writes what failed in a shard, under the shard's own name, so that a shard that runs again writes it once."""
+    if not failures:
+        return
+    folder = out / "failed"
+    with no_room_on(out):
+        folder.mkdir(exist_ok=True)
+        rows = [{"source": one.source, "place": one.place, "reason": one.reason} for one in failures]
+        pq.write_table(pa.Table.from_pylist(rows, schema=_FAILURES), folder / f"{n_entry:012d}.parquet")
+
+
+def _join_failures(out: Path) -> None:
+    folder = out / "failed"
+    with no_room_on(out), pq.ParquetWriter(out / _FAILED, _FAILURES) as writer:
+        for part in sorted(folder.glob("*.parquet")):
+            writer.write_table(pq.read_table(part, schema=_FAILURES))
+    shutil.rmtree(folder, ignore_errors=True)

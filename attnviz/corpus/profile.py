@@ -1,0 +1,272 @@
+"""A profile: what every head of a model does over a corpus, read from the folder that it was written into.
+
+One concept: the Profile. Nothing but pyarrow is needed to read one.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Bool, Float
+
+from attnviz.corpus.columns import DISTANCES, POSITIONS
+from attnviz.errors import CorpusError, SelectionError
+from attnviz.records import Head, Kind, Provenance, Record
+
+HEADS, EXAMPLES = "heads.parquet", "examples.parquet"
+METADATA = b"attnviz"
+"""Key of what both files say of themselves."""
+N_DECILE = 10
+SCHEMA = 1
+"""Version of the columns that is read; one that is added leaves it as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """How much of a grammatical relation a head finds, in one direction; see `attnviz.corpus.relations`."""
+
+    relation: str
+    direction: str
+    accuracy: float
+    low: float
+    high: float
+    words: int
+    """Words that depend on another in this way."""
+    offset: int
+    """The distance at which most of them have the other; positive to the right."""
+    offset_accuracy: float
+    """What always taking the word at that distance would find."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two tokens, or two parts of speech, that a head links more than their frequencies give."""
+
+    query: str
+    key: str
+    mass: float
+    """Sum of the weights over the sample."""
+    expected: float
+    """What it would be if the head chose keys without regard to the query."""
+    n: int
+    """Queries; 0 for parts of speech."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A text of the corpus, and the token at which a head adds most to the stream there."""
+
+    decile: int | None
+    """1 for the smallest tenth of the activations, 10 for the largest; None for one of the largest of all."""
+    rank: int
+    activation: float
+    text: str
+    query: int
+    """Position of the token."""
+    query_label: str
+    labels: tuple[str, ...]
+    """Of the keys."""
+    weights: tuple[float, ...]
+    """What the token gives each key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Profile(Record):
+    """What every head of a model does over a corpus."""
+
+    about: Mapping[str, Any]
+    """The texts' digest, the model, its revision, the arithmetic, the versions, and the SHA-256 of its weights."""
+    n_text: int
+    """Texts that were measured; a long one is several."""
+    n_token: int
+    n_failed: int
+    n_sample: int
+    n_verified: int
+    """Texts whose batch was verified like single texts."""
+    n_passed: int
+    worst_error: float
+    """Largest difference of a weight from the model's own, over the verified texts."""
+    worst_difference: float
+    """Largest difference of a statistic from that of the text's own trace."""
+    edges: tuple[int, ...]
+    """Largest distances of the bins of a histogram; see `attnviz.corpus.columns.EDGES`."""
+    table: pa.Table
+    """heads.parquet: a row for each head."""
+    example_table: pa.Table
+    """examples.parquet: a row for each example."""
+    places: tuple[tuple[Kind, int, int], ...]
+    """Kind, layer and head of each row of ``table``."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """The model, revision and versions to cite with numbers of this profile."""
+        about = self.about
+        return Provenance(
+            model=about["model"], revision=about["revision"], dtype=about["dtype"], versions=about["versions"]
+        )
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of attention, in their order."""
+        return tuple(dict.fromkeys(kind for kind, _, _ in self.places))
+
+    def heads(self, kind: Kind | None = None) -> list[Head]:
+        """The heads of a kind of attention; of the first kind when None."""
+        wanted = kind or self.kinds[0]
+        return [Head(layer, head) for one, layer, head in self.places if one == wanted]
+
+    def numbers(self, name: str, kind: Kind | None = None) -> Float[np.ndarray, " head"]:
+        """A number of each head, in the order of `heads`; NaN where it is not defined.
+
+        Raises:
+            SelectionError: no such column.
+        """
+        if name not in self.table.column_names or not pa.types.is_floating(
+            self.table.schema.field(name).type
+        ):
+            raise SelectionError(
+                f"The number {name!r} was asked for; this profile has no such column. Select another."
+            )
+        return np.asarray(self.table[name].to_numpy()[self._is_of(kind)], dtype=np.float64)
+
+    def accuracies(
+        self, relation: str, direction: str, kind: Kind | None = None
+    ) -> tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"], Float[np.ndarray, " head"]]:
+        """How much of a relation each head finds in a direction, and both ends of its interval.
+
+        Raises:
+            SelectionError: the texts had no such relation.
+        """
+        of_first = self.table["relations"][0].as_py() or []
+        names = [(one["relation"], one["direction"]) for one in of_first]
+        if (relation, direction) not in names:
+            raise SelectionError(
+                f"The relation {relation!r}, {direction}, was asked for; this profile has no such relation. Select another."
+            )
+        every = (
+            self.table["relations"].combine_chunks().flatten()
+        )  # heads have the same relations in one order
+        at = names.index((relation, direction))
+        mean, low, high = (
+            every.field(name).to_numpy().reshape(len(self.table), len(names))[self._is_of(kind), at]
+            for name in ("accuracy", "low", "high")
+        )
+        return mean, low, high
+
+    def _is_of(self, kind: Kind | None) -> Bool[np.ndarray, " row"]:
+        wanted = kind or self.kinds[0]
+        return np.array([one == wanted for one, _, _ in self.places])
+
+    def distances(self, head: Head, kind: Kind | None = None) -> Float[np.ndarray, " bin"]:
+        """Share of a head's weight at each distance, negative ones first; see `attnviz.corpus.columns.DISTANCES`."""
+        return np.array(self._row(head, kind)["distances"] or [None] * len(DISTANCES), dtype=np.float64)
+
+    def positions(self, head: Head, kind: Kind | None = None) -> Float[np.ndarray, " position"]:
+        """Mean weight on the key at each position, from the first on."""
+        return np.array(self._row(head, kind)["positions"] or [None] * len(POSITIONS), dtype=np.float64)
+
+    def relations(self, head: Head, kind: Kind | None = None) -> list[Relation]:
+        """How much of each relation a head finds, frequent relations first; empty where the texts had no labels."""
+        return [Relation(**one) for one in self._row(head, kind)["relations"] or ()]
+
+    def token_pairs(self, head: Head, kind: Kind | None = None) -> list[Pair]:
+        """The tokens that a head links beyond what their frequencies give, those with more first."""
+        return [Pair(**one) for one in self._row(head, kind)["token_pairs"] or ()]
+
+    def part_pairs(self, head: Head, kind: Kind | None = None) -> list[Pair]:
+        """The parts of speech that a head links beyond what their frequencies give; empty where the texts had no labels."""
+        return [Pair(**one) for one in self._row(head, kind)["part_pairs"] or ()]
+
+    def examples(self, head: Head, kind: Kind | None = None) -> list[Example]:
+        """The examples of a head: the largest activations, then three of each decile from the lowest on."""
+        wanted = {"kind": kind or self.kinds[0], "layer": head.layer, "head": head.head}
+        is_of_head = np.ones(len(self.example_table), dtype=bool)
+        for name, value in wanted.items():
+            is_of_head &= self.example_table[name].to_numpy() == value
+        rows = self.example_table.filter(pa.array(is_of_head))
+        return [
+            Example(
+                **{
+                    name: one[name]
+                    for name in ("decile", "rank", "activation", "text", "query", "query_label")
+                },
+                labels=tuple(one["labels"]),
+                weights=tuple(one["weights"]),
+            )
+            for one in rows.to_pylist()
+        ]
+
+    def _row(self, head: Head, kind: Kind | None) -> dict[str, Any]:
+        wanted = (kind or self.kinds[0], head.layer, head.head)
+        if wanted not in self.places:
+            raise SelectionError(
+                f"{head.title} was asked for; this profile has no such head. Select another."
+            )
+        row: dict[str, Any] = self.table.slice(self.places.index(wanted), 1).to_pylist()[0]
+        return row
+
+
+@overload
+def read_profile(folder: Path) -> Profile: ...
+@overload
+def read_profile(folder: Path, *, missing_ok: bool) -> Profile | None: ...
+
+
+def read_profile(folder: Path, *, missing_ok: bool = False) -> Profile | None:
+    """The profile in a folder.
+
+    Args:
+        missing_ok: None in place of an error where there is no heads.parquet.
+
+    Raises:
+        CorpusError: no profile is there, or one that this version cannot read.
+    """
+    path = folder / HEADS
+    if not path.exists():
+        if missing_ok:
+            return None
+        raise CorpusError(
+            f"A profile was to be read from {folder}; there is no {HEADS}. Make one with attnviz corpus profile."
+        )
+    table = _table(path)
+    try:
+        said = json.loads(table.schema.metadata[METADATA])
+        if said["schema"] != SCHEMA:
+            raise CorpusError(
+                f"{path} has the columns of version {said['schema']}; this attnviz reads version {SCHEMA}. Make the profile anew."
+            )
+        checks = said["checks"]
+        return Profile(
+            about=MappingProxyType(said["about"]),
+            n_text=said["n_text"],
+            n_token=said["n_token"],
+            n_failed=said["n_failed"],
+            n_sample=said["n_sample"],
+            n_verified=checks["n_text"],
+            n_passed=checks["n_passed"],
+            worst_error=checks["worst_error"],
+            worst_difference=checks["worst_difference"],
+            edges=tuple(said["distance_edges"]),
+            table=table,
+            example_table=_table(folder / EXAMPLES),
+            places=tuple(zip(*(table[name].to_pylist() for name in ("kind", "layer", "head")), strict=True)),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, CorpusError):
+            raise
+        raise CorpusError(
+            f"{path} is not a profile that attnviz wrote. Make one with attnviz corpus profile."
+        ) from error
+
+
+def _table(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise CorpusError(f"{path} cannot be read as Parquet. Make the profile anew.") from error

@@ -1,0 +1,74 @@
+"""Which words each head links, of a batch of texts whose words have labels.
+
+One concept: the word that a head finds. For a word that depends on another, a head is asked for the word, itself left out, that it
+attends to most, and for the word that attends to it most; it has found the relation where that is the other.
+
+Source: Clark et al. 2019 (arXiv:1906.04341), section 4.2: both directions, the token itself and special tokens left out; weights
+of words as in `attnviz.records.arrange`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnviz.corpus.labels import Labels
+from attnviz.records import Tokens
+
+DIRECTIONS = ("attends to", "attended by")
+"""Of a word that depends on another: the other is what it attends to most, or what attends to it most."""
+
+
+class Words:
+    """The words of a batch, and what each depends on.
+
+    Args:
+        labels: None for a text without.
+        n_token: tokens of the longest text.
+    """
+
+    def __init__(
+        self, texts: Sequence[Tokens], labels: Sequence[Labels | None], n_token: int, device: torch.device
+    ) -> None:
+        self.n_word = max((len(one.heads) for one in labels if one is not None), default=0)
+        """Words of the text with the most."""
+        belongs = np.zeros((len(texts), self.n_word, n_token), dtype=np.float32)
+        heads = np.zeros((len(texts), self.n_word), dtype=np.int64)
+        self.relations: list[dict[str, Int[np.ndarray, " word"]]] = []
+        """Of each text, the words that depend on another by a relation; both have tokens."""
+        for number, (tokens, one) in enumerate(zip(texts, labels, strict=True)):
+            self.relations.append({})
+            if one is None:
+                continue
+            words = one.word_of(tokens)
+            at = np.flatnonzero(words >= 0)
+            belongs[number, words[at], at] = 1
+            heads[number, : len(one.heads)] = one.heads
+            has_tokens = np.isin(np.arange(len(one.heads)), words)
+            related = (one.heads >= 0) & has_tokens & has_tokens[one.heads]
+            for name in set(one.relations):
+                of_name = np.flatnonzero(related & (np.array(one.relations) == name))
+                if len(of_name):
+                    self.relations[-1][name] = of_name
+        self._keys = torch.tensor(belongs, device=device)  # [text, word, token], whose weights are summed
+        lengths = self._keys.sum(dim=-1, keepdim=True)
+        self._queries = self._keys / lengths.clamp(min=1)  # whose rows are averaged
+        self._no_word = lengths[..., 0] == 0  # [text, word]
+        self._heads = torch.tensor(heads, device=device)
+
+    def found(
+        self, weights: Float[Tensor, "text head query key"]
+    ) -> Bool[Tensor, "text head word direction"]:
+        """Whether the word that each depends on is the one that a head links it with most, in both `DIRECTIONS`."""
+        of_words = self._queries[:, None] @ weights @ self._keys[:, None].mT  # [text, head, word, word]
+        none = self._no_word[:, :, None] | self._no_word[:, None, :]
+        none = none | torch.eye(none.shape[-1], dtype=torch.bool, device=none.device)
+        of_words = of_words.masked_fill(none[:, None], 0.0)
+        wanted = self._heads[:, None].clamp(min=0)  # [text, 1, word]
+        found = []
+        for cells in (of_words, of_words.mT):
+            most, which = cells.max(dim=-1)  # [text, head, word]
+            found.append((which == wanted) & (most > 0))
+        return torch.stack(found, dim=-1)

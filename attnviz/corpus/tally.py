@@ -1,0 +1,260 @@
+"""What has been counted of a corpus so far, kept on disk so that a run goes on where it was.
+
+One concept: the tally. It does not depend on the order in which texts come: sums are of float64, the sample is of the texts with the
+smallest hashes, and the strongest examples are the strongest ones.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float64, UInt64
+
+from attnviz.corpus.columns import ACTIVATION, COLUMNS, MEANS, PLACES, QUERY
+from attnviz.corpus.disk import no_room_on
+from attnviz.corpus.labels import Labels
+from attnviz.corpus.measuring import TextNumbers
+from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.sums import N_REPLICATE, Sums, draws, text_hash
+from attnviz.errors import CorpusError
+
+N_SAMPLE = 1000
+"""Texts of the sample, from which examples by decile, pairs of tokens and parts of speech are."""
+N_STRONGEST = 10
+"""Texts of a head's largest activations that are kept."""
+FARTHEST = 10
+"""Largest offset from a word among which the best fixed one is looked for."""
+_FILE = "tally.npz"
+_SHOWN = (ACTIVATION, QUERY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A text that was read and measured."""
+
+    text: str
+    labels: Labels | None
+    n_token: int
+    found: TextNumbers
+
+
+@dataclass(slots=True, kw_only=True)
+class Checks:
+    """What the batches that were verified say."""
+
+    n_text: int = 0
+    n_passed: int = 0
+    worst_error: float = 0.0
+    """Largest difference of a weight from the model's own."""
+    worst_difference: float = 0.0
+    """Largest difference of a statistic from that of the text's own trace."""
+
+    def add(self, other: "Checks") -> None:
+        """Takes in other texts."""
+        self.n_text += other.n_text
+        self.n_passed += other.n_passed
+        self.worst_error = max(self.worst_error, other.worst_error)
+        self.worst_difference = max(self.worst_difference, other.worst_difference)
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What has been counted of the first ``n_entry`` texts of a corpus."""
+
+    about: dict[str, Any]
+    """What is being profiled; a tally of something else is refused."""
+    n_head: int
+    n_entry: int = 0
+    """Texts that were taken from the files, read or failed."""
+    n_text: int = 0
+    """Texts that were measured; a long one is several."""
+    n_token: int = 0
+    n_failed: int = 0
+    means: Sums = field(init=False)
+    places: Sums = field(init=False)
+    n_words: dict[str, Float64[np.ndarray, " replicate"]] = field(default_factory=dict)
+    n_found: dict[str, Float64[np.ndarray, "replicate head direction"]] = field(default_factory=dict)
+    offsets: dict[str, Counter[int]] = field(default_factory=dict)
+    """By relation, how many words away the word is that one depends on: words to the right count up."""
+    sample: UInt64[np.ndarray, " text"] = field(init=False)
+    """Hashes, in ascending order."""
+    sample_shown: Float[np.ndarray, "text head shown"] = field(init=False)
+    strongest: UInt64[np.ndarray, "head rank"] = field(init=False)
+    strongest_shown: Float[np.ndarray, "head rank shown"] = field(init=False)
+    """Minus infinity where there are fewer."""
+    texts: dict[int, str] = field(default_factory=dict)
+    """Texts of the sample and of the strongest examples, by hash."""
+    labels: dict[int, str] = field(default_factory=dict)
+    checks: Checks = field(default_factory=Checks)
+
+    def __post_init__(self) -> None:
+        self.means = Sums.none(self.n_head, len(MEANS))
+        self.places = Sums.none(self.n_head, len(PLACES), n_replicate=0)
+        self.sample = np.zeros(0, dtype=np.uint64)
+        self.sample_shown = np.zeros((0, self.n_head, len(_SHOWN)), dtype=np.float32)
+        self.strongest = np.zeros((self.n_head, N_STRONGEST), dtype=np.uint64)
+        self.strongest_shown = np.full((self.n_head, N_STRONGEST, len(_SHOWN)), -np.inf, dtype=np.float32)
+
+    def add(self, measured: Sequence[Measured]) -> None:
+        """Takes in texts."""
+        if not measured:
+            return
+        hashes = [text_hash(one.text) for one in measured]
+        times = draws(hashes)
+        numbers = np.stack([one.found.numbers for one in measured])  # [text, head, column]
+        self.means.add(numbers[..., _places(MEANS)], times)
+        self.places.add(numbers[..., _places(PLACES)], times[:1])
+        self.n_text += len(measured)
+        self.n_token += sum(one.n_token for one in measured)
+        for number, one in enumerate(measured):
+            self._add_relations(one, times[:, number])
+        shown = numbers[..., _places(_SHOWN)]
+        known = dict(zip(hashes, measured, strict=True))
+        self._draw_sample(np.array(hashes, dtype=np.uint64), shown)
+        self._keep_strongest(np.array(hashes, dtype=np.uint64), shown)
+        kept = {*self.sample.tolist(), *self.strongest.ravel().tolist()}
+        self.texts = {
+            one: self.texts[one] if one in self.texts else known[one].text
+            for one in kept
+            if one in self.texts or one in known
+        }
+        self.labels = {one: text for one, text in self.labels.items() if one in kept}
+        for one in kept & known.keys():
+            labels = known[one].labels
+            if labels is not None:
+                self.labels[one] = labels.written()
+
+    def _add_relations(self, one: Measured, times: Float64[np.ndarray, " replicate"]) -> None:
+        for name, count in one.found.n_words.items():
+            if name not in self.n_words:
+                self.n_words[name] = np.zeros(N_REPLICATE + 1)
+                self.n_found[name] = np.zeros((N_REPLICATE + 1, self.n_head, len(DIRECTIONS)))
+                self.offsets[name] = Counter()
+            self.n_words[name] += times * count
+            self.n_found[name] += times[:, None, None] * one.found.n_found[name]
+        if one.labels is not None:
+            for word, (head, name) in enumerate(
+                zip(one.labels.heads.tolist(), one.labels.relations, strict=True)
+            ):
+                if head >= 0 and name in self.offsets and abs(head - word) <= FARTHEST:
+                    self.offsets[name][head - word] += 1
+
+    def _draw_sample(
+        self, hashes: UInt64[np.ndarray, " text"], shown: Float[np.ndarray, "text head shown"]
+    ) -> None:
+        every = np.concatenate([self.sample, hashes])
+        whole = np.concatenate([self.sample_shown, shown])
+        self.sample, first = np.unique(every, return_index=True)
+        self.sample = self.sample[:N_SAMPLE]
+        self.sample_shown = whole[first[:N_SAMPLE]]
+
+    def _keep_strongest(
+        self, hashes: UInt64[np.ndarray, " text"], shown: Float[np.ndarray, "text head shown"]
+    ) -> None:
+        """The largest activations of each head, each text once; of equal ones that with the smaller hash."""
+        by_head = np.where(np.isnan(shown), -np.inf, shown).transpose(1, 0, 2)  # [head, text, shown]
+        whole = np.concatenate([self.strongest_shown, by_head], axis=1)
+        every = np.concatenate([self.strongest, np.broadcast_to(hashes, (self.n_head, len(hashes)))], axis=1)
+        for head in range(self.n_head):
+            order = np.lexsort((every[head], -whole[head, :, 0]))
+            _, first = np.unique(every[head, order], return_index=True)
+            kept = order[np.sort(first)][:N_STRONGEST]
+            kept = kept[np.isfinite(whole[head, kept, 0])]
+            self.strongest[head] = 0
+            self.strongest_shown[head] = -np.inf
+            self.strongest[head, : len(kept)] = every[head, kept]
+            self.strongest_shown[head, : len(kept)] = whole[head, kept]
+
+    def save(self, folder: Path) -> None:
+        """Writes the tally; the one before is there until the new one is whole.
+
+        Raises:
+            CorpusError: no room on the disk.
+        """
+        arrays = {
+            "means_totals": self.means.totals,
+            "means_counts": self.means.counts,
+            "places_totals": self.places.totals,
+            "places_counts": self.places.counts,
+            "sample": self.sample,
+            "sample_shown": self.sample_shown,
+            "strongest": self.strongest,
+            "strongest_shown": self.strongest_shown,
+        }
+        names = sorted(self.n_words)
+        for number, name in enumerate(names):
+            arrays[f"words_{number}"], arrays[f"found_{number}"] = self.n_words[name], self.n_found[name]
+        rest = {
+            "about": self.about,
+            "n_head": self.n_head,
+            "n_entry": self.n_entry,
+            "n_text": self.n_text,
+            "n_token": self.n_token,
+            "n_failed": self.n_failed,
+            "relations": names,
+            "offsets": {name: list(self.offsets[name].items()) for name in names},
+            "texts": list(self.texts.items()),
+            "labels": list(self.labels.items()),
+            "checks": [
+                self.checks.n_text,
+                self.checks.n_passed,
+                self.checks.worst_error,
+                self.checks.worst_difference,
+            ],
+        }
+        arrays["rest"] = np.frombuffer(json.dumps(rest).encode(), dtype=np.uint8)
+        written = folder / f"{_FILE}.part"
+        with no_room_on(folder):
+            with written.open("wb") as opened:
+                np.savez(opened, **arrays)  # type: ignore[arg-type]
+            os.replace(written, folder / _FILE)
+
+    def forget(self, folder: Path) -> None:
+        """Takes the tally away from a folder."""
+        (folder / _FILE).unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tally | None":
+        """The tally in a folder; None where there is none.
+
+        Raises:
+            CorpusError: the file is damaged.
+        """
+        path = folder / _FILE
+        if not path.exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                rest = json.loads(bytes(arrays["rest"]))
+                tally = cls(about=rest["about"], n_head=rest["n_head"])
+                for name in ("n_entry", "n_text", "n_token", "n_failed"):
+                    setattr(tally, name, rest[name])
+                tally.means = Sums(arrays["means_totals"], arrays["means_counts"])
+                tally.places = Sums(arrays["places_totals"], arrays["places_counts"])
+                for name in ("sample", "sample_shown", "strongest", "strongest_shown"):
+                    setattr(tally, name, arrays[name])
+                for number, name in enumerate(rest["relations"]):
+                    tally.n_words[name], tally.n_found[name] = (
+                        arrays[f"words_{number}"],
+                        arrays[f"found_{number}"],
+                    )
+                    tally.offsets[name] = Counter(dict(rest["offsets"][name]))
+                tally.texts, tally.labels = dict(rest["texts"]), dict(rest["labels"])
+                n_text, n_passed, error, difference = rest["checks"]
+                tally.checks = Checks(
+                    n_text=n_text, n_passed=n_passed, worst_error=error, worst_difference=difference
+                )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorpusError(
+                f"{path} is not what attnviz wrote there, so the run cannot go on. Delete it to begin anew."
+            ) from error
+        return tally
+
+
+def _places(names: Iterable[str]) -> list[int]:
+    return [COLUMNS.index(one) for one in names]

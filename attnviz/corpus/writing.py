@@ -1,0 +1,304 @@
+"""A profile written into a folder: heads.parquet, a row for each head, and examples.parquet, a row for each example.
+
+One concept: the files. docs/corpus.md has their columns; `SCHEMA` is their version.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from attnviz import __version__
+from attnviz.corpus.columns import ACTIVATION, DISTANCES, EDGES, MEANS, PLACES, POSITIONS
+from attnviz.corpus.disk import no_room_on
+from attnviz.corpus.labels import Labels
+from attnviz.corpus.pairs import Pairs
+from attnviz.corpus.profile import EXAMPLES, HEADS, METADATA, N_DECILE, SCHEMA, Pair
+from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.sums import INTERVAL, N_REPLICATE
+from attnviz.corpus.tally import Tally
+from attnviz.errors import SelectionError, UnsupportedArchitectureError
+from attnviz.heads.probes import PROBES, probe_heads
+from attnviz.model.batch import MOST_TEXTS
+from attnviz.records import Head, Kind
+
+if TYPE_CHECKING:
+    from attnviz.model.model import Model
+
+PER_DECILE = 3
+_T_OF_8 = 2.365
+"""97.5% quantile of Student's t with 7 degrees of freedom, for the interval of a probe's mean over its eight texts."""
+
+_PAIR = pa.struct(
+    [
+        ("query", pa.string()),
+        ("key", pa.string()),
+        ("mass", pa.float64()),
+        ("expected", pa.float64()),
+        ("n", pa.int64()),
+    ]
+)
+_RELATION = pa.struct(
+    [
+        ("relation", pa.string()),
+        ("direction", pa.string()),
+        ("accuracy", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("words", pa.int64()),
+        ("offset", pa.int64()),
+        ("offset_accuracy", pa.float64()),
+    ]
+)
+NUMBERS = (*MEANS, *PROBES)
+"""Numbers of a head with an interval."""
+
+
+def heads_schema() -> pa.Schema:
+    """Columns of heads.parquet."""
+    numbers = [(name + end, pa.float64()) for name in NUMBERS for end in ("", "_low", "_high")]
+    return pa.schema(
+        [
+            ("kind", pa.string()),
+            ("layer", pa.int32()),
+            ("head", pa.int32()),
+            ("texts", pa.int64()),
+            *numbers,
+            ("copying", pa.float64()),
+            ("distances", pa.list_(pa.float64())),
+            ("positions", pa.list_(pa.float64())),
+            ("relations", pa.list_(_RELATION)),
+            ("token_pairs", pa.list_(_PAIR)),
+            ("part_pairs", pa.list_(_PAIR)),
+        ]
+    )
+
+
+EXAMPLES_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("layer", pa.int32()),
+        ("head", pa.int32()),
+        ("decile", pa.int8()),
+        ("rank", pa.int8()),
+        ("activation", pa.float64()),
+        ("text", pa.string()),
+        ("query", pa.int32()),
+        ("query_label", pa.string()),
+        ("labels", pa.list_(pa.string())),
+        ("weights", pa.list_(pa.float32())),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    hash: int
+    kind: Kind
+    head: Head
+    row: dict[str, Any]
+
+
+def write_profile(model: "Model", tally: Tally, out: Path) -> None:
+    """Writes both files, and takes the tally away once they are there.
+
+    Raises:
+        CorpusError: no room on the disk.
+        ModelFailedError, OutOfMemoryError: as `Model.trace`.
+    """
+    probe = model.probe()
+    heads: list[tuple[Kind, Head]] = [(kind, head) for kind in probe.kinds for head in probe.heads(kind)]
+    metadata = {METADATA: json.dumps(_about(tally)).encode()}
+    examples = _examples(tally, heads)
+    pairs = _read_again(model, tally, examples)
+    rows = _head_rows(model, tally, heads, pairs)
+    for name, schema, table in (
+        (EXAMPLES, EXAMPLES_SCHEMA, [one.row for one in examples]),
+        (HEADS, heads_schema(), rows),  # whose presence says that the profile is whole
+    ):
+        written = out / f"{name}.part"
+        with no_room_on(out):
+            pq.write_table(
+                pa.Table.from_pylist(table, schema=schema.with_metadata(metadata)),
+                written,
+                compression="zstd",
+            )
+            os.replace(written, out / name)
+    tally.forget(out)
+
+
+def _about(tally: Tally) -> dict[str, Any]:
+    checks = tally.checks
+    return {
+        "schema": SCHEMA,
+        "written_by": f"attnviz {__version__}",
+        "about": tally.about,
+        "n_entry": tally.n_entry,
+        "n_text": tally.n_text,
+        "n_token": tally.n_token,
+        "n_failed": tally.n_failed,
+        "n_sample": len(tally.sample),
+        "checks": {
+            "n_text": checks.n_text,
+            "n_passed": checks.n_passed,
+            "worst_error": checks.worst_error,
+            "worst_difference": checks.worst_difference,
+        },
+        "interval": {"quantiles": INTERVAL, "replicates": N_REPLICATE},
+        "distance_edges": EDGES,
+    }
+
+
+def _head_rows(
+    model: "Model", tally: Tally, heads: list[tuple[Kind, Head]], pairs: Pairs
+) -> list[dict[str, Any]]:
+    means = tally.means.means()[0]
+    lows, highs = tally.means.intervals()
+    places = tally.places.means()[0]
+    of_tokens, of_parts = list(pairs.of_tokens()), list(pairs.of_parts())
+    probes = probe_heads(model)
+    copying = _copying(model)
+    relations = _relations(tally)
+    rows = []
+    for number, (kind, head) in enumerate(heads):
+        row: dict[str, Any] = {"kind": kind, "layer": head.layer, "head": head.head, "texts": tally.n_text}
+        for at, name in enumerate(MEANS):
+            row |= {
+                name: _known(means[number, at]),
+                f"{name}_low": _known(lows[number, at]),
+                f"{name}_high": _known(highs[number, at]),
+            }
+        for name in PROBES if kind in probes else ():
+            mean, spread = (float(table[name][head]) for table in (probes[kind].means, probes[kind].spreads))
+            half = (
+                _T_OF_8 * spread / np.sqrt(probes[kind].n_text - 1)
+            )  # the spread is that of the texts themselves
+            row |= {
+                name: _known(mean),
+                f"{name}_low": _known(mean - half),
+                f"{name}_high": _known(mean + half),
+            }
+        row["copying"] = None if copying is None or kind != heads[0][0] else _known(copying[head])
+        row["distances"] = [_known(one) for one in places[number, [PLACES.index(name) for name in DISTANCES]]]
+        row["positions"] = [_known(one) for one in places[number, [PLACES.index(name) for name in POSITIONS]]]
+        row["relations"] = relations[number]
+        row["token_pairs"] = [_row(one) for one in of_tokens[number]] if of_tokens else []
+        row["part_pairs"] = [_row(one) for one in of_parts[number]] if number < len(of_parts) else []
+        rows.append(row)
+    return rows
+
+
+def _known(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _row(pair: Pair) -> dict[str, Any]:
+    return {name: getattr(pair, name) for name in ("query", "key", "mass", "expected", "n")}
+
+
+def _copying(model: "Model") -> np.ndarray | None:
+    from attnviz.effects.copying import copying_scores
+
+    try:
+        return copying_scores(model)
+    except (SelectionError, UnsupportedArchitectureError):
+        return None
+
+
+def _read_again(model: "Model", tally: Tally, examples: list[_Example]) -> Pairs:
+    """Gives the examples their rows of weights, and takes in the pairs of the sample."""
+    pairs, sample = Pairs(), set(tally.sample.tolist())
+    of_text: dict[int, list[_Example]] = {}
+    for one in examples:
+        of_text.setdefault(one.hash, []).append(one)
+    hashes = sorted(sample | of_text.keys())
+    for start in range(0, len(hashes), MOST_TEXTS):
+        some = hashes[start : start + MOST_TEXTS]
+        traces = model.trace_texts([model.read(tally.texts[one], cut=True) for one in some])
+        for hash_, trace in zip(some, traces, strict=True):
+            if hash_ in sample:
+                labels = tally.labels.get(hash_)
+                pairs.add(trace, None if labels is None else Labels.read(labels))
+            by_layer: dict[tuple[Kind, int], np.ndarray] = {}
+            for one in of_text.get(hash_, ()):
+                place = one.kind, one.head.layer
+                if place not in by_layer:
+                    by_layer[place] = trace.layer_weights(one.head.layer, one.kind)
+                one.row.update(
+                    {
+                        "query_label": trace.query_tokens(one.kind).labels[one.row["query"]],
+                        "labels": list(trace.key_tokens(one.kind).labels),
+                        "weights": by_layer[place][one.head.head, one.row["query"]],
+                    }
+                )
+    return pairs
+
+
+def _relations(tally: Tally) -> list[list[dict[str, Any]]]:
+    """Of each head, how much of each relation it finds, the most frequent relations first."""
+    rows: list[list[dict[str, Any]]] = [[] for _ in range(tally.n_head)]
+    for name in sorted(tally.n_words, key=lambda one: (-tally.n_words[one][0], one)):
+        words = tally.n_words[name]
+        shares = np.divide(
+            tally.n_found[name],
+            words[:, None, None],
+            out=np.full_like(tally.n_found[name], np.nan),
+            where=words[:, None, None] > 0,
+        )
+        lows, highs = np.nanquantile(shares[1:], INTERVAL, axis=0)
+        offset, n_at = max(
+            tally.offsets[name].items(), key=lambda one: (one[1], -abs(one[0])), default=(0, 0)
+        )
+        for head, of_head in enumerate(rows):
+            for way, direction in enumerate(DIRECTIONS):
+                of_head.append(
+                    {
+                        "relation": name,
+                        "direction": direction,
+                        "accuracy": float(shares[0, head, way]),
+                        "low": float(lows[head, way]),
+                        "high": float(highs[head, way]),
+                        "words": int(words[0]),
+                        "offset": offset,
+                        "offset_accuracy": n_at / float(words[0]),
+                    }
+                )
+    return rows
+
+
+def _examples(tally: Tally, heads: list[tuple[Kind, Head]]) -> list[_Example]:
+    """The strongest examples of each head, and some of each decile of its activations in the sample."""
+    found = []
+    for number, (kind, head) in enumerate(heads):
+
+        def add(
+            hash_: int, shown: np.ndarray, decile: int | None, rank: int, kind: Kind = kind, head: Head = head
+        ) -> None:
+            activation, query = float(shown[0]), int(shown[1])
+            row: dict[str, Any] = {
+                "kind": kind,
+                "layer": head.layer,
+                "head": head.head,
+                "decile": decile,
+                "rank": rank,
+            }
+            row |= {ACTIVATION: activation, "text": tally.texts[hash_], "query": query}
+            found.append(_Example(hash_, kind, head, row))
+
+        strongest = zip(tally.strongest[number].tolist(), tally.strongest_shown[number], strict=True)
+        for rank, (one, shown) in enumerate(strongest, 1):
+            if np.isfinite(shown[0]):
+                add(one, shown, None, rank)
+        activations = tally.sample_shown[:, number, 0]
+        there = np.flatnonzero(np.isfinite(activations))
+        order = there[np.argsort(activations[there], kind="stable")]
+        for decile, part in enumerate(np.array_split(order, N_DECILE), 1):
+            spread = np.linspace(0, len(part) - 1, min(PER_DECILE, len(part))).round().astype(int)
+            for rank, at in enumerate(part[spread].tolist(), 1):
+                add(int(tally.sample[at]), tally.sample_shown[at, number], decile, rank)
+    return found

@@ -1,0 +1,104 @@
+"""What a head links beyond what frequencies give, counted pair by pair; and labels as spaCy gives them."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from attnviz.corpus.labels import Labels, spacy_labels
+from attnviz.corpus.pairs import N_PAIR, Pairs
+
+TEXTS = ["it opened .", "the cat sat on the mat", "the door opened the mat .", "a cat , a mat"]
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "bart"])
+def test_tokens_that_a_head_links(name, tiny_model):
+    model, pairs = tiny_model(name), Pairs()
+    traces = [model.trace(text) for text in TEXTS]
+    for trace in traces:
+        pairs.add(trace)
+    found = list(pairs.of_tokens())
+    places = [(kind, head) for kind in traces[0].kinds for head in traces[0].heads(kind)]
+    assert len(found) == len(places)
+    for of_head, (kind, head) in zip(found, places, strict=True):
+        mass, n = Counter(), Counter()
+        for trace in traces:
+            weights = trace.weights(*head, kind)
+            queries, keys = trace.query_tokens(kind), trace.key_tokens(kind)
+            for query in np.flatnonzero(~queries.is_added):
+                key = int(weights[query].argmax())
+                pair = queries.labels[query], keys.labels[key]
+                mass[pair] += float(weights[query, key])
+                n[pair] += 1
+        total = sum(mass.values())
+        of_query, of_key = Counter(), Counter()
+        for (query, key), weight in mass.items():
+            of_query[query] += weight
+            of_key[key] += weight
+        expected = {pair: of_query[pair[0]] * of_key[pair[1]] / total for pair in mass}
+        beyond = {pair: mass[pair] - expected[pair] for pair in mass if mass[pair] > expected[pair] + 1e-9}
+        assert len([one for one in of_head if one.mass - one.expected > 1e-9]) == min(len(beyond), N_PAIR)
+        amounts = [one.mass - one.expected for one in of_head]
+        assert amounts == sorted(amounts, reverse=True)
+        for one in of_head:
+            pair = one.query, one.key
+            assert one.n == n[pair]
+            assert (one.mass, one.expected) == pytest.approx((mass[pair], expected[pair]), abs=1e-5)
+
+
+def test_parts_of_speech_that_a_head_links(tiny_model):
+    model, pairs = tiny_model("bert"), Pairs()
+    labels = [
+        Labels(
+            spans=np.array([(0, 2), (3, 9), (10, 11)]),
+            heads=np.array([1, -1, 1]),
+            relations=("nsubj", "root", "punct"),
+            parts=("PRON", "VERB", "PUNCT"),
+        ),
+        Labels(
+            spans=np.array([(0, 3), (4, 7), (8, 11)]),
+            heads=np.array([1, 2, -1]),
+            relations=("det", "nsubj", "root"),
+            parts=("DET", "NOUN", "VERB"),
+        ),
+    ]
+    traces = [model.trace("it opened ."), model.trace("the cat sat")]
+    for trace, one in zip(traces, labels, strict=True):
+        pairs.add(trace, one)
+    for of_head, head in zip(pairs.of_parts(), traces[0].heads(), strict=True):
+        mass = Counter()
+        for trace, one in zip(traces, labels, strict=True):
+            words, weights = one.word_of(trace.tokens), trace.weights(*head)
+            for query, key in np.argwhere((words[:, None] >= 0) & (words >= 0)):
+                mass[one.parts[words[query]], one.parts[words[key]]] += float(weights[query, key])
+        total = sum(mass.values())
+        for pair in of_head:
+            expected = (
+                sum(weight for (query, _), weight in mass.items() if query == pair.query)
+                * sum(weight for (_, key), weight in mass.items() if key == pair.key)
+                / total
+            )
+            assert pair.mass == pytest.approx(mass[pair.query, pair.key], rel=1e-5)
+            assert pair.expected == pytest.approx(expected, rel=1e-5)
+
+
+def test_labels_of_a_pipeline():
+    """A document as spaCy has it: its head is the token itself for a root, and space is a token."""
+
+    class Token(SimpleNamespace):
+        def __len__(self):
+            return len(self.text)
+
+    words = [
+        Token(i=0, text="It", idx=0, dep_="nsubj", pos_="PRON", is_space=False),
+        Token(i=1, text="  ", idx=3, dep_="dep", pos_="SPACE", is_space=True),
+        Token(i=2, text="opened", idx=5, dep_="ROOT", pos_="VERB", is_space=False),
+        Token(i=3, text=".", idx=11, dep_="punct", pos_="PUNCT", is_space=False),
+    ]
+    for one, head in zip(words, (2, 0, 2, 2), strict=True):
+        one.head = words[head]
+    [labels] = spacy_labels(SimpleNamespace(pipe=lambda texts: [words]), ["It   opened."])
+    assert labels.spans.tolist() == [[0, 2], [5, 11], [11, 12]]
+    assert labels.heads.tolist() == [1, -1, 1]
+    assert labels.relations == ("nsubj", "ROOT", "punct") and labels.parts == ("PRON", "VERB", "PUNCT")

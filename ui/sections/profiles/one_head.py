@@ -1,0 +1,200 @@
+"""The selected head over the corpus: where its weight is, which words and tokens it links, and examples."""
+
+import numpy as np
+import streamlit as st
+
+from attnviz.corpus.columns import EDGES
+from attnviz.corpus.profile import N_DECILE, Example, Pair
+from attnviz.figures.numbers import cell_text, number_text, share_text
+from attnviz.figures.profile import draw_example, draw_shares
+from attnviz.maths.attribution import value_lengths
+from ui.choice import state
+from ui.components.ranked_list import Row, ranked_list
+from ui.page.chart import chart
+from ui.page.navigation import link_to
+from ui.sections.profiles.screen import Screen
+from ui.words.glossary import linked
+from ui.words.literal import literal
+
+MOST_ROWS = 10
+STRONGEST = "Strongest"
+
+
+def places(screen: Screen) -> None:
+    """The share of weight at each distance, and on each position."""
+    left, right = st.columns(2, gap="medium")
+    distances = screen.profile.distances(screen.head, screen.kind)
+    if np.isfinite(distances).any():
+        with left:
+            st.markdown("**Weight by distance**")
+            chart(
+                draw_shares(
+                    distances, distance_names(screen.profile.edges), title="distance", theme=screen.view.theme
+                ),
+                key="profile_distances",
+                alt=f"Share of the weight of {screen.head.words} at each distance of the key from its query",
+            )
+            st.caption("Keys before the query have negative distances; 0 is the token itself.")
+    positions = screen.profile.positions(screen.head, screen.kind)
+    with right:
+        st.markdown("**Weight by position**")
+        chart(
+            draw_shares(
+                positions,
+                [str(one) for one in range(len(positions))],
+                title="position",
+                theme=screen.view.theme,
+            ),
+            key="profile_positions",
+            alt=f"Mean weight of {screen.head.words} on the key at each position",
+        )
+        st.caption("Mean weight on the key at each position, over the queries that may see it.")
+
+
+def distance_names(edges: tuple[int, ...] = EDGES) -> list[str]:
+    """The distances of each bin, from the keys farthest before the query on."""
+    before, after = [f"<−{edges[-1]}"], [f">{edges[-1]}"]
+    for first, last in zip(reversed(edges[:-1]), reversed(edges[1:]), strict=True):
+        is_one = last == first + 1
+        before.append(f"−{last}" if is_one else f"−{last} to −{first + 1}")
+        after.append(f"{last}" if is_one else f"{first + 1} to {last}")
+    return [*before, "0", *reversed(after)]
+
+
+def relations(screen: Screen) -> None:
+    """The grammatical relations that the head finds best, beside what a fixed offset finds."""
+    found = screen.profile.relations(screen.head, screen.kind)
+    if not found:
+        return
+    best = sorted(found, key=lambda one: -(one.accuracy - one.offset_accuracy))[:MOST_ROWS]
+    st.markdown("**Grammatical relations**")
+    ranked_list(
+        [
+            Row(
+                text=f"{one.relation}, {one.direction}",
+                amount=f"{share_text(one.accuracy)} ({share_text(one.low)}–{share_text(one.high)})",
+                length=one.accuracy,
+                picked=False,
+            )
+            for one in best
+        ],
+        name="Relations that this head finds; select one to rank all heads by it",
+        on_pick=lambda row: _rank_by(f"{best[row].relation} {best[row].direction}"),
+        theme=screen.view.theme,
+        key="profile_relations",
+    )
+    first = best[0]
+    st.caption(
+        "How often the word that this head links most with a dependent word is the one that it depends on (Clark et al. 2019, "
+        "arXiv:1906.04341, section 4.2); those that are furthest above a fixed offset first. "
+        f"For {first.relation}, {first.words:,} words, the best fixed offset ({first.offset:+d}) finds "
+        f"{share_text(first.offset_accuracy)}."
+    )
+
+
+def _rank_by(name: str) -> None:
+    state.change(profile_y=name)
+
+
+def pairs(screen: Screen) -> None:
+    """Tokens, and parts of speech, that the head links beyond what their frequencies give."""
+    _pairs(screen, "Tokens", screen.profile.token_pairs(screen.head, screen.kind), "profile_tokens")
+    _pairs(screen, "Parts of speech", screen.profile.part_pairs(screen.head, screen.kind), "profile_parts")
+
+
+def _pairs(screen: Screen, title: str, found: list[Pair], key: str) -> None:
+    if not found:
+        return
+    shown = found[:MOST_ROWS]
+    largest = shown[0].mass - shown[0].expected
+    st.markdown(f"**{title} that it links**")
+    ranked_list(
+        [
+            Row(
+                text=one.query,
+                key=one.key,
+                amount=f"{number_text(one.mass)} ({number_text(one.expected)})",
+                length=(one.mass - one.expected) / largest,
+                picked=False,
+            )
+            for one in shown
+        ],
+        name=f"{title} that this head links, as query and key",
+        on_pick=lambda _: None,
+        theme=screen.view.theme,
+        key=key,
+    )
+    st.caption(
+        "Sum of the weights over a sample of the texts, and in parentheses what it would be if the keys did not depend on the query."
+    )
+
+
+def examples(screen: Screen) -> None:
+    """Texts by the decile of their activation, as tokens with arcs; the reader's own sentence among them."""
+    st.subheader("Examples", anchor=False)
+    own = own_activation(screen)
+    found = screen.profile.examples(screen.head, screen.kind)
+    deciles = {one.decile: one.activation for one in found if one.rank == 1 and one.decile is not None}
+    if own is not None and deciles:
+        decile = max((one for one, least in deciles.items() if own >= least), default=1)
+        st.markdown(
+            f"{literal('Your sentence')}: {screen.head.words} adds a vector of length {cell_text(own)} where it adds most, "
+            f"which is in decile {decile} of {N_DECILE} of these texts."
+        )
+    names = [STRONGEST, *(str(one) for one in range(N_DECILE, 0, -1))]
+    chosen = st.segmented_control(
+        "Decile of the activation",
+        names,
+        default=STRONGEST,
+        required=True,
+        key="profile_decile",
+        help="Shows the texts with the largest activation, or some from each tenth.",
+    )
+    for number, one in enumerate(found):
+        if (one.decile is None and chosen == STRONGEST) or str(one.decile) == chosen:
+            _example(screen, one, number)
+    st.caption(
+        f"The activation of a head on a text is the length of what it adds to the {linked('Residual stream', 'residual stream')} at "
+        "the token where it adds most; arcs are that token’s weights."
+    )
+
+
+def _example(screen: Screen, one: Example, number: int) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", key=f"profile_example_{number}"):
+        st.markdown(cell_text(one.activation), width=64)
+        st.html(
+            draw_example(
+                one.labels,
+                one.weights,
+                query=one.query,
+                query_label=one.query_label,
+                one_text=screen.kind != "cross",
+                theme=screen.view.theme,
+            ),
+            width="stretch",
+        )
+        if screen.kind != "cross":
+            link_to(
+                "Together",
+                label="Open",
+                icon="open_in_new",
+                selection=screen.view.selection.but(
+                    text=one.text, second="", query=one.query, key=None, masked=()
+                ),
+                help="Shows this text on the stage, with this head and token.",
+            )
+
+
+def own_activation(screen: Screen) -> float | None:
+    """The activation of the selected head on the reader's own text; None where the profile is of heads that it has not."""
+    trace, kind, head = screen.view.trace, screen.kind, screen.head
+    if kind not in trace.kinds or head not in trace.heads(kind):
+        return None
+    output = trace.output(*head, kind)
+    weight = trace.attention(head.layer, kind).output_weight
+    if weight is None:
+        lengths = np.linalg.norm(output, axis=-1)
+    else:
+        lengths = value_lengths(output[None], weight[head.head][None])[0]
+    own = ~trace.query_tokens(kind).is_added
+    return float(lengths[own].max()) if own.any() else None
