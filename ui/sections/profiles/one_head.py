@@ -4,11 +4,13 @@ import numpy as np
 import streamlit as st
 
 from attnviz.corpus.columns import EDGES
+from attnviz.corpus.naming import FEWEST_WORDS, relation_name
 from attnviz.corpus.profile import N_DECILE, Example, Pair
 from attnviz.figures.numbers import cell_text, number_text, share_text
-from attnviz.figures.profile import draw_example, draw_shares
+from attnviz.figures.profile import draw_shares
 from attnviz.maths.attribution import value_lengths
 from ui.choice import state
+from ui.components.example_arcs import example_arcs
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
 from ui.page.navigation import link_to
@@ -66,13 +68,16 @@ def relations(screen: Screen) -> None:
     found = screen.profile.relations(screen.head, screen.kind)
     if not found:
         return
-    best = sorted(found, key=lambda one: -(one.accuracy - one.offset_accuracy))[:MOST_ROWS]
+    best = sorted(found, key=lambda one: -(one.accuracy - one.offset_accuracy))
+    best = [one for one in best if one.words >= FEWEST_WORDS][:MOST_ROWS]
+    if not best:
+        return
     st.markdown("**Grammatical relations**")
     ranked_list(
         [
             Row(
-                text=f"{one.relation}, {one.direction}",
-                amount=f"{share_text(one.accuracy)} ({share_text(one.low)}–{share_text(one.high)})",
+                text=f"{relation_name(one.relation)}, {one.direction}",
+                amount=f"{share_text(one.accuracy)} ({share_text(one.low)} to {share_text(one.high)}); {share_text(one.offset_accuracy)}",
                 length=one.accuracy,
                 picked=False,
             )
@@ -85,10 +90,10 @@ def relations(screen: Screen) -> None:
     )
     first = best[0]
     st.caption(
-        "How often the word that this head links most with a dependent word is the one that it depends on (Clark et al. 2019, "
-        "arXiv:1906.04341, section 4.2); those that are furthest above a fixed offset first. "
-        f"For {first.relation}, {first.words:,} words, the best fixed offset ({first.offset:+d}) finds "
-        f"{share_text(first.offset_accuracy)}."
+        "How often the word that this head links most with a dependent word, such as a direct object, is the one that it depends on, "
+        "such as its verb (Clark et al. 2019, arXiv:1906.04341, section 4.2); in parentheses the interval of 95%, and last what the best "
+        f"fixed distance finds: for {relation_name(first.relation)}, {first.words:,} words, a distance of {first.offset:+d}. Those that "
+        f"are furthest above it come first; relations with fewer than {FEWEST_WORDS} words are left out."
     )
 
 
@@ -162,16 +167,13 @@ def examples(screen: Screen) -> None:
 def _example(screen: Screen, one: Example, number: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key=f"profile_example_{number}"):
         st.markdown(cell_text(one.activation), width=64)
-        st.html(
-            draw_example(
-                one.labels,
-                one.weights,
-                query=one.query,
-                query_label=one.query_label,
-                one_text=screen.kind != "cross",
-                theme=screen.view.theme,
-            ),
-            width="stretch",
+        example_arcs(
+            one.labels,
+            one.weights,
+            query=None if screen.kind == "cross" else one.query,
+            query_label=one.query_label,
+            theme=screen.view.theme,
+            key=f"profile_arcs_{number}",
         )
         if screen.kind != "cross":
             link_to(

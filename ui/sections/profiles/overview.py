@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.corpus.naming import names_of
-from attnviz.figures.numbers import cell_text
+from attnviz.figures.numbers import cell_text, power_text
 from attnviz.figures.profile import draw_two_numbers
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
@@ -25,7 +25,7 @@ def controls(screen: Screen) -> None:
     """The texts, the two numbers, and the search."""
     found = corpora(screen.view.selection.model)
     names = number_names(screen.profile, screen.kind)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key="profile_controls"):
         own_lines()
         if len(found) > 1:
             st.selectbox(
@@ -113,15 +113,13 @@ def with_interval(number: Number, at: int) -> str:
 def headline(screen: Screen) -> str:
     """What the selected head is called, its number, and where it stands."""
     names = names_of(screen.profile, screen.head, screen.kind)
-    called = f" is called {', '.join(names)}" if names else " has no name"
+    called = f"{screen.head.title}: {', '.join(names)}" if names else f"{screen.head.title} has no name"
     at = screen.at
     if not np.isfinite(screen.y.means[at]):
-        return f"{screen.head.title}{called}; {screen.y.title} is not defined for it"
+        return f"{called}. {screen.y.title} is not defined for it"
     rank = 1 + int((screen.y.means > screen.y.means[at]).sum())
-    return (
-        f"{screen.head.title}{called}; {screen.y.title}: {with_interval(screen.y, at)}, rank {rank} of "
-        f"{int(np.isfinite(screen.y.means).sum())}"
-    )
+    n_head = int(np.isfinite(screen.y.means).sum())
+    return f"{called}. {screen.y.title}: {with_interval(screen.y, at)}, rank {rank} of {n_head}"
 
 
 def about(screen: Screen) -> str:
@@ -134,12 +132,12 @@ def about(screen: Screen) -> str:
     if profile.n_passed == profile.n_verified:
         said += (
             f"{profile.n_verified:,} of these texts were compared with the model’s own attention: weights differ by at most "
-            f"{profile.worst_error:.1e}."
+            f"{power_text(profile.worst_error)}."
         )
     else:
         said += (
             f"{profile.n_verified - profile.n_passed:,} of {profile.n_verified:,} texts that were compared do not match the "
-            f"model’s own attention: weights differ by up to {profile.worst_error:.1e}."
+            f"model’s own attention: weights differ by up to {power_text(profile.worst_error)}."
         )
     if profile.n_failed:
         said += f" {profile.n_failed:,} texts could not be read."

@@ -7,13 +7,14 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.corpus.columns import ACTIVATION, MEASURED, NORMS
-from attnviz.corpus.naming import names_of
+from attnviz.corpus.naming import FEWEST_WORDS, names_of, relation_name
 from attnviz.corpus.profile import Profile
 from attnviz.corpus.relations import DIRECTIONS
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.maps.collection import sentences
 from attnviz.model.catalogue import offer
 from attnviz.records import Head, Kind
+from ui.choice.fields import sentence_case
 from ui.page.view import View
 from ui.page.waiting import is_there
 from ui.sections.many_sentences.lines import OwnSentences, digest
@@ -143,7 +144,9 @@ def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
     there = {name: title for name, title in titles.items() if np.isfinite(profile.numbers(name, kind)).any()}
     relations = profile.relations(profile.heads(kind)[0], kind)
     return there | {
-        f"{one.relation} {one.direction}": f"{one.relation}: {one.direction}" for one in relations
+        f"{one.relation} {one.direction}": sentence_case(f"{relation_name(one.relation)}, {one.direction}")
+        for one in relations
+        if one.words >= FEWEST_WORDS
     }
 
 

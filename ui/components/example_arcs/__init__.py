@@ -1,0 +1,37 @@
+"""A text of a corpus in one line, with arcs from one token to what it attends to."""
+
+from collections.abc import Sequence
+
+from attnviz.figures.theme import ThemeName
+from ui.components import colours, register
+
+_mount = register("example_arcs", "svg", "html")
+
+
+def example_arcs(
+    labels: Sequence[str],
+    weights: Sequence[float],
+    *,
+    query: int | None,
+    query_label: str,
+    theme: ThemeName,
+    key: str,
+) -> None:
+    """Draws the tokens and the arcs.
+
+    Args:
+        labels: of the keys.
+        weights: what the query gives each key.
+        query: position of the query among the keys; None where it is of another text, before which it then stands.
+        key: of the component; one for each text on a page.
+    """
+    _mount(
+        key=key,
+        data={
+            "labels": list(labels),
+            "weights": [round(float(one), 4) for one in weights],
+            "query": query,
+            "queryLabel": query_label,
+            "colours": colours(theme, "text", "query", "key"),
+        },
+    )
