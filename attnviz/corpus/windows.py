@@ -20,9 +20,9 @@ def windows(text: str, n_tokens: Callable[[str], int], most_tokens: int) -> list
         most_tokens: of a window.
 
     >>> windows("One two. Three four? Five.", lambda text: len(text.split()), 3)
+    ['One two.', 'Three four? Five.']
+    >>> windows("One two. Three four? Five.", lambda text: len(text.split()), 2)
     ['One two.', 'Three four?', 'Five.']
-    >>> windows("One two. Three four? Five.", lambda text: len(text.split()), 4)
-    ['One two. Three four?', 'Five.']
     """
     if _fits(text, n_tokens, most_tokens):
         return [text]
