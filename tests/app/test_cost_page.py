@@ -123,11 +123,13 @@ def test_other_kinds(family, kind, said, checkpoint, monkeypatch):
     assert at.number_input(key="field_reach").disabled == (kind == "cross")
 
 
-def test_a_bundle_has_no_limit_to_show(door_bundle):
+def test_a_bundle_has_no_limit_to_show(door_bundle, taken):
     at = open_bundle(open_page(PAGE), door_bundle)
     assert_no_exception(at)
     assert not any("512" in facts(line.value).numbers for line in at.markdown)
     assert list(rows(at)) == ["11", "1,000", "10,000", "100,000", "1,000,000"]
+    lines = taken["take_csv"][1]().decode("utf-8-sig").splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == ["11", "16", "1000", "10000", "100000", "1000000"]
     at.switch_page("pages/history.py").run()
     assert_no_exception(at)
     assert [line for line in at.markdown if line.value.startswith(":material/calculate:")]

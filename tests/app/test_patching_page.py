@@ -10,6 +10,7 @@ from attnviz.model.states import hidden_states
 from tests.app.screen import (
     DOOR,
     Facts,
+    alt,
     assert_no_exception,
     captions,
     errors,
@@ -49,6 +50,7 @@ def test_every_layer_and_token(embedded):
     assert said.numbers == (str(row), f"{100 * found[row, token]:.0f}%")
     assert "“door” → “window”" in unescaped(captions(at))
     assert found[0, 5] > 0.5 > abs(found[0, 1])  # the word that differs
+    assert alt(at, "patching_shares").startswith("Share of the difference")
 
 
 def test_heads_of_the_layer():
@@ -69,6 +71,7 @@ def test_the_same_sentence_has_no_difference():
     at = until_drawn(open_page(PAGE, patch_text=DOOR))
     assert_no_exception(at)
     assert facts(headline(at)) == Facts()  # no state brings a share of no difference
+    assert alt(at, "patching_shares").startswith("Change of the outcome")
 
 
 @pytest.mark.parametrize(("end", "expected"), [(None, 6 * 4), ("the outcome", 2 * 6 * 4)])

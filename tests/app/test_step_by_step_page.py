@@ -322,6 +322,7 @@ def test_other_families(name, kind, checkpoint, monkeypatch):
     at = open_family(monkeypatch, folder, second=second, step=0, query=0, **({"kind": kind} if kind else {}))
     assert not differing(at)
     assert ("may not see are left empty" in said(at)) == (kind == "decoder" or name in CAUSAL)
+    assert ("keys and values from the encoder's" in said(at)) == (kind == "cross")
 
 
 @pytest.mark.parametrize(

@@ -301,6 +301,18 @@ class TestRefused:
         monkeypatch.setattr(changes, "MOST_CHANGES", 3)
         self.refused(packed, "Use fewer interventions.")
 
+    @pytest.mark.parametrize(
+        ("place", "n_changed"), [({"layer": 0}, 2), ({"head": 0}, 3), ({}, 6), ({"layer": 0, "head": 1}, 1)]
+    )
+    def test_heads_of_a_layer_and_layers_of_a_head_are_counted(
+        self, place, n_changed, tiny_model, monkeypatch
+    ):
+        data = written(tiny_model("bert"), TEXT, None, [ScaledOutput(factor=2.0, **place)])
+        monkeypatch.setattr(changes, "MOST_CHANGES", n_changed)
+        read_bundle(data)
+        monkeypatch.setattr(changes, "MOST_CHANGES", n_changed - 1)
+        self.refused(data, "Use fewer interventions.")
+
     def test_more_weights_than_a_bundle_holds(self, tiny_model, plain, monkeypatch):
         n = len(plain.tokens)
         one = ReplacedWeights(weights=softmaxed(n, n))

@@ -154,6 +154,7 @@ def test_the_mark_of_the_picked_cell_covers_no_row(long_trace: Trace) -> None:
     assert column.y0 < 0 and column.ysizemode == "pixel"  # below them
     assert (cell.xanchor, cell.yanchor) == (157, 155)
     assert cell.xsizemode == cell.ysizemode == "pixel"
+    assert cell.x0 == -cell.x1 < 0 and cell.y0 == -cell.y1 < 0  # around the middle of the cell
     assert figure.layout.dragmode == "zoom"
 
 

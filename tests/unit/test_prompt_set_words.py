@@ -1,5 +1,7 @@
 """What pages say and draw of means over pairs of prompts, of numbers that are worked out on paper."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from attnviz.figures.direct_effects import draw_layer_parts
 from attnviz.figures.numbers import spread_text
 from ui.sections.effects import over_set as of_effects
 from ui.sections.lens import over_set as of_lens
+from ui.sections.patching import over_set as of_patching
 
 
 def effects(base, heads):
@@ -76,3 +79,12 @@ def test_means_of_opposite_effects_cancel_but_their_spread_stays():
     found = mean_head_effects([effects(4.0, [[6.0, 3.0]]), effects(5.0, [[3.0, 2.0]])])
     assert found.effects.mean[0, 0] == 0
     assert found.effects.spread[0, 0] == pytest.approx(np.sqrt(8))
+
+
+@pytest.mark.parametrize("columns", ["token", "head"])
+def test_columns_of_tokens_are_those_of_the_first_pair(columns):
+    outcome = SimpleNamespace(mean=np.float32(1), spread=np.float32(0.5))
+    found = SimpleNamespace(clean=outcome, corrupted=outcome, mean=SimpleNamespace(columns=columns))
+    said = of_patching.note(SimpleNamespace(refused=["Pair 2 was refused."]), found)
+    assert ("first pair" in said) == (columns == "token")
+    assert "Pair 2 was refused" in said
