@@ -63,6 +63,8 @@ def test_every_head_and_its_effect(effects, similarity):
     assert_no_exception(at)
     written = np.array([[float(label.replace("−", "-")) for label in row] for row in labels(at)])
     np.testing.assert_allclose(written, effects, atol=0.00051)
+    legend = component(at, "effects_grid")["legend"]
+    assert legend["low"].removeprefix("−") == legend["high"]  # one tone below 0 and one above
     layer, head = np.unravel_index(np.abs(effects).argmax(), effects.shape)
     said = facts(headline(at))
     assert (said.heads, said.quoted) == (((layer, head), (3, 1)), (OTHER,))

@@ -77,6 +77,16 @@ def test_the_numbers_are_the_models(text, place, embedded):
         ]
         for scale, height in zip(numbers(row["x"]), numbers(row["y"]), strict=True):
             assert height == pytest.approx(expected(products[4], scale)[1 + at_mark], abs=1e-5)
+    [norms] = [facts(line.value).numbers for line in at.markdown if line.value.startswith("Over all ")]
+    of_head = [np.mean([expected(one, scale)[3] for one in products]) for scale in (1 / math.sqrt(32), 2.0)]
+    [random] = [
+        one for one in figure(at, "sharp_jacobian")["data"] if one.get("line", {}).get("dash") == "dash"
+    ]
+    x, y = numbers(random["x"]), numbers(random["y"])
+    of_random = [y[np.abs(x - scale).argmin()] for scale in (1 / math.sqrt(32), 1)]
+    written = [norm(one) for one in norms if not one.endswith("%")]
+    for wanted in (*of_head, *of_random):
+        assert any(one == pytest.approx(wanted, rel=0.06, abs=6e-4) for one in written), (wanted, written)
     variance = f"{products.var():.4g}"
     assert facts(captions(at)).has(str(products.size), "32", variance, "2")  # pairs, dimensions, the scale
     bars = (
