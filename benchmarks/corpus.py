@@ -24,7 +24,8 @@ def measure() -> Iterator[Measurement]:
         read = [model.read(text) for text in texts if text.strip()]
         groups = list(batches([len(tokens) for tokens, _ in read]))
         given = [padded(model.network, [model.inputs(*read[one]) for one in group]) for group in groups]
-        plain = AutoModel.from_config(model.network.config, attn_implementation="sdpa").eval()
+        config = model.network.config.__class__.from_dict(model.network.config.to_dict())
+        plain = AutoModel.from_config(config, attn_implementation="sdpa").eval()
         plain.load_state_dict(model.network.state_dict())
 
         def forward(plain: torch.nn.Module = plain, given: list = given) -> None:

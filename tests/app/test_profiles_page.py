@@ -16,13 +16,13 @@ from tests.app.screen import (
     figure,
     headline,
     numbers,
+    open_bundle,
     open_page,
     shown,
     until_drawn,
 )
 from ui.sections.profiles.one_head import distance_names
 
-pytest.importorskip("daft")
 PAGE = "pages/profiles.py"
 ROWS = (
     ("the", "DET", 2, "det"),
@@ -237,3 +237,11 @@ def test_the_reader_s_own_sentences_are_measured(page, tiny_model):
     np.testing.assert_allclose(
         numbers(figure(at, "profile_heads")["data"][0]["y"]), np.mean(expected, axis=0).ravel(), atol=1e-5
     )
+
+
+def test_a_bundle_has_no_length_to_compare(door_bundle):
+    """Its trace has no W_O, after which the profile's lengths are."""
+    at = open_bundle(open_page(PAGE), door_bundle)
+    assert_no_exception(at)
+    assert component(at, "profile_ranking")["rows"]
+    assert not any(one.value.startswith("Your sentence") for one in at.markdown)

@@ -21,8 +21,6 @@ from attnviz.heads import statistics
 from attnviz.heads.probes import PROBES
 from attnviz.records import Axis, Head
 
-pytest.importorskip("daft")
-
 TEXTS = [
     "it opened .",
     "the cat sat on the mat",

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from attnviz.corpus.columns import EDGES
+from attnviz.corpus.columns import EDGES, NORMS
 from attnviz.corpus.naming import FEWEST_WORDS, relation_name
 from attnviz.corpus.profile import N_DECILE, Example, Pair
 from attnviz.figures.numbers import cell_text, number_text, share_text
@@ -188,12 +188,14 @@ def _example(screen: Screen, one: Example, number: int) -> None:
 
 
 def own_activation(screen: Screen) -> float | None:
-    """The activation of the selected head on the reader's own text; None where the profile is of heads that it has not."""
+    """The activation of the selected head on the reader's own text; None where it has no such head, or not what is needed."""
     trace, kind, head = screen.view.trace, screen.kind, screen.head
     if kind not in trace.kinds or head not in trace.heads(kind):
         return None
     output = trace.output(*head, kind)
     weight = trace.attention(head.layer, kind).output_weight
+    if weight is None and np.isfinite(screen.profile.numbers(f"entropy{NORMS}", kind)).any():
+        return None  # a bundle has not got the W_O that the profile's lengths are after
     if weight is None:
         lengths = np.linalg.norm(output, axis=-1)
     else:
