@@ -237,6 +237,7 @@ def test_the_reader_s_own_sentences_are_measured(page, tiny_model):
     np.testing.assert_allclose(
         numbers(figure(at, "profile_heads")["data"][0]["y"]), np.mean(expected, axis=0).ravel(), atol=1e-5
     )
+    assert any("too few texts" in one.value for one in at.caption)  # a replicate has none of the two
 
 
 def test_a_bundle_has_no_length_to_compare(door_bundle):

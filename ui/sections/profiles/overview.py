@@ -125,10 +125,13 @@ def headline(screen: Screen) -> str:
 def about(screen: Screen) -> str:
     """What the numbers are of, and whether they were checked."""
     profile = screen.profile
-    said = (
-        f"Means over {profile.n_text:,} texts with {profile.n_token:,} tokens; in parentheses the interval of 95% over texts "
-        "(bootstrap). "
+    has_interval = screen.y.ends is not None and bool(np.isfinite(screen.y.ends[0]).any())
+    interval = (
+        "in parentheses the interval of 95% over texts (bootstrap)"
+        if has_interval
+        else "there is no interval of this number, or too few texts for one"
     )
+    said = f"Means over {profile.n_text:,} texts with {profile.n_token:,} tokens; {interval}. "
     if profile.n_passed == profile.n_verified:
         said += (
             f"{profile.n_verified:,} of these texts were compared with the model’s own attention: weights differ by at most "
