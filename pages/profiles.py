@@ -41,6 +41,6 @@ take(
     {overview.CHART: "Heads"} if screen else {},
     csv=partial(table_csv, *overview.as_csv_rows(screen)) if screen else None,
     numbers="Numbers of all heads" if screen else "Matrix",
-    python=overview.python_lines() if screen else None,
+    python=overview.python_lines(screen) if screen else None,
 )
 verdict.show(view)

@@ -246,3 +246,14 @@ def test_a_bundle_has_no_length_to_compare(door_bundle):
     assert_no_exception(at)
     assert component(at, "profile_ranking")["rows"]
     assert not any(one.value.startswith("Your sentence") for one in at.markdown)
+
+
+@pytest.mark.parametrize(("x", "y"), [("distance", "self"), ("entropy", "nsubj attends to")])
+def test_the_python_of_the_page_draws_the_same_points(x, y, page, written):
+    at = page(profile_x=x, profile_y=y)
+    [points] = figure(at, "profile_heads")["data"]
+    code = component(at, "save_picture")["python"].replace('"profiles/mine"', repr(str(written)))
+    made = {}
+    exec(code.replace("figure.show()", ""), made)
+    np.testing.assert_allclose(made["figure"].data[0].x, numbers(points["x"]), rtol=1e-6)
+    np.testing.assert_allclose(made["figure"].data[0].y, numbers(points["y"]), rtol=1e-6)

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.corpus.naming import names_of
+from attnviz.corpus.relations import DIRECTIONS
 from attnviz.figures.numbers import cell_text, power_text
 from attnviz.figures.profile import draw_two_numbers
 from ui.choice import state, widgets
@@ -178,15 +179,26 @@ def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
     return names, [[row[name] for name in names] for row in table.select(names).to_pylist()]
 
 
-def python_lines() -> str:
-    """Python that reads this profile and draws the points."""
-    return """from pathlib import Path
+def python_lines(screen: Screen) -> str:
+    """Python that reads a profile and draws the points at the numbers that are shown."""
+    names = number_names(screen.profile, screen.kind)
+    x, y = (one.name for one in (screen.x, screen.y))
+    return f"""from pathlib import Path
 
 from attnviz.corpus.profile import read_profile
 from attnviz.figures.profile import draw_two_numbers
 
 profile = read_profile(Path("profiles/mine"))  # the folder that attnviz corpus profile wrote
-across, up = profile.numbers("entropy"), profile.numbers("previous")
-figure = draw_two_numbers(across, up, heads=profile.heads(), titles=("entropy", "previous"))
+across, up = {_column(x, screen)}, {_column(y, screen)}
+heads = profile.heads({screen.kind!r})
+figure = draw_two_numbers(across, up, heads=heads, titles=({names[x]!r}, {names[y]!r}))
 figure.show()
 """
+
+
+def _column(name: str, screen: Screen) -> str:
+    for direction in DIRECTIONS:
+        if name.endswith(f" {direction}"):
+            relation = name.removesuffix(f" {direction}")
+            return f"profile.accuracies({relation!r}, {direction!r}, {screen.kind!r})[0]"
+    return f"profile.numbers({name!r}, {screen.kind!r})"
