@@ -6,9 +6,7 @@ from posixpath import join
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
-from streamlit import config
 
-from ui.limits import UPLOAD_MB
 from ui.page.errors import uncaught
 from ui.page.first_look import first_look
 from ui.page.navigation import PAGES, TEACH
@@ -19,7 +17,6 @@ from ui.work import gate, metrics
 from ui.work.serving import serving
 
 look_nothing_up()
-config.set_option("server.maxUploadSize", UPLOAD_MB)  # whoever asks Streamlit directly, too
 metrics.serve()
 
 _STYLE = style()

@@ -7,9 +7,9 @@ from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.testing.v1 import AppTest
 
 from tests.app.screen import WAIT_SECONDS
-from ui.streamlit_fixes.lost_clicks import keep_clicks
+from ui.streamlit_fixes.sent_values import take_in_whole_and_read_alone
 
-keep_clicks()
+take_in_whole_and_read_alone()
 
 
 def _another_message() -> None:

@@ -60,7 +60,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Says who looks."""
 
     def look_as(name: str) -> None:
-        monkeypatch.setattr(watchers, "session", lambda: name)
+        monkeypatch.setattr(watchers, "session_id", lambda: name)
 
     return look_as
 

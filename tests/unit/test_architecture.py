@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import pkgutil
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
+import streamlit
 
 import attnviz
 from attnviz import errors
@@ -68,6 +70,22 @@ WITHOUT = {
     "attention": ("torch", "transformers"),
     "app": ("torch", "transformers", "attnviz"),
 }
+
+# What Streamlit documents for those who write pages; everything else of it may change with any version.
+PUBLIC_STREAMLIT = (
+    "streamlit.column_config",
+    "streamlit.components",
+    "streamlit.testing",
+    "streamlit.typing",
+)
+INSIDE_STREAMLIT = {
+    "ui/streamlit_fixes/log_lines.py",
+    "ui/streamlit_fixes/no_address_lookup.py",
+    "ui/streamlit_fixes/runs_in_turn.py",
+    "ui/streamlit_fixes/sent_values.py",
+    "ui/streamlit_fixes/sessions.py",
+}
+"""The files that reach into it all the same; docs/decisions/inside-streamlit.md says what for."""
 
 
 class Module(NamedTuple):
@@ -159,6 +177,38 @@ def wrong_imports(root: Path) -> list[str]:
             f"{file}:{line} imports {imported}" for imported, line in sorted((upwards | unwanted).items())
         ]
     return wrong
+
+
+def inside_streamlit(root: Path) -> dict[str, list[str]]:
+    """By file, what it uses of Streamlit that is not public: "line streamlit.runtime"."""
+    modules_of_streamlit = {
+        f"streamlit.{module.name}"
+        for module in pkgutil.iter_modules(streamlit.__path__)
+        if inspect.ismodule(getattr(streamlit, module.name, None)) or not hasattr(streamlit, module.name)
+    }
+    used: dict[str, list[str]] = {}
+    for _, file, tree in modules(root):
+        names = {name: line for name, line in imports(tree).items() if name.startswith("streamlit.")}
+        for node in ast.walk(tree):  # st.runtime.exists(), st._main
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in ("st", "streamlit")
+            ):
+                names.setdefault(f"streamlit.{node.attr}", node.lineno)
+        private = [
+            f"{line} {name}"
+            for name, line in names.items()
+            if not any(within(name, public) for public in PUBLIC_STREAMLIT)
+            and (
+                re.match(r"streamlit\._[^_]", name)
+                or any(within(name, module) for module in modules_of_streamlit)
+                or name.count(".") > 1
+            )
+        ]
+        if private:
+            used[file] = private
+    return used
 
 
 def circles(root: Path) -> list[tuple[str, ...]]:
@@ -273,6 +323,46 @@ class TestDirection:
         ]
         reports = [house(tmp_path / str(row), file, source) for row, (file, source) in enumerate(cases)]
         assert_none(wrong for report in reports for wrong in report)
+
+
+class TestInsideStreamlit:
+    def test_is_reached_into_by_five_files(self):
+        used = inside_streamlit(ROOT)
+        assert_none(
+            f"{file}:{use} is not public; ui/streamlit_fixes has what the house needs of it"
+            for file in sorted(used.keys() - INSIDE_STREAMLIT)
+            for use in used[file]
+        )
+        assert_none(
+            f"{file} uses nothing private any more" for file in sorted(INSIDE_STREAMLIT - used.keys())
+        )
+        assert len(INSIDE_STREAMLIT) <= 5
+
+    def test_check_can_fail(self, tmp_path):
+        cases = [
+            ("from streamlit import runtime", "1 streamlit.runtime"),
+            ("import streamlit as st\nst.runtime.exists()", "2 streamlit.runtime"),
+            ("import streamlit as st\nst._main.write('a')", "2 streamlit._main"),
+            ("import streamlit.config", "1 streamlit.config"),
+            ("from streamlit.delta_generator import DeltaGenerator", "1 streamlit.delta_generator"),
+            (
+                "def late():\n    from streamlit.proto.BackMsg_pb2 import BackMsg",
+                "2 streamlit.proto.BackMsg_pb2",
+            ),
+            ("from streamlit.navigation.page import Page", "1 streamlit.navigation.page"),
+        ]
+        for row, (source, use) in enumerate(cases):
+            house(tmp_path / str(row), "ui/page/frame.py", source)
+            assert use in inside_streamlit(tmp_path / str(row)).get("ui/page/frame.py", []), source
+
+    def test_check_lets_pass_what_is_public(self, tmp_path):
+        source = (
+            "import streamlit as st\nfrom streamlit.typing import UploadedFile\n"
+            "from streamlit.components.v2 import component\nst.navigation([])\nst.dataframe(st.column_config)\n"
+            "st.context.headers\nst.typing.UploadedFile\nst.__version__\n"
+        )
+        house(tmp_path, "ui/page/frame.py", source)
+        assert inside_streamlit(tmp_path) == {}
 
 
 HEAVY = ("torch", "transformers", "streamlit")

@@ -107,6 +107,13 @@ class TestUploads:
         assert seen == [7_000_000, uploads.SMALLEST]
         assert uploads.n_bytes() == 0
 
+    def test_one_that_is_larger_than_any_may_be_is_refused(self, asked, monkeypatch):
+        ask, seen = asked
+        monkeypatch.setattr(gate, "MOST_BYTES", 5_000_000)
+        assert ask(self.put(5_000_001)) == (413, {})
+        assert ask(self.put(5_000_000)) == (204, {})
+        assert seen == [5_000_000]
+
     def test_one_that_does_not_is_asked_to_come_later(self, asked):
         ask, seen = asked
         assert ask(self.put(7_000_001)) == (503, {b"retry-after": b"60"})

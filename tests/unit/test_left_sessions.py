@@ -12,7 +12,7 @@ from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.session_manager import SessionInfo
 from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
-from ui.streamlit_fixes.left_sessions import end_left_sessions
+from ui.streamlit_fixes.sessions import end_left_sessions
 
 
 class Trace:

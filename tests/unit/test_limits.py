@@ -70,18 +70,18 @@ def test_what_is_set_is_taken():
 
 
 @pytest.mark.nightly
-def test_uploads_and_threads_reach_streamlit_and_the_libraries():
+def test_uploads_and_threads_reach_the_gate_and_the_libraries():
     code = """if True:
         import app  # as `streamlit run` imports it, before numpy and torch
         import numpy, torch
-        from streamlit import config
         from threadpoolctl import threadpool_info
+        from ui.work.gate import MOST_BYTES
         from ui.work.process import _THREADS
 
         found = {one["num_threads"] for one in threadpool_info()} | {torch.get_num_threads()}
-        print(config.get_option("server.maxUploadSize"), found, _THREADS["OMP_NUM_THREADS"])
+        print(MOST_BYTES, found, _THREADS["OMP_NUM_THREADS"])
     """
-    assert run(code, ATTNVIZ_UPLOAD_MB="20", ATTNVIZ_THREADS="1", OMP_NUM_THREADS="2") == "20 {1} 1\n"
+    assert run(code, ATTNVIZ_UPLOAD_MB="20", ATTNVIZ_THREADS="1", OMP_NUM_THREADS="2") == f"{20 * 2**20} {{1}} 1\n"
 
 
 def test_the_largest_upload_is_the_largest_bundle():

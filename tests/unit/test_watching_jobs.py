@@ -97,7 +97,7 @@ class TestLooking:
             if job.share:
                 raise InterruptedError
 
-        monkeypatch.setattr(jobs, "get_run_yield_check", lambda: gone)
+        monkeypatch.setattr(jobs, "newer_message_check", lambda: gone)
         with pytest.raises(InterruptedError):
             job.wait()
         assert not job.running
@@ -107,7 +107,7 @@ class TestLooking:
         """They may wait in line, or look at another window."""
         job, _ = endless
         monkeypatch.setattr(watchers, "PATIENCE", 0.0)
-        monkeypatch.setattr(watchers, "_is_open", lambda session: session == "open")
+        monkeypatch.setattr(watchers, "is_open", lambda session: session == "open")
         sessions("open")
         job.watch()
         wait_until(lambda: job.share == 0.5)
@@ -117,7 +117,7 @@ class TestLooking:
 
     def test_ends_when_a_page_was_drawn_that_does_not(self, endless, sessions, monkeypatch):
         job, _ = endless
-        monkeypatch.setattr(watchers, "_is_open", lambda session: True)
+        monkeypatch.setattr(watchers, "is_open", lambda session: True)
         sessions("one")
         before = time.monotonic()
         job.watch()

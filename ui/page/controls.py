@@ -2,9 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.model.catalogue import MODELS_VARIABLE, offers
 from attnviz.model.words import has_words
@@ -17,7 +17,7 @@ from ui.words.head_names import called_words, head_words
 from ui.work import cache
 
 
-def sentence() -> DeltaGenerator:
+def sentence() -> AbstractContextManager[object]:
     """The sentence, or a pair: Enter shows it, and so does leaving the field. The place for the examples, which depend on the model."""
     with st.container(key="sentence", horizontal=True, vertical_alignment="center", gap="small"):
         st.text_area(**widgets.field("text", take=state.type_sentence, is_typed=True, height="content"))

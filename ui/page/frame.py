@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.errors import AttnvizError
 from attnviz.figures.theme import ThemeName
@@ -29,16 +28,14 @@ from ui.page.glossary_search import glossary_search
 from ui.page.lesson_line import lesson_line
 from ui.page.navigation import Part, Places
 from ui.page.view import View
-from ui.streamlit_fixes.lost_clicks import keep_clicks
-from ui.streamlit_fixes.one_value import read_one_value
+from ui.streamlit_fixes.sent_values import take_in_whole_and_read_alone
 from ui.streamlit_fixes.stale_values import open_page
 from ui.words.findings import finding, place, strongest_key
 from ui.words.literal import literal
 from ui.work import cache
 from ui.work.opened_bundles import opened
 
-keep_clicks()
-read_one_value()
+take_in_whole_and_read_alone()
 
 _ICON = "data:image/png;base64," + b64encode(Path(__file__).with_name("icon.png").read_bytes()).decode(
     "ascii"
@@ -182,7 +179,7 @@ def page_alone(page: Part) -> Iterator[None]:
         glossary_search()
 
 
-def _head_place(page: Part) -> DeltaGenerator:
+def _head_place(page: Part) -> AbstractContextManager[object]:
     """Where model and head are selected; the model at once, the head when it is known which there are."""
     key = "place" if "head" in page.asks else "model_place"  # which needs less room
     place = st.container(key=key, horizontal=True, vertical_alignment="center", gap="small")
@@ -216,7 +213,9 @@ def _selected_finding(view: View) -> None:
         st.markdown(f"{place(pattern)}: {literal(finding(pattern, view.query, key))}")
 
 
-def _view(page: str, selection: Selection, places: Places, rail: DeltaGenerator | None) -> View | None:
+def _view(
+    page: str, selection: Selection, places: Places, rail: AbstractContextManager[object] | None
+) -> View | None:
     """The view of what is chosen; None after saying why it cannot be shown, or offering the model's download.
 
     Nothing stands in for it. What was typed and selected stays in its fields and in the link.

@@ -4,11 +4,11 @@ One concept: the list of rooms. Menu, title of the tab, heading, addresses and t
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from ui.choice import state
 from ui.choice.selection import Filled, Selection
@@ -345,9 +345,9 @@ def _link(
 class Places:
     """Where a heading is filled in later."""
 
-    verdict: DeltaGenerator
-    parts: DeltaGenerator
-    lead: DeltaGenerator
+    verdict: AbstractContextManager[object]
+    parts: AbstractContextManager[object]
+    lead: AbstractContextManager[object]
 
 
 def heading(page: Part) -> Places:
@@ -378,7 +378,12 @@ def _head_key(page: Part) -> str:
     return key
 
 
-def links(here: Part, selection: Selection, row: DeltaGenerator, menu: DeltaGenerator) -> None:
+def links(
+    here: Part,
+    selection: Selection,
+    row: AbstractContextManager[object],
+    menu: AbstractContextManager[object],
+) -> None:
     """The parts of the room in their row, and all rooms in the menu, each leading to where it was left."""
     room = room_of(here)
     left = of_session(LookedAt).parts

@@ -1,8 +1,7 @@
 """What a page draws: the selection as it is really shown, its trace, and the rows and columns that follow."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-
-from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.figures.heatmap import measure_of
 from attnviz.figures.theme import ThemeName
@@ -25,11 +24,11 @@ class View:
     trace: Trace
     kind: Kind
     theme: ThemeName
-    verdict_place: DeltaGenerator
+    verdict_place: AbstractContextManager[object]
     """Where the page's heading says whether its numbers are the model's."""
-    lead_place: DeltaGenerator
+    lead_place: AbstractContextManager[object]
     """Below the heading, above the controls: for what a page says first."""
-    rail_place: DeltaGenerator | None = None
+    rail_place: AbstractContextManager[object] | None = None
     """Beside the stage, for what leads from head to head; None where a page has no stage."""
 
     @property

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.errors import (
     CorpusError,
@@ -218,10 +217,10 @@ def _show_progress(
         under_way(_share(jobs), said(), leave, key=key)
 
 
-def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> DeltaGenerator:
-    """How far it is, 0 to 1 and in words, and a button that stops it; the bar, for those that tell more."""
+def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) -> None:
+    """How far it is, 0 to 1 and in words, and a button that stops it."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        bar = st.progress(share, text=said)
+        st.progress(share, text=said)
         st.button(
             "Cancel",
             icon=":material/stop:",
@@ -230,7 +229,6 @@ def under_way(share: float, said: str, cancel: Callable[[], None], *, key: str) 
             key=key,
             help="Stops here; what is on screen stays.",
         )
-    return bar
 
 
 def interrupted(said: str, resume: str, go_on: Callable[[], None], *, key: str) -> None:

@@ -3,10 +3,10 @@
 One concept: the stops, and whether the visitor has done what one asks for.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.figures.heatmap import MEASURE_NAMES
 from attnviz.figures.theme import THEMES
@@ -62,7 +62,7 @@ def is_done(at: int, before: Selection, now: Selection) -> bool:
     return at == 4 and now.key is not None and (before.query, before.key) != (now.query, now.key)
 
 
-def guide(screen: Screen, invitation: DeltaGenerator) -> None:
+def guide(screen: Screen, invitation: AbstractContextManager[object]) -> None:
     """The invitation, in its place, or the stop that the tour is at above the controls; what it is about is framed."""
     stops, at = stops_of(screen), state.chosen().tour
     if at:
@@ -72,7 +72,7 @@ def guide(screen: Screen, invitation: DeltaGenerator) -> None:
         )
         st.html(f"<style>.st-key-{stops[at - 1].target} {{ {frame} }} {_STAYS_IN_SIGHT}</style>")
     place = screen.view.lead_place if at else invitation
-    with place.container(key="tour_under_way" if at else "tour_place"):
+    with place, st.container(key="tour_under_way" if at else "tour_place"):
         tour(stops, at=at, purpose=PURPOSE, on_go=_go, theme=screen.view.theme)
 
 

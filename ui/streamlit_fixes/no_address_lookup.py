@@ -5,7 +5,8 @@ every websocket whose origin it does not know, while all visitors wait. Which ad
 socket towards a name server on the internet, to which nothing is sent. The start comes before any code of ours, so that
 ``browser.serverAddress`` in .streamlit/config.toml says what is printed.
 Version: 1.67.0. No upstream issue is known to us.
-No longer needed when: without it and that setting tests/server/test_starting.py passes.
+No longer needed when: `test_asks_for_its_address_where_an_origin_is_not_known` in tests/unit/test_streamlit_fixes.py fails, and without
+that setting tests/server/test_starting.py passes.
 """
 
 from streamlit import net_util

@@ -3,7 +3,8 @@
 Symptom: Streamlit runs the scripts of all visitors at once, each in a thread of its own; with fifty visitors each of them waits
 for all others. `make load` measures how long.
 Version: 1.67.0. No upstream issue is known to us.
-No longer needed when: Streamlit has a setting for how many scripts run at once.
+No longer needed when: Streamlit has a setting for how many scripts run at once; then
+`test_has_no_setting_for_how_many_runs_there_are` in tests/unit/test_streamlit_fixes.py fails.
 
 A run waits after its message was taken in and before its page begins, where Streamlit lets a newer message of the visitor take
 its place.
@@ -19,7 +20,7 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import exec_code, script_runner
-from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, get_run_yield_check
 
 TELL_SECONDS = 1.0
 """After so long a visitor is told how many are ahead."""
@@ -85,6 +86,15 @@ def take_turns(
 
     ScriptRunContext.on_script_start = begin  # type: ignore[method-assign]
     vars(script_runner)["exec_func_with_error_handling"] = execute_and_leave
+
+
+def newer_message_check() -> Callable[[], None]:
+    """What a run calls while it waits: it ends the run where its visitor has asked for something newer, or has left."""
+    return get_run_yield_check() or _nothing
+
+
+def _nothing() -> None:
+    """Of a thread that is no run."""
 
 
 def _page(context: ScriptRunContext) -> str:

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from attnviz.bundle.comparison import compare_bundle
 from attnviz.cost.streaming import Stream, stream_head
@@ -36,6 +35,7 @@ from attnviz.model.predictions import Predictions, predict
 from attnviz.model.trace import Trace
 from attnviz.records import AttentionPattern, Axis, Kind, Measure, Projection, Template, VerificationReport
 from ui.limits import CHARACTERS, MODELS_MB, TOKENS
+from ui.streamlit_fixes.sessions import session_id
 from ui.work import events
 from ui.work.jobs import elsewhere
 from ui.work.memory import n_bytes
@@ -60,7 +60,7 @@ Result = TypeVar("Result")
 
 def _spinner(text: str) -> AbstractContextManager[None]:
     """Says on a page that something takes a while; nothing where it is not made for a page."""
-    return st.spinner(text) if get_script_run_ctx(suppress_warning=True) else nullcontext()
+    return st.spinner(text) if session_id() else nullcontext()
 
 
 @MODELS.remembers(lambda: _spinner("Loading the model …"))

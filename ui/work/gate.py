@@ -10,11 +10,10 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from starlette.websockets import WebSocketDisconnected
-from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from ui.limits import PEOPLE, UPLOAD_MB
+from ui.streamlit_fixes.sent_values import read_message
 from ui.work import events, uploads
 
 Message = MutableMapping[str, Any]
@@ -99,8 +98,11 @@ class Gate:
         if not length.isdigit() or len(length) > 12 or b"transfer-encoding" in headers:
             await _answer(send, 411)  # browsers say how long a file is
             return
+        if int(length) > MOST_BYTES:  # the uploaders of a page refuse such a file themselves
+            await _answer(send, 413)
+            return
         with uploads.arriving(int(length)) as has_room:
-            if has_room or int(length) > MOST_BYTES:  # which Streamlit refuses before it reads them
+            if has_room:
                 await self._app(scope, receive, send)
             else:
                 while (await receive()).get("more_body"):  # a browser takes an answer only after all is sent
@@ -142,9 +144,8 @@ async def _answer(send: Send, status: int, *headers: tuple[bytes, bytes]) -> Non
 
 def _is_passed_on(data: bytes | None) -> bool:
     """Whether it is a message that a browser sends; Streamlit writes a traceback into the log for what is none."""
-    try:
-        message = BackMsg.FromString(data or b"")
-    except DecodeError:
+    message = read_message(data or b"")
+    if message is None:
         return False
     kind = message.WhichOneof("type")
     if kind == "rerun_script":

@@ -7,7 +7,7 @@ runs, so that it is done while nobody is there.
 
 import asyncio
 
-from ui.streamlit_fixes.left_sessions import end_left_sessions
+from ui.streamlit_fixes.sessions import end_left_sessions
 from ui.work import events, gate, jobs, memory
 
 EVERY = 5.0

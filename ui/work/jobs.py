@@ -12,9 +12,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
-
 from ui.limits import JOBS, JOBS_MB
+from ui.streamlit_fixes.runs_in_turn import newer_message_check
 from ui.work import events
 from ui.work.memory import n_bytes
 from ui.work.turns import LOOK_SECONDS, line
@@ -127,7 +126,7 @@ class Job:
         Args:
             seconds: how long to wait at most; after that this session still looks, and the work goes on.
         """
-        look = get_run_yield_check() or (lambda: None)
+        look = newer_message_check()
         end, goes_on = time.monotonic() + seconds, False
         try:
             with line.stepped_aside(look):

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import WeakSet
 
-from streamlit.runtime.scriptrunner import get_script_run_ctx
-
 from attnviz.bundle.writing import Bundle
 from attnviz.errors import BundleError
 from ui.session import of_session
+from ui.streamlit_fixes.sessions import session_id
 from ui.work import memory
 
 
@@ -27,9 +26,9 @@ _of_all: WeakSet[OpenedBundle] = WeakSet()  # Streamlit drops those of a session
 
 def keep(digest: str, bundle: Bundle) -> None:
     """Keeps an opened bundle for this session, in the place of the last: it may hold 160 MB."""
-    here, context = of_session(OpenedBundle), get_script_run_ctx(suppress_warning=True)
+    here = of_session(OpenedBundle)
     here.digest, here.bundle, here.n_bytes = digest, bundle, memory.n_bytes(bundle)
-    here.session = context.session_id if context else ""
+    here.session = session_id()
     _of_all.add(here)
 
 

@@ -11,9 +11,9 @@ from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from cachetools import LRUCache
-from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
 from ui.limits import CACHE_MB, MODELS_MB
+from ui.streamlit_fixes.runs_in_turn import newer_message_check
 from ui.work.memory import n_bytes
 from ui.work.turns import LOOK_SECONDS, line
 
@@ -110,7 +110,7 @@ def _acquire(lock: threading.Lock) -> None:
     """Waits for a lock without holding up others; a visitor who asks for something newer waits no longer."""
     if lock.acquire(blocking=False):
         return
-    look = get_run_yield_check() or _nothing
+    look = newer_message_check()
     is_mine = False
     try:
         with line.stepped_aside(look):
@@ -120,10 +120,6 @@ def _acquire(lock: threading.Lock) -> None:
         if is_mine:
             lock.release()
         raise
-
-
-def _nothing() -> None:
-    pass
 
 
 NUMBERS = Store(CACHE_MB, partial(n_bytes, without=("output_weight", "output_bias")))

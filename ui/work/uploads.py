@@ -6,14 +6,11 @@ minutes after the visitor has left.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 
-from streamlit import runtime
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.uploaded_file_manager import UploadedFile
+from streamlit.typing import UploadedFile
 
 from ui.limits import UPLOADS_MB
+from ui.streamlit_fixes import sessions
 from ui.work import opened_bundles
 
 SMALLEST = 1_000_000
@@ -40,36 +37,21 @@ def arriving(n_byte: int) -> Iterator[bool]:
 
 def n_bytes() -> int:
     """Bytes that all visitors have brought."""
-    files = _stored().file_storage if runtime.exists() else {}
-    stored = sum(
-        max(SMALLEST, len(file.data)) for of_one in list(files.values()) for file in list(of_one.values())
-    )
+    stored = sum(max(SMALLEST, size) for size in sessions.file_sizes())
     return stored + sum(_arriving.values()) + opened_bundles.n_bytes()
 
 
 def n_entries() -> int:
     """Files and bundles that there are."""
-    files = _stored().file_storage if runtime.exists() else {}
-    return sum(map(len, list(files.values()))) + len(_arriving) + opened_bundles.n_entries()
+    return len(sessions.file_sizes()) + len(_arriving) + opened_bundles.n_entries()
 
 
 def forget(file: UploadedFile) -> None:
     """Frees the bytes of a file of this visitor, who has no more need of them."""
-    context = get_script_run_ctx(suppress_warning=True)
-    if runtime.exists() and context is not None:
-        _stored().remove_file(context.session_id, file.file_id)
+    sessions.forget_file(file.file_id)
 
 
 def _forget_who_has_left() -> None:
     """Frees what belongs to visitors without an open page."""
-    server = runtime.get_instance()
-    for session in list(_stored().file_storage):
-        if not server.is_active_session(session):
-            _stored().remove_session_files(session)
-    opened_bundles.forget_unless(server.is_active_session)
-
-
-def _stored() -> MemoryUploadedFileManager:
-    return cast(
-        MemoryUploadedFileManager, runtime.get_instance().uploaded_file_mgr
-    )  # Streamlit 1.67 has no other
+    sessions.forget_files_of_who_has_left()
+    opened_bundles.forget_unless(sessions.is_open)

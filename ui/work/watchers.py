@@ -6,8 +6,7 @@ waited for a few seconds, for a network may break for a moment.
 
 import time
 
-from streamlit import runtime
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+from ui.streamlit_fixes.sessions import is_open, session_id
 
 PATIENCE = 5.0
 """Seconds after which a visitor without an open page has left."""
@@ -25,44 +24,35 @@ class Watchers:
 
     def look(self) -> None:
         """Notes that this session looks."""
-        self._seen[session()] = time.monotonic()
+        self._seen[session_id()] = time.monotonic()
 
     def look_away(self) -> None:
         """Notes that this session no longer looks."""
-        self._seen.pop(session(), None)
+        self._seen.pop(session_id(), None)
 
     def looked_away(self, since: float) -> None:
         """Notes that this session no longer looks, if it has not looked since then, by `time.monotonic`."""
-        if self._seen.get(session(), since) < since:
+        if self._seen.get(session_id(), since) < since:
             self.look_away()
 
     def leave(self) -> None:
         """Notes that this session no longer looks, and is to be asked before it goes on."""
         self.look_away()
-        self._left.add(session())
+        self._left.add(session_id())
 
     def come_back(self) -> None:
         """Notes that this session wants it to go on."""
-        self._left.discard(session())
+        self._left.discard(session_id())
 
     @property
     def lost_me(self) -> bool:
         """Whether this session has left, and has not come back."""
-        return session() in self._left
+        return session_id() in self._left
 
     def __bool__(self) -> bool:
         """Whether anybody looks."""
         now = time.monotonic()
         return any(
-            now - seen < (LONG_PATIENCE if _is_open(one) else PATIENCE) for one, seen in self._seen.items()
+            now - seen < (LONG_PATIENCE if is_open(session) else PATIENCE)
+            for session, seen in self._seen.items()
         )
-
-
-def session() -> str:
-    """Whose page this thread draws; empty for the server itself."""
-    context = get_script_run_ctx(suppress_warning=True)
-    return context.session_id if context else ""
-
-
-def _is_open(one: str) -> bool:
-    return runtime.exists() and runtime.get_instance().is_active_session(one)

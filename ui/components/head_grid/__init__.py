@@ -2,11 +2,11 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import streamlit as st
 from jaxtyping import Bool, Float
-from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.figures.ink import inks
 from attnviz.figures.layer_grid import runs_across
@@ -81,7 +81,9 @@ def head_grid(
         _mount(key=key, data=data, on_pick_change=takes_cell(key, texts, on_pick))
 
 
-def beside_grid(widths: Sequence[int], key: str, *, n_layers: int) -> list[DeltaGenerator]:
+def beside_grid(
+    widths: Sequence[int], key: str, *, n_layers: int
+) -> Sequence[AbstractContextManager[object]]:
     """Columns of these widths, the first for a grid of all heads; on a narrow page the others stand below it (heading.css).
 
     ``key`` names the grid, one of a page.

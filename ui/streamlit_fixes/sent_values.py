@@ -1,0 +1,113 @@
+"""What a browser sends is taken in whole and only where its widget could have sent it, and a value is read alone.
+
+Symptom: three, all of `SafeSessionState`, through which a run takes in what was sent and reads its session.
+1. Streamlit takes any value for any widget, and where its own reading of it fails, the page ends in an exception: text for a number,
+   a list for one choice, a value for a widget that is not on the page. For what is no message at all it writes a traceback into the
+   log. No browser sends that, but anybody can.
+2. It looks for a newer message before it takes in what a message says, and whenever a callback asks for something of the session.
+   Where there is one, it goes on with that: of two clicks within a moment the first is lost, or only half done. A page that redraws
+   a block by itself sends such messages twice a second. With ``runner.fastReruns``, which .streamlit/config.toml turns off, a
+   message whose thread has not begun yet is dropped, too.
+3. Every number field, list and text field asks for the values of the whole session to find its own among them. For each of our
+   components that has a callback Streamlit makes a new class whenever its value is read, so that one run made 300 of them and spent
+   a ninth of its time on it.
+Version: 1.67.0. No upstream issue is known to us.
+No longer needed when: one of the tests of `TestSentValues` in tests/unit/test_streamlit_fixes.py fails; each sees one symptom.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.runtime.state import SafeSessionState
+from streamlit.runtime.state.session_state import SessionState, WStates
+
+LARGEST = 5_000_000
+"""Bytes of a value; the longest field takes a million characters, of up to four bytes each."""
+
+# A number field says "double_value" of itself and sends a whole number as "int_value".
+_ALIKE: dict[str | None, str] = {"int_value": "number", "double_value": "number"}
+
+
+def read_message(data: bytes) -> BackMsg | None:
+    """What a browser sends over its websocket; None where it is no such message."""
+    try:
+        return BackMsg.FromString(data)
+    except DecodeError:
+        return None
+
+
+def take_in_whole_and_read_alone() -> None:
+    """From now on a session takes in a message, with its callbacks, before it looks for the next, and reads what it is asked for."""
+    SafeSessionState.on_script_will_rerun = _taken_in_whole  # type: ignore[method-assign, assignment]
+    SafeSessionState.filtered_state = property(_Values)  # type: ignore[method-assign, assignment]
+
+
+def _taken_in_whole(self: SafeSessionState, sent: WidgetStates | None, **replayed: Any) -> None:
+    look = self._yield_callback
+    object.__setattr__(self, "_yield_callback", lambda: None)  # it keeps its own attributes this way, too
+    try:
+        with self._lock:
+            self._state.on_script_will_rerun(_without_forged(self._state, sent), **replayed)
+    finally:
+        object.__setattr__(self, "_yield_callback", look)
+
+
+def _without_forged(session: SessionState, sent: WidgetStates | None) -> WidgetStates | None:
+    """The values that widgets of this session could have sent; what they may mean is the page's to check."""
+    if sent is None:
+        return None
+    kept = WidgetStates()
+    kept.widgets.extend(value for value in sent.widgets if _could_be_sent(session, value))
+    return kept
+
+
+def _could_be_sent(session: SessionState, value: WidgetState) -> bool:
+    metadata = session._new_widget_state.widget_metadata.get(value.id)
+    kind = value.WhichOneof("value")
+    if value.ByteSize() > LARGEST:
+        return False
+    if metadata is None or _ALIKE.get(kind, kind) != _ALIKE.get(metadata.value_type, metadata.value_type):
+        return False
+    if kind in ("json_value", "json_trigger_value") and not _is_state(getattr(value, kind)):
+        return False  # Streamlit would write a traceback into the log for each
+    trial = WStates()
+    trial.set_widget_from_proto(value)
+    trial.set_widget_metadata(metadata)
+    try:
+        trial[value.id]
+    except Exception:  # noqa: BLE001 - whatever reading it raises, it is not what the widget sends
+        return False
+    return True
+
+
+def _is_state(written: str) -> bool:
+    """Whether it is JSON such as a component sends."""
+    try:
+        return isinstance(json.loads(written), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+class _Values(Mapping[str, Any]):
+    """The values of a session, each read when it is asked for."""
+
+    def __init__(self, session: SafeSessionState) -> None:
+        self._session = session
+
+    def __getitem__(self, key: str) -> Any:
+        with self._session._lock:
+            return self._session._state[key]
+
+    def _all(self) -> Mapping[str, Any]:
+        with self._session._lock:
+            return self._session._state.filtered_state
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
