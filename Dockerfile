@@ -2,7 +2,7 @@
 #   docker build -t attnviz . && docker run --rm -p 8501:8501 attnviz
 # `make image` and `make image-test` build and try it, with Docker or Podman.
 #
-# Any base will do that is a Debian with Python 3.11 to 3.13 and its venv module.
+# Any base will do that is a Debian with Python 3.11 to 3.14 and its venv module.
 ARG BASE_IMAGE=python:3.11-slim-bookworm
 
 # ---- All that is needed to install attnviz; the next stage takes only what is needed to run it ----

@@ -11,7 +11,7 @@ MINUTES ?= 480
 NIGHTLY_MINUTES ?= 20
 
 # Interpreters to try, in this order; `make run PYTHON=/opt/python3.12/bin/python3` names one.
-PYTHON ?= python3 python3.13 python3.12 python3.11
+PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 
 # Each stamp is newer than what it was made from, so nothing is installed twice.
 MADE := $(VENV)/.made
@@ -138,10 +138,10 @@ $(MADE):
 	@chosen=; seen=; \
 	for python in $(PYTHON); do \
 		version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue; \
-		case $$version in 3.11|3.12|3.13) chosen=$$python; break;; *) seen="$${seen:+$$seen, }$$python is $$version"; esac; \
+		case $$version in 3.11|3.12|3.13|3.14) chosen=$$python; break;; *) seen="$${seen:+$$seen, }$$python is $$version"; esac; \
 	done; \
 	if [ -z "$$chosen" ]; then \
-		echo "attnviz needs Python 3.11, 3.12 or 3.13. Tried: $(PYTHON).$${seen:+ Found: $$seen.}" >&2; \
+		echo "attnviz needs Python 3.11, 3.12, 3.13 or 3.14. Tried: $(PYTHON).$${seen:+ Found: $$seen.}" >&2; \
 		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12" >&2; \
 		exit 1; \
 	fi; \

@@ -81,7 +81,10 @@ def test_uploads_and_threads_reach_the_gate_and_the_libraries():
         found = {one["num_threads"] for one in threadpool_info()} | {torch.get_num_threads()}
         print(MOST_BYTES, found, _THREADS["OMP_NUM_THREADS"])
     """
-    assert run(code, ATTNVIZ_UPLOAD_MB="20", ATTNVIZ_THREADS="1", OMP_NUM_THREADS="2") == f"{20 * 2**20} {{1}} 1\n"
+    assert (
+        run(code, ATTNVIZ_UPLOAD_MB="20", ATTNVIZ_THREADS="1", OMP_NUM_THREADS="2")
+        == f"{20 * 2**20} {{1}} 1\n"
+    )
 
 
 def test_the_largest_upload_is_the_largest_bundle():
