@@ -35,9 +35,10 @@ _ALIKE: dict[str | None, str] = {"int_value": "number", "double_value": "number"
 def read_message(data: bytes) -> BackMsg | None:
     """What a browser sends over its websocket; None where it is no such message."""
     try:
-        return BackMsg.FromString(data)
+        message: BackMsg = BackMsg.FromString(data)
     except DecodeError:
         return None
+    return message
 
 
 def take_in_whole_and_read_alone() -> None:
