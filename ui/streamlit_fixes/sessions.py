@@ -9,6 +9,8 @@ Version: 1.67.0. No upstream issue is known to us.
 No longer needed when: one of the tests of `TestSessions` in tests/unit/test_streamlit_fixes.py fails; each sees one symptom.
 """
 
+from typing import cast
+
 from streamlit import runtime
 from streamlit.runtime.caching.ttl_cache import TTLCache
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
@@ -65,6 +67,6 @@ def end_left_sessions() -> int:
 
 
 def _files() -> MemoryUploadedFileManager:
-    files = runtime.get_instance().uploaded_file_mgr
-    assert isinstance(files, MemoryUploadedFileManager)  # Streamlit 1.67 has no other
-    return files
+    return cast(
+        MemoryUploadedFileManager, runtime.get_instance().uploaded_file_mgr
+    )  # Streamlit 1.67 has no other
