@@ -67,8 +67,27 @@ def frame_around(name: str) -> Iterator[View]:
     A browser draws what it has before it takes up more, so the picture that the page is for comes before all that does
     not depend on it.
     """
+    menu = shell(name)
+    with selected(name, menu) as view:
+        yield view
+
+
+def shell(name: str) -> DeltaGenerator:
+    """What of a page stays whatever is selected; the place for its menu."""
     page = navigation.part_named(name)
-    _begin(page)
+    menu = _begin(page)
+    with st.sidebar:
+        bundles.uploader()
+        controls.own_model()  # beside the model's field it would put the controls on one more line
+        glossary_search()
+    return menu
+
+
+@contextmanager
+def selected(name: str, menu: DeltaGenerator) -> Iterator[View]:
+    """All that changes with the selection, around what the page shows first; a page may draw it anew without its `shell`."""
+    page = navigation.part_named(name)
+    open_page(page.name, state.was_clicked())
     is_stage = page.address == ""
     examples_place = head_place = None
     controls_place = st.container(key="controls", gap="small")
@@ -91,7 +110,6 @@ def frame_around(name: str) -> Iterator[View]:
     if selection.lesson:
         with lesson_place.container(key="lesson_line"):
             lesson_line(page, selection)
-    menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
     stage: AbstractContextManager[object] = nullcontext()
     rail = None
@@ -132,13 +150,7 @@ def frame_around(name: str) -> Iterator[View]:
         if view is not None and head_place is not None:
             with head_place:
                 _choices_of_head(page, view)
-        navigation.links(navigation.part_shown(page, shown), shown, places.parts, menu)
-        with st.sidebar:
-            reconnected(on_change=state.hold)
-            drawn()
-            bundles.uploader()
-            controls.own_model()  # beside the model's field it would put the controls on one more line
-            glossary_search()
+        _links(navigation.part_shown(page, shown), shown, places, menu)
         with messages:
             read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
             notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
@@ -148,8 +160,8 @@ def frame_around(name: str) -> Iterator[View]:
         st.stop()
 
 
-def _begin(page: Part) -> None:
-    """What every page sends first."""
+def _begin(page: Part) -> DeltaGenerator:
+    """What every page sends first; the place for its menu."""
     st.set_page_config(
         page_title=page.title,
         page_icon=_ICON,
@@ -157,7 +169,6 @@ def _begin(page: Part) -> None:
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
     st.logo(str(_LOGO), size="large", icon_image=_ICON)
-    open_page(page.name, state.was_clicked())
     with st.sidebar:
         taps(
             bundles.n_opened()
@@ -166,20 +177,31 @@ def _begin(page: Part) -> None:
         tooltips()
         term_cards()
         enter_runs("field_text", "field_second")
+        menu = st.container()
+        reconnected(on_change=state.hold)
     present()
+    return menu
 
 
 @contextmanager
 def page_alone(page: Part) -> Iterator[None]:
     """Page settings, heading and menu around a page that shows no text of the reader's; its link is kept for the menu."""
-    _begin(page)
+    menu = _begin(page)
+    open_page(page.name, state.was_clicked())
     selection = state.current(page.name)
     places = navigation.heading(page)
     yield
+    _links(page, selection, places, menu)
     with st.sidebar:
-        navigation.links(page, selection, places.parts, st.container(key="menu", gap=None))
-        drawn()
         glossary_search()
+
+
+def _links(here: Part, selection: Selection, places: Places, menu: DeltaGenerator) -> None:
+    """The links to all parts, and that this run is drawn."""
+    with menu:
+        rooms = st.container(key="menu", gap=None)
+        drawn()
+    navigation.links(here, selection, places.parts, rooms)
 
 
 def _head_place(page: Part) -> DeltaGenerator:
