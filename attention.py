@@ -1,6 +1,9 @@
 """The first screen: a sentence, the attention of one head on it, and whether the numbers are the model's."""
 
+from functools import partial
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui.export.take import take
 from ui.page import verdict
@@ -30,12 +33,12 @@ PICTURES = {
 LONG = 128
 """Rows above which a matrix that fills the stage is as tall as it is wide, beyond the end of the window: its cells are small."""
 
-menu = shell("Together")
 
-
-def together() -> None:
+def together(menu: DeltaGenerator) -> None:
     """All that changes with the selection."""
     with selected("Together", menu) as view:
+        if view is None:
+            return
         screen = Screen.of(view)
         filled = view.selection.filled
         with st.container(key="stage_parts"):
@@ -116,4 +119,5 @@ def together() -> None:
     )
 
 
-redrawn_block(together, None)  # a change draws nothing else
+with shell("Together") as menu_place:
+    redrawn_block(partial(together, menu_place), None)  # a change draws nothing else

@@ -67,25 +67,33 @@ def frame_around(name: str) -> Iterator[View]:
     A browser draws what it has before it takes up more, so the picture that the page is for comes before all that does
     not depend on it.
     """
-    menu = shell(name)
-    with selected(name, menu) as view:
-        yield view
-
-
-def shell(name: str) -> DeltaGenerator:
-    """What of a page stays whatever is selected; the place for its menu."""
-    page = navigation.part_named(name)
-    menu = _begin(page)
-    with st.sidebar:
-        bundles.uploader()
-        controls.own_model()  # beside the model's field it would put the controls on one more line
-        glossary_search()
-    return menu
+    with shell(name) as menu, selected(name, menu) as view:
+        if view is not None:
+            yield view
+    if view is None:  # after all that does not depend on it: nothing is drawn once Streamlit was told to stop
+        st.stop()
 
 
 @contextmanager
-def selected(name: str, menu: DeltaGenerator) -> Iterator[View]:
-    """All that changes with the selection, around what the page shows first; a page may draw it anew without its `shell`."""
+def shell(name: str) -> Iterator[DeltaGenerator]:
+    """What of a page stays whatever is selected, around all else; gives the place for the menu."""
+    menu = _begin(navigation.part_named(name))
+    try:
+        yield menu
+    finally:
+        with st.sidebar:
+            reconnected(on_change=state.hold)
+            bundles.uploader()
+            controls.own_model()  # beside the model's field it would put the controls on one more line
+            glossary_search()
+
+
+@contextmanager
+def selected(name: str, menu: DeltaGenerator) -> Iterator[View | None]:
+    """All that changes with the selection, around what the page shows first; a page may draw it anew without its `shell`.
+
+    None after saying why nothing can be shown.
+    """
     page = navigation.part_named(name)
     open_page(page.name, state.was_clicked())
     is_stage = page.address == ""
@@ -135,7 +143,9 @@ def selected(name: str, menu: DeltaGenerator) -> Iterator[View]:
                 fills_blanks=view is not None and cache.fills_blanks(view.selection.source),
             )
     try:
-        if view is not None:
+        if view is None:
+            yield None
+        else:
             if not selection.lesson:
                 with showcase_place:
                     showcase.offer(page.name, view)
@@ -156,8 +166,6 @@ def selected(name: str, menu: DeltaGenerator) -> Iterator[View]:
             notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
             if notes:
                 st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
-    if view is None:  # after all that does not depend on it: nothing is drawn once Streamlit was told to stop
-        st.stop()
 
 
 def _begin(page: Part) -> DeltaGenerator:
@@ -178,7 +186,6 @@ def _begin(page: Part) -> DeltaGenerator:
         term_cards()
         enter_runs("field_text", "field_second")
         menu = st.container()
-        reconnected(on_change=state.hold)
     present()
     return menu
 
@@ -193,6 +200,7 @@ def page_alone(page: Part) -> Iterator[None]:
     yield
     _links(page, selection, places, menu)
     with st.sidebar:
+        reconnected(on_change=state.hold)
         glossary_search()
 
 
