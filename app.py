@@ -7,6 +7,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from ui.components import ADDRESS, script_of
 from ui.page.errors import uncaught
 from ui.page.first_look import first_look
 from ui.page.navigation import PAGES, TEACH
@@ -28,7 +29,12 @@ app = st.App(
     on_script_error=uncaught,
     middleware=[Middleware(gate.Gate)],
     routes=[
-        Route(join("/", _BASE, page.address), first_html(page.title, _STYLE, first_look(page), gate.refusal))
-        for page in (*PAGES, TEACH)
+        Route(join("/", _BASE, ADDRESS), script_of),
+        *(
+            Route(
+                join("/", _BASE, page.address), first_html(page.title, _STYLE, first_look(page), gate.refusal)
+            )
+            for page in (*PAGES, TEACH)
+        ),
     ],
 )

@@ -1,10 +1,13 @@
 """The first screen: a sentence, the attention of one head on it, and whether the numbers are the model's."""
 
+from functools import partial
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui.export.take import take
 from ui.page import verdict
-from ui.page.frame import frame_around
+from ui.page.frame import selected, shell
 from ui.page.navigation import link_to
 from ui.stage.arcs import arcs
 from ui.stage.band import band, previews
@@ -14,6 +17,7 @@ from ui.stage.query_key_map import query_key_map
 from ui.stage.rail import head_name, heads
 from ui.stage.screen import Screen
 from ui.stage.tour import advance, guide
+from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.words.findings import place
 from ui.words.glossary import terms
 from ui.words.literal import literal
@@ -29,82 +33,91 @@ PICTURES = {
 LONG = 128
 """Rows above which a matrix that fills the stage is as tall as it is wide, beyond the end of the window: its cells are small."""
 
-with frame_around("Together") as view:
-    screen = Screen.of(view)
-    filled = view.selection.filled
-    with st.container(key="stage_parts"):
-        band(screen)
-        with st.container(key="finding"):
-            st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
-        stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
-        alone = f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"
-        places = st.columns(2, gap="medium") if filled == "all" else [st.container(key=alone)]
-        parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
-        if "matrix" in parts:
-            with parts["matrix"]:
-                matrix(screen)
-        if "token_flow" in parts:
-            with parts["token_flow"]:
-                arcs(screen)
-    rail = view.rail_place
-    assert rail is not None  # the page of the stage has one
-    with rail:
-        heads(screen)
-    previews(screen)
-    with stage_options:
-        link_to(
-            "Step by step",
-            label="Watch it happen",
-            icon="play_circle",
-            selection=view.selection.but(query=screen.query, key=screen.key),
-            help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
-        )
-        options(screen)
-        head_name(screen)
-    with rail:
-        ranking(screen)
-        invitation = st.container(key="invitation")
-    st.caption(literal(screen.special_note))
-    advance(screen)
-map_note = ""
-if "map" in parts:
-    with parts["map"]:
-        map_note = query_key_map(screen)
-notes(screen)
-guide(screen, invitation)
-verdict.show(view)
 
-terms(
-    "Attention",
-    "Model",
-    "Layer",
-    "Head",
-    "Token",
-    "Special token",
-    "Attention matrix",
-    "Norm-based weight",
-    "Rollout",
-    "t-SNE",
-    "Perplexity",
-)
-link_to(
-    "Other maps",
-    label="Where does this score come from?",
-    selection=view.selection.but(query=screen.query, key=screen.key, sources=True),
-    help="Splits the score of the selected query and key by where both come from: embedding, earlier heads and MLPs.",
-)
-link_to(
-    "Myths",
-    label="What weights do not say",
-    help="A weight says what a head reads, not what the answer depends on: four claims, measured.",
-)
-link_to(
-    "Heads off",
-    label="What if this head were off?",
-    help="Switches this head off, and every other, to measure what happens to an outcome.",
-)
-take(
-    view,
-    {key: PICTURES[key] for key in PICTURES if key == "ranking" or key in parts},
-    notes={"map": map_note},
-)
+def together(menu: DeltaGenerator) -> None:
+    """All that changes with the selection."""
+    with selected("Together", menu) as view:
+        if view is None:
+            return
+        screen = Screen.of(view)
+        filled = view.selection.filled
+        with st.container(key="stage_parts"):
+            band(screen)
+            with st.container(key="finding"):
+                st.markdown(f"**{place(screen.pattern)}: {literal(screen.headline)}**")
+            stage_options = st.container(key="stage_controls", horizontal=True, vertical_alignment="center")
+            alone = f"filled_{'long_' if len(screen.pattern.queries) > LONG else ''}{filled}"
+            places = st.columns(2, gap="medium") if filled == "all" else [st.container(key=alone)]
+            parts = dict(zip(("matrix", "map") if filled == "all" else (filled,), places, strict=True))
+            if "matrix" in parts:
+                with parts["matrix"]:
+                    matrix(screen)
+            if "token_flow" in parts:
+                with parts["token_flow"]:
+                    arcs(screen)
+        rail = view.rail_place
+        assert rail is not None  # the page of the stage has one
+        with rail:
+            heads(screen)
+        previews(screen)
+        with stage_options:
+            link_to(
+                "Step by step",
+                label="Watch it happen",
+                icon="play_circle",
+                selection=view.selection.but(query=screen.query, key=screen.key),
+                help="Plays how this head gets from the tokens to these weights, as a film with the model's own numbers.",
+            )
+            options(screen)
+            head_name(screen)
+        with rail:
+            ranking(screen)
+            invitation = st.container(key="invitation")
+        st.caption(literal(screen.special_note))
+        advance(screen)
+    map_note = ""
+    if "map" in parts:
+        with parts["map"]:
+            map_note = query_key_map(screen)
+    notes(screen)
+    guide(screen, invitation)
+    verdict.show(view)
+
+    terms(
+        "Attention",
+        "Model",
+        "Layer",
+        "Head",
+        "Token",
+        "Special token",
+        "Attention matrix",
+        "Norm-based weight",
+        "Rollout",
+        "t-SNE",
+        "Perplexity",
+    )
+    link_to(
+        "Other maps",
+        label="Where does this score come from?",
+        selection=view.selection.but(query=screen.query, key=screen.key, sources=True),
+        help="Splits the score of the selected query and key by where both come from: embedding, earlier heads and MLPs.",
+    )
+    link_to(
+        "Myths",
+        label="What weights do not say",
+        help="A weight says what a head reads, not what the answer depends on: four claims, measured.",
+    )
+    link_to(
+        "Heads off",
+        label="What if this head were off?",
+        help="Switches this head off, and every other, to measure what happens to an outcome.",
+    )
+    take(
+        view,
+        {key: PICTURES[key] for key in PICTURES if key == "ranking" or key in parts},
+        notes={"map": map_note},
+    )
+
+
+with shell("Together") as menu_place:
+    redrawn_block(partial(together, menu_place), None)  # a change draws nothing else

@@ -7,7 +7,7 @@ sent, and notes what was never to happen. For load and for hostile messages; wha
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
@@ -19,6 +19,8 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
 LONGEST_MESSAGE = 64 * 2**20
+KEPT_RUNS = 2  # Streamlit's `global.maxCachedMessageAge`
+EVENTS = "__events"  # after the name of a component, the name of what it sends
 LONG = 600.0  # seconds; a new process compiles UMAP, which takes minutes on a slow and busy machine
 
 T = TypeVar("T")
@@ -56,7 +58,9 @@ class Visitor:
         self.page_hash = ""
         self.session = ""
         """Streamlit's name of this visit."""
-        self._blocks: dict[str, float] = {}  # fragment id -> seconds between two redraws
+        self._block_of: dict[str, str] = {}  # widget -> the block that is redrawn for it; empty for the page
+        self._kept: dict[str, tuple[ForwardMsg, int]] = {}  # hash -> message, and the run that last had it
+        self._n_begun = 0
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Condition()
 
@@ -66,13 +70,32 @@ class Visitor:
             async for data in self._socket:
                 assert isinstance(data, bytes)
                 self.n_byte += len(data)
-                self._take(ForwardMsg.FromString(data))
+                self._take(self._whole(ForwardMsg.FromString(data)))
                 async with self._news:
                     self._news.notify_all()
         finally:
             self.gone = True
             async with self._news:
                 self._news.notify_all()
+
+    def _whole(self, message: ForwardMsg) -> ForwardMsg:
+        """The message, or the kept one that it names by its hash, in the place that it says."""
+        if message.WhichOneof("type") == "ref_hash":
+            kept = ForwardMsg()
+            kept.CopyFrom(self._kept[message.ref_hash][0])
+            kept.metadata.CopyFrom(message.metadata)
+            self._kept[kept.hash] = kept, self._n_begun
+            return kept
+        if message.metadata.cacheable:
+            self._kept[message.hash] = message, self._n_begun
+        return message
+
+    def _begin_run(self, blocks: Container[str]) -> None:
+        """Forgets messages that neither of the last two runs had, of a block's run those of the block."""
+        self._n_begun += 1
+        for name, (message, at) in list(self._kept.items()):
+            if (not blocks or message.delta.fragment_id in blocks) and self._n_begun - at > KEPT_RUNS:
+                del self._kept[name]
 
     def _take(self, message: ForwardMsg) -> None:
         match message.WhichOneof("type"):
@@ -81,6 +104,7 @@ class Visitor:
             case "new_session":
                 self.session = message.new_session.initialize.session_id or self.session
                 self.running = True
+                self._begin_run(list(message.metadata.run.fragment_ids))
                 if not list(message.metadata.run.fragment_ids):
                     self._stop_timers()
             case "delta":
@@ -112,6 +136,7 @@ class Visitor:
         name = getattr(drawn, "id", "")
         if name:
             self.widgets[_key(name)] = drawn
+            self._block_of[name] = delta.fragment_id
         if kind == "bidi_component" and drawn.component_name == "attnviz_plotly_figure":
             self.drawn[_key(drawn.id)] = time.perf_counter()
 
@@ -123,7 +148,10 @@ class Visitor:
         state.page_script_hash = self.page_hash
         if not self.page_hash:
             state.page_name = self.page
-        state.fragment_id = block
+        state.fragment_id = block or next(
+            (self._block_of.get(one.id.partition(EVENTS)[0], "") for one in changed), ""
+        )
+        state.cached_message_hashes.extend(self._kept)
         state.is_auto_rerun = is_auto
         state.context_info.locale = "en"
         state.context_info.timezone = "UTC"
@@ -155,7 +183,7 @@ class Visitor:
     async def trigger(self, key: str, name: str, value: object) -> None:
         """What a component sends, as `setTriggerValue` does."""
         events = json.dumps([{"event": name, "value": value}])
-        await self.send(WidgetState(id=f"{self.widgets[key].id}__events", json_trigger_value=events))
+        await self.send(WidgetState(id=f"{self.widgets[key].id}{EVENTS}", json_trigger_value=events))
 
     async def until(self, is_so: Callable[[], bool], seconds: float = LONG) -> None:
         """Waits until something holds."""

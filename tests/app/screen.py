@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 WORKER = "worker"
 """Name of the threads that stand for processes of their own."""
 DOOR = "I was watching the door when it opened."
+DRAWERS = ("stage_options", "take_popover")
+"""Keys of the popovers whose insides are drawn while they are open; a visitor under AppTest has them open."""
 WAIT_SECONDS = 400  # a new process compiles UMAP, which takes a minute on a busy machine
 PULSE = (
     0.2  # seconds between two looks at what is made; browsers ask less often, and each look draws the page
@@ -29,6 +31,8 @@ def open_page(page: str = "attention.py", **params: object) -> AppTest:
     at = AppTest.from_file(str(ROOT / "attention.py"), default_timeout=WAIT_SECONDS)
     for name, value in params.items():
         at.query_params[name] = str(value)
+    for drawer in DRAWERS:
+        at.session_state[drawer] = True
     if page != "attention.py":
         at.switch_page(page)
     at.run()

@@ -1,9 +1,13 @@
 """What Streamlit and Plotly cannot do themselves, each with its script and style beside it."""
 
+from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from starlette.requests import Request
+from starlette.responses import Response
 
 from attnviz.figures.theme import THEMES, ThemeName
 
@@ -11,6 +15,10 @@ _HERE = Path(__file__).parent
 _NEWEST_MESSAGE = (
     _HERE.parent / "streamlit_fixes" / "newest_message.js"
 )  # calls `show`, which each script has
+_LOADED = (_HERE / "loaded.js").read_text(encoding="utf-8")
+ADDRESS = "components/{name}.{digest}.js"
+"""Where a component's script is, below the server's own address; another script has another one."""
+_scripts: dict[tuple[str, str], str] = {}
 
 
 def register(name: str, *shared: str, is_apart: bool = True) -> Any:
@@ -20,13 +28,28 @@ def register(name: str, *shared: str, is_apart: bool = True) -> Any:
         shared: files of the folder ``shared`` that its own rest on, without their endings.
         is_apart: whether it has a shadow of its own, whose insides neither the page's style nor other components see.
     """
+    script = _joined(name, shared, "js")
+    digest = sha256(script.encode()).hexdigest()[:16]
+    _scripts[name, digest] = script
     return st.components.v2.component(
         f"attnviz_{name}",
         html=f'<div class="{name}"></div>',
         css=_joined(name, shared, "css"),
-        js=_joined(name, shared, "js"),
+        js=f'const ADDRESS = "{ADDRESS.format(name=name, digest=digest)}";\n{_LOADED}',
         isolate_styles=is_apart,
     )
+
+
+def script_of(request: Request) -> Response:
+    """Answers a request for a component's script, which a browser keeps; 404 for one that there is not, or not any more."""
+    name, digest = request.path_params["name"], request.path_params["digest"]
+    if (_HERE / name / "__init__.py").is_file():
+        import_module(f"{__name__}.{name}")  # which another process of the server has drawn
+    script = _scripts.get((name, digest))
+    if script is None:
+        return Response(status_code=404)
+    keeps = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(script, media_type="text/javascript", headers=keeps)
 
 
 def colours(theme: ThemeName, *names: str) -> dict[str, str]:

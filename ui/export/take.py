@@ -9,12 +9,14 @@ from plotly.graph_objects import Figure
 
 from attnviz.bundle.writing import PAGE_NUMBERS, POINTS, Bundle, PageContent, write_bundle
 from attnviz.records.table import matrix_csv
+from ui.choice import state
 from ui.components.save_picture import save_picture
 from ui.export.captions import caption
 from ui.export.citation import bibtex
 from ui.export.recipe import python_lines
 from ui.page.view import View
 from ui.session import Link, of_session
+from ui.streamlit_fixes.redrawn_block import redrawn_block
 from ui.words.findings import strongest_key
 from ui.work import cache
 from ui.work.opened_bundles import opened
@@ -32,7 +34,7 @@ def take(
     drawn: Callable[[], Mapping[str, Figure | str]] | None = None,
     points: Callable[[], bytes] | None = None,
 ) -> None:
-    """The popover at the top right of a page, wherever on the page this is called.
+    """The popover at the top right of a page, wherever on the page this is called; what is in it is drawn while it is open.
 
     Args:
         figures: name of each picture on the page, by the key of its chart or component.
@@ -46,10 +48,8 @@ def take(
     """
     selection, key = view.selection, _key(view)
     stem = f"attnviz-layer{selection.layer}-head{selection.head}"
-    with (
-        st.container(key="take"),
-        st.popover("Export", icon=":material/download:", key="take_popover"),
-    ):
+
+    def insides() -> None:
         save_picture(
             figures,
             captions={
@@ -75,6 +75,17 @@ def take(
             help="A page that opens without a network, queries, keys, values and weights as NPZ, the matrix and the page's numbers as CSV, "
             "and the provenance of all. “Open a bundle” in the sidebar shows it here again.",
         )
+
+    def popover() -> None:
+        with st.container(key="take"):
+            drawer = st.popover(
+                "Export", icon=":material/download:", key="take_popover", on_change=state.hold
+            )
+        if drawer.open:
+            with drawer:
+                insides()
+
+    redrawn_block(popover, None)  # opening it draws nothing else
 
 
 def csv_button(

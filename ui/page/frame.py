@@ -64,8 +64,35 @@ def frame_around(name: str) -> Iterator[View]:
     A browser draws what it has before it takes up more, so the picture that the page is for comes before all that does
     not depend on it.
     """
+    with shell(name) as menu, selected(name, menu) as view:
+        if view is not None:
+            yield view
+    if view is None:  # after all that does not depend on it: nothing is drawn once Streamlit was told to stop
+        st.stop()
+
+
+@contextmanager
+def shell(name: str) -> Iterator[AbstractContextManager[object]]:
+    """What of a page stays whatever is selected, around all else; gives the place for the menu."""
+    menu = _begin(navigation.part_named(name))
+    try:
+        yield menu
+    finally:
+        with st.sidebar:
+            reconnected(on_change=state.hold)
+            bundles.uploader()
+            controls.own_model()  # beside the model's field it would put the controls on one more line
+            glossary_search()
+
+
+@contextmanager
+def selected(name: str, menu: AbstractContextManager[object]) -> Iterator[View | None]:
+    """All that changes with the selection, around what the page shows first; a page may draw it anew without its `shell`.
+
+    None after saying why nothing can be shown.
+    """
     page = navigation.part_named(name)
-    _begin(page)
+    open_page(page.name, state.was_clicked())
     is_stage = page.address == ""
     examples_place = head_place = None
     controls_place = st.container(key="controls", gap="small")
@@ -88,7 +115,6 @@ def frame_around(name: str) -> Iterator[View]:
     if selection.lesson:
         with lesson_place.container(key="lesson_line"):
             lesson_line(page, selection)
-    menu = st.sidebar.container(key="menu", gap=None)
     messages = st.container()
     stage: AbstractContextManager[object] = nullcontext()
     rail = None
@@ -114,7 +140,9 @@ def frame_around(name: str) -> Iterator[View]:
                 fills_blanks=view is not None and cache.fills_blanks(view.selection.source),
             )
     try:
-        if view is not None:
+        if view is None:
+            yield None
+        else:
             if not selection.lesson:
                 with showcase_place:
                     showcase.offer(page.name, view)
@@ -129,24 +157,16 @@ def frame_around(name: str) -> Iterator[View]:
         if view is not None and head_place is not None:
             with head_place:
                 _choices_of_head(page, view)
-        navigation.links(navigation.part_shown(page, shown), shown, places.parts, menu)
-        with st.sidebar:
-            reconnected(on_change=state.hold)
-            drawn()
-            bundles.uploader()
-            controls.own_model()  # beside the model's field it would put the controls on one more line
-            glossary_search()
+        _links(navigation.part_shown(page, shown), shown, places, menu)
         with messages:
             read = () if view is None else filter(None, (view.trace.tokens, view.trace.target_tokens))
             notes = [*state.notices(), *(note for tokens in read for note in remarks(tokens))]
             if notes:
                 st.caption("  \n".join(f":material/info: {literal(note)}" for note in notes))
-    if view is None:  # after all that does not depend on it: nothing is drawn once Streamlit was told to stop
-        st.stop()
 
 
-def _begin(page: Part) -> None:
-    """What every page sends first."""
+def _begin(page: Part) -> AbstractContextManager[object]:
+    """What every page sends first; the place for its menu."""
     st.set_page_config(
         page_title=page.title,
         page_icon=_ICON,
@@ -154,7 +174,6 @@ def _begin(page: Part) -> None:
         initial_sidebar_state=_SIDEBAR_WIDTH,
     )
     st.logo(str(_LOGO), size="large", icon_image=_ICON)
-    open_page(page.name, state.was_clicked())
     with st.sidebar:
         taps(
             bundles.n_opened()
@@ -163,20 +182,31 @@ def _begin(page: Part) -> None:
         tooltips()
         term_cards()
         enter_runs("field_text", "field_second")
+        menu = st.container()
     present()
+    return menu
 
 
 @contextmanager
 def page_alone(page: Part) -> Iterator[None]:
     """Page settings, heading and menu around a page that shows no text of the reader's; its link is kept for the menu."""
-    _begin(page)
+    menu = _begin(page)
+    open_page(page.name, state.was_clicked())
     selection = state.current(page.name)
     places = navigation.heading(page)
     yield
+    _links(page, selection, places, menu)
     with st.sidebar:
-        navigation.links(page, selection, places.parts, st.container(key="menu", gap=None))
-        drawn()
+        reconnected(on_change=state.hold)
         glossary_search()
+
+
+def _links(here: Part, selection: Selection, places: Places, menu: AbstractContextManager[object]) -> None:
+    """The links to all parts, and that this run is drawn."""
+    with menu:
+        rooms = st.container(key="menu", gap=None)
+        drawn()
+    navigation.links(here, selection, places.parts, rooms)
 
 
 def _head_place(page: Part) -> AbstractContextManager[object]:

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from ui.choice import state
 from ui.page import controls
 from ui.sections.pair import pick_key
 from ui.stage.matrix import cells
@@ -10,9 +11,12 @@ from ui.stage.screen import Screen
 
 
 def options(screen: Screen) -> None:
-    """The drawer."""
+    """The drawer; what is in it is drawn while it is open."""
     view = screen.view
-    with st.popover("Options", icon=":material/tune:", key="stage_options"):
+    drawer = st.popover("Options", icon=":material/tune:", key="stage_options", on_change=state.hold)
+    if not drawer.open:
+        return
+    with drawer:
         controls.place(view)
         controls.head(view)
         pick_key(view, screen.key)
