@@ -1,4 +1,4 @@
-"""How many bytes all visitors together have brought: files that arrive or have arrived, and bundles that are open.
+"""How many bytes all visitors together have brought: files that arrive or have arrived, bundles that are open, and texts.
 
 One concept: the room for them. Streamlit takes any number of files from a visitor and keeps them in memory until two
 minutes after the visitor has left.
@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ui.limits import UPLOADS_MB
-from ui.work import opened_bundles
+from ui.work import brought
 
 SMALLEST = 1_000_000
 """Bytes that a file counts for at least, so that nobody brings a million small ones."""
@@ -44,13 +44,13 @@ def n_bytes() -> int:
     stored = sum(
         max(SMALLEST, len(file.data)) for of_one in list(files.values()) for file in list(of_one.values())
     )
-    return stored + sum(_arriving.values()) + opened_bundles.n_bytes()
+    return stored + sum(_arriving.values()) + brought.n_bytes()
 
 
 def n_entries() -> int:
-    """Files and bundles that there are."""
+    """Files, bundles and sets of texts that there are."""
     files = _stored().file_storage if runtime.exists() else {}
-    return sum(map(len, list(files.values()))) + len(_arriving) + opened_bundles.n_entries()
+    return sum(map(len, list(files.values()))) + len(_arriving) + brought.n_entries()
 
 
 def forget(file: UploadedFile) -> None:
@@ -66,7 +66,7 @@ def _forget_who_has_left() -> None:
     for session in list(_stored().file_storage):
         if not server.is_active_session(session):
             _stored().remove_session_files(session)
-    opened_bundles.forget_unless(server.is_active_session)
+    brought.forget_unless(server.is_active_session)
 
 
 def _stored() -> MemoryUploadedFileManager:
