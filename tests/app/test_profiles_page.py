@@ -220,7 +220,7 @@ def test_names_of_distances():
 def beside(page, written, checkpoint, tmp_path_factory, monkeypatch):
     """A second profile of the same model, in a folder of its own."""
     folder = tmp_path_factory.mktemp("others")
-    texts = [f"it opened {'the door ' * (number % 4)}." for number in range(20)]
+    texts = [f"it opened {'the door ' * (number % 4)}{'a cat ' * (number // 4)}." for number in range(20)]
     (folder / "texts.txt").write_text("\n".join(texts))
     profile_corpus([str(folder / "texts.txt")], str(checkpoint("bert")), folder / "others")
     monkeypatch.setenv("ATTNVIZ_PROFILES", f"{written},{folder / 'others'}")

@@ -34,6 +34,8 @@ class OwnFile(Brought):
     column: str | None = None
     """Of a table, the chosen one; None where none had to be."""
     entries: "tuple[Entry | Failure, ...]" = ()
+    n_read: int = 0
+    """Bytes of the texts."""
     waiting: tuple[str, bytes] | None = None
     """Name and bytes of a table whose column is to be chosen."""
     columns: tuple[str, ...] = ()
@@ -46,7 +48,8 @@ class OwnFile(Brought):
     def forget(self) -> None:
         """Lets go of it."""
         Brought.forget(self)
-        self.name, self.digest, self.entries, self.waiting, self.columns = "", "", (), None, ()
+        self.name, self.digest, self.entries, self.n_read = "", "", (), 0
+        self.waiting, self.columns = None, ()
 
 
 def _uploader_key() -> str:
@@ -124,9 +127,10 @@ def _read(name: str, data: bytes, column: str | None) -> None:
         return
     if found.columns:
         own.waiting, own.columns = (name, data), found.columns
-        own.counts(own.n_bytes + len(data))
+        own.counts(own.n_read + len(data))
         return
     own.name, own.column, own.entries = name, column, found.entries
     own.digest = sha256(b"\0".join([name.encode(), (column or "").encode(), data])).hexdigest()
-    own.counts(found.n_bytes)
+    own.n_read = found.n_bytes
+    own.counts(own.n_read)
     state.change(profile_corpus=FILE)
