@@ -119,7 +119,7 @@ def test_a_profile_names_the_heads_at_once(nothing_known):
         assert "Marks in the profile of the bundled sentences" in captions(at)
     assert not [name for name, _ in jobs._kept if name == "probes"]
     at = open_page(text=DOOR, layer=0, head=2)
-    assert "In the profile of the bundled sentences: previous token" in captions(at)
+    assert "Over many texts: previous token" in captions(at)
     texts = [cell["text"] for row in cells(at, "head_rail") for cell in row]
     assert "in the profile of the bundled sentences: previous token 0.99" in texts[2]
 

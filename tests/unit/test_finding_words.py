@@ -169,6 +169,7 @@ def test_a_head_without_a_name_is_said_to_have_none_where_that_is_known(attends,
     names = HeadNames(
         of_head={Head(1, 2): tuple(named(one) for one in filter(None, called.split("|")))},
         where="on repeated random tokens",
+        briefly="on repeated random tokens",
         note="",
         marked=(),
     )
@@ -190,6 +191,7 @@ def test_names_of_a_profile_say_where_they_are_from():
             Head(1, 0): (named("first token"), named("[CLS]")),
         },
         "the bundled sentences",
+        "many texts",
         206,
     )
     assert with_names("Layer 0, head 1", names, Head(0, 1)) == (
@@ -197,13 +199,11 @@ def test_names_of_a_profile_say_where_they_are_from():
     )
     assert with_names("Layer 5, head 5", names, Head(5, 5)) == "Layer 5, head 5"
     assert head_words("", names, Head(0, 1), knows_text=False) == (
-        "In the profile of the bundled sentences: direct object (dobj) attends to its parent"
+        "Over many texts: direct object (dobj) attends to its parent"
     )
-    assert head_words("", names, Head(1, 0), knows_text=False) == (
-        "In the profile of the bundled sentences: first token, [CLS]"
-    )
+    assert head_words("", names, Head(1, 0), knows_text=False) == "Over many texts: first token, [CLS]"
     assert head_words("", names, Head(2, 0), knows_text=True) == (
-        "No known pattern on this text or in the profile of the bundled sentences"
+        "No known pattern on this text or over many texts"
     )
     assert [mark_of(names, head) for head in (Head(0, 1), Head(1, 0))] == ["R", ""]
     assert "206 texts" in marks_note(names) and "R grammatical relation" in marks_note(names)

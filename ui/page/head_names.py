@@ -19,7 +19,6 @@ from ui.words.head_names import HeadNames, names_of_probes, names_of_profile
 from ui.words.literal import literal
 from ui.work import cache, probes, profiles
 from ui.work.jobs import TELLS_PROGRESS, Job, job
-from ui.work.profiles import Listed
 from ui.work.remembered import NUMBERS
 
 
@@ -29,14 +28,14 @@ def known_names(view: View) -> HeadNames | None:
         listed, profile = found
         if view.kind in profile.kinds:
             names = profiles.names(profile, view.kind)
-            return names_of_profile(names, corpus_words(listed), profile.n_text)
+            corpus = f"“{listed.name}”"
+            return (
+                names_of_profile(names, "the bundled sentences", "many texts", profile.n_text)
+                if listed.is_bundled
+                else names_of_profile(names, corpus, corpus, profile.n_text)
+            )
     probed = known_probes(view)
     return None if probed is None else names_of_probes(probed)
-
-
-def corpus_words(listed: Listed) -> str:
-    """What the texts of a profile are called within a sentence."""
-    return "the bundled sentences" if listed.is_bundled else f"“{listed.name}”"
 
 
 def known_probes(view: View) -> HeadProbes | None:

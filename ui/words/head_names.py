@@ -35,6 +35,8 @@ class HeadNames:
     """Most heads have no name, some have several."""
     where: str
     """Where the names are from, within a sentence: "on repeated random tokens", "in the profile of the bundled sentences"."""
+    briefly: str
+    """The same for a line with little room: "over many texts"."""
     note: str
     """What a mark stands for, a sentence that follows the list of them."""
     marked: tuple[str, ...]
@@ -58,21 +60,26 @@ def names_of_probes(probes: HeadProbes) -> HeadNames:
             for head in heads_in(probes.means[next(iter(PROBES))])
         },
         where="on repeated random tokens",
+        briefly="on repeated random tokens",
         note=f"heads that give more than {NAMED:.0%} of their weight to it on {probes.n_token} repeated random tokens, mean of "
         f"{probes.n_text} such texts.",
         marked=tuple(one for one in NAME_MARKS if one != RELATION),
     )
 
 
-def names_of_profile(names: Mapping[Head, tuple[HeadName, ...]], corpus: str, n_text: int) -> HeadNames:
+def names_of_profile(
+    names: Mapping[Head, tuple[HeadName, ...]], corpus: str, briefly: str, n_text: int
+) -> HeadNames:
     """Names after a profile of many texts.
 
     Args:
         corpus: what its texts are called, within a sentence: "the bundled sentences".
+        briefly: the same where there is little room: "many texts".
     """
     return HeadNames(
         of_head=names,
         where=f"in the profile of {corpus}",
+        briefly=f"over {briefly}",
         note=f"heads that give more than {NAMED:.0%} of their weight to it over {n_text:,} texts, or on repeated random tokens, or "
         f"that find the relation more often than {NAMED:.0%} and than any fixed distance; the whole interval of 95% is above that.",
         marked=tuple(NAME_MARKS),
@@ -112,8 +119,8 @@ def head_words(attends: str, names: HeadNames | None, head: Head, *, knows_text:
     """
     on_text = f"Attends {attends} on this text" if attends else ""
     called = "" if names is None else called_words(names, head)
-    elsewhere = "" if names is None else names.where[:1].upper() + names.where[1:]
-    tried = ["on this text"] * knows_text + ([] if names is None else [names.where])
+    elsewhere = "" if names is None else names.briefly[:1].upper() + names.briefly[1:]
+    tried = ["on this text"] * knows_text + ([] if names is None else [names.briefly])
     none = f"No known pattern {' or '.join(tried)}" if tried else ""
     return " · ".join(filter(None, (on_text, f"{elsewhere}: {called}" if called else ""))) or none
 

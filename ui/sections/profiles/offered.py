@@ -39,9 +39,10 @@ def corpus_name(corpus: str) -> str:
 
 
 def other_name(listed: Listed, weights: Mapping[str, str]) -> str:
-    """What a profile to compare with is called, with its model where that is another."""
-    name = corpus_name("") if listed.is_bundled else listed.name
-    return name if listed.is_of(weights) else f"{name}, {listed.model}"
+    """What a profile to compare with is called: by its texts, and where it is of another model by that."""
+    if listed.is_of(weights):
+        return corpus_name("") if listed.is_bundled else listed.name
+    return listed.model if listed.is_bundled else f"{listed.model}, {listed.name}"
 
 
 def missed(corpus: str, weights: Mapping[str, str]) -> str:

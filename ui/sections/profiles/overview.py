@@ -1,33 +1,25 @@
 """All heads of a profile: by two numbers as points, and ranked by one of them."""
 
-from dataclasses import replace
-from functools import partial
-from typing import Any
-
 import numpy as np
 import streamlit as st
 
-from attnviz.corpus.relations import DIRECTIONS
 from attnviz.figures.numbers import cell_text, power_text
 from attnviz.figures.profile import draw_by_depth, draw_two_numbers
-from attnviz.records import Head, Kind
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
 from ui.page.view import View
 from ui.sections.many_sentences.lines import own_lines
-from ui.sections.profiles.offered import NOTHING, OWN, corpora, corpus_name, offered, other_name, others
-from ui.sections.profiles.own_file import FILE, OwnFile, to_do, uploader
-from ui.sections.profiles.screen import Number, Other, Screen, difference, number_names
-from ui.session import of_session
+from ui.sections.profiles.beside import N_OF_TWO, between_models, moved_words, ranking_of_two
+from ui.sections.profiles.offered import NOTHING, corpora, corpus_name, other_name, others
+from ui.sections.profiles.own_file import to_do, uploader
+from ui.sections.profiles.ranked import pick, ranked, with_interval
+from ui.sections.profiles.screen import Screen, is_called, number, number_names
 from ui.words.literal import literal
 from ui.work import cache, profiles
-from ui.work.profiles import Listed
 
 CHART = "profile_heads"
 MOST_ROWS = 24
-N_OF_TWO = 8
-"""Heads of each of two models."""
 
 
 def controls(screen: Screen) -> None:
@@ -79,16 +71,19 @@ def points(screen: Screen) -> None:
             ),
             key=CHART,
             alt=f"{screen.y.title} of every head of two models, by how deep its layer is; {screen.head.words} is marked",
-            on_pick=_pick,
+            on_pick=pick,
             name="Heads; select one",
         )
         return
+    up = screen.y.title
+    if screen.is_compared:
+        up = f"{up}, {corpus_name(screen.corpus)}"
     chart(
         draw_two_numbers(
             screen.x.means,
             screen.y.means,
             heads=screen.heads,
-            titles=(screen.x.title, screen.y.title),
+            titles=(screen.x.title, up),
             ends=screen.y.ends,
             picked=screen.head,
             shown=screen.kept,
@@ -97,7 +92,7 @@ def points(screen: Screen) -> None:
         ),
         key=CHART,
         alt=f"{screen.y.title} of every head by {screen.x.title}; {screen.head.words} is marked",
-        on_pick=_pick,
+        on_pick=pick,
         name="Heads; select one",
     )
 
@@ -105,108 +100,90 @@ def points(screen: Screen) -> None:
 def ranking(screen: Screen) -> None:
     """The heads with the largest number, or those that differ most; of two models those of each."""
     if screen.other is not None and not screen.is_compared:
-        _ranking_of_two(screen, screen.other)
+        ranking_of_two(screen, screen.other)
+        return
+    if wanted := screen.view.selection.profile.search.strip():
+        _found(screen, wanted)
         return
     if screen.is_compared:
         st.markdown("**Heads that moved**")
         st.caption(moved_words(screen))
     else:
         st.markdown(f"**{literal(screen.ranked.title)}**")
-    if not screen.kept:
-        st.caption("No head is called so. Clear the search to see all heads.")
-        return
     shown = screen.kept[:MOST_ROWS]
-    _ranked(screen, shown, screen.heads, screen.ranked, key="profile_ranking")
+    ranked(screen, shown, screen.heads, screen.ranked, key="profile_ranking")
     if len(screen.kept) > len(shown):
         st.caption(f"The first {len(shown)} of {len(screen.kept)} heads.")
 
 
-def _ranked(screen: Screen, shown: list[Head], heads: list[Head], number: Number, *, key: str) -> None:
-    means = {head: float(number.means[heads.index(head)]) for head in shown}
-    largest = max((abs(one) for one in means.values()), default=0.0) or 1.0
+def _found(screen: Screen, wanted: str) -> None:
+    """The heads that are called what is looked for, and the head with the largest of each number that is called so."""
+    of_head = profiles.names(screen.profile, screen.kind)
+    named = [(head, one) for head in screen.kept for one in of_head[head] if is_called(one.called, wanted)]
+    named = sorted(named, key=lambda pair: -pair[1].share)[:MOST_ROWS]
+    st.markdown(f"**Heads called “{literal(wanted)}”**")
+    if named:
+        ranked_list(
+            [
+                Row(
+                    text=f"{head.title}: {one.called}",
+                    amount=f"{cell_text(one.share)} ({cell_text(one.low)} to {cell_text(one.high)})",
+                    length=one.share,
+                    picked=head == screen.head,
+                )
+                for head, one in named
+            ],
+            name=f"Heads called {wanted}; select one",
+            on_pick=lambda row: pick([named[row][0].layer, named[row][0].head]),
+            theme=screen.view.theme,
+            key="profile_ranking",
+            scrolls=True,
+        )
+        st.caption(
+            "A head has a name where its share is above a half, the whole interval of 95% included, and above any fixed distance."
+        )
+    else:
+        st.caption("No head is called so. Clear the search to see all heads.")
+    _best_by(screen, wanted)
+
+
+def _best_by(screen: Screen, wanted: str) -> None:
+    """Of each number that is called what is looked for the head with the largest, named so or not."""
+    titles = number_names(screen.profile, screen.kind)
+    chosen = [
+        number(screen.profile, screen.kind, name)
+        for name, title in titles.items()
+        if is_called(title, wanted)
+    ]
+    best = [(one, int(np.nanargmax(one.means))) for one in chosen if np.isfinite(one.means).any()][:N_OF_TWO]
+    if not best:
+        return
+    st.markdown("**Numbers called so, and their largest head**")
+    largest = max(abs(float(one.means[at])) for one, at in best) or 1.0
     ranked_list(
         [
             Row(
-                text=head.title,
-                amount=with_interval(number, heads.index(head)),
-                length=means[head] / largest,
-                picked=head == screen.head,
+                text=f"{one.title}: {screen.heads[at].short}",
+                amount=with_interval(one, at),
+                length=float(one.means[at]) / largest,
+                picked=screen.heads[at] == screen.head,
             )
-            for head in shown
+            for one, at in best
         ],
-        name=f"Heads, ranked by {number.title}; select one",
-        on_pick=lambda row: _pick([shown[row].layer, shown[row].head]),
+        name="Numbers, and the head with the largest; select one to rank all heads by it",
+        on_pick=lambda row: state.change(
+            profile_y=best[row][0].name,
+            profile_search="",
+            layer=screen.heads[best[row][1]].layer,
+            head=screen.heads[best[row][1]].head,
+        ),
         theme=screen.view.theme,
-        key=key,
-        scrolls=True,
-    )
-
-
-def moved_words(screen: Screen) -> str:
-    """How many heads differ by more than chance lets expect, and what the first of the list are."""
-    n_head = int(np.isfinite(screen.ranked.means).sum())
-    if screen.ranked.ends is None or not np.isfinite(screen.ranked.ends[0]).any():
-        return f"{screen.ranked.title}. It has no interval, or there are too few texts for one; the largest differences come first."
-    n_moved = int(screen.ranked.moved.sum())
-    return (
-        f"{screen.ranked.title}. Of {n_moved} of {n_head} heads the interval of 95% does not hold 0; by chance that would be about "
-        f"{max(1, round(0.05 * n_head))}. They come first, those with the largest difference at the top."
-    )
-
-
-def _ranking_of_two(screen: Screen, other: Other) -> None:
-    """The first heads of both models, and how much the best of one is beyond the best of the other."""
-    st.markdown(f"**{literal(screen.y.title)}**")
-    st.caption(literal(screen.view.selection.model))
-    _ranked(screen, screen.kept[:N_OF_TWO], screen.heads, screen.y, key="profile_ranking")
-    st.caption(literal(other.name))
-    heads, number = other.profile.heads(other.kind), other.number
-    order = np.argsort(-np.nan_to_num(number.means, nan=-np.inf), kind="stable")[:N_OF_TWO]
-    largest = float(np.nanmax(np.abs(number.means[order]))) or 1.0
-    ranked_list(
-        [
-            Row(
-                text=heads[one].title,
-                amount=with_interval(number, one),
-                length=float(number.means[one]) / largest,
-                picked=False,
-            )
-            for one in order.tolist()
-        ],
-        name=f"Heads of {other.name}, ranked by {number.title}",
-        on_pick=lambda _: None,
-        theme=screen.view.theme,
-        key="profile_ranking_other",
+        key="profile_numbers",
         scrolls=True,
     )
     st.caption(
-        "Their heads are others, so that none has a counterpart: they are compared by rank and by depth."
+        "Selecting one ranks all heads by it. Of so many heads the largest is a little larger than on other texts."
     )
-
-
-def between_models(screen: Screen, other: Other) -> str:
-    """The heads with the largest number of two models, and the difference."""
-    here, there = int(np.nanargmax(screen.y.means)), int(np.nanargmax(other.number.means))
-    best = difference(_at(screen.y, here), _at(other.number, there))
-    return (
-        f"{screen.y.title}: largest in {screen.heads[here].title}, {with_interval(screen.y, here)}; of {other.name} in "
-        f"{other.profile.heads(other.kind)[there].title}, {with_interval(other.number, there)}; difference {with_interval(best, 0)}"
-    )
-
-
-def _at(number: Number, place: int) -> Number:
-    """The number of one head."""
-    ends = None if number.ends is None else (number.ends[0][[place]], number.ends[1][[place]])
-    return replace(number, means=number.means[[place]], ends=ends)
-
-
-def with_interval(number: Number, at: int) -> str:
-    """A number of a head with its interval."""
-    mean = cell_text(float(number.means[at]))
-    if number.ends is None or not np.isfinite(number.ends[0][at]):
-        return mean
-    low, high = (cell_text(float(one[at])) for one in number.ends)
-    return f"{mean} ({low} to {high})"
 
 
 def headline(screen: Screen) -> str:
@@ -272,94 +249,3 @@ def none(view: View) -> None:
         f"attnviz corpus profile texts.txt --model {view.selection.model} --out profiles/mine\nATTNVIZ_PROFILES=profiles make run",
         language="bash",
     )
-
-
-def _pick(clicked: Any) -> None:
-    match clicked:
-        case [int(layer), int(head)]:
-            state.change(layer=layer, head=head)
-
-
-def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
-    """A row for each head with all its numbers, and where it is compared with itself the difference with its interval."""
-    table = screen.profile.table
-    names = [
-        name
-        for name in table.column_names
-        if name not in ("distances", "positions", "relations", "token_pairs", "part_pairs")
-    ]
-    rows = [[row[name] for name in names] for row in table.select(names).to_pylist()]
-    if not screen.is_compared or screen.other is None:
-        return names, rows
-    of_kind = {(screen.kind, *head): at for at, head in enumerate(screen.heads)}
-    compared = {
-        f"{screen.y.name}_other": screen.other.number.means,
-        f"{screen.y.name}_difference": screen.ranked.means,
-    }
-    if screen.ranked.ends is not None:
-        compared |= {
-            f"{screen.y.name}_difference_{end}": one
-            for end, one in zip(("low", "high"), screen.ranked.ends, strict=True)
-        }
-    for row in rows:
-        at = of_kind.get((row[0], row[1], row[2]))
-        row += [None if at is None else float(one[at]) for one in compared.values()]
-    return [*names, *compared], rows
-
-
-def python_lines(screen: Screen) -> str:
-    """Python that reads the profile, or makes it of the visitor's own texts, and draws the points that are shown."""
-    names, y = number_names(screen.profile, screen.kind), screen.y.name
-    if screen.other is None:
-        drawn, across, title = "profile", screen.x.name, names[screen.x.name]
-    else:
-        drawn, across, title = "other", y, f"{names[y]}, {screen.other.name}"
-    other = "" if screen.other is None else f"other = {_profile_lines(screen.other.listed)}\n"
-    column = partial(_column, name=across, kind=screen.kind if screen.other is None else screen.other.kind)
-    if screen.other is not None and not screen.is_compared:
-        figure = f"""points = [
-    ({screen.view.selection.model!r}, profile.heads({screen.kind!r}), {_column("profile", y, screen.kind)}),
-    ({screen.other.name!r}, other.heads({screen.other.kind!r}), {column("other")}),
-]
-figure = draw_by_depth(points, title={names[y]!r})"""
-    else:
-        figure = f"""across, up = {column(drawn)}, {_column("profile", y, screen.kind)}
-heads = profile.heads({screen.kind!r})
-figure = draw_two_numbers(across, up, heads=heads, titles=({title!r}, {names[y]!r}))"""
-    draws = "draw_by_depth" if screen.other is not None and not screen.is_compared else "draw_two_numbers"
-    return f"""from pathlib import Path
-
-import attnviz.corpus
-from attnviz.corpus.pipeline import profile_corpus
-from attnviz.corpus.profile import read_profile
-from attnviz.figures.profile import {draws}
-
-profile = {_own_lines(screen) if screen.corpus in (OWN, FILE) else _profile_lines(offered(screen.weights)[screen.corpus])}
-{other}{figure}
-figure.show()
-"""
-
-
-def _profile_lines(listed: Listed) -> str:
-    """Python that reads a profile of this server."""
-    if listed.is_bundled:
-        return f'read_profile(Path(attnviz.corpus.__file__).parent / "bundled" / {listed.name!r})'
-    return (
-        f"read_profile(Path({f'profiles/{listed.name}'!r}))  # the folder that attnviz corpus profile wrote"
-    )
-
-
-def _own_lines(screen: Screen) -> str:
-    """Python that measures the visitor's own texts, which have to be in a file beside it."""
-    own = of_session(OwnFile)
-    name, column = ("sentences.txt", None) if screen.corpus == OWN else (own.name, own.column)
-    of_column = "" if column is None else f", column={column!r}"
-    return f"profile_corpus([{name!r}], {screen.view.selection.model!r}, Path('profile'){of_column})"
-
-
-def _column(profile: str, name: str, kind: Kind) -> str:
-    for direction in DIRECTIONS:
-        if name.endswith(f" {direction}"):
-            relation = name.removesuffix(f" {direction}")
-            return f"{profile}.accuracies({relation!r}, {direction!r}, {kind!r})[0]"
-    return f"{profile}.numbers({name!r}, {kind!r})"

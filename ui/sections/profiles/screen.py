@@ -135,7 +135,6 @@ def look(view: View) -> Screen | None:
     compared = other is not None and other.has_same_heads
     ranked = difference(y, other.number) if other is not None and compared else y
     place = view.selection.place
-    wanted = settings.search.strip().casefold()
     by = np.abs(ranked.means) + 2 * ranked.moved if compared else ranked.means  # those that moved come first
     order = np.argsort(-np.nan_to_num(by, nan=-np.inf), kind="stable")
     called = profiles.names(shown, kind)
@@ -143,7 +142,10 @@ def look(view: View) -> Screen | None:
         heads[one]
         for one in order
         if np.isfinite(ranked.means[one])
-        and (not wanted or any(wanted in name.called.casefold() for name in called[heads[one]]))
+        and (
+            not settings.search.strip()
+            or any(is_called(name.called, settings.search) for name in called[heads[one]])
+        )
     ]
     return Screen(
         view=view,
@@ -226,6 +228,11 @@ def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ..
         return None, ()
     found, failures = work.results[0]
     return found, tuple(failures)
+
+
+def is_called(name: str, wanted: str) -> bool:
+    """Whether a name holds what is looked for."""
+    return wanted.strip().casefold() in name.casefold()
 
 
 def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
