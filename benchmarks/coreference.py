@@ -370,16 +370,21 @@ def main() -> None:
     parser.add_argument("--winogender", type=Path, metavar="TSV")
     parser.add_argument("--treebank", type=Path, metavar="CONLLU", default=BUNDLED)
     parser.add_argument(
-        "--most", type=int, metavar="N", default=10**6, help="passages of GAP; all by default"
+        "--most",
+        type=int,
+        metavar="N",
+        default=10**6,
+        help=f"passages of GAP that {SMOLLM2} reads, half a second each; all by default",
     )
     given = parser.parse_args()
-    named = some(gap(given.gap), given.most) if given.gap else []
+    passages = gap(given.gap) if given.gap else []
     schemas = winogender(given.winogender) if given.winogender else []
     with given.treebank.open(encoding="utf-8") as opened:
         labelled = [(text, labels) for _, text, labels in read_conllu(opened) if isinstance(labels, Labels)]
     of_pronouns, of_relations = [], []
     for name in (EMBEDDED, SMOLLM2):
         model = attnviz.load_model(name)
+        named = some(passages, given.most) if name == SMOLLM2 else passages
         right = coreference(model, named)
         before = [number for number, one in enumerate(named) if one.are_before]
         tasks = {

@@ -37,7 +37,7 @@ from attnviz.corpus import pipeline
 
 texts, model, out = sys.argv[1:]
 pipeline.N_SHARD = 3  # 48 texts on a cluster, so that there are two shards
-node = {"num_cpus": 1, "memory": 2 * 1024**3}
+node = {"num_cpus": 1, "memory": 2 * 1024**3, "include_dashboard": False}
 cluster = Cluster(initialize_head=True, head_node_args=node)
 try:
     cluster.add_node(**node)
