@@ -12,7 +12,7 @@ from ui.choice import state
 from ui.components.head_rail import head_rail
 from ui.page.head_names import known_names
 from ui.stage.screen import Screen, is_staged
-from ui.words.head_names import attends_words, head_words, with_names
+from ui.words.head_names import attends_words, called_words, head_words
 from ui.words.literal import literal
 from ui.work import head_cache
 
@@ -25,7 +25,8 @@ def heads(screen: Screen) -> None:
     def text(head: Head) -> str:
         attends = attends_words(on_text, head)
         said = f"{head.title}: attends {attends} on this text" if attends else head.title
-        return with_names(said, names, head)
+        called = "" if names is None else called_words(names, head)
+        return said if names is None or not called else f"{said}; {names.briefly}: {called}"
 
     head_rail(
         [[text(Head(*one)) for one in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],

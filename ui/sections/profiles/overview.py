@@ -159,7 +159,7 @@ def _best_by(screen: Screen, wanted: str) -> None:
     if not best:
         return
     st.markdown("**Numbers called so, and their largest head**")
-    largest = max(abs(float(one.means[at])) for one, at in best) or 1.0
+    largest = max(1.0, *(abs(float(one.means[at])) for one, at in best))  # most are shares
     ranked_list(
         [
             Row(

@@ -80,14 +80,14 @@ def to_do() -> None:
         st.error(literal(own.problem), icon=":material/error:")
     if own.waiting is not None:
         st.selectbox(
-            f"Which column of {literal(own.waiting[0])} holds the texts?",
+            "Which column holds the texts?",
             own.columns,
             index=None,
             placeholder="Choose a column",
             key=f"texts_column_{own.n_file}",
             on_change=_take_column,
             width=360,
-            help="Measures every head on the texts of this column.",
+            help="Measures every head on the texts of this column of your file.",
         )
 
 
