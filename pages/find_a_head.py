@@ -14,7 +14,7 @@ from ui.components.token_strip import token_strip
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.page.head_names import known_probes
+from ui.page.head_names import known_names
 from ui.sections.find_a_head.groups import pick_group, span_of
 from ui.sections.find_a_head.lists import as_csv, best_heads, best_pairs
 from ui.sections.find_a_head.random_tokens import random_tokens
@@ -56,7 +56,7 @@ with errors.explained():
         st.markdown(f"**{literal(said)}**")
     grid, ranking, pairs = beside_grid((23, 10, 10), "head_grid", n_layers=view.trace.n_layers(view.kind))
     with grid:
-        probes = known_probes(view)
+        names = known_names(view)
         ranks = 1 + (weights > weights[..., None, None]).sum(axis=(2, 3))
         head_grid(
             [
@@ -64,7 +64,7 @@ with errors.explained():
                     with_names(
                         f"{head.title}: {number_text(float(weights[head]))} from {pair[0]} to {pair[1]}, "
                         f"rank {ranks[head]} of {known(weights).size}",
-                        probes,
+                        names,
                         head,
                     )
                     for head in of_layer
@@ -76,7 +76,7 @@ with errors.explained():
             on_pick=lambda layer, head: state.change(layer=layer, head=head),
             theme=view.theme,
             numbers=weights,
-            marks=marks_of(probes, trace.heads(kind)),
+            marks=marks_of(names, trace.heads(kind)),
         )
         notes = []
         if max(query_span[1] - query_span[0], key_span[1] - key_span[0]) > 1:
@@ -85,8 +85,8 @@ with errors.explained():
             notes.append("Rollout combines all heads; the weights of each head are shown.")
         if kind == "decoder" and not np.nan_to_num(weights).any():
             notes.append("In a decoder a token sees only itself and earlier tokens.")
-        if probes is not None:
-            notes.append(literal(marks_note(probes)))
+        if names is not None:
+            notes.append(literal(marks_note(names)))
         if notes:
             st.caption(" ".join(notes))
     with ranking:

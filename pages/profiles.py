@@ -8,7 +8,7 @@ from attnviz.records.table import table_csv
 from ui.export.take import take
 from ui.page import errors, verdict
 from ui.page.frame import frame
-from ui.sections.profiles import one_head, overview
+from ui.sections.profiles import exported, one_head, overview
 from ui.sections.profiles.screen import look
 from ui.words.literal import literal
 
@@ -39,8 +39,8 @@ with errors.explained():
 take(
     view,
     {overview.CHART: "Heads"} if screen else {},
-    csv=partial(table_csv, *overview.as_csv_rows(screen)) if screen else None,
+    csv=partial(table_csv, *exported.as_csv_rows(screen)) if screen else None,
     numbers="Numbers of all heads" if screen else "Matrix",
-    python=overview.python_lines(screen) if screen else None,
+    python=exported.python_lines(screen) if screen else None,
 )
 verdict.show(view)

@@ -57,9 +57,9 @@ _any(
 _any(
     "ATTNVIZ_PROFILES",
     "none",
-    "profiles of many texts that are offered beside those of the bundled sentences: their folders, or folders of them, separated "
-    "by commas",
-)  # read by ui.sections.profiles.offered
+    "profiles of many texts that are offered beside those of the bundled sentences, for the models that they were made with: their "
+    "folders, or folders of them, separated by commas",
+)  # read by ui.work.profiles
 PEOPLE = _whole(
     "ATTNVIZ_PEOPLE", 200, "pages open at once; whoever comes then is asked to try again in a minute"
 )
@@ -71,6 +71,12 @@ TOKENS = _whole("ATTNVIZ_TOKENS", 1024, "tokens of a text, where the model reads
 CACHE_MB = _whole("ATTNVIZ_CACHE_MB", 1000, "MB of what was computed from texts, for all visitors together")
 JOBS_MB = _whole("ATTNVIZ_JOBS_MB", 300, "MB of results of jobs")
 UPLOAD_MB = _whole("ATTNVIZ_UPLOAD_MB", 160, "MB of an uploaded bundle", highest=160)
+TEXTS_MB = _whole(
+    "ATTNVIZ_TEXTS_MB",
+    5,
+    "MB of an uploaded file of texts, and of the texts in it; `attnviz corpus profile` reads larger ones",
+    highest=160,
+)
 UPLOADS_MB = _whole(
     "ATTNVIZ_UPLOADS_MB", 1000, "MB of uploaded files and opened bundles, of all visitors together"
 )

@@ -4,6 +4,12 @@ One concept: the names of a head. A name stands for a number that is large beyon
 the threshold.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
 from attnviz.corpus.profile import Profile
 from attnviz.heads.head_labels import NEAR
 from attnviz.heads.probes import PROBES
@@ -66,16 +72,61 @@ def relation_name(relation: str) -> str:
     return f"{RELATIONS[relation]} ({relation})" if relation in RELATIONS else relation
 
 
-def names_of(profile: Profile, head: Head, kind: Kind | None = None) -> tuple[str, ...]:
-    """What a head is called: by its probes, by its statistics, and by the relations that it finds better than any fixed offset."""
-    at = profile.heads(kind).index(head)
-    found = [one.called for name, one in PROBES.items() if profile.numbers(f"{name}_low", kind)[at] > NEAR]
-    found += [called for name, called in NAMES.items() if profile.numbers(f"{name}_low", kind)[at] > NEAR]
-    if NAMES["cls"] in found and NAMES["first"] in found:
-        found.remove(NAMES["first"])  # which is [CLS]
-    found += [
-        f"{relation_name(one.relation)}, {one.direction}"
-        for one in profile.relations(head, kind)
-        if one.words >= FEWEST_WORDS and one.low > max(one.offset_accuracy, NEAR)
-    ]
-    return tuple(dict.fromkeys(found))
+def relation_words(relation: str, direction: str) -> str:
+    """A relation in a direction, as in "direct object (dobj) attends to its parent"; the parent is the word that it depends on."""
+    return f"{relation_name(relation)} {direction} its parent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadName:
+    """What a head is called, and the share that it is called so for."""
+
+    called: str
+    share: float
+    low: float
+    """Lower end of its interval, which is above `NEAR`; ``high`` is the upper end."""
+    high: float
+    is_relation: bool
+    """Whether it is named after a grammatical relation."""
+
+
+def names_of(profile: Profile, kind: Kind | None = None) -> dict[Head, tuple[HeadName, ...]]:
+    """What each head is called: by its probes, by its statistics, and by the relations that it finds better than any fixed offset.
+
+    A number that names a head has the lower end of its interval above `NEAR`. Where the first token is [CLS] it is called that.
+    """
+    heads = profile.heads(kind)
+    names: dict[Head, dict[str, HeadName]] = {head: {} for head in heads}
+    for called, share, low, high, least, is_relation in _candidates(profile, heads[0], kind):
+        for at in np.flatnonzero(low > least):
+            names[heads[at]].setdefault(
+                called,
+                HeadName(
+                    called=called,
+                    share=float(share[at]),
+                    low=float(low[at]),
+                    high=float(high[at]),
+                    is_relation=is_relation,
+                ),
+            )
+    for of_head in names.values():
+        if NAMES["cls"] in of_head:
+            of_head.pop(NAMES["first"], None)
+    return {head: tuple(of_head.values()) for head, of_head in names.items()}
+
+
+_Numbers = Float[np.ndarray, " head"]
+
+
+def _candidates(
+    profile: Profile, first: Head, kind: Kind | None
+) -> Iterator[tuple[str, _Numbers, _Numbers, _Numbers, float, bool]]:
+    """Every name with its share in each head, both ends of its interval, what the lower end has to be above, whether a relation's."""
+    for name, called in [*((name, one.called) for name, one in PROBES.items()), *NAMES.items()]:
+        share, low, high = (profile.numbers(f"{name}{end}", kind) for end in ("", "_low", "_high"))
+        yield called, share, low, high, NEAR, False
+    for one in profile.relations(first, kind):
+        if one.words >= FEWEST_WORDS:
+            share, low, high = profile.accuracies(one.relation, one.direction, kind)
+            called = relation_words(one.relation, one.direction)
+            yield called, share, low, high, max(one.offset_accuracy, NEAR), True

@@ -25,7 +25,7 @@ from attnviz.corpus.disk import no_room_on
 from attnviz.corpus.labels import Labels, spacy_labels
 from attnviz.corpus.measuring import Read, TextNumbers, measured
 from attnviz.corpus.profile import Profile, read_profile
-from attnviz.corpus.tally import Checks, Measured, Tally
+from attnviz.corpus.tally import N_SAMPLE, N_STRONGEST, Checks, Measured, Tally
 from attnviz.corpus.texts import Entry, Failure, find_files, read_entries
 from attnviz.corpus.windows import windows
 from attnviz.corpus.writing import write_profile
@@ -33,6 +33,8 @@ from attnviz.errors import AttnvizError, CorpusError
 from attnviz.heads.head_statistics import statistics
 from attnviz.model.batch import MOST_TEXTS, batches
 from attnviz.records import Axis
+from attnviz.records import Progress as Share
+from attnviz.records.record import progress_within
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -134,38 +136,41 @@ def profile_corpus(
 
 
 def profile_texts(
-    model: "Model", texts: Sequence[tuple[int, str]], *, progress: Callable[[float], None] = lambda _: None
-) -> Profile:
-    """As `profile_corpus`, of some texts in this process, without Daft; nothing is left on disk.
+    model: "Model", entries: Sequence[Entry | Failure], *, progress: Share = lambda _: None
+) -> tuple[Profile, list[Failure]]:
+    """As `profile_corpus`, of some texts in this process, without Daft; nothing is left on disk. And what could not be read.
 
     Args:
-        texts: with the number of the line that each is from.
         progress: told the share that is done, 0 to 1; it may raise to stop.
 
     Raises:
         CorpusError: no text can be read.
         ModelFailedError, OutOfMemoryError: as `Model.trace`.
     """
-    entries = [Entry(source="", place=place, text=text) for place, text in texts]
-    tally = Tally(about=_about(model, _digest(entries), None), n_head=_n_heads(model))
+    texts = [one for one in entries if isinstance(one, Entry)]
+    failures = [one for one in entries if isinstance(one, Failure)]
+    tally = Tally(about=_about(model, _digest(texts), None), n_head=_n_heads(model))
     measurer = Measurer(model)
-    for start in range(0, len(entries), MOST_TEXTS):
-        progress(start / len(entries))
-        some = entries[start : start + MOST_TEXTS]
-        failures = _take_in(
-            tally,
-            some,
-            measurer.measure([one.text for one in some], [None] * len(some), _are_verified(len(some), start)),
-        )
-        tally.n_entry += len(some)
-        tally.n_failed += len(failures)
+    n_again = min(len(texts), N_SAMPLE + N_STRONGEST * tally.n_head)  # read once more for the examples
+    measuring = len(texts) / max(1, len(texts) + n_again)
+    for start in range(0, len(texts), MOST_TEXTS):
+        progress(measuring * start / len(texts))
+        some = texts[start : start + MOST_TEXTS]
+        labels = [None if one.labels is None else one.labels.written() for one in some]
+        found = measurer.measure([one.text for one in some], labels, _are_verified(len(some), start))
+        failures += _take_in(tally, some, found)
+    tally.n_entry, tally.n_failed = len(entries), len(failures)
     if tally.n_text == 0:
         raise CorpusError(
-            "None of the texts holds anything that the model can read. Give it a sentence on a line of its own."
+            failures[0].reason
+            if failures
+            else "None of the texts holds anything that the model can read. Give it a sentence on a line of its own."
         )
     with tempfile.TemporaryDirectory() as folder:
-        write_profile(model, tally, Path(folder))
-        return read_profile(Path(folder))
+        write_profile(
+            model, tally, Path(folder), progress=progress_within(progress, measuring, 1 - measuring)
+        )
+        return read_profile(Path(folder)), failures
 
 
 def _take_in(tally: Tally, texts: Sequence[Entry], found: "Sequence[Found]") -> list[Failure]:

@@ -16,15 +16,19 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool, Float
 
 from attnviz.corpus.columns import DISTANCES, POSITIONS
+from attnviz.corpus.files import (
+    EXAMPLES,
+    EXAMPLES_SCHEMA,
+    HEADS,
+    HEADS_SCHEMA,
+    METADATA,
+    SCHEMA,
+    check_columns,
+)
 from attnviz.errors import CorpusError, SelectionError
-from attnviz.records import Head, Kind, Provenance, Record
+from attnviz.records import KINDS, Head, Kind, Provenance, Record
 
-HEADS, EXAMPLES = "heads.parquet", "examples.parquet"
-METADATA = b"attnviz"
-"""Key of what both files say of themselves."""
 N_DECILE = 10
-SCHEMA = 1
-"""Version of the columns that is read; one that is added leaves it as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,8 @@ class Profile(Record):
     """Largest difference of a statistic from that of the text's own trace."""
     edges: tuple[int, ...]
     """Largest distances of the bins of a histogram; see `attnviz.corpus.columns.EDGES`."""
+    probed: tuple[int, int] | None
+    """Different tokens of a text of the probes, and how many such texts; None where the profile does not say it."""
     table: pa.Table
     """heads.parquet: a row for each head."""
     example_table: pa.Table
@@ -234,39 +240,86 @@ def read_profile(folder: Path, *, missing_ok: bool = False) -> Profile | None:
         raise CorpusError(
             f"A profile was to be read from {folder}; there is no {HEADS}. Make one with attnviz corpus profile."
         )
-    table = _table(path)
+    table, examples = _table(path, HEADS_SCHEMA), _table(folder / EXAMPLES, EXAMPLES_SCHEMA)
+    said = _said(table.schema, path)
+    places = tuple(zip(*(table[name].to_pylist() for name in ("kind", "layer", "head")), strict=True))
+    if not places or len(set(places)) < len(places) or not all(_is_place(*one) for one in places):
+        raise CorpusError(
+            f"The rows of {path} are not one for each head of a model. Make the profile anew with attnviz corpus profile."
+        )
     try:
-        said = json.loads(table.schema.metadata[METADATA])
-        if said["schema"] != SCHEMA:
-            raise CorpusError(
-                f"{path} has the columns of version {said['schema']}; this attnviz reads version {SCHEMA}. Make the profile anew."
-            )
-        checks = said["checks"]
+        checks, probes = said["checks"], said.get("probes")
         return Profile(
             about=MappingProxyType(said["about"]),
-            n_text=said["n_text"],
-            n_token=said["n_token"],
-            n_failed=said["n_failed"],
-            n_sample=said["n_sample"],
-            n_verified=checks["n_text"],
-            n_passed=checks["n_passed"],
-            worst_error=checks["worst_error"],
-            worst_difference=checks["worst_difference"],
-            edges=tuple(said["distance_edges"]),
+            n_text=int(said["n_text"]),
+            n_token=int(said["n_token"]),
+            n_failed=int(said["n_failed"]),
+            n_sample=int(said["n_sample"]),
+            n_verified=int(checks["n_text"]),
+            n_passed=int(checks["n_passed"]),
+            worst_error=float(checks["worst_error"]),
+            worst_difference=float(checks["worst_difference"]),
+            edges=tuple(int(one) for one in said["distance_edges"]),
+            probed=None if probes is None else (int(probes["n_token"]), int(probes["n_text"])),
             table=table,
-            example_table=_table(folder / EXAMPLES),
-            places=tuple(zip(*(table[name].to_pylist() for name in ("kind", "layer", "head")), strict=True)),
+            example_table=examples,
+            places=places,
         )
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, CorpusError):
-            raise
-        raise CorpusError(
-            f"{path} is not a profile that attnviz wrote. Make one with attnviz corpus profile."
-        ) from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _not_ours(path) from error
 
 
-def _table(path: Path) -> pa.Table:
+def read_about(folder: Path) -> Mapping[str, Any]:
+    """What the profile in a folder is of, as `Profile.about`, without its numbers.
+
+    Raises:
+        CorpusError: as `read_profile`.
+    """
+    path = folder / HEADS
     try:
-        return pq.read_table(path)
+        return MappingProxyType(_said(pq.read_schema(path), path)["about"])
     except (pa.ArrowException, OSError) as error:
-        raise CorpusError(f"{path} cannot be read as Parquet. Make the profile anew.") from error
+        raise _unreadable(path) from error
+
+
+def _said(schema: pa.Schema, path: Path) -> dict[str, Any]:
+    """What heads.parquet says of itself."""
+    try:
+        said: dict[str, Any] = json.loads(schema.metadata[METADATA])
+        version, about = said["schema"], said["about"]
+        is_known = isinstance(about["model"], str) and all(
+            isinstance(about[name], dict) for name in ("weights", "versions")
+        )
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _not_ours(path) from error
+    if version != SCHEMA:
+        raise CorpusError(
+            f"{path} has the columns of version {version}; this attnviz reads version {SCHEMA}. Make the profile anew."
+        )
+    if not is_known:
+        raise _not_ours(path)
+    return said
+
+
+def _is_place(kind: object, layer: object, head: object) -> bool:
+    return kind in KINDS and all(isinstance(one, int) and one >= 0 for one in (layer, head))
+
+
+def _table(path: Path, columns: pa.Schema) -> pa.Table:
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path) from error
+    if METADATA in (table.schema.metadata or {}):
+        _said(table.schema, path)  # a profile of another version says so, and not what its columns lack
+        check_columns(table.schema, columns, path)
+        return table
+    raise _not_ours(path)
+
+
+def _unreadable(path: Path) -> CorpusError:
+    return CorpusError(f"{path} cannot be read as Parquet. Make the profile anew.")
+
+
+def _not_ours(path: Path) -> CorpusError:
+    return CorpusError(f"{path} is not a profile that attnviz wrote. Make one with attnviz corpus profile.")

@@ -8,9 +8,10 @@ import glob
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from attnviz.corpus.labels import Labels, read_conllu
 from attnviz.errors import CorpusError, cause
@@ -127,6 +128,58 @@ def read_entries(file: Path, column: str | None = None) -> Iterator[Entry | Fail
         )
 
 
+def columns(file: Path) -> tuple[str, ...]:
+    """The columns of a table from which its texts could be, in their order; none for a file that is no table.
+
+    Of JSON lines the keys of the first object that hold a text, of Parquet the columns of texts.
+
+    Raises:
+        CorpusError: it is no such table.
+    """
+    match file.suffix.lower():
+        case ".csv" | ".tsv":
+            row = next(iter(_rows(file, (line for _, line in _decoded(file) if isinstance(line, str)))), ())
+            return tuple(name.strip() for name in row if name.strip())
+        case ".jsonl" | ".ndjson":
+            for _, line in _decoded(file):
+                if isinstance(line, str) and line.strip():
+                    try:
+                        value = json.loads(line)
+                    except (ValueError, RecursionError):
+                        continue
+                    if isinstance(value, dict):
+                        return tuple(name for name, one in value.items() if isinstance(one, str))
+        case ".parquet":
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            try:
+                schema = pq.read_schema(file)
+            except (pa.ArrowException, OSError) as error:
+                raise CorpusError(_no_parquet(cause(error))) from error
+            return tuple(
+                one.name
+                for one in schema
+                if pa.types.is_string(one.type) or pa.types.is_large_string(one.type)
+            )
+    return ()
+
+
+def _rows(file: Path, lines: Iterator[str]) -> Iterator[list[str]]:
+    """The rows of a table, up to the first that cannot be read."""
+    csv.field_size_limit(_LONGEST_LINE)
+    with suppress(csv.Error):
+        yield from csv.reader(lines, delimiter=_delimiter(file), strict=True)
+
+
+def _delimiter(file: Path) -> str:
+    return "\t" if file.suffix.lower() == ".tsv" else ","
+
+
+def _no_parquet(why: str) -> str:
+    return f"This is no Parquet file that can be read: {why} Write it anew."
+
+
 def _bounded(one: Entry | Failure) -> Entry | Failure:
     if isinstance(one, Failure):
         return one
@@ -211,7 +264,7 @@ def _table(file: Path, column: str) -> Iterator[Entry | Failure]:
                 yield line
 
     csv.field_size_limit(_LONGEST_LINE)
-    rows = csv.DictReader(readable(), delimiter="\t" if file.suffix.lower() == ".tsv" else ",", strict=True)
+    rows = csv.DictReader(readable(), delimiter=_delimiter(file), strict=True)
     try:
         for row in rows:
             yield from _taken(failures)
@@ -248,22 +301,34 @@ def _parquet(file: Path, column: str) -> Iterator[Entry | Failure]:
     from pyarrow import ArrowException
 
     try:
-        with pq.ParquetFile(file) as opened:
-            names = opened.schema_arrow.names
-            if column not in names:
-                yield _of_row(file, 0, dict.fromkeys(names, 0), column)
-                return
+        names = pq.read_schema(file).names
+        if column not in names:
+            yield _of_row(file, 0, dict.fromkeys(names, 0), column)
+            return
+        # as a dictionary, or a text that many rows have would be there once for each
+        with pq.ParquetFile(file, read_dictionary=[column]) as opened:
             place = 0
             for batch in opened.iter_batches(batch_size=256, columns=[column]):
                 for value in batch.column(0):
                     place += 1
+                    size = _n_bytes(value)
+                    if size > _LONGEST_LINE:
+                        yield Failure(source=str(file), place=place, reason=_too_long(f"about {size:,}"))
+                        continue
                     yield _of_row(file, place, {column: value.as_py()}, column)
     except (ArrowException, OSError) as error:
         yield Failure(
             source=str(file),
             place=0,
-            reason=f"This is no Parquet file that can be read: {cause(error)} Write it anew.",
+            reason=_no_parquet(cause(error)),
         )
+
+
+def _n_bytes(value: Any) -> int:
+    """Bytes of a text of an Arrow table, which is not copied; 0 for anything else."""
+    text = getattr(value, "value", None) if hasattr(value, "dictionary") else value
+    buffer = text.as_buffer() if hasattr(text, "as_buffer") else None
+    return 0 if buffer is None else int(buffer.size)
 
 
 def _sentences(file: Path, _: str) -> Iterator[Entry | Failure]:

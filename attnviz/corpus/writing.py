@@ -1,6 +1,6 @@
 """A profile written into a folder: heads.parquet, a row for each head, and examples.parquet, a row for each example.
 
-One concept: the files. docs/corpus.md has their columns; `SCHEMA` is their version.
+One concept: the files. docs/corpus.md has their columns; `attnviz.corpus.files` their form.
 """
 
 import json
@@ -16,84 +16,23 @@ import pyarrow.parquet as pq
 from attnviz import __version__
 from attnviz.corpus.columns import ACTIVATION, DISTANCES, EDGES, MEANS, PLACES, POSITIONS
 from attnviz.corpus.disk import no_room_on
+from attnviz.corpus.files import EXAMPLES, EXAMPLES_SCHEMA, HEADS, HEADS_SCHEMA, METADATA, SCHEMA
 from attnviz.corpus.labels import Labels
 from attnviz.corpus.pairs import Pairs
-from attnviz.corpus.profile import EXAMPLES, HEADS, METADATA, N_DECILE, SCHEMA, Pair
+from attnviz.corpus.probed import probe_columns
+from attnviz.corpus.profile import N_DECILE, Pair
 from attnviz.corpus.relations import DIRECTIONS
 from attnviz.corpus.sums import INTERVAL, N_REPLICATE
 from attnviz.corpus.tally import Tally
 from attnviz.errors import SelectionError, UnsupportedArchitectureError
-from attnviz.heads.probes import PROBES, probe_heads
+from attnviz.heads.probes import HeadProbes, probe_heads
 from attnviz.model.batch import MOST_TEXTS
-from attnviz.records import Head, Kind
+from attnviz.records import Head, Kind, Progress
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
 
 PER_DECILE = 3
-_T_OF_8 = 2.365
-"""97.5% quantile of Student's t with 7 degrees of freedom, for the interval of a probe's mean over its eight texts."""
-
-_PAIR = pa.struct(
-    [
-        ("query", pa.string()),
-        ("key", pa.string()),
-        ("mass", pa.float64()),
-        ("expected", pa.float64()),
-        ("n", pa.int64()),
-    ]
-)
-_RELATION = pa.struct(
-    [
-        ("relation", pa.string()),
-        ("direction", pa.string()),
-        ("accuracy", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("words", pa.int64()),
-        ("offset", pa.int64()),
-        ("offset_accuracy", pa.float64()),
-    ]
-)
-NUMBERS = (*MEANS, *PROBES)
-"""Numbers of a head with an interval."""
-
-
-def heads_schema() -> pa.Schema:
-    """Columns of heads.parquet."""
-    numbers = [(name + end, pa.float64()) for name in NUMBERS for end in ("", "_low", "_high")]
-    return pa.schema(
-        [
-            ("kind", pa.string()),
-            ("layer", pa.int32()),
-            ("head", pa.int32()),
-            ("texts", pa.int64()),
-            *numbers,
-            ("copying", pa.float64()),
-            ("distances", pa.list_(pa.float64())),
-            ("positions", pa.list_(pa.float64())),
-            ("relations", pa.list_(_RELATION)),
-            ("token_pairs", pa.list_(_PAIR)),
-            ("part_pairs", pa.list_(_PAIR)),
-        ]
-    )
-
-
-EXAMPLES_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("layer", pa.int32()),
-        ("head", pa.int32()),
-        ("decile", pa.int8()),
-        ("rank", pa.int8()),
-        ("activation", pa.float64()),
-        ("text", pa.string()),
-        ("query", pa.int32()),
-        ("query_label", pa.string()),
-        ("labels", pa.list_(pa.string())),
-        ("weights", pa.list_(pa.float32())),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +43,11 @@ class _Example:
     row: dict[str, Any]
 
 
-def write_profile(model: "Model", tally: Tally, out: Path) -> None:
+def write_profile(model: "Model", tally: Tally, out: Path, *, progress: Progress = lambda _: None) -> None:
     """Writes both files, and takes the tally away once they are there.
+
+    Args:
+        progress: told the share that is done, 0 to 1; it may raise to stop.
 
     Raises:
         CorpusError: no room on the disk.
@@ -113,13 +55,14 @@ def write_profile(model: "Model", tally: Tally, out: Path) -> None:
     """
     probe = model.probe()
     heads: list[tuple[Kind, Head]] = [(kind, head) for kind in probe.kinds for head in probe.heads(kind)]
-    metadata = {METADATA: json.dumps(_about(tally)).encode()}
     examples = _examples(tally, heads)
-    pairs = _read_again(model, tally, examples)
-    rows = _head_rows(model, tally, heads, pairs)
+    pairs = _read_again(model, tally, examples, progress)
+    probes = probe_heads(model)
+    metadata = {METADATA: json.dumps(_about(tally, probes)).encode()}
+    rows = _head_rows(model, tally, heads, pairs, probes)
     for name, schema, table in (
         (EXAMPLES, EXAMPLES_SCHEMA, [one.row for one in examples]),
-        (HEADS, heads_schema(), rows),  # whose presence says that the profile is whole
+        (HEADS, HEADS_SCHEMA, rows),  # whose presence says that the profile is whole
     ):
         written = out / f"{name}.part"
         with no_room_on(out):
@@ -132,8 +75,9 @@ def write_profile(model: "Model", tally: Tally, out: Path) -> None:
     tally.forget(out)
 
 
-def _about(tally: Tally) -> dict[str, Any]:
+def _about(tally: Tally, probes: dict[Kind, HeadProbes]) -> dict[str, Any]:
     checks = tally.checks
+    probed = next(iter(probes.values()), None)
     return {
         "schema": SCHEMA,
         "written_by": f"attnviz {__version__}",
@@ -151,17 +95,21 @@ def _about(tally: Tally) -> dict[str, Any]:
         },
         "interval": {"quantiles": INTERVAL, "replicates": N_REPLICATE},
         "distance_edges": EDGES,
+        "probes": None if probed is None else {"n_token": probed.n_token, "n_text": probed.n_text},
     }
 
 
 def _head_rows(
-    model: "Model", tally: Tally, heads: list[tuple[Kind, Head]], pairs: Pairs
+    model: "Model",
+    tally: Tally,
+    heads: list[tuple[Kind, Head]],
+    pairs: Pairs,
+    probes: dict[Kind, HeadProbes],
 ) -> list[dict[str, Any]]:
     means = tally.means.means()[0]
     lows, highs = tally.means.intervals()
     places = tally.places.means()[0]
     of_tokens, of_parts = list(pairs.of_tokens()), list(pairs.of_parts())
-    probes = probe_heads(model)
     copying = _copying(model)
     relations = _relations(tally)
     rows = []
@@ -173,16 +121,8 @@ def _head_rows(
                 f"{name}_low": _known(lows[number, at]),
                 f"{name}_high": _known(highs[number, at]),
             }
-        for name in PROBES if kind in probes else ():
-            mean, spread = (float(table[name][head]) for table in (probes[kind].means, probes[kind].spreads))
-            half = (
-                _T_OF_8 * spread / np.sqrt(probes[kind].n_text - 1)
-            )  # the spread is that of the texts themselves
-            row |= {
-                name: _known(mean),
-                f"{name}_low": _known(mean - half),
-                f"{name}_high": _known(mean + half),
-            }
+        if kind in probes:
+            row |= {name: _known(one) for name, one in probe_columns(probes[kind], head).items()}
         row["copying"] = None if copying is None or kind != heads[0][0] else _known(copying[head])
         row["distances"] = [_known(one) for one in places[number, [PLACES.index(name) for name in DISTANCES]]]
         row["positions"] = [_known(one) for one in places[number, [PLACES.index(name) for name in POSITIONS]]]
@@ -210,7 +150,7 @@ def _copying(model: "Model") -> np.ndarray | None:
         return None
 
 
-def _read_again(model: "Model", tally: Tally, examples: list[_Example]) -> Pairs:
+def _read_again(model: "Model", tally: Tally, examples: list[_Example], progress: Progress) -> Pairs:
     """Gives the examples their rows of weights, and takes in the pairs of the sample."""
     pairs, sample = Pairs(), set(tally.sample.tolist())
     of_text: dict[int, list[_Example]] = {}
@@ -218,6 +158,7 @@ def _read_again(model: "Model", tally: Tally, examples: list[_Example]) -> Pairs
         of_text.setdefault(one.hash, []).append(one)
     hashes = sorted(sample | of_text.keys())
     for start in range(0, len(hashes), MOST_TEXTS):
+        progress(start / len(hashes))
         some = hashes[start : start + MOST_TEXTS]
         traces = model.trace_texts([model.read(tally.texts[one], cut=True) for one in some])
         for hash_, trace in zip(some, traces, strict=True):

@@ -32,6 +32,7 @@ def draw_two_numbers(
     ends: tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]] | None = None,
     picked: Head | None = None,
     shown: Sequence[Head] | None = None,
+    is_same_number: bool = False,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """A point for each head at two of its numbers; the data of a point are its layer and head.
@@ -40,6 +41,7 @@ def draw_two_numbers(
         titles: of both axes.
         ends: of the interval of the number that goes up, drawn for the selected head.
         shown: heads that are not dimmed; None for all.
+        is_same_number: whether both are one number over different texts; a line shows where they are equal.
     """
     palette = THEMES[theme]
     is_picked = np.array([one == picked for one in heads])
@@ -85,7 +87,64 @@ def draw_two_numbers(
         xaxis={**axis, "title": axis_title(titles[0], palette.quiet)},
         yaxis={**axis, "title": axis_title(titles[1], palette.quiet)},
     )
+    if is_same_number:
+        both = np.concatenate([across, up])
+        low, high = float(np.nanmin(both)), float(np.nanmax(both))
+        line = {"color": palette.quiet, "width": 1, "dash": "dot"}
+        layout["shapes"] = [dict(type="line", x0=low, y0=low, x1=high, y1=high, layer="below", line=line)]
     return figure_of(points, layout)
+
+
+def draw_by_depth(
+    models: Sequence[tuple[str, Sequence[Head], Float[np.ndarray, " head"]]],
+    *,
+    title: str,
+    picked: Head | None = None,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """A number of every head of two models, by how deep its layer is: 0 for the first layer, 1 for the last.
+
+    Args:
+        models: name, heads and their numbers; a click on a head of the first one tells its layer and head.
+        title: of the number.
+        picked: the selected head of the first model.
+    """
+    palette = THEMES[theme]
+    traces: list[dict[str, object]] = []
+    for number, (name, heads, means) in enumerate(models):
+        last = max(1, max(head.layer for head in heads))
+        is_picked = np.array([number == 0 and head == picked for head in heads])
+        colour, symbol = ((palette.query, "circle"), (palette.key, "square-open"))[number]
+        traces.append(
+            dict(
+                type="scatter",
+                name=name,
+                x=[head.layer / last for head in heads],
+                y=means,
+                mode="markers",
+                marker={
+                    "size": np.where(is_picked, 14, 8),
+                    "symbol": np.where(is_picked, "diamond", symbol),
+                    "color": np.where(is_picked, palette.picked, colour),
+                    "opacity": 0.8,
+                },
+                customdata=np.array(heads) if number == 0 else None,
+                text=[head.title for head in heads],
+                hovertemplate=f"%{{text}}<br>{title} %{{y:{HOVER_NUMBER}}}<extra></extra>",
+                cliponaxis=False,
+            )
+        )
+    axis = grid_axis(palette)
+    layout = base_layout(
+        palette,
+        height=HEIGHT,
+        margin={"l": 8, "r": 16, "t": 32, "b": 8},
+        showlegend=True,
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        xaxis={**axis, "title": axis_title("layer, as a share of all layers", palette.quiet)},
+        yaxis={**axis, "title": axis_title(title, palette.quiet)},
+    )
+    return figure_of(traces, layout)
 
 
 def draw_shares(

@@ -1,6 +1,7 @@
 """Names of heads on grids: found once for a model by pages with a grid, never by the first screen; and the first token hidden."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.app.screen import (
@@ -12,12 +13,13 @@ from tests.app.screen import (
     figure,
     matrix,
     numbers,
+    open_bundle,
     open_page,
     shown,
     until_drawn,
 )
 from ui.page.view import FIRST_HIDDEN
-from ui.work import jobs
+from ui.work import jobs, profiles
 from ui.work.remembered import NUMBERS
 
 
@@ -27,11 +29,17 @@ def nothing_known():
     jobs._kept.clear()
 
 
+@pytest.fixture
+def no_profile(nothing_known, monkeypatch, tmp_path):
+    """As for a model that no profile was made of."""
+    monkeypatch.setattr(profiles, "BUNDLED", tmp_path)
+
+
 def cells(at, key="head_grid"):
     return component(at, key)["cells"]
 
 
-def test_pages_with_a_grid_name_the_heads(nothing_known):
+def test_pages_with_a_grid_name_the_heads(no_profile):
     """Layer 0, head 2 of MiniLM is the one whose weights go to the previous token, on texts and on random tokens alike."""
     at = open_page("pages/find_a_head.py", layer=0, head=2)
     assert_no_exception(at)
@@ -54,7 +62,7 @@ def test_pages_with_a_grid_name_the_heads(nothing_known):
     assert cells(at)[0][2]["mark"] == "←"  # once, though the text's own number is above its threshold too
 
 
-def test_the_first_screen_names_heads_by_what_they_do_on_its_text(nothing_known, door_trace):
+def test_the_first_screen_names_heads_by_what_they_do_on_its_text(no_profile, door_trace):
     """Found again by reading the diagonal below the middle one."""
     at = open_page(text=DOOR, layer=0, head=2)
     assert_no_exception(at)
@@ -80,6 +88,46 @@ def test_the_first_screen_asks_for_no_names(nothing_known):
     at = open_page(layer=0, head=2)
     assert_no_exception(at)
     assert not [name for name, _ in jobs._kept if name == "probes"]
+
+
+def test_a_profile_names_the_heads_at_once(nothing_known):
+    """On every page with heads, without reading random tokens; the names are those whose interval in the file is above a half."""
+    folder = profiles.BUNDLED / "all-MiniLM-L6-v2"
+    rows = pq.read_table(folder / "heads.parquet").to_pylist()
+    previous = {
+        (row["layer"], row["head"])
+        for row in rows
+        if max(row["previous_low"], row["probe_previous_low"]) > 0.5
+    }
+    linking = {
+        (row["layer"], row["head"])
+        for row in rows
+        for one in row["relations"]
+        if one["words"] >= 20 and one["low"] > max(0.5, one["offset_accuracy"])
+    }
+    for page, grid in (("pages/find_a_head.py", "head_grid"), ("pages/all_heads.py", "head_grid")):
+        at = open_page(page, layer=0, head=2)
+        assert_no_exception(at)
+        found = {
+            (layer, head): cell["mark"]
+            for layer, row in enumerate(cells(at, grid))
+            for head, cell in enumerate(row)
+        }
+        assert {head for head, mark in found.items() if "←" in mark} >= previous == {(0, 2)}
+        assert {head for head, mark in found.items() if "R" in mark} == linking
+        assert "in the profile of the bundled sentences: previous token 0.99" in cells(at, grid)[0][2]["text"]
+        assert "Marks in the profile of the bundled sentences" in captions(at)
+    assert not [name for name, _ in jobs._kept if name == "probes"]
+    at = open_page(text=DOOR, layer=0, head=2)
+    assert "Over many texts: previous token" in captions(at)
+    texts = [cell["text"] for row in cells(at, "head_rail") for cell in row]
+    assert texts[2].endswith("; over many texts: previous token")
+
+
+def test_a_bundle_s_heads_are_named_where_its_weights_are_the_profile_s(nothing_known, door_bundle):
+    at = open_bundle(open_page("pages/find_a_head.py"), door_bundle)
+    assert_no_exception(at)
+    assert "previous token 0.99" in cells(at)[0][2]["text"]
 
 
 class TestFirstToken:

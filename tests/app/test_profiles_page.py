@@ -1,6 +1,13 @@
 """The page "Profiles": its numbers are the profile's, its heads are found by name and number, and examples are shown as they are."""
 
+import csv
+import io
+import json
+import shutil
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from attnviz.corpus.naming import names_of
@@ -10,6 +17,7 @@ from attnviz.heads import statistics
 from attnviz.records import Axis, Head
 from tests.app.screen import (
     assert_no_exception,
+    captions,
     component,
     errors,
     facts,
@@ -22,6 +30,7 @@ from tests.app.screen import (
     until_drawn,
 )
 from ui.sections.profiles.one_head import distance_names
+from ui.work import profiles, uploads
 
 PAGE = "pages/profiles.py"
 ROWS = (
@@ -31,6 +40,13 @@ ROWS = (
     ("the", "DET", 5, "det"),
     ("door", "NOUN", 3, "obj"),
 )
+
+
+def parquet(columns):
+    """A table as a file."""
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
+    return file.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +136,7 @@ def test_heads_are_found_by_a_relation(page, profile):
 
 
 def test_heads_are_found_by_name(page, profile):
-    named = {head: names_of(profile, head) for head in profile.heads()}
+    named = {head: [one.called for one in names] for head, names in names_of(profile).items()}
     wanted = next((name for names in named.values() for name in names), "no such name")
     at = page(profile_search=wanted)
     rows = component(at, "profile_ranking")["rows"] if any(named.values()) else []
@@ -200,27 +216,47 @@ def test_names_of_distances():
     assert names[0] == "<−256" and names[5:7] == ["−16 to −11", "−10"]
 
 
-def test_two_corpora_are_compared(page, profile, written, checkpoint, tmp_path_factory, monkeypatch):
+@pytest.fixture
+def beside(page, written, checkpoint, tmp_path_factory, monkeypatch):
+    """A second profile of the same model, in a folder of its own."""
     folder = tmp_path_factory.mktemp("others")
-    (folder / "texts.txt").write_text("it opened .\nthe mat\na cat , a door\n")
+    texts = [f"it opened {'the door ' * (number % 4)}{'a cat ' * (number // 4)}." for number in range(20)]
+    (folder / "texts.txt").write_text("\n".join(texts))
     profile_corpus([str(folder / "texts.txt")], str(checkpoint("bert")), folder / "others")
     monkeypatch.setenv("ATTNVIZ_PROFILES", f"{written},{folder / 'others'}")
-    monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bert")))
+    return folder / "others"
+
+
+def test_two_corpora_are_compared(page, profile, beside):
     at = open_page(
         PAGE, model="bert", text="the cat", layer=1, head=1, profile_other="others", profile_y="self"
     )
     assert_no_exception(at)
-    other = read_profile(folder / "others")
+    other = read_profile(beside)
     [points] = figure(at, "profile_heads")["data"]
     np.testing.assert_allclose(numbers(points["x"]), other.numbers("self"), rtol=1e-6)
     np.testing.assert_allclose(numbers(points["y"]), profile.numbers("self"), rtol=1e-6)
-    difference = profile.numbers("self") - other.numbers("self")
-    order = np.argsort(-np.abs(difference), kind="stable")
+    one, two = ([found.numbers(f"self{end}") for end in ("", "_low", "_high")] for found in (profile, other))
+    difference = one[0] - two[0]
+    low = difference - np.sqrt((one[0] - one[1]) ** 2 + (two[2] - two[0]) ** 2)
+    high = difference + np.sqrt((one[2] - one[0]) ** 2 + (two[0] - two[1]) ** 2)
+    moved = (low > 0) | (high < 0)
+    order = sorted(range(len(difference)), key=lambda at: (not moved[at], -abs(difference[at])))
+    place = profile.heads().index(Head(1, 1))
+    said = facts(headline(at)).numbers
+    np.testing.assert_allclose(
+        [float(number.replace("−", "-").strip("()")) for number in said[-3:]],
+        [difference[place], low[place], high[place]],
+        atol=0.006,
+    )
+    assert any(f"Of {moved.sum()} of {len(moved)} heads" in caption.value for caption in at.caption)
     rows = component(at, "profile_ranking")["rows"]
     assert [facts(row["text"]).heads[0] for row in rows] == [
         tuple(profile.heads()[one]) for one in order[: len(rows)]
     ]
     assert np.sign(rows[0]["length"]) == np.sign(difference[order[0]])
+    line = figure(at, "profile_heads")["layout"]["shapes"][0]
+    assert line["x0"] == line["y0"] and line["x1"] == line["y1"]
 
 
 def test_the_reader_s_own_sentences_are_measured(page, tiny_model):
@@ -252,8 +288,217 @@ def test_a_bundle_has_no_length_to_compare(door_bundle):
 def test_the_python_of_the_page_draws_the_same_points(x, y, page, written):
     at = page(profile_x=x, profile_y=y)
     [points] = figure(at, "profile_heads")["data"]
-    code = component(at, "save_picture")["python"].replace('"profiles/mine"', repr(str(written)))
+    code = component(at, "save_picture")["python"].replace("'profiles/cats'", repr(str(written)))
     made = {}
     exec(code.replace("figure.show()", ""), made)
     np.testing.assert_allclose(made["figure"].data[0].x, numbers(points["x"]), rtol=1e-6)
     np.testing.assert_allclose(made["figure"].data[0].y, numbers(points["y"]), rtol=1e-6)
+
+
+def test_the_numbers_of_a_comparison_are_in_the_csv_and_the_python(page, profile, written, beside, taken):
+    at = page(profile_other="others", profile_y="self")
+    other = read_profile(beside)
+    lines = csv.DictReader(io.StringIO(taken["take_csv"][1]().decode()))
+    rows = list(lines)
+    expected = profile.numbers("self") - other.numbers("self")
+    np.testing.assert_allclose(
+        [float(row["self_difference"]) for row in rows], expected, rtol=1e-5, atol=1e-9
+    )
+    assert all(float(row["self_difference_low"]) <= float(row["self_difference"]) for row in rows)
+    code = component(at, "save_picture")["python"]
+    for folder in (written, beside):
+        code = code.replace(f"'profiles/{folder.name}'", repr(str(folder)))
+    made = {}
+    exec(code.replace("figure.show()", ""), made)
+    np.testing.assert_allclose(made["figure"].data[0].x, other.numbers("self"), rtol=1e-6)
+    np.testing.assert_allclose(made["figure"].data[0].y, profile.numbers("self"), rtol=1e-6)
+
+
+class TestFolders:
+    def test_another_model_s_is_not_offered_and_the_link_says_so(
+        self, page, written, checkpoint, monkeypatch
+    ):
+        """Of the same name, with other weights."""
+        other = written.parent / "of others"
+        shutil.copytree(written, other, dirs_exist_ok=True)
+        rewrite(other, lambda said: said["about"]["weights"].update({"model.safetensors": "0" * 64}))
+        at = page()
+        assert [box.options for box in at.selectbox if box.key == "field_profile_other"] == [
+            ["Nothing", *sorted(["all-MiniLM-L6-v2", "SmolLM2-135M-Instruct"])]
+        ] or "of others" not in str(
+            [box.options for box in at.selectbox if box.key == "field_profile_corpus"]
+        )
+        at = page(profile_corpus="of others")
+        assert "with other weights" in captions(at)
+        assert figure(at, "profile_heads")["data"]
+        shutil.rmtree(other)
+
+    @pytest.mark.parametrize(
+        ("spoil", "said"),
+        [
+            (lambda folder: rewrite(folder, lambda said: said.update(schema=99)), "version 99"),
+            (lambda folder: (folder / "heads.parquet").write_bytes(b"nonsense"), "cannot be read as Parquet"),
+            (lambda folder: drop(folder, "entropy"), "The column entropy of spoilt"),
+            (lambda folder: (folder / "examples.parquet").unlink(), "cannot be read as Parquet"),
+        ],
+    )
+    def test_a_damaged_one_is_a_sentence_and_the_others_stay(
+        self, spoil, said, written, checkpoint, monkeypatch
+    ):
+        spoilt = written.parent / "spoilt"
+        shutil.copytree(written, spoilt, dirs_exist_ok=True)
+        spoil(spoilt)
+        monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bert")))
+        monkeypatch.setenv("ATTNVIZ_PROFILES", f"{written},{spoilt}")
+        at = open_page(PAGE, model="bert", text="the cat", profile_corpus="spoilt")
+        assert_no_exception(at)
+        shown_words = " ".join([*errors(at), captions(at)])
+        assert said in shown_words and str(written.parent) not in shown_words
+        assert figure(at, "profile_heads")["data"]
+        shutil.rmtree(spoilt)
+
+    def test_a_link_to_none_of_them(self, page):
+        at = page(profile_corpus="../../etc")
+        assert "which is not on this server" in captions(at)
+        assert figure(at, "profile_heads")["data"]
+
+    def test_its_names_are_on_the_other_pages(self, written, checkpoint, monkeypatch, profile):
+        monkeypatch.setenv("ATTNVIZ_MODELS", str(checkpoint("bert")))
+        folder = written.parent / "named"
+        shutil.copytree(written, folder, dirs_exist_ok=True)
+        named = [profile.heads()[4]]
+        table = pq.read_table(folder / "heads.parquet")
+        for end, number in (("", 0.75), ("_low", 0.625), ("_high", 0.875)):
+            column = f"previous{end}"
+            numbers_of_heads = [0.25] * len(table)
+            numbers_of_heads[4] = number
+            table = table.set_column(table.column_names.index(column), column, pa.array(numbers_of_heads))
+        pq.write_table(table, folder / "heads.parquet")
+        monkeypatch.setenv("ATTNVIZ_PROFILES", str(folder))
+        at = open_page("pages/find_a_head.py", model="bert", text="the cat opened the door")
+        assert_no_exception(at)
+        texts = {
+            Head(layer, head): cell["text"]
+            for layer, row in enumerate(component(at, "head_grid")["cells"])
+            for head, cell in enumerate(row)
+        }
+        assert [
+            head for head, text in texts.items() if "in the profile of “named”: previous token 0.75" in text
+        ] == named
+        shutil.rmtree(folder)
+
+
+def rewrite(folder, change):
+    """Changes what a profile says of itself."""
+    for name in ("heads.parquet", "examples.parquet"):
+        table = pq.read_table(folder / name)
+        said = json.loads(table.schema.metadata[b"attnviz"])
+        change(said)
+        pq.write_table(table.replace_schema_metadata({"attnviz": json.dumps(said)}), folder / name)
+
+
+def drop(folder, column):
+    table = pq.read_table(folder / "heads.parquet")
+    pq.write_table(table.drop_columns([column]), folder / "heads.parquet")
+
+
+def test_two_models_are_beside_each_other(page, profile):
+    """Heads of another shape have no counterpart: the largest of each, and their difference."""
+    at = page(profile_other="all-MiniLM-L6-v2", profile_y="previous")
+    other = read_profile(profiles.BUNDLED / "all-MiniLM-L6-v2")
+    here, there = (int(np.argmax(one.numbers("previous"))) for one in (profile, other))
+    said = facts(headline(at))
+    assert said.heads == (tuple(profile.heads()[here]), tuple(other.heads()[there]))
+    best = [one.numbers("previous")[at_] for one, at_ in ((profile, here), (other, there))]
+    assert float(said.numbers[-3].replace("−", "-")) == pytest.approx(best[0] - best[1], abs=0.006)
+    _, second = figure(at, "profile_heads")["data"]
+    np.testing.assert_allclose(numbers(second["y"]), other.numbers("previous"), rtol=1e-6)
+    np.testing.assert_allclose(numbers(second["x"]), [head.layer / 5 for head in other.heads()], rtol=1e-6)
+    rows = component(at, "profile_ranking_other")["rows"]
+    assert facts(rows[0]["text"]).heads[0] == tuple(other.heads()[there])
+
+
+class TestOwnFile:
+    """A file that the visitor brings is measured as the command measures it, and whatever is wrong with it is a sentence."""
+
+    def bring(self, at, name, data):
+        [uploader] = [one for one in at.file_uploader if one.key.startswith("texts_file_")]
+        return uploader.set_value((name, data, "application/octet-stream")).run()
+
+    def test_with_labels(self, page, written, profile):
+        """The sentences of the profile in the folder, as a file."""
+        data = (written.parent / "texts.conllu").read_bytes()
+        at = until_drawn(self.bring(page(profile_y="nsubj attends to"), "mine.conllu", data))
+        assert errors(at) == [] and shown(at)["profile_corpus"] == "file"
+        np.testing.assert_allclose(
+            numbers(figure(at, "profile_heads")["data"][0]["y"]),
+            profile.accuracies("nsubj", "attends to")[0],
+            atol=1e-9,
+        )
+        assert any(
+            one.value.startswith("mine") and f"{profile.n_text} texts" in one.value for one in at.caption
+        )
+
+    def test_of_a_table_the_column_is_asked_for(self, page, tiny_model):
+        data = b"id,review,note\n1,the cat sat,no\n2,it opened .,no\n"
+        at = self.bring(page(), "reviews.csv", data)
+        assert_no_exception(at)
+        [asked] = [one for one in at.selectbox if str(one.key).startswith("texts_column_")]
+        assert asked.options == ["id", "review", "note"]
+        at = until_drawn(asked.set_value("review").run())
+        assert_no_exception(at)
+        expected = []
+        for text in ("the cat sat", "it opened ."):
+            trace = tiny_model("bert").trace(text)
+            axis = Axis.of(trace.tokens)
+            expected.append(statistics(trace, None, axis, axis, names=["previous"])["previous"])
+        np.testing.assert_allclose(
+            numbers(figure(at, "profile_heads")["data"][0]["y"]), np.mean(expected, axis=0).ravel(), atol=1e-5
+        )
+        assert not [one for one in at.selectbox if str(one.key).startswith("texts_column_")]
+        assert "column='review'" in component(at, "save_picture")["python"]
+
+    def test_what_cannot_be_read_of_it_is_said(self, page):
+        at = until_drawn(self.bring(page(), "mine.txt", b"the cat\n\xff\xfe\nit opened ."))
+        assert (
+            "1 texts could not be read, the first at line or row 2: Byte 1 of the line is 0xFF"
+            in captions(at)
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "data", "said"),
+        [
+            ("mine.txt", b"\xff\xfe\n\x80", "which is not UTF-8"),
+            ("mine.txt", b"", "holds no text"),
+            ("mine.txt", b"\n \n", "holds no text"),
+            ("mine.txt", b"PK\x03\x04 and more", "a ZIP archive with another name"),
+            ("mine.txt", b"a" * 5_000_000, "The text has about"),
+            ("mine.parquet", b"nonsense", "no Parquet file that can be read"),
+            ("mine.parquet", parquet({"text": [1, 2]}), "Name one that holds texts"),
+            ("mine.parquet", parquet({"id": [1, 2]}), "The column 'text' was to be read; here are id"),
+            ("mine.parquet", parquet({"text": ["a" * 5_000_000]}), "at most 1,000,000 are read of one"),
+            ("mine.jsonl", b"{" * 5000, "is not JSON"),
+            ("mine.csv", b'text\n"no end', "the table cannot be read"),
+            ("mine.txt", b"a\n" * 20_001, "more than 20,000 texts"),
+        ],
+    )
+    def test_whatever_is_wrong_with_it_is_a_sentence(self, name, data, said, page):
+        at = page()
+        before = numbers(figure(at, "profile_heads")["data"][0]["y"])
+        at = self.bring(at, name, data)
+        assert_no_exception(at)
+        [problem] = errors(at)
+        assert said in problem and "/tmp" not in problem and problem.endswith(".")
+        np.testing.assert_array_equal(numbers(figure(at, "profile_heads")["data"][0]["y"]), before)
+
+    def test_it_counts_among_what_visitors_have_brought(self, page):
+        before = uploads.n_bytes()
+        at = until_drawn(self.bring(page(), "mine.txt", b"the cat\nit opened ."))
+        assert uploads.n_bytes() - before == len("the cat") + len("it opened .")
+        assert at is not None
+
+    def test_its_limit_is_stated(self, page):
+        at = page()
+        [uploader] = [one for one in at.file_uploader if one.key.startswith("texts_file_")]
+        assert uploader.proto.max_upload_size_mb == 5
+        assert "up to 5 MB and 20,000 texts" in captions(at)

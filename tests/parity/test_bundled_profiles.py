@@ -4,20 +4,25 @@ import math
 import string
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 import transformers as tf
 
 from attnviz.corpus.labels import read_conllu
+from attnviz.corpus.naming import NAMES, RELATIONS, names_of
 from attnviz.corpus.pipeline import profile_texts
+from attnviz.corpus.probed import probes_of
 from attnviz.corpus.profile import read_profile
+from attnviz.corpus.texts import Entry
+from attnviz.heads.probes import PROBES, probe_heads
 from attnviz.maps.collection import bundled, sentences
 from attnviz.model.answers import token_logits
 from attnviz.model.catalogue import EMBEDDED, SMOLLM2
 from attnviz.model.interventions import ScaledOutput
 from attnviz.model.repeated_tokens import trace_repeated
 from attnviz.records import Head
-from ui.sections.profiles.offered import BUNDLED
+from ui.work.profiles import BUNDLED
 
 N_TEXT = 40
 TEXTS = [text for _, text in sentences(bundled())][:N_TEXT]
@@ -55,7 +60,9 @@ def by_hand(ids, special, labels, weights):
 @pytest.mark.nightly
 def test_every_number_of_40_texts_by_hand(embedded):
     """The weights are transformers' own, each text by itself; the numbers are summed in plain loops."""
-    profile = profile_texts(embedded, list(enumerate(TEXTS, 1)))
+    entries = [Entry(source="", place=place, text=text) for place, text in enumerate(TEXTS, 1)]
+    profile, failures = profile_texts(embedded, entries)
+    assert failures == []
     theirs = tf.AutoModel.from_pretrained(embedded.folder, attn_implementation="eager").eval()
     tokenizer = tf.AutoTokenizer.from_pretrained(embedded.folder)
     found: dict[tuple[Head, str], list[float]] = {}
@@ -126,6 +133,41 @@ def test_they_are_of_the_models_and_sentences_that_are_bundled(name, request):
     assert profile.n_passed == profile.n_verified > 0
     assert [head for kind in profile.kinds for head in profile.heads(kind)] == list(model.probe().heads())
     assert len(profile.relations(profile.heads()[0])) > 20
+
+
+@pytest.mark.parametrize("name", [EMBEDDED, SMOLLM2])
+def test_names_are_of_numbers_that_are_large_beyond_their_interval(name):
+    """Row by row of the file; [CLS] is the first token, and a relation needs 20 words and more than any fixed distance finds."""
+    found = names_of(read_profile(BUNDLED / name))
+    for row in pq.read_table(BUNDLED / name / "heads.parquet").to_pylist():
+        expected = {one.called: row[key] for key, one in PROBES.items() if (row[f"{key}_low"] or 0) > 0.5}
+        for key, called in NAMES.items():
+            if (row[f"{key}_low"] or 0) > 0.5:
+                expected.setdefault(called, row[key])
+        if "[CLS]" in expected:
+            expected.pop("first token", None)
+        for one in row["relations"]:
+            if one["words"] >= 20 and one["low"] > 0.5 and one["low"] > one["offset_accuracy"]:
+                short = one["relation"]
+                called = f"{RELATIONS[short]} ({short}) {one['direction']} its parent"
+                expected[called] = one["accuracy"]
+        names = found[Head(row["layer"], row["head"])]
+        assert {one.called: one.share for one in names} == expected
+        assert all(0.5 < one.low <= one.share <= one.high for one in names)
+        assert [one.called for one in names if one.is_relation] == [
+            one for one in expected if "parent" in one
+        ]
+
+
+def test_probes_of_a_profile_are_those_of_the_model(embedded):
+    found = probes_of(read_profile(BUNDLED / EMBEDDED), "encoder")
+    expected = probe_heads(embedded)["encoder"]
+    assert (found.n_token, found.n_text) == (expected.n_token, expected.n_text)
+    for name in PROBES:
+        np.testing.assert_allclose(found.means[name], expected.means[name], atol=1e-5)
+        np.testing.assert_allclose(found.spreads[name], expected.spreads[name], atol=1e-5)
+    for kind in ("decoder", "cross"):
+        assert probes_of(read_profile(BUNDLED / EMBEDDED), kind) is None
 
 
 def test_the_labels_are_of_the_bundled_sentences():

@@ -24,7 +24,7 @@ from ui.sections.patching.heatmap import _exchanged
 from ui.sections.query_key_map.layout import points_of
 from ui.sections.step_by_step.vectors import mean_and_spread, root
 from ui.stage.tour import _cells
-from ui.words.head_names import names_said
+from ui.words.head_names import names_of_probes, names_said
 
 pytestmark = MARKS
 draw_few()
@@ -56,7 +56,7 @@ def test_what_a_head_is_called(data):
             for name, one in PROBES.items()
             if means[name][head] > 0.5
         ]
-        assert names_said(found, head) == ", ".join(expected)
+        assert names_said(names_of_probes(found), head) == ", ".join(expected)
     assert names_said(None, HEADS[0]) == ""
 
 
@@ -75,7 +75,7 @@ def test_the_heads_that_are_kept(data, label):
         trace=SimpleNamespace(shape=lambda kind: (2, 3), heads=lambda kind: heads),
         kind="encoder",
     )
-    screen = Screen(view=view, cells=None, numbers={"entropy": numbers}, labels=borne, probes=None)
+    screen = Screen(view=view, cells=None, numbers={"entropy": numbers}, labels=borne, names=None)
     for head in HEADS:
         bears = [mark for mark in marks if borne[mark][head]]
         is_asked = label == "all" or (not bears if label == "none" else LABELS[label] in bears)

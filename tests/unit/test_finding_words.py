@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attnviz.corpus.naming import HeadName
 from attnviz.effects.masking import MaskEffect
 from attnviz.heads.facts import extremes
 from attnviz.heads.flow import Flow
@@ -15,7 +16,14 @@ from ui.sections.claims.full import filled_words
 from ui.sections.claims.picture import ends_words, heads_say
 from ui.sections.kinds_of_attention.output import UNCHANGED, effect_words
 from ui.sections.token_flow.lines import drawn_words
-from ui.words.head_names import head_words
+from ui.words.head_names import (
+    HeadNames,
+    head_words,
+    mark_of,
+    marks_note,
+    names_of_profile,
+    with_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +153,12 @@ def test_heads_that_match_a_pattern():
             (True, True),
             "Attends to [CLS] on this text · On repeated random tokens: induction",
         ),
+        (
+            "",
+            "induction|previous token|duplicate token|first token",
+            (True, True),
+            "On repeated random tokens: induction, previous token and 1 more",
+        ),
         ("", "", (True, True), "No known pattern on this text or on repeated random tokens"),
         ("", "", (True, False), "No known pattern on this text"),
         ("", "", (False, True), "No known pattern on repeated random tokens"),
@@ -152,4 +166,44 @@ def test_heads_that_match_a_pattern():
     ],
 )
 def test_a_head_without_a_name_is_said_to_have_none_where_that_is_known(attends, called, known, said):
-    assert head_words(attends, called, knows_text=known[0], knows_random=known[1]) == said
+    names = HeadNames(
+        of_head={Head(1, 2): tuple(named(one) for one in filter(None, called.split("|")))},
+        where="on repeated random tokens",
+        briefly="on repeated random tokens",
+        note="",
+        marked=(),
+    )
+    assert head_words(attends, names if known[1] else None, Head(1, 2), knows_text=known[0]) == said
+
+
+def named(called, share=0.75):
+    return HeadName(called=called, share=share, low=share, high=share, is_relation="its parent" in called)
+
+
+def test_names_of_a_profile_say_where_they_are_from():
+    """The first token is left out where there is another name on a line, and told where the head is hovered over."""
+    names = names_of_profile(
+        {
+            Head(0, 1): (
+                named("first token", 0.5123),
+                named("direct object (dobj) attends to its parent", 0.81),
+            ),
+            Head(1, 0): (named("first token"), named("[CLS]")),
+        },
+        "the bundled sentences",
+        "many texts",
+        206,
+    )
+    assert with_names("Layer 0, head 1", names, Head(0, 1)) == (
+        "Layer 0, head 1; in the profile of the bundled sentences: first token 0.512, direct object (dobj) attends to its parent 0.810"
+    )
+    assert with_names("Layer 5, head 5", names, Head(5, 5)) == "Layer 5, head 5"
+    assert head_words("", names, Head(0, 1), knows_text=False) == (
+        "Over many texts: direct object (dobj) attends to its parent"
+    )
+    assert head_words("", names, Head(1, 0), knows_text=False) == "Over many texts: first token, [CLS]"
+    assert head_words("", names, Head(2, 0), knows_text=True) == (
+        "No known pattern on this text or over many texts"
+    )
+    assert [mark_of(names, head) for head in (Head(0, 1), Head(1, 0))] == ["R", ""]
+    assert "206 texts" in marks_note(names) and "R grammatical relation" in marks_note(names)

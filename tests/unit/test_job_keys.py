@@ -176,7 +176,7 @@ def test_the_layers_that_have_come_are_shown(monkeypatch):
     monkeypatch.setattr(effects.Screen, "ablation_job", lambda *_: SimpleNamespace(results=[come, None]))
     monkeypatch.setattr(own_run.OwnRun, "counted", lambda _, n_tokens: n_tokens)
     monkeypatch.setattr(grid, "is_there", lambda *_, result, **__: result())
-    monkeypatch.setattr(grid, "known_probes", lambda _: None)
+    monkeypatch.setattr(grid, "known_names", lambda _: None)
     drawn, said = [], []
     monkeypatch.setattr(grid, "head_grid", lambda texts, **named: drawn.append((texts, named["numbers"])))
     monkeypatch.setattr(grid, "st", SimpleNamespace(caption=said.append))

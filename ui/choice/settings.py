@@ -316,7 +316,7 @@ class ProfileSettings:
         str,
         Text(
             title="Compare with",
-            help="Places each head by the same number over these texts, from left to right, and ranks heads by the difference.",
+            help="Compares each head with itself over these texts, and lists those that moved; of another model, the largest heads.",
         ),
     ] = "none"
     """Another corpus; "none" for none."""
@@ -336,6 +336,7 @@ class ProfileSettings:
         str,
         Text(
             title="Find",
-            help="Keeps the heads that are among the first of such a number, as in induction or det.",
+            help="Lists the heads that are called so, and the head with the largest of each number that is called so, as in induction "
+            "or direct object.",
         ),
     ] = ""

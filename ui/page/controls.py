@@ -11,9 +11,10 @@ from attnviz.model.words import has_words
 from attnviz.records import Head
 from ui.choice import state, widgets
 from ui.choice.presets import Preset, offered_presets
-from ui.page.head_names import known_probes
+from ui.page.head_names import known_names
 from ui.page.view import View
-from ui.words.head_names import called_words, head_words
+from ui.words.head_names import head_words
+from ui.words.literal import literal
 from ui.work import cache
 
 
@@ -115,9 +116,8 @@ def walk(view: View) -> None:
 def names(view: View) -> None:
     """What the selected head is called, and after what, once that is known."""
     with st.container(key="head_name", height=24, border=False):  # names come late; nothing moves with them
-        if probes := known_probes(view):
-            called = called_words(probes, view.selection.place)
-            st.caption(head_words("", called, knows_text=False, knows_random=True))
+        if found := known_names(view):
+            st.caption(literal(head_words("", found, view.selection.place, knows_text=False)))
 
 
 def rows_and_columns(view: View) -> None:

@@ -1,30 +1,53 @@
 """What the heads of a model are called, on every page that shows heads.
 
-One concept: the probes of the model that is shown. They are of the model and not of the text, so they are found once, by a worker
-process, after the first page with a grid of heads has drawn it; until then, and for an opened bundle, heads have no names.
+One concept: the names of the model that is shown. They are of the model and not of the text: from its profile of many texts where
+there is one, and otherwise from probes with random tokens, which a worker process finds once, after the first page with a grid of
+heads has drawn it; until then heads have no names.
 """
 
 from typing import Any
 
 import streamlit as st
 
+from attnviz.corpus.probed import probes_of
 from attnviz.heads.probes import HeadProbes
 from attnviz.model.catalogue import offer
 from attnviz.records import Kind
 from ui.page.view import View
 from ui.page.waiting import REFUSALS, is_there, whole_page
+from ui.words.head_names import HeadNames, names_of_probes, names_of_profile
 from ui.words.literal import literal
-from ui.work import probes
+from ui.work import cache, probes, profiles
 from ui.work.jobs import TELLS_PROGRESS, Job, job
 from ui.work.remembered import NUMBERS
 
 
+def known_names(view: View) -> HeadNames | None:
+    """What the heads on screen are called; None until that is known, for cross-attention, and for a bundle of unknown weights."""
+    if (found := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
+        listed, profile = found
+        if view.kind in profile.kinds:
+            names = profiles.names(profile, view.kind)
+            corpus = f"“{listed.name}”"
+            return (
+                names_of_profile(names, "the bundled sentences", "many texts", profile.n_text)
+                if listed.is_bundled
+                else names_of_profile(names, corpus, corpus, profile.n_text)
+            )
+    probed = known_probes(view)
+    return None if probed is None else names_of_probes(probed)
+
+
 def known_probes(view: View) -> HeadProbes | None:
-    """The probes of the model on screen; None until they are found, for a bundle, and for cross-attention."""
+    """The probes of the model on screen, those of its profile first; None until they are found, and for cross-attention."""
+    if (found := profiles.naming_profile(cache.weights(view.selection.source))) is not None:
+        of_profile = probes_of(found[1], view.kind)
+        if of_profile is not None:
+            return of_profile
     if view.selection.bundle:
         return None
-    found: dict[Kind, HeadProbes] | None = NUMBERS.found(_key(view))
-    return None if found is None else found.get(view.kind)
+    of_kinds: dict[Kind, HeadProbes] | None = NUMBERS.found(_key(view))
+    return None if of_kinds is None else of_kinds.get(view.kind)
 
 
 def find_probes(view: View) -> bool:
@@ -32,10 +55,10 @@ def find_probes(view: View) -> bool:
 
     Pages call it after what they are for.
     """
-    if view.selection.bundle or view.kind == "cross":
-        return False
-    if NUMBERS.found(_key(view)) is not None:
+    if known_probes(view) is not None:
         return True
+    if view.selection.bundle or view.kind == "cross" or NUMBERS.found(_key(view)) is not None:
+        return False
     work = _job(view)
     if isinstance(work.error, REFUSALS):
         st.caption(literal(str(work.error)))

@@ -17,7 +17,7 @@ from attnviz.model.catalogue import offer
 from attnviz.records import Head, Tokens, by_layer, heads_in
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
-from ui.page.head_names import known_probes
+from ui.page.head_names import known_names
 from ui.page.language_model import offer_language_model
 from ui.page.table import whole_rows
 from ui.page.view import View
@@ -236,10 +236,10 @@ def grid(view: View, heads: OverPairs, *, name: str, what: str, key: str) -> Non
         name: what the grid shows, for those who do not see it.
         what: what the numbers are: "mean effect".
     """
-    probes, places, mean = known_probes(view), heads_in(heads.mean), heads.mean
+    names, places, mean = known_names(view), heads_in(heads.mean), heads.mean
 
     def text(head: Head) -> str:
-        return with_names(f"{head.title}: {what} {mean_text(heads, *head)}", probes, head)
+        return with_names(f"{head.title}: {what} {mean_text(heads, *head)}", names, head)
 
     head_grid(
         [[text(head) for head in of_layer] for of_layer in by_layer(places)],
@@ -249,11 +249,11 @@ def grid(view: View, heads: OverPairs, *, name: str, what: str, key: str) -> Non
         theme=view.theme,
         numbers=mean,
         signed=True,
-        marks=marks_of(probes, places),
+        marks=marks_of(names, places),
         key=key,
     )
-    if probes is not None:
-        st.caption(literal(marks_note(probes)))
+    if names is not None:
+        st.caption(literal(marks_note(names)))
 
 
 def mean_text(numbers: OverPairs, *place: int) -> str:

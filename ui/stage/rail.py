@@ -10,21 +10,23 @@ from attnviz.heads import labels
 from attnviz.records import Axis, Head, by_layer
 from ui.choice import state
 from ui.components.head_rail import head_rail
-from ui.page.head_names import known_probes
+from ui.page.head_names import known_names
 from ui.stage.screen import Screen, is_staged
-from ui.words.head_names import attends_words, called_words, head_words, with_names
+from ui.words.head_names import attends_words, called_words, head_words
+from ui.words.literal import literal
 from ui.work import head_cache
 
 
 def heads(screen: Screen) -> None:
     """All heads; pointing at one previews it, a click selects it."""
     view = screen.view
-    probes, on_text = known_probes(view), _labels(screen)
+    names, on_text = known_names(view), _labels(screen)
 
     def text(head: Head) -> str:
         attends = attends_words(on_text, head)
         said = f"{head.title}: attends {attends} on this text" if attends else head.title
-        return with_names(said, probes, head)
+        called = "" if names is None else called_words(names, head)
+        return said if names is None or not called else f"{said}; {names.briefly}: {called}"
 
     head_rail(
         [[text(Head(*one)) for one in of_layer] for of_layer in by_layer(view.trace.heads(view.kind))],
@@ -39,11 +41,10 @@ def head_name(screen: Screen) -> None:
     """What the selected head is called, and what that was measured on; of rollout, which is of all heads, nothing."""
     if screen.pattern.head is None:
         return
-    place, probes = screen.view.selection.place, known_probes(screen.view)
-    called, of_text = "" if probes is None else called_words(probes, place), _labels(screen)
+    place, of_text = screen.view.selection.place, _labels(screen)
     attends = attends_words(of_text, place)
-    if said := head_words(attends, called, knows_text=bool(of_text), knows_random=probes is not None):
-        st.caption(said, width="content")
+    if said := head_words(attends, known_names(screen.view), place, knows_text=bool(of_text)):
+        st.caption(literal(said), width="content")
 
 
 def _labels(screen: Screen) -> Mapping[str, Bool[np.ndarray, "layer head"]]:

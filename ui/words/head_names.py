@@ -1,36 +1,103 @@
-"""What heads are called after what they do, on the text that is shown and on random tokens that come twice, as words and marks.
+"""What heads are called after what they do, as words and marks: on the text that is shown, and over many texts or on random tokens.
 
 One concept: the names of heads on screen. Who finds them out is `ui.page.head_names`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool
 
+from attnviz.corpus.naming import HeadName
 from attnviz.figures.numbers import number_text
 from attnviz.heads.probes import NAMED, PROBES, HeadProbes
-from attnviz.records import Head, by_layer
+from attnviz.records import Head, by_layer, heads_in
 from ui.words.findings import ATTENDS
 
-NAME_MARKS: Mapping[str, str] = {"probe_induction": "I", "probe_duplicate": "D", "probe_previous": "←"}
+RELATION = "grammatical relation"
+NAME_MARKS: Mapping[str, str] = {
+    "induction": "I",
+    "duplicate token": "D",
+    "previous token": "←",
+    RELATION: "R",
+}
 """What marks a named head in a grid. The first token has none: in many models it would stand in most cells."""
+MOST_CALLED = 2
+"""Names of a head on a line; where it has more they are counted, and told where it is hovered over."""
 
 
-def names_said(probes: HeadProbes | None, head: Head) -> str:
-    """What a head is called with its numbers, "induction 0.914, first token 0.512"; empty for no name."""
-    if probes is None:
-        return ""
-    return ", ".join(
-        f"{PROBES[name].called} {number_text(float(probes.means[name][head]))}" for name in probes.names(head)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadNames:
+    """What heads are called, and where that is from."""
+
+    of_head: Mapping[Head, tuple[HeadName, ...]]
+    """Most heads have no name, some have several."""
+    where: str
+    """Where the names are from, within a sentence: "on repeated random tokens", "in the profile of the bundled sentences"."""
+    briefly: str
+    """The same for a line with little room: "over many texts"."""
+    note: str
+    """What a mark stands for, a sentence that follows the list of them."""
+    marked: tuple[str, ...]
+    """Names and kinds of names of `NAME_MARKS` that heads can have."""
+
+
+def names_of_probes(probes: HeadProbes) -> HeadNames:
+    """Names after random tokens that come twice."""
+    return HeadNames(
+        of_head={
+            head: tuple(
+                HeadName(
+                    called=PROBES[name].called,
+                    share=float(probes.means[name][head]),
+                    low=float(probes.means[name][head]),
+                    high=float(probes.means[name][head]),
+                    is_relation=False,
+                )
+                for name in probes.names(head)
+            )
+            for head in heads_in(probes.means[next(iter(PROBES))])
+        },
+        where="on repeated random tokens",
+        briefly="on repeated random tokens",
+        note=f"heads that give more than {NAMED:.0%} of their weight to it on {probes.n_token} repeated random tokens, mean of "
+        f"{probes.n_text} such texts.",
+        marked=tuple(one for one in NAME_MARKS if one != RELATION),
     )
 
 
-def called_words(probes: HeadProbes, head: Head) -> str:
+def names_of_profile(
+    names: Mapping[Head, tuple[HeadName, ...]], corpus: str, briefly: str, n_text: int
+) -> HeadNames:
+    """Names after a profile of many texts.
+
+    Args:
+        corpus: what its texts are called, within a sentence: "the bundled sentences".
+        briefly: the same where there is little room: "many texts".
+    """
+    return HeadNames(
+        of_head=names,
+        where=f"in the profile of {corpus}",
+        briefly=f"over {briefly}",
+        note=f"heads that give more than {NAMED:.0%} of their weight to it over {n_text:,} texts, or on repeated random tokens, or "
+        f"that find the relation more often than {NAMED:.0%} and than any fixed distance; the whole interval of 95% is above that.",
+        marked=tuple(NAME_MARKS),
+    )
+
+
+def names_said(names: HeadNames | None, head: Head) -> str:
+    """What a head is called with its numbers, "induction 0.914, first token 0.512"; empty for no name."""
+    of_head = () if names is None else names.of_head.get(head, ())
+    return ", ".join(f"{one.called} {number_text(one.share)}" for one in of_head)
+
+
+def called_words(names: HeadNames, head: Head) -> str:
     """What a head is called, for a line beside its numbers; the first token is left out of several names."""
-    names = probes.names(head)
-    told = [name for name in names if name in NAME_MARKS] or names
-    return ", ".join(PROBES[name].called for name in told)
+    of_head = names.of_head.get(head, ())
+    told = [one.called for one in of_head if _marks(one)] or [one.called for one in of_head]
+    more = f" and {len(told) - MOST_CALLED} more" if len(told) > MOST_CALLED else ""
+    return ", ".join(told[:MOST_CALLED]) + more
 
 
 def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], head: Head) -> str:
@@ -42,45 +109,49 @@ def attends_words(labels: Mapping[str, Bool[np.ndarray, "layer head"]], head: He
     return " and ".join(ATTENDS[label] for label, matches in labels.items() if matches[head])
 
 
-def head_words(attends: str, called: str, *, knows_text: bool, knows_random: bool) -> str:
+def head_words(attends: str, names: HeadNames | None, head: Head, *, knows_text: bool) -> str:
     """What the selected head is called, for a line of its own, and what that was measured on; or that it matches no known pattern.
 
     Args:
         attends: its `attends_words`.
-        called: its `called_words`; empty where it has none.
-        knows_text: whether the patterns of the text are known, and those of random tokens (``knows_random``): without, nothing is said
-            of them.
+        names: None while they are not known, of which nothing is said then.
+        knows_text: whether the patterns of the text are known; without, nothing is said of them.
     """
     on_text = f"Attends {attends} on this text" if attends else ""
-    on_random = f"On repeated random tokens: {called}" if called else ""
-    tried = ["on this text"] * knows_text + ["on repeated random tokens"] * knows_random
+    called = "" if names is None else called_words(names, head)
+    elsewhere = "" if names is None else names.briefly[:1].upper() + names.briefly[1:]
+    tried = ["on this text"] * knows_text + ([] if names is None else [names.briefly])
     none = f"No known pattern {' or '.join(tried)}" if tried else ""
-    return " · ".join(filter(None, (on_text, on_random))) or none
+    return " · ".join(filter(None, (on_text, f"{elsewhere}: {called}" if called else ""))) or none
 
 
-def with_names(said: str, probes: HeadProbes | None, head: Head) -> str:
+def with_names(said: str, names: HeadNames | None, head: Head) -> str:
     """What is said of a head, and what it is called."""
-    names = names_said(probes, head)
-    return f"{said}; on repeated random tokens: {names}" if names else said
+    called = names_said(names, head)
+    return said if names is None or not called else f"{said}; {names.where}: {called}"
 
 
-def mark_of(probes: HeadProbes | None, head: Head) -> str:
+def _marks(name: HeadName) -> str:
+    return NAME_MARKS[RELATION] if name.is_relation else NAME_MARKS.get(name.called, "")
+
+
+def mark_of(names: HeadNames | None, head: Head) -> str:
     """The letters that mark a head after its names."""
-    return "" if probes is None else "".join(NAME_MARKS.get(name, "") for name in probes.names(head))
+    of_head: Sequence[HeadName] = () if names is None else names.of_head.get(head, ())
+    return "".join(dict.fromkeys(_marks(one) for one in of_head))
 
 
-def marks_of(probes: HeadProbes | None, heads: Iterable[Head]) -> list[list[str]] | None:
+def marks_of(names: HeadNames | None, heads: Iterable[Head]) -> list[list[str]] | None:
     """The marks of heads that come layer by layer; None while no head is named."""
-    return None if probes is None else [[mark_of(probes, head) for head in row] for row in by_layer(heads)]
+    return None if names is None else [[mark_of(names, head) for head in row] for row in by_layer(heads)]
 
 
-def marks_note(probes: HeadProbes | None) -> str:
-    """What the marks stand for, and of which text; empty while no head is named."""
-    if probes is None:
+def marks_note(names: HeadNames | None) -> str:
+    """What the marks stand for, and where they are from; empty while no head is named."""
+    if names is None:
         return ""
-    marks = " · ".join(f"{mark} {PROBES[name].called}" for name, mark in NAME_MARKS.items())
+    marks = " · ".join(f"{NAME_MARKS[one]} {one}" for one in names.marked)
     return (
-        f"Marks from random tokens: {marks}: heads that give more than {NAMED:.0%} of their weight to it on {probes.n_token} repeated random "
-        f"tokens, mean of {probes.n_text} such texts. Heads that rest on the first token have no mark; hover over a head or tap it for "
-        "all its numbers."
+        f"Marks {names.where}: {marks}: {names.note} Heads that rest on the first token have no mark; hover over a head or tap it "
+        "for all its names."
     )

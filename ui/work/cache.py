@@ -4,7 +4,7 @@ Arguments are plain values. Results are read-only records, shared and not copied
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -262,6 +262,11 @@ def report(source: Source) -> VerificationReport:
     if source.bundle:
         return recorded(source.bundle).report
     return _computed_report(source, _weights_of(model(source.model)))
+
+
+def weights(source: Source) -> Mapping[str, str]:
+    """SHA-256 of each file of the weights that a trace was made with; empty for a bundle that does not say it."""
+    return recorded(source.bundle).weights_sha256 if source.bundle else model(source.model).weights_sha256
 
 
 _Weights = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]

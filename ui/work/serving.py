@@ -18,7 +18,7 @@ from attnviz.model.catalogue import default_model, offer
 from ui.limits import PEOPLE, RUNS, WARM, WORKERS
 from ui.streamlit_fixes.log_lines import format_logs
 from ui.streamlit_fixes.runs_in_turn import Run, take_turns
-from ui.work import cache, events, idle, jobs, log, memory
+from ui.work import cache, events, idle, jobs, log, memory, profiles
 from ui.work.gate import VISITOR
 from ui.work.turns import line
 from ui.work.with_model import warm
@@ -57,7 +57,7 @@ def _ended(run: Run) -> None:
 def _make_ready() -> None:
     name, since = default_model(), time.monotonic()
     try:
-        cache.model(name)
+        profiles.naming_profile(cache.model(name).weights_sha256)
         jobs.Job([(warm, (offer(name).name,), {})] * WORKERS, "warm").wait()
     except AttnvizError as error:  # the first visitor is told, too
         log.event("not_ready", because=str(error))

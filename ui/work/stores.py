@@ -65,7 +65,7 @@ KEPT = (
     ),
     Kept(
         name="uploads",
-        holds="uploaded files until they are read, and opened bundles",
+        holds="uploaded files until they are read, opened bundles, and texts of visitors' own files",
         variable="ATTNVIZ_UPLOADS_MB",
         megabytes=UPLOADS_MB,
         n_bytes=uploads.n_bytes,
@@ -103,7 +103,13 @@ BOUNDED = (
         holds="profiles of many texts that were looked at last: the numbers and names of every head",
         most="5 MB each, of 8",
         by="how many there are",
-        where=("ui/sections/profiles/offered.py:_read", "ui/sections/profiles/screen.py:all_names"),
+        where=("ui/work/profiles.py:_read", "ui/work/profiles.py:names"),
+    ),
+    Bounded(
+        holds="which model and texts each profile on the server is of",
+        most="1 MB",
+        by="256 profiles",
+        where=("ui/work/profiles.py:_listed",),
     ),
     Bounded(
         holds="while the command `attnviz corpus` runs, its model; no server has it",

@@ -1,4 +1,4 @@
-"""How many bytes all visitors together have brought: files that arrive or have arrived, and bundles that are open.
+"""How many bytes all visitors together have brought: files that arrive or have arrived, bundles that are open, and texts.
 
 One concept: the room for them. Streamlit takes any number of files from a visitor and keeps them in memory until two
 minutes after the visitor has left.
@@ -11,7 +11,7 @@ from streamlit.typing import UploadedFile
 
 from ui.limits import UPLOADS_MB
 from ui.streamlit_fixes import sessions
-from ui.work import opened_bundles
+from ui.work import brought
 
 SMALLEST = 1_000_000
 """Bytes that a file counts for at least, so that nobody brings a million small ones."""
@@ -38,12 +38,12 @@ def arriving(n_byte: int) -> Iterator[bool]:
 def n_bytes() -> int:
     """Bytes that all visitors have brought."""
     stored = sum(max(SMALLEST, size) for size in sessions.file_sizes())
-    return stored + sum(_arriving.values()) + opened_bundles.n_bytes()
+    return stored + sum(_arriving.values()) + brought.n_bytes()
 
 
 def n_entries() -> int:
-    """Files and bundles that there are."""
-    return len(sessions.file_sizes()) + len(_arriving) + opened_bundles.n_entries()
+    """Files, bundles and sets of texts that there are."""
+    return len(sessions.file_sizes()) + len(_arriving) + brought.n_entries()
 
 
 def forget(file: UploadedFile) -> None:
@@ -54,4 +54,4 @@ def forget(file: UploadedFile) -> None:
 def _forget_who_has_left() -> None:
     """Frees what belongs to visitors without an open page."""
     sessions.forget_files_of_who_has_left()
-    opened_bundles.forget_unless(sessions.is_open)
+    brought.forget_unless(sessions.is_open)

@@ -19,7 +19,10 @@ from ui.work.memory import n_bytes
 from ui.work.stopping import end_if_stopped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from attnviz.corpus.profile import Profile
+    from attnviz.corpus.texts import Entry, Failure
 
 MODELS: LRUCache[str, Model] = LRUCache(MODELS_MB * 1e6, getsizeof=n_bytes)
 """Loaded models of this process."""
@@ -55,13 +58,15 @@ def verify(name: str, trace: Trace) -> tuple[VerificationReport, dict[str, str]]
     return verification.verify(model, trace), dict(model.weights_sha256)
 
 
-def profile(name: str, texts: list[tuple[int, str]], *, progress: Progress) -> "Profile":
+def profile(
+    name: str, entries: "Sequence[Entry | Failure]", *, progress: Progress
+) -> "tuple[Profile, list[Failure]]":
     """What every head does over some texts, as `attnviz.corpus.pipeline.profile_texts`."""
     from attnviz.corpus.pipeline import (
         profile_texts,
     )  # pyarrow begins a thread, and the process that is copied has one
 
-    return profile_texts(own(name), texts, progress=progress)
+    return profile_texts(own(name), entries, progress=progress)
 
 
 def collect(name: str, text: str, layer: int, *, kind: Kind, progress: Progress) -> Collection:

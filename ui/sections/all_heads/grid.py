@@ -65,11 +65,11 @@ def grid(screen: Screen) -> None:
         else:
             said = f"largest {MEASURE_NAMES[screen.cells.measure]} {number_text(float(largest[layer][head]))}"
         of_text = "; ".join([f"Layer {layer}, head {head}: {said}", *screen.borne(layer, head)])
-        return with_names(of_text, screen.probes, Head(layer, head))
+        return with_names(of_text, screen.names, Head(layer, head))
 
     def mark(head: Head) -> str:
         of_text = [MARKS[one] for one in screen.borne(*head)]
-        return "".join(dict.fromkeys([*of_text, *mark_of(screen.probes, head)]))
+        return "".join(dict.fromkeys([*of_text, *mark_of(screen.names, head)]))
 
     layers = by_layer(screen.heads)
     marks = [[mark(head) for head in of_layer] for of_layer in layers]
@@ -110,6 +110,6 @@ def notes(screen: Screen) -> None:
     said.append(
         f"Marks from this text: {marks} (after Clark et al. 2019, arXiv:1906.04341, section 3 and figure 6; thresholds under More)."
     )
-    if note := marks_note(screen.probes):
+    if note := marks_note(screen.names):
         said.append(note)
     st.caption(literal(" ".join([*said, hidden_note(view)])))

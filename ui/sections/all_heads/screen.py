@@ -9,12 +9,12 @@ import streamlit as st
 from attnviz import heads
 from attnviz.figures.numbers import number_text, share_text
 from attnviz.heads import LABELS, PROBES, STATISTICS, Statistic
-from attnviz.heads.probes import HeadProbes
 from attnviz.records import Head
 from ui.choice import state
-from ui.page.head_names import known_probes
+from ui.page.head_names import known_names, known_probes
 from ui.page.view import View
 from ui.session import of_session
+from ui.words.head_names import HeadNames
 from ui.work import head_cache
 
 PICTURES = "pictures"
@@ -33,7 +33,7 @@ class Screen:
     cells: head_cache.Cells
     numbers: OfHeads
     labels: OfHeads
-    probes: HeadProbes | None
+    names: HeadNames | None
     """What the heads are called; None until that is known."""
 
     @property
@@ -115,9 +115,9 @@ def look(view: View) -> Screen:
         rows=head_cache.spans(view.queries),
         columns=head_cache.spans(view.keys),
     )
-    probes = known_probes(view)
+    names, probes = known_names(view), known_probes(view)
     if selection.all_heads.grid == PICTURES and not is_read(cells):
-        return Screen(view=view, cells=cells, numbers={}, labels={}, probes=probes)
+        return Screen(view=view, cells=cells, numbers={}, labels={}, names=names)
     numbers = read(cells)
     labels = heads.labels(
         numbers,
@@ -126,7 +126,7 @@ def look(view: View) -> Screen:
         broad=selection.all_heads.broad,
     )
     on_random = {} if probes is None else probes.means
-    return Screen(view=view, cells=cells, numbers={**numbers, **on_random}, labels=labels, probes=probes)
+    return Screen(view=view, cells=cells, numbers={**numbers, **on_random}, labels=labels, names=names)
 
 
 def is_read(cells: head_cache.Cells) -> bool:

@@ -11,7 +11,7 @@ from ui.sections.all_heads.screen import NUMBERS, Screen, pick
 from ui.words.head_names import names_said
 
 _MOST_ROWS = 12
-_WIDTHS = {"On random tokens": 165, "Labels": 95}  # px; the longest of most models
+_WIDTHS = {"Names": 165, "Labels": 95}  # px; the longest of most models
 
 
 def table(screen: Screen) -> None:
@@ -25,7 +25,7 @@ def table(screen: Screen) -> None:
     columns = {
         "Layer": places[:, 0],
         "Head": places[:, 1],
-        "On random tokens": [names_said(screen.probes, Head(layer, head)) for layer, head in places.tolist()],
+        "Names": [names_said(screen.names, Head(layer, head)) for layer, head in places.tolist()],
         "Labels": [", ".join(screen.borne(layer, head)) for layer, head in places],
     }
     columns |= {NUMBERS[name].title: numbers[screen.is_kept] for name, numbers in screen.numbers.items()}
@@ -34,6 +34,11 @@ def table(screen: Screen) -> None:
         for name in screen.numbers
     }
     formats |= {name: st.column_config.TextColumn(width=width) for name, width in _WIDTHS.items()}
+    if screen.names is not None:
+        formats["Names"] = st.column_config.TextColumn(
+            width=_WIDTHS["Names"],
+            help=f"What each head is called {screen.names.where}, with the share of its weight.",
+        )
     rows = [(int(layer), int(head)) for layer, head in places]
     st.dataframe(
         columns,

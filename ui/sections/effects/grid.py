@@ -9,7 +9,7 @@ from attnviz.records import Head, by_layer, known
 from ui.choice import state, widgets
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
-from ui.page.head_names import known_probes
+from ui.page.head_names import known_names
 from ui.page.waiting import Request, is_there
 from ui.sections import outcome
 from ui.sections.effects.facts import largest_effect
@@ -93,12 +93,12 @@ def finding(screen: Screen, found: HeadEffects) -> str:
 
 def grid(screen: Screen, found: HeadEffects) -> None:
     """All heads, each with its effect."""
-    probes = known_probes(screen.view)
+    names = known_names(screen.view)
 
     def text(place: Head) -> str:
         is_there = not np.isnan(found.heads[place])
         return (
-            with_names(said_of(found, place), probes, place)
+            with_names(said_of(found, place), names, place)
             if is_there
             else f"{place.title}: not computed yet"
         )
@@ -111,11 +111,11 @@ def grid(screen: Screen, found: HeadEffects) -> None:
         theme=screen.view.theme,
         numbers=found.effects,
         signed=True,
-        marks=marks_of(probes, screen.heads),
+        marks=marks_of(names, screen.heads),
         key="effects_grid",
     )
-    if probes is not None:
-        st.caption(literal(marks_note(probes)))
+    if names is not None:
+        st.caption(literal(marks_note(names)))
 
 
 def said_of(found: HeadEffects, head: Head) -> str:

@@ -18,7 +18,7 @@ from ui.choice import state
 from ui.components.head_grid import head_grid
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
-from ui.page.head_names import known_probes
+from ui.page.head_names import known_names
 from ui.page.view import View
 from ui.sections.lens.facts import LargestPart, largest_part, strongest
 from ui.sections.lens.screen import Screen
@@ -41,10 +41,10 @@ def heads(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> N
     )
     st.markdown(f"**{finding(largest_part(found), what, whole)}**")
 
-    probes = known_probes(screen.view)
+    names = known_names(screen.view)
 
     def text(head: Head) -> str:
-        return with_names(f"{head.title}: {number_text(float(found.heads[head]))}", probes, head)
+        return with_names(f"{head.title}: {number_text(float(found.heads[head]))}", names, head)
 
     head_grid(
         [[text(head) for head in of_layer] for of_layer in by_layer(heads_in(found.heads))],
@@ -54,10 +54,10 @@ def heads(screen: Screen, answer: TokenAnswer | None, found: DirectEffects) -> N
         theme=screen.view.theme,
         numbers=found.heads,
         signed=True,
-        marks=marks_of(probes, heads_in(found.heads)),
+        marks=marks_of(names, heads_in(found.heads)),
         key="lens_heads",
     )
-    st.caption(literal(" ".join(filter(None, [_note(screen, answer, found), marks_note(probes)]))))
+    st.caption(literal(" ".join(filter(None, [_note(screen, answer, found), marks_note(names)]))))
 
 
 def answer_words(answer: TokenAnswer) -> str:

@@ -1,5 +1,6 @@
 """The reader's lines: pasted, from a file or the bundled ones, and read by the model with progress."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -37,9 +38,13 @@ def _uploader_key() -> str:
     return f"sentences_file_{of_session(OwnSentences).n_file}"
 
 
-def own_lines() -> None:
-    """The popover that takes lines, pasted or from a file."""
-    with st.popover("Your own sentences", icon=":material/upload_file:", key="own_sentences"):
+def own_lines(title: str = "Your own sentences", from_file: Callable[[], None] | None = None) -> None:
+    """The popover that takes lines, pasted or from a file.
+
+    Args:
+        from_file: draws what takes a file, where it is not to be one of lines.
+    """
+    with st.popover(title, icon=":material/upload_file:", key="own_sentences"):
         with st.form("own", border=False):
             st.text_area(
                 "One sentence per line",
@@ -55,14 +60,17 @@ def own_lines() -> None:
                 key="take_pasted",
                 help="Reads these lines in place of the bundled ones.",
             )
-        st.file_uploader(
-            "Or a text file",
-            type=["txt", "text", "md", "csv", "tsv"],
-            max_upload_size=LARGEST_FILE // _MB,
-            key=_uploader_key(),
-            on_change=_take_file,
-            help="Plain text in UTF-8, one sentence per line.",
-        )
+        if from_file is None:
+            st.file_uploader(
+                "Or a text file",
+                type=["txt", "text", "md", "csv", "tsv"],
+                max_upload_size=LARGEST_FILE // _MB,
+                key=_uploader_key(),
+                on_change=_take_file,
+                help="Plain text in UTF-8, one sentence per line.",
+            )
+        else:
+            from_file()
         if problem := of_session(OwnSentences).problem:
             st.error(literal(problem), icon=":material/error:")
         if of_session(OwnSentences).text:

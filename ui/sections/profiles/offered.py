@@ -1,61 +1,60 @@
-"""The profiles on offer: that of the bundled sentences, and those that the operator lists."""
+"""What can be shown for a model: its profiles on this server, and the visitor's own sentences and file."""
 
-import os
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Mapping
 
-import attnviz.corpus
-from attnviz.corpus.profile import HEADS, Profile, read_profile
-from attnviz.errors import CorpusError
 from ui.sections.many_sentences.lines import OwnSentences
+from ui.sections.profiles.own_file import FILE, OwnFile
 from ui.session import of_session
+from ui.work import profiles
+from ui.work.profiles import Listed
 
 OWN = "own"
 """The visitor's own sentences, which no link holds."""
-PROFILES_VARIABLE = "ATTNVIZ_PROFILES"
-BUNDLED = Path(attnviz.corpus.__file__).parent / "bundled"
-"""A folder for each bundled model, named after it."""
+NOTHING = "none"
+"""No other texts to compare with."""
 
 
-def offered(model: str) -> dict[str, Path]:
-    """Folders of the profiles of a model, by name; "" is that of the bundled sentences."""
-    found = {"": BUNDLED / model} if (BUNDLED / model / HEADS).exists() else {}
-    for listed in filter(None, os.environ.get(PROFILES_VARIABLE, "").split(",")):
-        path = Path(listed.strip())
-        folders = [path] if (path / HEADS).exists() else sorted(one.parent for one in path.glob(f"*/{HEADS}"))
-        for folder in folders:
-            try:
-                if read(folder).provenance.model == model:
-                    found[folder.name] = folder
-            except CorpusError:  # said where somebody asks for it
-                continue
-    return found
+def offered(weights: Mapping[str, str]) -> dict[str, Listed]:
+    """Profiles of the model with these weights, by name; "" is that of the bundled sentences."""
+    return {"" if one.is_bundled else one.name: one for one in profiles.of_model(weights) if not one.problem}
 
 
-def corpora(model: str) -> list[str]:
-    """What can be shown for a model: names of `offered`, and `OWN` where the visitor has given sentences."""
-    own = [OWN] if of_session(OwnSentences).text else []
-    return [*offered(model), *own]
+def corpora(weights: Mapping[str, str]) -> list[str]:
+    """What can be shown for a model: names of `offered`, and the visitor's own texts where there are any."""
+    own = [OWN] * bool(of_session(OwnSentences).text) + [FILE] * bool(of_session(OwnFile).name)
+    return [*offered(weights), *own]
+
+
+def others(weights: Mapping[str, str]) -> dict[str, Listed]:
+    """What a profile can be compared with: the other profiles of the model, and those of other models."""
+    of_others = [one for one in profiles.listed().values() if not one.is_of(weights) and not one.problem]
+    return {**offered(weights), **{one.name: one for one in of_others}}
 
 
 def corpus_name(corpus: str) -> str:
     """What the texts of a profile are called."""
-    return {"": "Bundled sentences", OWN: "Your own sentences"}.get(corpus, corpus)
+    return {"": "Bundled sentences", OWN: "Your own sentences", FILE: of_session(OwnFile).name}.get(
+        corpus, corpus
+    )
 
 
-def read(folder: Path) -> Profile:
-    """The profile in a folder, read once as long as it is not written anew.
-
-    Raises:
-        CorpusError: as `read_profile`.
-    """
-    try:
-        written = (folder / HEADS).stat().st_mtime_ns
-    except OSError:
-        written = 0
-    return _read(folder, written)
+def other_name(listed: Listed, weights: Mapping[str, str]) -> str:
+    """What a profile to compare with is called: by its texts, and where it is of another model by that."""
+    if listed.is_of(weights):
+        return corpus_name("") if listed.is_bundled else listed.name
+    return listed.model if listed.is_bundled else f"{listed.model}, {listed.name}"
 
 
-@lru_cache(maxsize=8)
-def _read(folder: Path, _written: int) -> Profile:
-    return read_profile(folder)
+def missed(corpus: str, weights: Mapping[str, str]) -> str:
+    """Why the texts that a link asks for are not shown, a sentence; empty where nothing is known of them."""
+    if corpus in (OWN, FILE):
+        return "The link leads to texts of a visitor's own, which no link holds."
+    listed = profiles.listed().get(corpus)
+    if listed is None:
+        return f"The link asks for the profile “{corpus}”, which is not on this server."
+    if listed.problem:
+        return f"The profile “{corpus}” cannot be shown: {listed.problem}"
+    return (
+        f"The profile “{corpus}” is of {listed.model}, with other weights than those of the model that is selected. Make one with "
+        "attnviz corpus profile."
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from attnviz.corpus.columns import EDGES, NORMS
-from attnviz.corpus.naming import FEWEST_WORDS, relation_name
+from attnviz.corpus.naming import FEWEST_WORDS, relation_name, relation_words
 from attnviz.corpus.profile import N_DECILE, Example, Pair
 from attnviz.figures.numbers import cell_text, number_text, share_text
 from attnviz.figures.profile import draw_shares
@@ -76,7 +76,7 @@ def relations(screen: Screen) -> None:
     ranked_list(
         [
             Row(
-                text=f"{relation_name(one.relation)}, {one.direction}",
+                text=relation_words(one.relation, one.direction),
                 amount=f"{share_text(one.accuracy)} ({share_text(one.low)} to {share_text(one.high)}); {share_text(one.offset_accuracy)}",
                 length=one.accuracy,
                 picked=False,
@@ -90,7 +90,7 @@ def relations(screen: Screen) -> None:
     )
     first = best[0]
     st.caption(
-        "How often the word that this head links most with a dependent word, such as a direct object, is the one that it depends on, "
+        "How often the word that this head links most with a word such as a direct object is its parent, the word that it depends on, "
         "such as its verb (Clark et al. 2019, arXiv:1906.04341, section 4.2); in parentheses the interval of 95%, and last what the best "
         f"fixed distance finds: for {relation_name(first.relation)}, {first.words:,} words, a distance of {first.offset:+d}. Those that "
         f"are furthest above it come first; relations with fewer than {FEWEST_WORDS} words are left out."

@@ -1,22 +1,22 @@
 """All heads of a profile: by two numbers as points, and ranked by one of them."""
 
-from typing import Any
-
 import numpy as np
 import streamlit as st
 
-from attnviz.corpus.naming import names_of
-from attnviz.corpus.relations import DIRECTIONS
 from attnviz.figures.numbers import cell_text, power_text
-from attnviz.figures.profile import draw_two_numbers
+from attnviz.figures.profile import draw_by_depth, draw_two_numbers
 from ui.choice import state, widgets
 from ui.components.ranked_list import Row, ranked_list
 from ui.page.chart import chart
 from ui.page.view import View
 from ui.sections.many_sentences.lines import own_lines
-from ui.sections.profiles.offered import OWN, corpora, corpus_name
-from ui.sections.profiles.screen import Number, Screen, number_names
+from ui.sections.profiles.beside import N_OF_TWO, between_models, moved_words, ranking_of_two
+from ui.sections.profiles.offered import NOTHING, corpora, corpus_name, other_name, others
+from ui.sections.profiles.own_file import to_do, uploader
+from ui.sections.profiles.ranked import pick, ranked, with_interval
+from ui.sections.profiles.screen import Screen, is_called, number, number_names
 from ui.words.literal import literal
+from ui.work import cache, profiles
 
 CHART = "profile_heads"
 MOST_ROWS = 24
@@ -24,100 +24,179 @@ MOST_ROWS = 24
 
 def controls(screen: Screen) -> None:
     """The texts, the two numbers, and the search."""
-    found = corpora(screen.view.selection.model)
+    found, beside = corpora(screen.weights), others(screen.weights)
     names = number_names(screen.profile, screen.kind)
+    shown = screen.view.selection.but(profile_corpus=screen.corpus)
     with st.container(horizontal=True, vertical_alignment="bottom", key="profile_controls"):
-        own_lines()
+        own_lines("Your own texts", uploader)
         if len(found) > 1:
             st.selectbox(
-                **widgets.field("profile_corpus", options=list(found), format_func=corpus_name, width=190)
+                **widgets.field(
+                    "profile_corpus", shown, options=list(found), format_func=corpus_name, width=190
+                )
             )
-            others = ["none", *(one for one in found if one not in (OWN, screen.corpus))]
+        options = [NOTHING, *(one for one in beside if one != screen.corpus)]
+        if len(options) > 1:
             st.selectbox(
                 **widgets.field(
                     "profile_other",
-                    options=others,
-                    format_func=lambda one: "Nothing" if one == "none" else corpus_name(one),
+                    options=options,
+                    format_func=lambda one: (
+                        "Nothing" if one == NOTHING else other_name(beside[one], screen.weights)
+                    ),
                     width=190,
                 )
             )
-        for field in ("profile_y", "profile_x")[: 1 if screen.is_compared else 2]:
+        for field in ("profile_y", "profile_x")[: 2 if screen.other is None else 1]:
             st.selectbox(
                 **widgets.field(field, options=list(names), format_func=names.__getitem__, width=250)
             )
         st.text_input(**widgets.field("profile_search", width=190))
+    to_do()
 
 
 def points(screen: Screen) -> None:
-    """A point for each head."""
+    """A point for each head: by two numbers, by one of them over both texts, or by its depth in two models."""
+    if screen.other is not None and not screen.is_compared:
+        other = screen.other
+        chart(
+            draw_by_depth(
+                [
+                    (screen.view.selection.model, screen.heads, screen.y.means),
+                    (other.name, other.profile.heads(other.kind), other.number.means),
+                ],
+                title=screen.y.title,
+                picked=screen.head,
+                theme=screen.view.theme,
+            ),
+            key=CHART,
+            alt=f"{screen.y.title} of every head of two models, by how deep its layer is; {screen.head.words} is marked",
+            on_pick=pick,
+            name="Heads; select one",
+        )
+        return
+    up = screen.y.title
+    if screen.is_compared:
+        up = f"{up}, {corpus_name(screen.corpus)}"
     chart(
         draw_two_numbers(
             screen.x.means,
             screen.y.means,
             heads=screen.heads,
-            titles=(screen.x.title, screen.y.title),
+            titles=(screen.x.title, up),
             ends=screen.y.ends,
             picked=screen.head,
             shown=screen.kept,
+            is_same_number=screen.is_compared,
             theme=screen.view.theme,
         ),
         key=CHART,
         alt=f"{screen.y.title} of every head by {screen.x.title}; {screen.head.words} is marked",
-        on_pick=_pick,
+        on_pick=pick,
         name="Heads; select one",
     )
 
 
 def ranking(screen: Screen) -> None:
-    """The heads with the largest number."""
-    st.markdown(f"**{literal(screen.ranked.title)}**")
-    if not screen.kept:
-        st.caption("No head is called so. Clear the search to see all heads.")
+    """The heads with the largest number, or those that differ most; of two models those of each."""
+    if screen.other is not None and not screen.is_compared:
+        ranking_of_two(screen, screen.other)
         return
+    if wanted := screen.view.selection.profile.search.strip():
+        _found(screen, wanted)
+        return
+    if screen.is_compared:
+        st.markdown("**Heads that moved**")
+        st.caption(moved_words(screen))
+    else:
+        st.markdown(f"**{literal(screen.ranked.title)}**")
     shown = screen.kept[:MOST_ROWS]
-    means = {head: float(screen.ranked.means[screen.heads.index(head)]) for head in shown}
-    largest = max((abs(one) for one in means.values()), default=0.0) or 1.0
+    ranked(screen, shown, screen.heads, screen.ranked, key="profile_ranking")
+    if len(screen.kept) > len(shown):
+        st.caption(f"The first {len(shown)} of {len(screen.kept)} heads.")
+
+
+def _found(screen: Screen, wanted: str) -> None:
+    """The heads that are called what is looked for, and the head with the largest of each number that is called so."""
+    of_head = profiles.names(screen.profile, screen.kind)
+    named = [(head, one) for head in screen.kept for one in of_head[head] if is_called(one.called, wanted)]
+    named = sorted(named, key=lambda pair: -pair[1].share)[:MOST_ROWS]
+    st.markdown(f"**Heads called “{literal(wanted)}”**")
+    if named:
+        ranked_list(
+            [
+                Row(
+                    text=f"{head.title}: {one.called}",
+                    amount=f"{cell_text(one.share)} ({cell_text(one.low)} to {cell_text(one.high)})",
+                    length=one.share,
+                    picked=head == screen.head,
+                )
+                for head, one in named
+            ],
+            name=f"Heads called {wanted}; select one",
+            on_pick=lambda row: pick([named[row][0].layer, named[row][0].head]),
+            theme=screen.view.theme,
+            key="profile_ranking",
+            scrolls=True,
+        )
+        st.caption(
+            "A head has a name where its share is above a half, the whole interval of 95% included, and above any fixed distance."
+        )
+    else:
+        st.caption("No head is called so. Clear the search to see all heads.")
+    _best_by(screen, wanted)
+
+
+def _best_by(screen: Screen, wanted: str) -> None:
+    """Of each number that is called what is looked for the head with the largest, named so or not."""
+    titles = number_names(screen.profile, screen.kind)
+    chosen = [
+        number(screen.profile, screen.kind, name)
+        for name, title in titles.items()
+        if is_called(title, wanted)
+    ]
+    best = [(one, int(np.nanargmax(one.means))) for one in chosen if np.isfinite(one.means).any()][:N_OF_TWO]
+    if not best:
+        return
+    st.markdown("**Numbers called so, and their largest head**")
+    largest = max(1.0, *(abs(float(one.means[at])) for one, at in best))  # most are shares
     ranked_list(
         [
             Row(
-                text=head.title,
-                amount=with_interval(screen.ranked, screen.heads.index(head)),
-                length=means[head] / largest,
-                picked=head == screen.head,
+                text=f"{one.title}: {screen.heads[at].short}",
+                amount=with_interval(one, at),
+                length=float(one.means[at]) / largest,
+                picked=screen.heads[at] == screen.head,
             )
-            for head in shown
+            for one, at in best
         ],
-        name=f"Heads, ranked by {screen.ranked.title}; select one",
-        on_pick=lambda row: _pick([shown[row].layer, shown[row].head]),
+        name="Numbers, and the head with the largest; select one to rank all heads by it",
+        on_pick=lambda row: state.change(
+            profile_y=best[row][0].name,
+            profile_search="",
+            layer=screen.heads[best[row][1]].layer,
+            head=screen.heads[best[row][1]].head,
+        ),
         theme=screen.view.theme,
-        key="profile_ranking",
+        key="profile_numbers",
         scrolls=True,
     )
-    said = f"The first {len(shown)} of {len(screen.kept)} heads." if len(screen.kept) > len(shown) else ""
-    if screen.is_compared and screen.ranked.ends is not None:
-        low, high = screen.ranked.ends
-        n_moved = int(((low > 0) | (high < 0)).sum())
-        said = f"{n_moved} of {len(screen.heads)} heads differ by more than their intervals. {said}"
-    if said:
-        st.caption(said)
-
-
-def with_interval(number: Number, at: int) -> str:
-    """A number of a head with its interval."""
-    mean = cell_text(float(number.means[at]))
-    if number.ends is None or not np.isfinite(number.ends[0][at]):
-        return mean
-    low, high = (cell_text(float(one[at])) for one in number.ends)
-    return f"{mean} ({low} to {high})"
+    st.caption(
+        "Selecting one ranks all heads by it. Of so many heads the largest is a little larger than on other texts."
+    )
 
 
 def headline(screen: Screen) -> str:
-    """What the selected head is called, its number, and where it stands."""
-    names = names_of(screen.profile, screen.head, screen.kind)
+    """What the selected head is called, its number, and where it stands; of two models the largest of both."""
+    if screen.other is not None and not screen.is_compared:
+        return between_models(screen, screen.other)
+    names = [one.called for one in profiles.names(screen.profile, screen.kind)[screen.head]]
     called = f"{screen.head.title}: {', '.join(names)}" if names else f"{screen.head.title} has no name"
     at = screen.at
     if not np.isfinite(screen.y.means[at]):
         return f"{called}. {screen.y.title} is not defined for it"
+    if screen.is_compared:
+        return f"{called}. {screen.ranked.title}: {with_interval(screen.ranked, at)}"
     rank = 1 + int((screen.y.means > screen.y.means[at]).sum())
     n_head = int(np.isfinite(screen.y.means).sum())
     return f"{called}. {screen.y.title}: {with_interval(screen.y, at)}, rank {rank} of {n_head}"
@@ -132,7 +211,7 @@ def about(screen: Screen) -> str:
         if has_interval
         else "there is no interval of this number, or too few texts for one"
     )
-    said = f"Means over {profile.n_text:,} texts with {profile.n_token:,} tokens; {interval}. "
+    said = f"{corpus_name(screen.corpus)}: means over {profile.n_text:,} texts with {profile.n_token:,} tokens; {interval}. "
     if profile.n_passed == profile.n_verified:
         said += (
             f"{profile.n_verified:,} of these texts were compared with the model’s own attention: weights differ by at most "
@@ -144,61 +223,29 @@ def about(screen: Screen) -> str:
             f"model’s own attention: weights differ by up to {power_text(profile.worst_error)}."
         )
     if profile.n_failed:
-        said += f" {profile.n_failed:,} texts could not be read."
+        said += f" {profile.n_failed:,} texts could not be read"
+        first = next(iter(screen.failures), None)
+        said += "." if first is None else f", the first at line or row {first.place}: {first.reason}"
+    if (
+        screen.is_compared
+        and screen.other is not None
+        and screen.other.profile.about["weights"] != dict(screen.weights)
+    ):
+        said += " Each head is compared with the one in its place, which says something where one of the models was trained from the other."
     return said
 
 
 def none(view: View) -> None:
     """What is said where the model has no profile; nothing while one is being made."""
-    own_lines()
-    if corpora(view.selection.model):
+    own_lines("Your own texts", uploader)
+    to_do()
+    if corpora(cache.weights(view.selection.source)):
         return
     st.markdown(
-        f"There is no profile of {literal(view.selection.model)}. A profile measures every head over many texts; make one with"
+        f"There is no profile of {literal(view.selection.model)}. A profile measures every head over many texts: bring texts of your "
+        "own, or make one with"
     )
     st.code(
         f"attnviz corpus profile texts.txt --model {view.selection.model} --out profiles/mine\nATTNVIZ_PROFILES=profiles make run",
         language="bash",
     )
-
-
-def _pick(clicked: Any) -> None:
-    match clicked:
-        case [int(layer), int(head)]:
-            state.change(layer=layer, head=head)
-
-
-def as_csv_rows(screen: Screen) -> tuple[list[str], list[list[object]]]:
-    """A row for each head with all its numbers."""
-    table = screen.profile.table
-    names = [
-        name
-        for name in table.column_names
-        if name not in ("distances", "positions", "relations", "token_pairs", "part_pairs")
-    ]
-    return names, [[row[name] for name in names] for row in table.select(names).to_pylist()]
-
-
-def python_lines(screen: Screen) -> str:
-    """Python that reads a profile and draws the points at the numbers that are shown."""
-    names = number_names(screen.profile, screen.kind)
-    x, y = (one.name for one in (screen.x, screen.y))
-    return f"""from pathlib import Path
-
-from attnviz.corpus.profile import read_profile
-from attnviz.figures.profile import draw_two_numbers
-
-profile = read_profile(Path("profiles/mine"))  # the folder that attnviz corpus profile wrote
-across, up = {_column(x, screen)}, {_column(y, screen)}
-heads = profile.heads({screen.kind!r})
-figure = draw_two_numbers(across, up, heads=heads, titles=({names[x]!r}, {names[y]!r}))
-figure.show()
-"""
-
-
-def _column(name: str, screen: Screen) -> str:
-    for direction in DIRECTIONS:
-        if name.endswith(f" {direction}"):
-            relation = name.removesuffix(f" {direction}")
-            return f"profile.accuracies({relation!r}, {direction!r}, {screen.kind!r})[0]"
-    return f"profile.numbers({name!r}, {screen.kind!r})"

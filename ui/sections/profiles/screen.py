@@ -1,25 +1,31 @@
 """The profile that is shown, its numbers by name, and the selected head's place in it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
+import streamlit as st
+from jaxtyping import Bool, Float
 
 from attnviz.corpus.columns import ACTIVATION, MEASURED, NORMS
-from attnviz.corpus.naming import FEWEST_WORDS, names_of, relation_name
+from attnviz.corpus.naming import FEWEST_WORDS, relation_words
 from attnviz.corpus.profile import Profile
 from attnviz.corpus.relations import DIRECTIONS
+from attnviz.corpus.texts import Entry, Failure
+from attnviz.errors import CorpusError
 from attnviz.heads import PROBES, STATISTICS
 from attnviz.maps.collection import sentences
 from attnviz.model.catalogue import offer
 from attnviz.records import Head, Kind
 from ui.choice.fields import sentence_case
 from ui.page.view import View
-from ui.page.waiting import is_there
+from ui.page.waiting import REFUSALS, is_there
 from ui.sections.many_sentences.lines import OwnSentences, digest
-from ui.sections.profiles.offered import OWN, corpora, corpus_name, offered, read
+from ui.sections.profiles.offered import OWN, corpora, corpus_name, missed, offered, other_name, others
+from ui.sections.profiles.own_file import FILE, OwnFile
 from ui.session import of_session
+from ui.words.literal import literal
+from ui.work import cache, profiles
 from ui.work.jobs import TELLS_PROGRESS, job
 from ui.work.with_model import profile
 
@@ -36,6 +42,28 @@ class Number:
     means: Float[np.ndarray, " head"]
     ends: tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]] | None
 
+    @property
+    def moved(self) -> Bool[np.ndarray, " head"]:
+        """Of a difference, the heads whose interval does not hold 0."""
+        if self.ends is None:
+            return np.zeros(len(self.means), dtype=bool)
+        return (self.ends[0] > 0) | (self.ends[1] < 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """The profile beside the one that is shown."""
+
+    name: str
+    """What it is called."""
+    listed: profiles.Listed
+    profile: Profile
+    kind: Kind
+    number: Number
+    """The same number as ``Screen.y``."""
+    has_same_heads: bool
+    """Whether it has the heads of the one that is shown, so that each can be compared with itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
@@ -44,7 +72,11 @@ class Screen:
     view: View
     corpus: str
     """Its name among the corpora."""
+    weights: Mapping[str, str]
+    """SHA-256 of the weights of the model, by which its profiles are known."""
     profile: Profile
+    failures: tuple[Failure, ...]
+    """What could not be read of the visitor's own texts."""
     kind: Kind
     heads: list[Head]
     head: Head
@@ -53,9 +85,14 @@ class Screen:
     y: Number
     ranked: Number
     """What heads are ranked by: ``y``, or how much larger it is than over the texts that it is compared with."""
-    is_compared: bool
+    other: Other | None
     kept: list[Head]
     """Heads that the search leaves, in the order of their rank."""
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether each head is compared with itself in another profile."""
+        return self.other is not None and self.other.has_same_heads
 
     @property
     def at(self) -> int:
@@ -64,12 +101,27 @@ class Screen:
 
 
 def look(view: View) -> Screen | None:
-    """What the page shows; None where there is no profile of the model, or not yet."""
-    settings, found = view.selection.profile, corpora(view.selection.model)
-    if not found:
-        return None
-    corpus = settings.corpus if settings.corpus in found else found[0]
-    shown = measured(view) if corpus == OWN else read(offered(view.selection.model)[corpus])
+    """What the page shows; None where there is no profile of the model, or not yet.
+
+    While the visitor's own texts are measured, and where they cannot be, the model's first profile stays.
+    """
+    weights, settings = cache.weights(view.selection.source), view.selection.profile
+    on_server, found = offered(weights), corpora(weights)
+    corpus = settings.corpus
+    if corpus not in found:
+        if corpus:
+            st.caption(f":material/info: {literal(missed(corpus, weights))}")
+        corpus = next(iter(found), "")
+    shown: Profile | None = None
+    failures: tuple[Failure, ...] = ()
+    if corpus in (OWN, FILE):
+        shown, failures = measured(view, corpus)
+    elif corpus in on_server:
+        shown = read(on_server[corpus])
+    if shown is None:  # the first that can be shown
+        corpus, shown = next(
+            ((name, one) for name, listed in on_server.items() if (one := read(listed))), ("", None)
+        )
     if shown is None:
         return None
     kind = view.kind if view.kind in shown.kinds else shown.kinds[0]
@@ -79,60 +131,108 @@ def look(view: View) -> Screen | None:
         number(shown, kind, one if one in names else usual)
         for one, usual in ((settings.x, "entropy"), (settings.y, "previous"))
     )
-    other = None
-    if settings.other in found and settings.other not in (corpus, OWN):
-        other = number_like(
-            read(offered(view.selection.model)[settings.other]), kind, heads, y, corpus_name(settings.other)
-        )
-    ranked = y if other is None else difference(y, other)
+    other = beside(settings.other, corpus, weights, kind, heads, y)
+    compared = other is not None and other.has_same_heads
+    ranked = difference(y, other.number) if other is not None and compared else y
     place = view.selection.place
-    wanted = settings.search.strip().casefold()
-    by = ranked.means if other is None else np.abs(ranked.means)
+    by = np.abs(ranked.means) + 2 * ranked.moved if compared else ranked.means  # those that moved come first
     order = np.argsort(-np.nan_to_num(by, nan=-np.inf), kind="stable")
+    called = profiles.names(shown, kind)
     kept = [
         heads[one]
         for one in order
         if np.isfinite(ranked.means[one])
-        and (not wanted or any(wanted in name.casefold() for name in all_names(shown, kind)[one]))
+        and (
+            not settings.search.strip()
+            or any(is_called(name.called, settings.search) for name in called[heads[one]])
+        )
     ]
     return Screen(
         view=view,
         corpus=corpus,
+        weights=weights,
         profile=shown,
+        failures=failures,
         kind=kind,
         heads=heads,
         head=place if place in heads else heads[0],
-        x=x if other is None else other,
+        x=replace(other.number, title=f"{y.title}, {other.name}") if other is not None and compared else x,
         y=y,
         ranked=ranked,
-        is_compared=other is not None,
+        other=other,
         kept=kept,
     )
 
 
-def measured(view: View) -> Profile | None:
-    """The profile of the visitor's own sentences, measured by another process with progress; None while that goes on."""
-    text, model = of_session(OwnSentences).text, offer(view.selection.model).name
-    work = job(
-        "profile", (model, digest(text)), lambda: [(profile, (model, sentences(text)), TELLS_PROGRESS)]
-    )
-    if not is_there(
-        work,
-        None,
-        "Measuring every head on your sentences",
-        stopped="Measuring was stopped.",
-        resume="Measure them",
-        key="profile_act",
-    ):
+def read(listed: profiles.Listed) -> Profile | None:
+    """The profile in a folder; None after saying why it cannot be read."""
+    try:
+        return listed.read()
+    except CorpusError as error:
+        st.error(literal(str(error)), icon=":material/error:")
         return None
-    found: Profile = work.results[0]
-    return found
 
 
-@lru_cache(maxsize=8)
-def all_names(profile: Profile, kind: Kind) -> tuple[tuple[str, ...], ...]:
-    """What each head is called."""
-    return tuple(names_of(profile, head, kind) for head in profile.heads(kind))
+def beside(
+    name: str, corpus: str, weights: Mapping[str, str], kind: Kind, heads: list[Head], wanted: Number
+) -> Other | None:
+    """The profile of this name beside the one that is shown; None for none, and where it has no such number."""
+    listed = others(weights).get(name)
+    if listed is None or name == corpus or (found := read(listed)) is None:
+        return None
+    of_kind = kind if kind in found.kinds else found.kinds[0]
+    if wanted.name not in number_names(found, of_kind):
+        st.caption(
+            literal(
+                f"{other_name(listed, weights)} has no {wanted.title.lower()}, so nothing is compared. Rank by another number."
+            )
+        )
+        return None
+    return Other(
+        name=other_name(listed, weights),
+        listed=listed,
+        profile=found,
+        kind=of_kind,
+        number=number(found, of_kind, wanted.name),
+        has_same_heads=of_kind == kind and found.heads(of_kind) == heads,
+    )
+
+
+def measured(view: View, corpus: str) -> tuple[Profile | None, tuple[Failure, ...]]:
+    """The profile of the visitor's own texts, measured by another process with progress, and what could not be read of them.
+
+    None while that goes on, and where it cannot be.
+    """
+    model, own = offer(view.selection.model).name, of_session(OwnFile)
+    text, entries = of_session(OwnSentences).text, own.entries
+    if corpus == OWN:
+        entries = tuple(Entry(source="", place=place, text=line) for place, line in sentences(text))
+    work = job(
+        "profile",
+        (model, digest(text) if corpus == OWN else own.digest),
+        lambda: [(profile, (model, entries), TELLS_PROGRESS)],
+    )
+    name = "your sentences" if corpus == OWN else own.name
+    try:
+        if not is_there(
+            work,
+            None,
+            f"Measuring every head on {name}",
+            stopped="Measuring was stopped.",
+            resume="Measure them",
+            key="profile_act",
+        ):
+            return None, ()
+    except REFUSALS as error:
+        st.error(literal(f"{corpus_name(corpus)}: {error}"), icon=":material/error:")
+        return None, ()
+    found, failures = work.results[0]
+    return found, tuple(failures)
+
+
+def is_called(name: str, wanted: str) -> bool:
+    """Whether a name holds what is looked for."""
+    return wanted.strip().casefold() in name.casefold()
 
 
 def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
@@ -144,7 +244,7 @@ def number_names(profile: Profile, kind: Kind) -> dict[str, str]:
     there = {name: title for name, title in titles.items() if np.isfinite(profile.numbers(name, kind)).any()}
     relations = profile.relations(profile.heads(kind)[0], kind)
     return there | {
-        f"{one.relation} {one.direction}": sentence_case(f"{relation_name(one.relation)}, {one.direction}")
+        f"{one.relation} {one.direction}": sentence_case(relation_words(one.relation, one.direction))
         for one in relations
         if one.words >= FEWEST_WORDS
     }
@@ -168,19 +268,6 @@ def number(profile: Profile, kind: Kind, name: str) -> Number:
         means=means,
         ends=(profile.numbers(f"{name}_low", kind), profile.numbers(f"{name}_high", kind)),
     )
-
-
-def number_like(
-    profile: Profile, kind: Kind, heads: list[Head], wanted: Number, corpus: str
-) -> Number | None:
-    """The same number over other texts, of the same heads; None where they have it not."""
-    if (
-        kind not in profile.kinds
-        or profile.heads(kind) != heads
-        or wanted.name not in number_names(profile, kind)
-    ):
-        return None
-    return replace(number(profile, kind, wanted.name), title=f"{wanted.title}, {corpus}")
 
 
 def difference(one: Number, other: Number) -> Number:

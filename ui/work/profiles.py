@@ -1,0 +1,129 @@
+"""The profiles of many texts on this server: those of the bundled models, and those in the folders that the operator lists.
+
+One concept: which profiles there are, by name. A name is that of a folder, never a path; a profile belongs to a model by the SHA-256
+of its weights.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import attnviz.corpus
+from attnviz.corpus.files import HEADS
+from attnviz.corpus.naming import HeadName, names_of
+from attnviz.corpus.profile import Profile, read_about, read_profile
+from attnviz.errors import CorpusError
+from attnviz.records import Head, Kind
+
+PROFILES_VARIABLE = "ATTNVIZ_PROFILES"
+BUNDLED = Path(attnviz.corpus.__file__).parent / "bundled"
+"""A folder for each bundled model, named after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A folder with a profile."""
+
+    name: str
+    """The folder's name; of two with one name the first is listed."""
+    folder: Path
+    written: int
+    """When it was written, by which it is read anew."""
+    about: Mapping[str, Any]
+    """As `Profile.about`; empty where it cannot be read."""
+    problem: str = ""
+    """Why it cannot be read, a sentence."""
+
+    @property
+    def is_bundled(self) -> bool:
+        """Whether it is of the bundled sentences."""
+        return self.folder.parent == BUNDLED
+
+    @property
+    def model(self) -> str:
+        """The name of its model."""
+        return str(self.about.get("model", ""))
+
+    def is_of(self, weights: Mapping[str, str]) -> bool:
+        """Whether it is of the model with these weights, by their SHA-256."""
+        return bool(weights) and self.about.get("weights") == dict(weights)
+
+    def read(self) -> Profile:
+        """The profile, read once as long as it is not written anew.
+
+        Raises:
+            CorpusError: as `read_profile`, with the folder's name in place of its path.
+        """
+        return _read(self.folder, self.written)
+
+
+def listed() -> dict[str, Listed]:
+    """Every folder with a profile, by name: those of the bundled models, and those of ``ATTNVIZ_PROFILES``."""
+    folders = _in(BUNDLED)
+    for path in filter(None, map(str.strip, os.environ.get(PROFILES_VARIABLE, "").split(","))):
+        folders += [Path(path)] if (Path(path) / HEADS).exists() else _in(Path(path))
+    found: dict[str, Listed] = {}
+    for folder in folders:
+        try:
+            written = (folder / HEADS).stat().st_mtime_ns
+        except OSError:  # it has just been taken away
+            continue
+        found.setdefault(folder.name, _listed(folder, written))
+    return found
+
+
+def of_model(weights: Mapping[str, str]) -> list[Listed]:
+    """The profiles of the model with these weights, that of the bundled sentences first."""
+    return sorted(
+        (one for one in listed().values() if one.is_of(weights)), key=lambda one: not one.is_bundled
+    )
+
+
+def naming_profile(weights: Mapping[str, str]) -> tuple[Listed, Profile] | None:
+    """The profile that the heads of a model are named after: the first of `of_model` that can be read; None where there is none."""
+    for one in of_model(weights):
+        try:
+            return one, one.read()
+        except CorpusError:  # said where it is asked for
+            continue
+    return None
+
+
+@lru_cache(maxsize=8)
+def names(profile: Profile, kind: Kind) -> dict[Head, tuple[HeadName, ...]]:
+    """What each head is called, as `attnviz.corpus.naming.names_of`."""
+    return names_of(profile, kind)
+
+
+def _in(path: Path) -> list[Path]:
+    """The folders in a folder that hold a profile."""
+    try:
+        return sorted(one.parent for one in path.glob(f"*/{HEADS}"))
+    except OSError:
+        return []
+
+
+@lru_cache(maxsize=256)
+def _listed(folder: Path, written: int) -> Listed:
+    try:
+        return Listed(name=folder.name, folder=folder, written=written, about=read_about(folder))
+    except CorpusError as error:
+        return Listed(
+            name=folder.name, folder=folder, written=written, about={}, problem=_without_path(error, folder)
+        )
+
+
+@lru_cache(maxsize=8)
+def _read(folder: Path, _written: int) -> Profile:
+    try:
+        return read_profile(folder)
+    except CorpusError as error:
+        raise CorpusError(_without_path(error, folder)) from error
+
+
+def _without_path(error: CorpusError, folder: Path) -> str:
+    """What an error says, with the name of a folder in place of its path, which is nothing for visitors."""
+    return str(error).replace(str(folder), folder.name)
