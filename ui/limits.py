@@ -5,6 +5,7 @@ One concept: a Limit. Each is read once, when attnviz starts, which ends with on
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,22 @@ _any(
 _any(
     "ATTNVIZ_PROFILES",
     "none",
-    "profiles of many texts that are offered beside those of the bundled sentences: their folders, or folders of them, separated "
-    "by commas",
-)  # read by ui.sections.profiles.offered
+    "profiles and indices of many texts that are offered beside those of the bundled sentences: their folders, or folders of "
+    "them, separated by commas",
+)  # read by ui.sections.profiles.offered, and by `folders_with`
+
+
+def folders_with(file: str) -> list[Path]:
+    """The folders that ``ATTNVIZ_PROFILES`` names, or that are in one of those, and that hold a file of this name."""
+    folders: list[Path] = []
+    for listed in filter(None, os.environ.get("ATTNVIZ_PROFILES", "").split(",")):
+        path = Path(listed.strip())
+        folders += (
+            [path] if (path / file).exists() else sorted(holder.parent for holder in path.glob(f"*/{file}"))
+        )
+    return folders
+
+
 PEOPLE = _whole(
     "ATTNVIZ_PEOPLE", 200, "pages open at once; whoever comes then is asked to try again in a minute"
 )

@@ -77,15 +77,15 @@ def contexts(model: "Model", texts: Sequence[Read], layer: int) -> list[Contexts
             f"The hidden states of layer {layer} of {model.name} were asked for; attnviz does not know which module the layer is. "
             "Select a model of another family, such as BERT."
         )
-    found = []
+    made = []
     for number, (tokens, _) in enumerate(texts):
         hidden = states.hidden[number, : len(tokens)]
-        query, key, strongest, weight = (one[number, :, : len(tokens)] for one in recording.numbers)
-        if not all(bool(torch.isfinite(one).all()) for one in (hidden, query, key)):
+        query, key, strongest, weight = (numbers[number, :, : len(tokens)] for numbers in recording.numbers)
+        if not all(bool(torch.isfinite(vectors).all()) for vectors in (hidden, query, key)):
             raise ModelFailedError(
                 f"Layer {layer} of {model.name} holds NaN or infinity for a text, so its tokens cannot be compared. Leave that text out."
             )
-        found.append(
+        made.append(
             Contexts(
                 kind=recording.kind,
                 hidden=hidden.float().cpu().numpy(),
@@ -95,7 +95,7 @@ def contexts(model: "Model", texts: Sequence[Read], layer: int) -> list[Contexts
                 weight=weight.cpu().numpy(),
             )
         )
-    return found
+    return made
 
 
 def group_of(kind: Vectors, head: int, *, n_group: int, n_head: int) -> int:

@@ -150,8 +150,8 @@ def index_corpus(
     begun, n_before = time.monotonic(), making.n_entry
     to_read = islice(entries_of(files, column), making.n_entry, None)
     while shard := list(islice(to_read, N_SHARD)):
-        texts = label_texts([one for one in shard if isinstance(one, Entry)])
-        failures = [one for one in shard if isinstance(one, Failure)]
+        texts = label_texts([entry for entry in shard if isinstance(entry, Entry)])
+        failures = [entry for entry in shard if isinstance(entry, Failure)]
         failures += indexer.add(texts, are_verified(len(texts), making.n_entry))
         making.n_entry += len(shard)
         making.n_failed += len(failures)
@@ -192,7 +192,7 @@ def index_texts(
         for start in range(0, len(texts), _N_TOLD):
             progress(start / len(texts))
             some = texts[start : start + _N_TOLD]
-            failures = indexer.add(some, are_verified(len(some), start))
+            failures = indexer.add(some, [start + number < N_VERIFIED for number in range(len(some))])
             making.n_entry += len(some)
             making.n_failed += len(failures)
         if making.n_token == 0:
@@ -205,10 +205,12 @@ def index_texts(
 
 _N_TOLD = 32
 """Texts between two times that a run in memory tells how far it is."""
+N_VERIFIED = 4
+"""Texts of a run in memory that are verified, for which somebody waits."""
 
 
 def _check(vectors: Sequence[Vectors]) -> None:
-    unknown = [one for one in vectors if one not in VECTORS]
+    unknown = [kind for kind in vectors if kind not in VECTORS]
     if unknown or not vectors:
         raise SelectionError(
             f"Tokens were to be indexed by {', '.join(unknown) or 'nothing'}; they can be by {', '.join(VECTORS)}. Name some of these."
@@ -218,7 +220,7 @@ def _check(vectors: Sequence[Vectors]) -> None:
 def _about(
     model: "Model", digest: str, label: str | None, layer: int, vectors: Sequence[Vectors]
 ) -> dict[str, Any]:
-    wanted = [one for one in VECTORS if one in vectors]
+    wanted = [kind for kind in VECTORS if kind in vectors]
     return about_run(model, digest, label) | {"layer": layer, "vectors": wanted}
 
 
@@ -314,14 +316,14 @@ class _Indexer:
         with no_room_on(self._out), ExitStack() as stack:
             files: dict[tuple[Vectors, int], BinaryIO] = {}
             for is_verified in (True, False):
-                some = [one for one in read if verify[one.number] == is_verified]
-                for batch in batches([len(one.read[0]) for one in some]):
-                    for text, found in self._contexts([some[one] for one in batch], reasons):
+                some = [text for text in read if verify[text.number] == is_verified]
+                for batch in batches([len(text.read[0]) for text in some]):
+                    for text, made in self._contexts([some[number] for number in batch], reasons):
                         if is_verified:
-                            self._making.checks.add(self._verified(text, found))
-                        files = files or self._opened(found, stack)
+                            self._making.checks.add(self._verified(text, made))
+                        files = files or self._opened(made, stack)
                         entry = texts[text.number]
-                        tokens.append(self._written(text, found, files))
+                        tokens.append(self._written(text, made, files))
                         rows.append(
                             {
                                 "source": entry.source,
@@ -339,25 +341,25 @@ class _Indexer:
 
     def _contexts(self, batch: Sequence[_Text], reasons: dict[int, str]) -> Iterator[tuple[_Text, Contexts]]:
         try:
-            found = contexts(self._model, [one.read for one in batch], self._layer)
+            made = contexts(self._model, [text.read for text in batch], self._layer)
         except SelectionError:  # of the layer, which no text can help
             raise
         except AttnvizError as error:
             if len(batch) > 1:  # of one of them: alone it says which
-                for one in batch:
-                    yield from self._contexts([one], reasons)
+                for text in batch:
+                    yield from self._contexts([text], reasons)
             else:
                 reasons[batch[0].number] = str(error)
             return
-        yield from zip(batch, found, strict=True)
+        yield from zip(batch, made, strict=True)
 
-    def _opened(self, found: Contexts, stack: ExitStack) -> dict[tuple[Vectors, int], BinaryIO]:
+    def _opened(self, made: Contexts, stack: ExitStack) -> dict[tuple[Vectors, int], BinaryIO]:
         """The files of vectors, without what a run that was stopped wrote after the last shard."""
         making = self._making
         if not making.sizes:
-            making.kind, making.n_head = found.kind, len(found.query)
+            making.kind, making.n_head = made.kind, len(made.query)
             for kind in making.about["vectors"]:
-                n_group, _, d_vector = found.vectors(kind).shape
+                n_group, _, d_vector = made.vectors(kind).shape
                 making.sizes[kind] = [n_group, d_vector]
         files = {}
         for kind, group, d_vector in making.files():
@@ -373,39 +375,39 @@ class _Indexer:
         return files
 
     def _written(
-        self, text: _Text, found: Contexts, files: dict[tuple[Vectors, int], BinaryIO]
+        self, text: _Text, made: Contexts, files: dict[tuple[Vectors, int], BinaryIO]
     ) -> dict[str, Any]:
         """Writes the vectors of a text's own tokens; the columns of these tokens."""
         tokens = text.read[0]
         own = np.flatnonzero(~tokens.is_added)
         for (kind, group), file in files.items():
-            file.write(unit(found.vectors(kind)[group, own]).tobytes())
+            file.write(unit(made.vectors(kind)[group, own]).tobytes())
         parts: list[str | None] = [None] * len(own)
         if text.labels is not None:
             words = text.labels.word_of(tokens)[own]
             parts = [text.labels.parts[word] if word >= 0 else None for word in words.tolist()]
         return {
-            "token": [tokens.labels[one] for one in own],
+            "token": [tokens.labels[position] for position in own],
             "position": own.astype(np.int32),
             "part": parts,
-            "keys": found.strongest[:, own].T.astype(np.int32),
-            "weights": found.weight[:, own].T.astype(np.float32),
+            "keys": made.strongest[:, own].T.astype(np.int32),
+            "weights": made.weight[:, own].T.astype(np.float32),
         }
 
     def _keep(self, rows: list[dict[str, Any]], tokens: list[dict[str, Any]]) -> None:
         """Writes the rows of a shard under its own name, so that a shard that runs again writes them once."""
         making, schema = self._making, tokens_schema(self._making.n_head)
-        lengths = [len(one["token"]) for one in tokens]
+        lengths = [len(columns["token"]) for columns in tokens]
         numbers = np.repeat(np.arange(making.n_text, making.n_text + len(rows), dtype=np.int32), lengths)
         table = pa.Table.from_arrays(
             [
-                pa.array([label for one in tokens for label in one["token"]], pa.string()),
+                pa.array([label for columns in tokens for label in columns["token"]], pa.string()),
                 pa.array(numbers),
-                pa.array(np.concatenate([one["position"] for one in tokens])),
-                pa.array([part for one in tokens for part in one["part"]], pa.string()),
+                pa.array(np.concatenate([columns["position"] for columns in tokens])),
+                pa.array([part for columns in tokens for part in columns["part"]], pa.string()),
                 *(
                     pa.FixedSizeListArray.from_arrays(
-                        np.concatenate([one[name] for one in tokens]).ravel(), making.n_head
+                        np.concatenate([columns[name] for columns in tokens]).ravel(), making.n_head
                     )
                     for name in ("keys", "weights")
                 ),
@@ -425,16 +427,16 @@ class _Indexer:
         making.n_text += len(rows)
         making.n_token += sum(lengths)
 
-    def _verified(self, text: _Text, found: Contexts) -> Checks:
+    def _verified(self, text: _Text, made: Contexts) -> Checks:
         """A text of a batch compared with the model's own attention, and with its own trace."""
         from attnviz.model.verification import verify
 
         trace = self._model.trace_tokens(*text.read)
         report = verify(self._model, trace)
-        call = trace.attention(self._layer, found.kind)
-        largest = trace.layer_weights(self._layer, found.kind).max(axis=-1)
-        differences = [float(np.abs(found.weight - largest).max(initial=0.0))]
-        for ours, alone in ((found.query, call.query), (found.key, call.key)):
+        call = trace.attention(self._layer, made.kind)
+        largest = trace.layer_weights(self._layer, made.kind).max(axis=-1)
+        differences = [float(np.abs(made.weight - largest).max(initial=0.0))]
+        for ours, alone in ((made.query, call.query), (made.key, call.key)):
             scale = float(np.abs(alone).max(initial=0.0)) or 1.0
             differences.append(float(np.abs(ours - alone).max(initial=0.0)) / scale)
         return Checks(
@@ -480,7 +482,7 @@ class _Indexer:
     def _graphs(self, building: Callable[[float], None]) -> dict[Vectors, float]:
         """Builds a graph of each group of vectors that is too large to compare all of; the recall, by kind of vectors."""
         making = self._making
-        large = [one for one in making.files() if 2 * one[2] * making.n_token > MOST_SCANNED]
+        large = [file for file in making.files() if 2 * file[2] * making.n_token > MOST_SCANNED]
         recalls: dict[Vectors, list[float]] = {}
         for number, (kind, group, d_vector) in enumerate(large):
             vectors = np.memmap(
@@ -497,7 +499,7 @@ class _Indexer:
             with no_room_on(self._out):
                 build_graph(vectors, path, told)
             recalls.setdefault(kind, []).append(recall_of(path, vectors))
-        return {kind: float(np.mean(found)) for kind, found in recalls.items()}
+        return {kind: float(np.mean(shares)) for kind, shares in recalls.items()}
 
 
 def build_graph(vectors: np.ndarray, path: Path, progress: Callable[[float], None] = lambda _: None) -> None:
@@ -544,11 +546,11 @@ def recall_of(path: Path, vectors: np.ndarray) -> float:
     """
     graph = open_graph(path, *vectors.shape)
     n = min(N_NEAREST, len(vectors))
-    found = 0
+    n_found = 0
     places = np.unique(np.linspace(0, len(vectors) - 1, N_RECALL).astype(int))
     for place in places:
         given = np.ascontiguousarray(vectors[place : place + 1])
         _, exact = scan(vectors, given, n)
         matches = graph.search(given[0], n)
-        found += int((1 - matches.distances >= exact[-1] - 1e-3).sum())
-    return found / (n * len(places))
+        n_found += int((1 - matches.distances >= exact[-1] - 1e-3).sum())
+    return n_found / (n * len(places))

@@ -59,7 +59,7 @@ class Rows:
         self._source = source
         self._file = pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source))
         metadata = self._file.metadata
-        sizes = [metadata.row_group(one).num_rows for one in range(metadata.num_row_groups)]
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self._starts = np.cumsum([0, *sizes])
 
     def __reduce__(self) -> tuple[type["Rows"], tuple[Path | bytes]]:
@@ -82,7 +82,7 @@ class Rows:
     def take(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         """The rows of these numbers, in their order."""
         groups = np.searchsorted(self._starts, numbers, side="right") - 1
-        read = {int(one): self._file.read_row_group(int(one)) for one in np.unique(groups)}
+        read = {group: self._file.read_row_group(group) for group in np.unique(groups).tolist()}
         rows = []
         for number, group in zip(numbers, groups.tolist(), strict=True):
             rows += read[group].slice(int(number - self._starts[group]), 1).to_pylist()
@@ -126,7 +126,7 @@ class TokenIndex(Record):
     @property
     def vectors(self) -> tuple[Vectors, ...]:
         """What tokens can be compared by."""
-        return tuple(one for one in VECTORS if one in self.about["vectors"])
+        return tuple(kind for kind in VECTORS if kind in self.about["vectors"])
 
     @property
     def provenance(self) -> Provenance:
@@ -139,7 +139,7 @@ class TokenIndex(Record):
     @property
     def n_bytes(self) -> int:
         """Bytes of memory, without what is on disk."""
-        held = sum(one.nbytes for one in self.arrays.values() if not isinstance(one, np.memmap))
+        held = sum(array.nbytes for array in self.arrays.values() if not isinstance(array, np.memmap))
         return held + self.tokens.n_bytes + self.texts.n_bytes
 
     def nearest(
@@ -177,21 +177,14 @@ class TokenIndex(Record):
         kind: Vectors,
         head: int,
         n: int = N_NEAREST,
-        *,
-        without: tuple[str, int] | None = None,
     ) -> list[Nearest]:
-        """As `nearest`, the tokens in their texts, with what the head attends to there; the same token of the same text once.
-
-        Args:
-            without: a text, and the position of a token in it, that is left out.
-        """
+        """As `nearest`, the tokens in their texts, with what the head attends to there; the same token of the same text once."""
         n_seen = 2 * n
         while True:
             numbers, similarities = self.nearest(vector, kind, head, n_seen)
             kept: dict[tuple[str, int], Nearest] = {}
-            for one in self._in_texts(numbers.tolist(), similarities.tolist(), head):
-                if (one.text, one.position) != without:
-                    kept.setdefault((one.text, one.position), one)
+            for near in self._in_texts(numbers.tolist(), similarities.tolist(), head):
+                kept.setdefault((near.text, near.position), near)
             if len(kept) >= n or n_seen >= min(self.n_token, _MOST_NEAREST):
                 return list(kept.values())[:n]
             n_seen *= 4
@@ -257,7 +250,7 @@ def read_index(folder: Path, *, in_memory: bool = False) -> TokenIndex:
         )
     try:
         tokens, texts = (
-            Rows((folder / one).read_bytes() if in_memory else folder / one) for one in (TOKENS, TEXTS)
+            Rows((folder / name).read_bytes() if in_memory else folder / name) for name in (TOKENS, TEXTS)
         )
         about = tokens.metadata
         if about["schema"] != SCHEMA:
