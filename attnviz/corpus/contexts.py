@@ -15,14 +15,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnviz.corpus.measuring import Read
-from attnviz.errors import ModelFailedError, SelectionError, UnsupportedArchitectureError
+from attnviz.errors import ModelFailedError, UnsupportedArchitectureError
 from attnviz.maths.attention import attention_weights, expand_heads
 from attnviz.model.batch import padded
 from attnviz.model.capture import Length, Recording, run_recorded
 from attnviz.model.changes import Changes
 from attnviz.model.configuration import layer_count
 from attnviz.model.interventions import Place
-from attnviz.records import Kind, Record
+from attnviz.records import Kind, Record, check_index
 
 if TYPE_CHECKING:
     from attnviz.model.model import Model
@@ -61,11 +61,7 @@ def contexts(model: "Model", texts: Sequence[Read], layer: int) -> list[Contexts
             text.
         UnsupportedArchitectureError: also where it is not known which module the layer is.
     """
-    n_layer = layer_count(model.network.config, "encoder")
-    if not 0 <= layer < n_layer:
-        raise SelectionError(
-            f"Layer {layer} was asked for; {model.name} has layers 0 to {n_layer - 1}. Ask for one of these."
-        )
+    check_index("layer", layer, layer_count(model.network.config, "encoder"), model.name)
     states = _States(layer)
     recording = _OfLayer(model, texts, states, layer)
     with suppress(_Reached):
@@ -104,10 +100,7 @@ def group_of(kind: Vectors, head: int, *, n_group: int, n_head: int) -> int:
     Raises:
         SelectionError: there is no such head.
     """
-    if not 0 <= head < n_head:
-        raise SelectionError(
-            f"Head {head} was asked for; the layer has heads 0 to {n_head - 1}. Ask for one of these."
-        )
+    check_index("head", head, n_head, "the layer")
     return 0 if kind == "hidden" else head // (n_head // n_group)
 
 

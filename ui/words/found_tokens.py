@@ -39,8 +39,8 @@ def found_words(token: str, by: Vectors, facts: FoundFacts) -> str:
         parts.append(f"{_number(n, facts.n)} {PARTS.get(name, name)}{of_known}")
     words = f"of the {facts.n} tokens nearest to “{isolated(token)}” by {VECTOR_NAMES[by]}, {_listed(parts)}"
     if facts.attended is not None:
-        at = "all" if facts.attended.n == facts.n else str(facts.attended.n)
-        words += f"; the head attends most to {attended_words(facts.attended)} at {at} of them"
+        number = "all" if facts.attended.n == facts.n else str(facts.attended.n)
+        words += f"; the head attends most to {attended_words(facts.attended)} from {number} of them"
     return words
 
 

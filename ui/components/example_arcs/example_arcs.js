@@ -4,7 +4,8 @@
 const CHARACTER = 7.3; // px, of the token font at 12 px
 const GAP = 14; // px between tokens
 const TALLEST = 54; // px of an arc
-const TALL = 38; // px where a text has a single arc, whose weight is written below its middle
+const TALL = 38; // px where a text has a single arc, whose weight is written below it
+const NEAR = 70; // px from a token to the weight of its arc, so that a phone shows both
 const ROOM = 8; // px above the arcs
 const WIDEST = 6; // px of a weight of 1
 const FEWEST = 0.02; // a smaller weight has no arc
@@ -30,12 +31,14 @@ function arc(from, to, weight, tallest) {
   return draw("path", { d: path, class: "arc", "stroke-width": width, "stroke-opacity": 0.25 + 0.65 * weight });
 }
 
-/** The weight of a single arc, below its middle; above the loop of a token that attends to itself. */
+/** The weight of a single arc, below it and near where it begins; above the loop of a token that attends to itself. */
 function share(from, to, weight) {
   const floor = TALL + ROOM;
-  const y = from === to ? floor - 20 : floor - height(Math.abs(to - from), TALL) + 15;
-  const place = { x: (from + to) / 2, y, class: "key", "text-anchor": "middle" };
-  return draw("text", place, `${Math.round(100 * weight)}%`);
+  const half = Math.abs(to - from) / 2;
+  const along = Math.min(half, NEAR);
+  const rise = half ? Math.sqrt(1 - ((half - along) / half) ** 2) * height(2 * half, TALL) : 35;
+  const x = from + Math.sign(to - from) * along;
+  return draw("text", { x, y: floor - rise + 15, class: "key", "text-anchor": "middle" }, `${Math.round(100 * weight)}%`);
 }
 
 function show({ data, parentElement }) {
